@@ -1,4 +1,4 @@
-//! Who may, how often and how many at a time, and what is logged of it.
+//! Tests of access rules and of limits on rates and connections, with their log lines.
 
 #![allow(clippy::unwrap_used)]
 

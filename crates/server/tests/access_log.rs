@@ -1,4 +1,4 @@
-//! Access logs as files: what is buffered, compressed and kept open is written all the same.
+//! Tests of access logs as files: buffered, compressed and kept open.
 
 #![allow(clippy::unwrap_used)]
 
@@ -69,7 +69,7 @@ fn access_logs_are_compressed_where_asked_for() {
 
 #[test]
 fn files_kept_open_are_written_to_after_they_were_moved() {
-    // The folder is made later: a sandbox cannot let it be written to.
+    // The folder is created later: a sandbox cannot allow writing to it.
     let server = server_with(
         "sandbox off;",
         "location / {
@@ -80,7 +80,7 @@ fn files_kept_open_are_written_to_after_they_were_moved() {
     );
     let folder = server.folder().to_path_buf();
     std::fs::create_dir(folder.join("logs")).unwrap();
-    // The serving process is another user's where the test is root's.
+    // If root runs the test, the serving process has another user.
     std::fs::set_permissions(folder.join("logs"), Permissions::from_mode(0o777)).unwrap();
     let get = |path: &str, log: &str| {
         assert_eq!(server.get(&format!("{path}?to={log}")).text(), "text");
@@ -91,7 +91,7 @@ fn files_kept_open_are_written_to_after_they_were_moved() {
     get("/1", "once");
     server.wait_for_log("logs/once", "/1\n");
     std::fs::rename(folder.join("logs"), folder.join("moved")).unwrap();
-    // Neither these, which cannot be opened, take the place of what is kept open.
+    // Logs that cannot be opened do not evict one that is kept open.
     for log in ["other", "another", "once"] {
         get("/3", log);
     }

@@ -1,4 +1,4 @@
-//! The master is killed: the serving process goes on, and the next start takes it over.
+//! Tests of a killed master: the serving process continues, and the next start adopts it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use support::daemon::{Daemon, Load, ask, connect};
 use support::{Folder, children, configuration, is_running, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
-/// How the sockets are shared, with what stands in `events` and in the main context.
+/// The ways of sharing sockets, with their text in `events` and in the main context.
 const KINDS: &[(&str, &str, &str)] = &[
     ("", "", ""),
     ("", "accept_mutex on;", ""),
@@ -22,7 +22,7 @@ const KINDS: &[(&str, &str, &str)] = &[
     (" reuseport=steer", "", ""),
 ];
 
-/// Kills the master, and waits until its serving process knows.
+/// Kills the master, and waits until its serving process has noticed.
 fn kill_master(daemon: &Daemon) {
     let (master, serving) = (daemon.master(), daemon.serving());
     signal::send(master, SIGKILL).unwrap();
@@ -41,7 +41,7 @@ fn command(daemon: &Daemon, word: &str) -> Result<(), String> {
     }
 }
 
-/// Nothing is left that a living server has.
+/// Checks that no file or process of the server is left.
 fn assert_gone(daemon: &Daemon) {
     for name in ["nginx.pid", "nginx.control", "nginx.adopt", "s.sock"] {
         wait_for(name, || !daemon.folder.has(name));
@@ -63,7 +63,7 @@ fn another_master_goes_on_with_the_serving_process_and_its_sockets() {
             assert_eq!(daemon.serving(), serving, "{}", daemon.log());
             load.go_on();
         }
-        // It is a serving process like any other.
+        // It behaves like any other serving process.
         signal::send(daemon.master(), SIGHUP).unwrap();
         wait_for("a reload", || {
             daemon.log().contains("reloaded: generation 5 ")
@@ -113,7 +113,7 @@ fn a_broken_configuration_changes_nothing() {
     let cases = [
         ("return 200", "nonsense 200", "unknown directive"),
         ("listen unix", busy.as_str(), "98: Address already in use"),
-        // It is found out when the new configuration is served already.
+        // The error appears only when the new configuration is applied.
         (
             "pid nginx.pid;",
             "pid nginx.pid; control missing/c;",
@@ -151,7 +151,7 @@ fn what_a_process_cannot_change_takes_another_one() {
     load.go_on();
     wait_for("the old one to end", || !is_running(old));
     load.stop();
-    // The sockets' numbers go on, too.
+    // The numbers of the sockets continue too.
     kill_master(&daemon);
     daemon.start_again().unwrap();
     assert_eq!(daemon.serving(), new);
@@ -206,7 +206,7 @@ fn when_both_are_dead_a_start_is_a_start() {
     kill_master(&daemon);
     signal::send(serving, SIGKILL).unwrap();
     wait_for("the end", || !is_running(serving));
-    // As with nginx, what a unix socket leaves must be removed by hand.
+    // As in nginx, the file of a unix socket must be removed by hand.
     fs::remove_file(daemon.folder.path().join("s.sock")).unwrap();
     daemon.start_again().unwrap();
     assert_ne!(daemon.serving(), serving);
@@ -214,7 +214,7 @@ fn when_both_are_dead_a_start_is_a_start() {
 }
 
 #[test]
-fn nobody_else_is_let_in() {
+fn other_users_are_refused() {
     if !nix::unistd::geteuid().is_root() {
         return; // there is nobody else
     }
@@ -224,7 +224,7 @@ fn nobody_else_is_let_in() {
     let socket = daemon.folder.path().join("nginx.adopt");
     let mode = fs::metadata(&socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Should the file's mode have been changed, the kernel still says who comes.
+    // Even if the file's mode is changed, the kernel reports the user.
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
         .args(daemon.folder.arguments(&["-s", "stop"]))
@@ -274,7 +274,7 @@ fn an_old_master_that_is_killed_leaves_everything_to_the_new_one() {
         wait_for(name, || !daemon.folder.has(name));
     }
     load.go_on();
-    // And its own serving process is taken over like any other.
+    // Its own serving process can be adopted too.
     let new = daemon.serving();
     kill_master(&daemon);
     daemon.start_again().unwrap();
@@ -290,11 +290,11 @@ fn a_second_start_is_refused_where_the_kernel_would_let_it_share() {
     let expected = format!("this server runs already: process {master} holds ");
     assert!(error.contains(&expected), "{error}");
     assert_eq!((daemon.master(), children(master).len()), (master, 1));
-    // Without it the kernel refuses, in nginx's words.
+    // Otherwise the kernel refuses, with nginx's message.
     let plain = Daemon::start("");
     let error = plain.start_again().unwrap_err();
     assert!(error.contains("98: Address already in use"), "{error}");
-    // A file that somebody else has left is in nobody's way.
+    // A file that another program has left does no harm.
     signal::send(master, SIGTERM).unwrap();
     wait_for("the end", || !is_running(master));
     daemon
@@ -304,18 +304,18 @@ fn a_second_start_is_refused_where_the_kernel_would_let_it_share() {
 }
 
 #[test]
-fn a_master_that_drains_is_in_nobodys_way() {
+fn a_draining_master_does_not_block_a_start() {
     let daemon = Daemon::start(" reuseport");
     let hold = |daemon: &Daemon| {
         use std::io::Write as _;
-        // A request that is not whole, so that draining does not end.
+        // An incomplete request, so that draining does not end.
         let mut stream = connect(daemon.port);
         let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n";
         stream.write_all(&head[..20]).unwrap();
         ask(&mut connect(daemon.port), false);
         stream
     };
-    // After an upgrade: the new master is killed, with its serving process and without.
+    // After an upgrade: the new master is killed, with and without its serving process.
     let held = hold(&daemon);
     let first = daemon.master();
     daemon.upgrade(&[]).unwrap();
@@ -334,7 +334,7 @@ fn a_master_that_drains_is_in_nobodys_way() {
     }
     drop(held);
     wait_for("the first one to end", || !is_running(first));
-    // After QUIT: the next one's pid file is not the old one's to remove.
+    // After QUIT: the old master must not remove the next one's pid file.
     let held = hold(&daemon);
     let old = daemon.master();
     command(&daemon, "quit").unwrap();

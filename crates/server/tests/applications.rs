@@ -1,5 +1,5 @@
-//! `scgi_pass`, `uwsgi_pass` and `memcached_pass`: what scripted servers are sent, what becomes of
-//! their answers, and real servers (uWSGI, memcached).
+//! Tests of `scgi_pass`, `uwsgi_pass` and `memcached_pass`: requests to scripted servers, responses
+//! from their answers, and real servers (uWSGI, memcached).
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn server(origin: &Origin, family: &str, directives: &str) -> Server {
         .start()
 }
 
-/// What the client receives until the connection is closed.
+/// The bytes that the client receives until the connection is closed.
 fn received(server: &Server, method: &str) -> String {
     let request = format!("{method} / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     String::from_utf8_lossy(&server.exchange(request)).into_owned()
@@ -40,7 +40,7 @@ fn received(server: &Server, method: &str) -> String {
 const POST: &str = "POST /a HTTP/1.1\r\nHost: localhost\r\nX-Set: theirs\r\nX-F: 1\r\nX-F: 2\r\n\
                     Content-Length: 5\r\nConnection: close\r\n\r\n12345";
 
-/// An application's answer, what the client's begins with and holds, and what the error log holds.
+/// An application's answer, the beginning and a part of the client's, and a part of the error log.
 const CGI: &[(&str, &str, &str, &str)] = &[
     (
         "HTTP/1.1 404 Gone\r\nStatus: 200\r\nContent-Length: 4\r\n\r\nbody",
@@ -153,7 +153,7 @@ fn a_zero_byte_begins_no_parameter_of_scgi() {
     server.wait_for_log("error.log", "scgi param \"B\" holds a zero byte");
 }
 
-/// Names and values, each behind its length.
+/// Names and values, each after its length.
 fn packet(modifiers: [u8; 2], params: &[(&str, &str)], behind: &str) -> Vec<u8> {
     let mut content = Vec::new();
     for text in params.iter().flat_map(|(name, value)| [name, value]) {
@@ -197,8 +197,7 @@ fn a_request_of_uwsgi_is_a_packet_and_a_body() {
     server.wait_for_log("error.log", "uwsgi request is too big: ");
 }
 
-/// What memcached says, what the client's answer begins with and holds, and what the error log
-/// holds.
+/// memcached's answer, the beginning and a part of the client's, and a part of the error log.
 const VALUES: &[(&str, &str, &str, &str)] = &[
     (
         "VALUE /%20a 2 4\r\nbody\r\nEND\r\n",
@@ -348,7 +347,7 @@ fn uwsgi_serves_an_application() {
         "--plugin",
         "python3",
         "--need-app",
-        // Without it the second process outlives the first.
+        // Without this option the second process outlives the first.
         "--master",
         "--die-on-term",
         "--processes",

@@ -1,4 +1,4 @@
-//! Passwords under slow schemes: who may, and that a check holds nobody but who asked for it.
+//! Tests of passwords under slow schemes: access, and that a check delays no other request.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,8 +31,8 @@ http {
     }
 }";
 
-/// Users whose password is "secret", but for the first: its check takes days. What the tools of
-/// other projects write is added where it is used.
+/// Users whose password is "secret", except the first, whose check takes days. Passwords from other
+/// projects' tools are added in the tests.
 const USERS: &str = "\
 heavy:$2b$31$abcdefghijklmnopqrstuuHNbAKRhpaujgo33bRWs.NLUTJO3lOy2
 yescrypt:$y$j9T$abcdefghijklmnop$3dL1LkYnZM.OVXuVdnnaKVDlLYT92dRwOzDZ5XiVCe.
@@ -42,7 +42,7 @@ failed:*0
 unknown:$99$salt$hash
 ";
 
-/// Checks that wait beside the two that are done.
+/// The checks that wait in addition to the two that run.
 const QUEUED: usize = 128;
 
 fn server(users: &str) -> Server {
@@ -72,7 +72,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// What a program prints, without its line's end.
+/// The output of a program, without its line end.
 fn output(program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
     let output = command.args(arguments).stdin(Stdio::null()).output();
@@ -158,7 +158,7 @@ fn the_right_password_opens_under_every_tool_s_scheme() {
 }
 
 #[test]
-fn a_heavy_check_holds_nobody_else() {
+fn a_heavy_check_delays_no_other_request() {
     let server = server(USERS);
     let mut heavy = server.connect();
     heavy.send(request("/password/a", "heavy", "secret"));
@@ -184,7 +184,7 @@ fn a_heavy_check_holds_nobody_else() {
 }
 
 #[test]
-fn beyond_the_queue_a_check_is_refused_and_the_log_says_so() {
+fn a_check_beyond_the_queue_is_refused_and_logged() {
     let server = server(USERS);
     let known = request("/password/a", "yescrypt", "secret");
     assert_eq!(server.connect().round(&known).status, 200);

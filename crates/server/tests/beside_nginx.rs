@@ -1,5 +1,5 @@
-//! Heads of responses beside an installed nginx: status, and fields in their order with their
-//! values. Dates, versions and boundaries aside, both must send the same.
+//! A comparison of response heads with an installed nginx: status, and fields in their order with
+//! their values. Except for dates, versions and boundaries, both must be the same.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ const NGINX: &str = "/usr/sbin/nginx";
 /// Fri, 14 Jul 2017 02:40:00 GMT.
 const MODIFIED_S: u64 = 1_500_000_000;
 
-/// Longer than any answer takes; reached only by a test that fails.
+/// Longer than any response takes; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const CONFIGURATION: &str = r#"
@@ -185,7 +185,7 @@ const ASKED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Whole requests whose line or head is not as it should be.
+/// Complete requests with a malformed line or head.
 const MALFORMED: &[&str] = &[
     "GET\r\n\r\n",
     "GET / HTTP/1.1\r\n\r\n",
@@ -233,7 +233,7 @@ fn start(program: &str, origins: &[(&str, Origin)]) -> Server {
     server
 }
 
-/// Gives every file below the same time of modification.
+/// Sets the modification time of every file below.
 fn age(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -248,7 +248,7 @@ fn age(folder: &Path) {
     }
 }
 
-/// The head of the answer, without what differs from one server or moment to another.
+/// The head of the response, without the parts that differ between servers or times.
 fn head(server: &Server, request: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -277,8 +277,8 @@ fn head(server: &Server, request: &str) -> String {
 }
 
 /// Whether nginx departs from RFC 9110 where the two heads differ: a 405 names the methods (section
-/// 15.5.6), a 304 has the Vary of its 200 (section 15.4.5), and what has no time of modification is
-/// not judged by one (section 13.1.4).
+/// 15.5.6), a 304 has the Vary of its 200 (section 15.4.5), and a response without a modification
+/// time is not compared with one (section 13.1.4).
 fn differs_by_the_rfc(request: &str, theirs: &str, ours: &str) -> bool {
     let without = |field: &str| {
         let lines = ours.lines().filter(|line| *line != field);

@@ -1,4 +1,4 @@
-//! `proxy_cache`: hits, misses, reasons, stale answers and purges, as a client sees them.
+//! Tests of `proxy_cache` with a client: hits, misses, reasons, stale responses and purges.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use support::{Counting, DISK, MEMORY, ask, command, response, server, status, wa
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
 #[test]
-fn a_response_is_fetched_once_and_given_again() {
+fn a_response_is_fetched_once_and_reused() {
     for zone in [MEMORY, DISK] {
         let fields = format!("{FRESH}ETag: \"a\"\r\nX-Own: 1\r\nContent-Type: a/b\r\n");
         let origin = Counting::start(&response(&fields, "0123456789"));
@@ -56,7 +56,7 @@ fn variables_know_the_fields_of_what_is_stored() {
 }
 
 #[test]
-fn what_the_client_does_not_take_is_stored_whole() {
+fn a_response_is_stored_completely_if_the_client_leaves() {
     let requests = [
         ("HEAD /a", ""),
         ("GET /a", "Range: bytes=0-1\r\n"),
@@ -64,7 +64,7 @@ fn what_the_client_does_not_take_is_stored_whole() {
     ];
     for zone in [MEMORY, DISK] {
         for (request, fields) in requests {
-            // In pieces, so that it cannot come with its head.
+            // The body comes in pieces, so that it cannot come with its head.
             let body = "x".repeat(300_000);
             let origin = Counting::start(&response(&format!("{FRESH}ETag: \"a\"\r\n"), &body));
             let server = server(&origin, zone, "");
@@ -83,7 +83,7 @@ fn what_the_client_does_not_take_is_stored_whole() {
     }
 }
 
-/// Response fields, directives, request fields, and why it is not stored.
+/// Response fields, directives, request fields, and why the response is not stored.
 const REASONS: &[(&str, &str, &str, &str)] = &[
     ("", "", "", "no-freshness"),
     ("Cache-Control: no-store\r\n", "", "", "no-store"),
@@ -122,7 +122,7 @@ const REASONS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_reason_is_told_when_a_response_is_not_stored() {
+fn a_reason_is_given_when_a_response_is_not_stored() {
     for (fields, directives, asked, why) in REASONS {
         let origin = Counting::start(&response(fields, "x"));
         let server = server(&origin, MEMORY, directives);
@@ -141,7 +141,7 @@ fn a_reason_is_told_when_a_response_is_not_stored() {
 }
 
 #[test]
-fn stale_responses_do_where_they_may() {
+fn stale_responses_are_used_if_allowed() {
     for zone in [MEMORY, DISK] {
         let origin = Counting::start(&response("X-Accel-Expires: @1\r\n", "old"));
         let server = server(&origin, zone, "proxy_cache_use_stale error http_503;");
@@ -162,7 +162,7 @@ fn stale_responses_do_where_they_may() {
 }
 
 #[test]
-fn a_stale_response_is_renewed_behind_the_clients_back() {
+fn a_stale_response_is_renewed_in_the_background() {
     let fields = "X-Accel-Expires: @1\r\nCache-Control: stale-while-revalidate=2145902155\r\n";
     for zone in [MEMORY, DISK] {
         let origin = Counting::start(&response(fields, "old"));
@@ -180,7 +180,7 @@ fn a_stale_response_is_renewed_behind_the_clients_back() {
 }
 
 #[test]
-fn a_stale_response_is_asked_for_on_condition() {
+fn a_stale_response_is_validated() {
     let fields =
         "X-Accel-Expires: @1\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
     for zone in [MEMORY, DISK] {
@@ -207,7 +207,7 @@ fn a_stale_response_is_asked_for_on_condition() {
 }
 
 #[test]
-fn variants_are_told_apart_and_purged_at_once() {
+fn variants_are_separate_and_purged_together() {
     for zone in [MEMORY, DISK] {
         let origin = Counting::start(&response(&format!("{FRESH}Vary: X-A\r\n"), "x"));
         let server = server(&origin, zone, "");
@@ -227,7 +227,7 @@ fn variants_are_told_apart_and_purged_at_once() {
 }
 
 #[test]
-fn requests_purge_where_they_may() {
+fn requests_purge_if_allowed() {
     let directives = "
         proxy_cache_methods GET HEAD POST;
         proxy_cache_key $uri;

@@ -1,4 +1,4 @@
-//! Zones in files: restarts, damage, folders that cannot be written to, limits.
+//! Tests of zones in files: restarts, damage, folders without write permission, limits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use turnpike_testkit::{Folder, Server, needs_root};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
-/// Files of a zone, whatever its levels.
+/// The files of a zone, at any level.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -57,7 +57,7 @@ fn start(configuration: &str) -> Server {
 #[test]
 fn a_restart_keeps_what_is_stored() {
     let folder = Folder::create().unwrap();
-    // The server's own user makes and reads what is in it.
+    // The server's own user writes and reads the folder.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let origin = Counting::start(&response(&format!("{FRESH}X-Own: 1\r\n"), "content"));
     let text = configuration(&origin, &folder, "");
@@ -76,7 +76,7 @@ fn a_restart_keeps_what_is_stored() {
 }
 
 #[test]
-fn what_is_no_file_under_a_name_of_ours_holds_nobody() {
+fn special_files_under_cache_names_block_no_request() {
     let folder = Folder::create().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let origin = Counting::start(&response(FRESH, "content"));
@@ -224,12 +224,12 @@ fn a_file_that_was_removed_is_fetched_again() {
 }
 
 #[test]
-fn a_disk_that_takes_no_more_costs_no_response() {
+fn a_write_error_costs_no_response() {
     let folder = Folder::create().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let body = "x".repeat(3_000_000);
     let origin = Counting::start(&response(FRESH, &body));
-    // No file may grow beyond a megabyte: writing more fails, as on a full disk.
+    // No file may grow beyond a megabyte: more fails, as on a full disk.
     let script = folder.path().join("limited");
     let binary = env!("CARGO_BIN_EXE_turnpike");
     fs::write(
@@ -257,8 +257,8 @@ fn a_disk_that_takes_no_more_costs_no_response() {
 
 #[test]
 fn a_disk_that_is_full_costs_no_response() {
-    // A disk of our own is mounted where nobody else sees it. The test above stands for this one
-    // where that is not permitted.
+    // The test mounts its own disk in its own namespace. If that is not permitted, the test above
+    // replaces this one.
     if needs_root("a_disk_that_is_full_costs_no_response", "CAP_SYS_ADMIN") {
         return;
     }
@@ -289,12 +289,12 @@ fn a_disk_that_is_full_costs_no_response() {
     };
     assert_eq!(ask_all(), 0);
     server.wait_for_log("error.log", "(28: No space left on device)");
-    // What was stored before stays good.
+    // Earlier stored responses stay valid.
     assert!((1..20).contains(&ask_all()));
 }
 
 #[test]
-fn max_size_and_inactive_take_files_away() {
+fn max_size_and_inactive_remove_files() {
     let folder = Folder::create().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let body = "x".repeat(10_000);

@@ -1,5 +1,5 @@
-//! What the cache does beyond RFC 9111's core: targeted fields, its own word in responses, stale
-//! responses by their own words, heuristics, POST, and parts. Each test bears the section's number.
+//! Tests of extensions of RFC 9111's core: targeted fields, Cache-Status, stale responses by their
+//! own directives, heuristics, POST, and parts. Each test names its section.
 
 #![allow(clippy::unwrap_used)]
 
@@ -45,7 +45,7 @@ fn rfc9213_s2_2_the_targeted_field_is_followed_and_passed_on() {
     }
 }
 
-/// Directives, what the origin says, a header of the request, and what the field says.
+/// Directives, the origin's fields, a header of the request, and the value of Cache-Status.
 const CACHE_STATUSES: &[(&str, &str, &str, &str)] = &[
     (
         "",
@@ -75,7 +75,7 @@ const CACHE_STATUSES: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn rfc9211_s2_the_cache_tells_what_it_did() {
+fn rfc9211_s2_cache_status_describes_the_response() {
     for (directives, fields, request, expected) in CACHE_STATUSES {
         let origin = Counting::start(&response(fields, "x"));
         let directives = format!("proxy_cache_status on; {directives}");
@@ -109,7 +109,7 @@ fn rfc9211_s2_the_cache_tells_what_it_did() {
 }
 
 #[test]
-fn rfc9211_s2_stale_responses_and_renewals_are_told() {
+fn rfc9211_s2_cache_status_shows_stale_responses_and_renewals() {
     let stored = "X-Accel-Expires: @1\r\nETag: \"a\"\r\n";
     let origin = Counting::start(&response(stored, "x"));
     let directives = "proxy_cache_status on; proxy_cache_revalidate on;
@@ -133,7 +133,7 @@ fn rfc9211_s2_stale_responses_and_renewals_are_told() {
 }
 
 #[test]
-fn rfc5861_s3_a_response_is_renewed_behind_the_back_by_its_own_word() {
+fn rfc5861_s3_a_response_is_renewed_in_the_background_by_its_directive() {
     let fields = "X-Accel-Expires: @1\r\nCache-Control: stale-while-revalidate=2145902155\r\n";
     for zone in [MEMORY, DISK] {
         let origin = Counting::start(&response(fields, "old"));
@@ -160,7 +160,7 @@ fn rfc5861_s3_a_response_is_renewed_behind_the_back_by_its_own_word() {
 }
 
 #[test]
-fn rfc5861_s4_a_response_stands_for_failures_by_its_own_word() {
+fn rfc5861_s4_a_response_replaces_failures_by_its_directive() {
     let cases = [("stale-if-error=2145902155", 200), ("max-stale=1", 503)];
     for (control, expected) in cases {
         let fields = format!("X-Accel-Expires: @1\r\nCache-Control: {control}\r\n");
@@ -173,7 +173,7 @@ fn rfc5861_s4_a_response_stands_for_failures_by_its_own_word() {
 }
 
 #[test]
-fn s4_2_2_a_heuristic_is_used_where_it_is_asked_for() {
+fn s4_2_2_a_heuristic_is_used_if_configured() {
     let modified = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
     for (directives, expected) in [
         ("", "MISS"),
@@ -233,7 +233,7 @@ fn post(server: &Server, path: &str, body: &str) -> turnpike_testkit::Response {
 }
 
 #[test]
-fn rfc9110_s9_3_3_a_post_is_answered_again_where_the_key_has_its_content() {
+fn rfc9110_s9_3_3_a_post_is_reused_if_the_key_has_its_content() {
     let directives = "proxy_cache_methods GET HEAD POST; proxy_cache_key $uri|$request_body;";
     let origin = Counting::start(&response(FRESH, "x"));
     let server = server(&origin, MEMORY, directives);
@@ -244,7 +244,7 @@ fn rfc9110_s9_3_3_a_post_is_answered_again_where_the_key_has_its_content() {
         ("b", "MISS"),
         ("b", "HIT"),
         ("", ""),
-        // In a file, which the key does not have.
+        // The content is in a file, so the key does not have it.
         (large.as_str(), ""),
         (large.as_str(), ""),
     ] {
@@ -267,7 +267,7 @@ fn rfc9110_s9_3_3_a_post_is_answered_again_where_the_key_has_its_content() {
 }
 
 #[test]
-fn rfc9110_s9_3_3_a_stale_post_is_asked_for_without_conditions() {
+fn rfc9110_s9_3_3_a_stale_post_is_fetched_without_conditions() {
     let directives = "proxy_cache_methods POST; proxy_cache_key $uri|$request_body;
         proxy_cache_revalidate on;";
     let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "x"));
@@ -294,7 +294,7 @@ fn rfc9110_s9_3_3_content_that_comes_late_is_waited_for() {
 }
 
 #[test]
-fn rfc9110_s9_3_3_a_post_is_stored_for_get_where_it_says_that_it_is_one() {
+fn rfc9110_s9_3_3_a_post_is_stored_for_get_by_content_location() {
     let cases = [
         ("Content-Location: /a\r\n", FRESH, "HIT"),
         ("Content-Location: http://x/a\r\n", FRESH, "HIT"),
@@ -339,7 +339,7 @@ fn range(server: &Server, range: &str, more: &str) -> turnpike_testkit::Response
 }
 
 #[test]
-fn s3_3_stored_parts_answer_what_they_hold() {
+fn s3_3_stored_parts_answer_ranges_that_they_contain() {
     for zone in [MEMORY, DISK] {
         let origin = Counting::start(&part(4, 9, "\"a\""));
         let server = server(&origin, zone, "proxy_cache_max_range_offset 2;");
@@ -367,7 +367,7 @@ fn s3_3_stored_parts_answer_what_they_hold() {
         assert_eq!(origin.requests(), 1);
         let sent = &origin.heads()[0];
         assert!(sent.contains("Range: bytes=4-\r\n"), "{sent}");
-        // Neither for the whole, nor for what another version is asked of.
+        // Neither for the whole, nor for a request for another version.
         origin.answer_with(&response(FRESH, "0123456789"));
         assert_eq!(
             status(&range(&server, "5-5", "If-Range: \"b\"\r\n")),

@@ -1,4 +1,4 @@
-//! Many clients at once: one fetch for a herd, and purges that leave nothing behind under load.
+//! Tests of many concurrent clients: one fetch for all, and complete purges under load.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,10 +13,10 @@ use std::time::Duration;
 use support::{Counting, DISK, MEMORY, command, response, server, status, wait_until};
 use turnpike_testkit::{Peer, Server};
 
-/// Clients of a herd.
+/// The number of concurrent clients.
 const CLIENTS: usize = 1000;
 
-/// Keys with one tag.
+/// The number of keys with one tag.
 const KEYS: usize = 10_000;
 
 const GET: &str = "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -26,7 +26,7 @@ fn a_herd_on_a_cold_key_makes_one_request() {
     for zone in [MEMORY, DISK] {
         let body = "x".repeat(10_000);
         let origin = Counting::start(&response("Cache-Control: max-age=600\r\n", &body));
-        // Long enough for most of the herd to come in time; the others hit.
+        // The delay is long enough for most clients to come in time; the others hit.
         origin.delay(Duration::from_secs(1));
         let lock = "proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;";
         let server = server(&origin, zone, lock);
@@ -45,7 +45,7 @@ fn a_herd_on_a_cold_key_makes_one_request() {
 }
 
 #[test]
-fn a_herd_on_what_may_not_be_stored_does_not_queue() {
+fn requests_for_an_uncacheable_response_do_not_queue() {
     let origin = Counting::start(&response("Cache-Control: no-store\r\n", "x"));
     origin.delay(Duration::from_millis(200));
     let lock = "proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;";
@@ -82,12 +82,12 @@ fn a_fetch_that_fails_is_taken_over() {
 }
 
 #[test]
-fn a_fetch_goes_on_for_the_others_when_its_client_leaves() {
+fn a_fetch_continues_for_the_others_when_its_client_leaves() {
     for zone in [MEMORY, DISK] {
         let origin = Counting::start(&response("Cache-Control: max-age=600\r\n", "x"));
         let lock = "proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;";
         let server = server(&origin, zone, lock);
-        // On a connection that is made, then on one that is kept.
+        // On a new connection, then on a kept one.
         for (round, path) in ["/a", "/b"].iter().enumerate() {
             origin.delay(Duration::from_millis(500));
             let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -108,7 +108,7 @@ fn a_fetch_goes_on_for_the_others_when_its_client_leaves() {
     }
 }
 
-/// An origin within the server: what it serves is a file, replaced while it runs.
+/// An origin in the same server: it serves a file, which is replaced while it runs.
 const TAGGED: &str = "
     error_log %FOLDER%/error.log info;
     worker_processes 2;
@@ -145,7 +145,7 @@ fn get(peer: &mut Peer, key: usize) -> String {
 }
 
 #[test]
-fn after_a_purge_by_tag_nothing_stale_comes_under_load() {
+fn no_stale_response_comes_after_a_purge_by_tag_under_load() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(TAGGED)
         .file("html/version", "old")
@@ -163,7 +163,7 @@ fn after_a_purge_by_tag_nothing_stale_comes_under_load() {
             thread::spawn(move || load(&server, client, &purged, &done))
         })
         .collect();
-    // The load runs before, while and after.
+    // The load runs before, during and after the purge.
     while done.load(Ordering::Relaxed) < 2000 {
         thread::sleep(Duration::from_millis(1));
     }
@@ -178,7 +178,7 @@ fn after_a_purge_by_tag_nothing_stale_comes_under_load() {
     }
 }
 
-/// Asks for keys until every one was asked for after the purge; those must be new.
+/// Requests keys until every one was requested after the purge; those responses must be new.
 fn load(server: &Server, client: usize, purged: &AtomicBool, done: &AtomicUsize) {
     let mut peer = Peer::connect(server.port());
     let (mut key, mut after) = (client * 1237, 0);

@@ -1,5 +1,5 @@
-//! RFC 9111 on the wire, section by section: what the cache does with requests and responses. The
-//! judgements themselves are tested with the cache crate.
+//! Tests of RFC 9111 over connections, section by section. The tests of the decisions are in the
+//! cache crate.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ fn s2_other_methods_do_not_hit_what_get_has_stored() {
 }
 
 #[test]
-fn s3_1_connection_fields_are_not_given_again() {
+fn s3_1_connection_fields_are_not_reused() {
     let fields = format!("{FRESH}Connection: X-Hop\r\nX-Hop: 1\r\nX-Kept: 1\r\n");
     let origin = Counting::start(&response(&fields, "x"));
     let server = server(&origin, MEMORY, "");
@@ -96,7 +96,7 @@ fn s3_3_incomplete_responses_are_not_stored() {
 }
 
 #[test]
-fn s3_5_authorized_responses_are_shared_only_where_they_say_so() {
+fn s3_5_authorized_responses_are_shared_only_if_they_allow_it() {
     let cases = [
         ("max-age=600", "MISS"),
         ("max-age=600, public", "HIT"),
@@ -112,7 +112,7 @@ fn s3_5_authorized_responses_are_shared_only_where_they_say_so() {
 }
 
 #[test]
-fn s4_an_answer_from_the_cache_tells_its_age() {
+fn s4_a_response_from_the_cache_has_its_age() {
     let origin = Counting::start(&response(&format!("{FRESH}Age: 100\r\n"), "x"));
     let server = server(&origin, MEMORY, "");
     assert_eq!(ask(&server, "GET /a", "").header("Age"), Some("100"));
@@ -143,7 +143,7 @@ fn s4_2_3_and_s5_1_a_stored_response_keeps_its_date() {
 }
 
 #[test]
-fn s5_1_where_the_lifetime_begins_anew_neither_age_nor_date_counts() {
+fn s5_1_neither_age_nor_date_count_if_the_lifetime_starts_again() {
     let date = "Sun, 06 Nov 2022 08:49:37 GMT";
     let fields = format!("Date: {date}\r\nCache-Control: max-age=999999999\r\n");
     let cases = [
@@ -170,7 +170,7 @@ fn s5_1_where_the_lifetime_begins_anew_neither_age_nor_date_counts() {
 }
 
 #[test]
-fn s4_what_is_stored_answers_its_own_uri_only() {
+fn s4_a_stored_response_answers_only_its_own_uri() {
     let origin = Counting::start(&response(FRESH, "x"));
     let server = server(&origin, MEMORY, "");
     for (target, expected) in [
@@ -189,7 +189,7 @@ fn s4_what_is_stored_answers_its_own_uri_only() {
 }
 
 #[test]
-fn s4_what_head_has_stored_is_no_answer_to_get() {
+fn s4_a_response_stored_by_head_does_not_answer_get() {
     let origin = Counting::start(&format!(
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n{FRESH}\r\n"
     ));
@@ -243,7 +243,7 @@ fn s4_1_vary_selects() {
 }
 
 #[test]
-fn s4_2_4_stale_responses_are_not_sent_where_that_is_prohibited() {
+fn s4_2_4_stale_responses_are_not_sent_if_prohibited() {
     let cases = [
         ("X-Accel-Expires: @1\r\n", 200),
         (
@@ -269,7 +269,7 @@ fn s4_2_4_stale_responses_are_not_sent_where_that_is_prohibited() {
 }
 
 #[test]
-fn s4_2_4_stale_responses_are_not_sent_where_nobody_has_permitted_it() {
+fn s4_2_4_stale_responses_are_not_sent_without_permission() {
     let fields = "Cache-Control: max-age=0, stale-if-error=0, stale-while-revalidate=1\r\n\
                   Age: 100\r\n";
     let origin = Counting::start(&response(fields, "x"));
@@ -321,7 +321,7 @@ fn s4_3_2_without_last_modified_the_date_is_compared_with() {
         ("Sun, 06 Nov 2022 08:49:37 GMT", 304),
         ("never", 200),
     ] {
-        // The default is to compare for equality, as nginx does.
+        // The default is to compare for equality, as in nginx.
         let got = ask(
             &server,
             "GET /a",
@@ -334,7 +334,7 @@ fn s4_3_2_without_last_modified_the_date_is_compared_with() {
 }
 
 #[test]
-fn s4_3_2_conditions_are_judged_by_what_is_stored() {
+fn s4_3_2_conditions_are_evaluated_against_the_stored_response() {
     let fields = format!("{FRESH}ETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
     let origin = Counting::start(&response(&fields, "0123456789"));
     let server = server(&origin, MEMORY, "");
@@ -365,7 +365,7 @@ fn s4_3_2_conditions_are_judged_by_what_is_stored() {
 }
 
 #[test]
-fn s4_3_3_a_full_response_to_a_validation_takes_the_stored_ones_place() {
+fn s4_3_3_a_full_response_to_a_validation_replaces_the_stored_one() {
     let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "old"));
     let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
     ask(&server, "GET /a", "");
@@ -406,7 +406,7 @@ fn s4_3_3_a_5xx_to_a_validation_is_passed_on_unless_stale_ones_are_permitted() {
 }
 
 #[test]
-fn s4_3_4_a_304_brings_the_stored_head_up_to_date() {
+fn s4_3_4_a_304_updates_the_stored_head() {
     let stored = "X-Accel-Expires: @1\r\nETag: \"a\"\r\nX-A: old\r\nContent-Type: text/a\r\n";
     for zone in [MEMORY, DISK] {
         let origin = Counting::start(&response(stored, "body"));
@@ -437,7 +437,7 @@ fn s4_3_4_a_304_for_something_else_renews_nothing() {
     let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
     ask(&server, "GET /a", "");
     origin.answer_with("HTTP/1.1 304 Not Modified\r\nETag: \"b\"\r\n\r\n");
-    // It sends that also when it is asked without conditions.
+    // It also sends this without a conditional request.
     assert_eq!(ask(&server, "GET /a", "").status, 502);
     assert_eq!(origin.requests(), 3);
     origin.answer_with(&response(FRESH, "new"));

@@ -60,7 +60,7 @@ const CASES: &[(&str, &str, &[u8])] = &[
 ];
 
 #[test]
-fn types_say_the_character_set_and_texts_are_in_it() {
+fn types_name_the_character_set_of_texts() {
     let server = server("");
     for (target, kind, body) in CASES {
         let response = server.get(target);
@@ -87,7 +87,7 @@ fn types_say_the_character_set_and_texts_are_in_it() {
 }
 
 #[test]
-fn ranges_are_of_what_is_sent() {
+fn ranges_are_of_the_converted_text() {
     check(
         &server(""),
         &[
@@ -111,7 +111,7 @@ fn ranges_are_of_what_is_sent() {
     );
 }
 
-/// Directives, fields of the server's response, and what the client gets.
+/// Directives, fields of the server's response, and the client's response.
 const PROXIED: &[(&str, &str, &str, &str)] = &[
     (
         "",
@@ -164,7 +164,7 @@ const PROXIED: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_servers_send_is_converted_where_they_or_the_configuration_say_so() {
+fn responses_of_servers_are_converted_if_marked_or_configured() {
     for (directives, fields, kind, text) in PROXIED {
         for framing in [
             "Content-Length: 1\r\n\r\nX",
@@ -210,7 +210,7 @@ fn a_character_cut_in_two_is_converted_as_one() {
 }
 
 #[test]
-fn wrong_maps_are_refused_in_the_words_of_nginx() {
+fn wrong_maps_are_refused_with_nginxs_messages() {
     for (http, message) in [
         (
             "charset A; source_charset B;",

@@ -1,4 +1,4 @@
-//! `turnpike check`: what it says of a configuration, and of those that distributions ship.
+//! Tests of `turnpike check`, with its own configurations and those of distributions.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,7 +30,7 @@ http {
 ";
 
 #[test]
-fn a_report_says_what_works_and_what_to_do_instead() {
+fn a_report_shows_support_and_alternatives() {
     let folder = Folder::new();
     folder.write("nginx.conf", MIXED);
     let path = format!("{}/nginx.conf", folder.name());
@@ -92,7 +92,7 @@ fn a_report_is_json_too() {
 }
 
 #[test]
-fn the_exit_status_says_whether_the_file_loads() {
+fn the_exit_status_shows_whether_the_file_loads() {
     let folder = Folder::new();
     let good = format!("{}/good.conf", folder.name());
     folder.write("good.conf", "events {}\nhttp { server { listen unix:s; } }");
@@ -113,7 +113,7 @@ fn the_exit_status_says_whether_the_file_loads() {
     }
 }
 
-/// The directives that the main file of the official container image has, and its one site.
+/// The directives of the main file in the official container image, and of its one site.
 const CONTAINER: &str = "\
 worker_processes auto;
 error_log error.log notice;
@@ -139,7 +139,7 @@ http {
 }
 ";
 
-/// Those of Alpine's package.
+/// The directives of Alpine's package.
 const ALPINE: &str = "\
 worker_processes auto;
 pcre_jit on;
@@ -173,7 +173,7 @@ http {
 }
 ";
 
-/// Those of Ubuntu's package, which Debian's shares with other values.
+/// The directives of Ubuntu's package; Debian's has other values.
 const UBUNTU: &str = "\
 worker_processes auto;
 worker_cpu_affinity auto;
@@ -242,7 +242,7 @@ fn the_file_of_this_debian_loads() {
         Path::new(stock).exists(),
         "nginx-light is installed by \"cargo xtask setup\""
     );
-    // Modules of others that this machine may have are left out; all else is as it is shipped.
+    // Modules of others that this machine may have are left out; the rest is unchanged.
     let folder = Folder::new();
     let text = std::fs::read_to_string(stock).unwrap();
     let modules = "include /etc/nginx/modules-enabled/*.conf;";

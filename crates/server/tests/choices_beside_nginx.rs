@@ -1,5 +1,5 @@
-//! Which server, location and value of a map a request gets, beside an installed nginx: both load
-//! the same generated configurations and must choose the same.
+//! A comparison with an installed nginx of the server, location and map value of a request: both
+//! load the same generated configurations and must choose the same.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,14 +12,14 @@ use turnpike_testkit::Server;
 
 const NGINX: &str = "/usr/sbin/nginx";
 
-/// Server blocks in a configuration, and configurations.
+/// The server blocks in a configuration; below, the number of configurations.
 const BLOCKS: usize = 100;
 const CONFIGURATIONS: u64 = 3;
 
-/// Requests to each block, in one piece.
+/// The requests to each block, in one piece.
 const REQUESTS: usize = 100;
 
-/// Numbers that a seed decides.
+/// Pseudorandom numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -94,7 +94,7 @@ impl Random {
         labels.join(".")
     }
 
-    /// What stands in `server_name` or, with `hostnames`, in a map.
+    /// An argument of `server_name` or, with `hostnames`, a key of a map.
     fn host_name(&mut self) -> String {
         let host = self.host();
         match self.below(4) {
@@ -106,8 +106,8 @@ impl Random {
     }
 }
 
-/// Locations of one level; `inside` is what the name of the one around them begins with, or
-/// nothing for a pattern.
+/// Locations of one level; `inside` is the prefix of the surrounding one's name, or empty for a
+/// pattern.
 fn locations(
     random: &mut Random,
     out: &mut String,
@@ -204,7 +204,7 @@ fn configuration(random: &mut Random) -> String {
     text
 }
 
-/// Requests to a block, or to whichever one has a name.
+/// Requests to a block, or to any one that has a name.
 fn requests(random: &mut Random, block: usize) -> Vec<String> {
     let request = |_| {
         let host = match random.below(5) {
@@ -244,7 +244,7 @@ fn answers(server: &Server, requests: &[String]) -> Vec<String> {
         reader.read_exact(&mut body).unwrap();
         match status.as_str() {
             "200" => String::from_utf8(body).unwrap(),
-            // The page has the server's name in it.
+            // The page contains the server's name.
             _ => status,
         }
     };
@@ -252,7 +252,7 @@ fn answers(server: &Server, requests: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn the_same_is_chosen() {
+fn both_servers_choose_the_same() {
     if !Path::new(NGINX).exists() {
         println!("skipped: no {NGINX}");
         return;

@@ -1,4 +1,4 @@
-//! What the command line prints and returns.
+//! Tests of the command line's output and exit status.
 
 #![allow(clippy::unwrap_used)]
 
@@ -83,7 +83,7 @@ fn mistakes_on_the_command_line_are_named() {
 }
 
 #[test]
-fn a_missing_prefix_is_told_of() {
+fn a_missing_prefix_is_reported() {
     let folder = Folder::new();
     folder.write("nginx.conf", "error_log logs/a.log; events {}");
     let prefix = format!("{}/none/", folder.name());
@@ -116,7 +116,7 @@ fn a_good_configuration_passes() {
 }
 
 #[test]
-fn directives_that_add_up_may_stand_twice() {
+fn additive_directives_may_be_repeated() {
     let folder = Folder::new();
     let twice = [
         "add_header A b",
@@ -226,7 +226,7 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
 }
 
 #[test]
-fn a_mistake_that_several_levels_meet_is_told_once() {
+fn an_inherited_mistake_is_reported_once() {
     let folder = Folder::new();
     let http = "http { access_log /none/a.log; server { listen unix:s; error_log /none/a.log;\n\
                 location /a { access_log /none/a.log; } location /b { root x; } } }";
@@ -321,7 +321,7 @@ fn globals_stand_beside_the_file() {
 }
 
 #[test]
-fn a_command_without_a_server_says_what_is_missing() {
+fn a_command_without_a_server_names_what_is_missing() {
     let folder = Folder::new();
     folder.write("nginx.conf", &configuration(""));
     let output = turnpike(&folder.arguments(&["-s", "reload"]));
@@ -359,7 +359,7 @@ fn the_reference_names_every_directive() {
 }
 
 #[test]
-fn warnings_are_told_once_and_fail_nothing() {
+fn warnings_are_reported_once_and_are_no_errors() {
     let folder = Folder::new();
     let http = "http { allow 10.0.0.1/8; server { listen unix:s; set_real_ip_from 10.0.0.0/8;\n\
                 deny 2001:db8::1/32; location / { } location /a { } } }";

@@ -1,4 +1,4 @@
-//! Connections as clients use and misuse them: pipelines, bodies that are not wanted, deadlines.
+//! Tests of clients' connections: pipelines, unwanted bodies, deadlines.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use turnpike_testkit::{DEADLINE, Origin, Server, Step, check};
 
-/// More than are answered in three turns.
+/// More requests than are answered in three turns.
 const PIPELINED: usize = 100;
 
 const CONFIGURATION: &str = "
@@ -54,15 +54,15 @@ fn a_body_too_large_is_answered_by_the_page_for_it() {
 }
 
 #[test]
-fn a_shorter_keep_alive_timeout_holds_from_its_request_on() {
+fn a_shorter_keep_alive_timeout_applies_from_its_request_on() {
     use std::io::{Read, Write};
     let server = server();
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    // A minute is what the wheel goes round in: well beyond the patience here.
+    // A round of the wheel takes a minute, well beyond the test's time limit.
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     for path in ["/p", "/short"] {
         write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        // So that the two are answered one by one.
+        // This makes the server answer the two one by one.
         assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -125,7 +125,7 @@ fn slow_heads_make_room_for_others() {
         peer
     };
     let mut oldest = slow("GET /oldest HTTP/1.1\r\nHo");
-    // The one that was first is to be the oldest for the server too.
+    // The first connection must be the oldest for the server too.
     std::thread::sleep(Duration::from_millis(50));
     let silent = slow("");
     let others: Vec<_> = (0..6).map(|_| slow("GET /other HTTP/1.1\r\n")).collect();
@@ -143,7 +143,7 @@ fn slow_heads_make_room_for_others() {
 }
 
 #[test]
-fn a_server_that_passes_requests_to_itself_goes_on_serving() {
+fn a_server_that_proxies_to_itself_keeps_serving() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(
             "error_log %FOLDER%/error.log info;

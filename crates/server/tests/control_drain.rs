@@ -1,4 +1,4 @@
-//! A graceful end: who is told, who is still served, and that nobody is cut off.
+//! Tests of a graceful end: answers to clients, and no aborted connection.
 
 #![allow(clippy::unwrap_used)]
 
@@ -53,7 +53,7 @@ fn answer(stream: &mut TcpStream) -> String {
     text
 }
 
-/// Waits until so many connections wait for a request.
+/// Waits until `count` connections wait for a request.
 fn wait_for_waiting(server: &Server, count: u64) {
     let socket = server.folder().join("pid.control");
     let end = std::time::Instant::now() + DEADLINE;
@@ -88,7 +88,7 @@ fn answers_close_while_connections_are_still_accepted() {
         }
         is_last
     };
-    // The lane hears of it a moment later.
+    // The lane notices it a little later.
     let end = std::time::Instant::now() + DEADLINE;
     while !ask_anew() {
         assert!(std::time::Instant::now() < end);
@@ -100,7 +100,7 @@ fn answers_close_while_connections_are_still_accepted() {
 }
 
 #[test]
-fn a_delay_that_is_over_ends_the_server() {
+fn the_end_of_the_delay_ends_the_server() {
     let mut server = server("shutdown_delay 1ms;");
     server.signal(Signal::SIGQUIT);
     assert!(server.wait().success());
@@ -112,7 +112,7 @@ fn a_delay_that_is_over_ends_the_server() {
 }
 
 #[test]
-fn what_is_on_its_way_at_the_end_is_answered() {
+fn requests_in_transit_at_the_end_are_answered() {
     let mut server = server("");
     let (mut idle, mut silent) = (connect(&server), connect(&server));
     ask(&mut idle);
@@ -128,7 +128,7 @@ fn what_is_on_its_way_at_the_end_is_answered() {
     server.wait_for_log("error.log", "SIGQUIT");
     signal::send(serving, SIGCONT).unwrap();
     for stream in [&mut idle, &mut silent, &mut queued] {
-        // One that was served before the lane heard of the end is kept for a moment.
+        // A connection that was served before the lane noticed the end is kept for a short time.
         answer(stream);
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     }
@@ -136,7 +136,7 @@ fn what_is_on_its_way_at_the_end_is_answered() {
 }
 
 #[test]
-fn who_says_nothing_more_is_closed_and_not_reset() {
+fn idle_clients_are_closed_and_not_reset() {
     let mut server = server("");
     let (mut idle, mut silent) = (connect(&server), connect(&server));
     ask(&mut idle);
@@ -149,13 +149,13 @@ fn who_says_nothing_more_is_closed_and_not_reset() {
 }
 
 #[test]
-fn whoever_comes_during_the_drain_is_refused_and_not_reset() {
+fn new_clients_during_the_drain_are_refused_and_not_reset() {
     for main in ["", "shutdown_delay 1ms;"] {
         let mut server = server(&format!("worker_processes 2; {main}"));
         let mut slow = connect(&server);
         slow.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
             .unwrap();
-        // It is being answered when the drain begins.
+        // Its response is in progress when the drain begins.
         assert_eq!(slow.read(&mut [0]).unwrap(), 1);
         server.signal(Signal::SIGQUIT);
         server.wait_for_log("error.log", "gracefully shutting down");
@@ -166,7 +166,7 @@ fn whoever_comes_during_the_drain_is_refused_and_not_reset() {
                     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
                     break;
                 }
-                // The last that could be accepted: it is served, or closed in order.
+                // The last connection that could be accepted: it is served, or closed in order.
                 Ok(mut late) => {
                     late.set_read_timeout(Some(DEADLINE)).unwrap();
                     ask(&mut late);

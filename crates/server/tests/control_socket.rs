@@ -1,4 +1,4 @@
-//! The control socket and the subcommands that speak it.
+//! Tests of the control socket and its subcommands.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,14 +14,14 @@ use serde_json::Value;
 use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
-/// A server whose socket is there: it comes after the pid file, for which others wait.
+/// A server whose socket exists: it is created after the pid file, which other tests wait for.
 fn started(main: &str) -> Server {
     let server = Server::start(main);
     wait_for("the socket", || server.folder.has("nginx.control"));
     server
 }
 
-/// Runs a subcommand against a server, for its answer.
+/// Runs a subcommand against a server and returns its answer.
 fn ask(folder: &Folder, words: &[&str]) -> Result<Value, String> {
     let mut arguments = vec![words[0], "--json"];
     arguments.extend(folder.arguments(&words[1..]));
@@ -67,14 +67,14 @@ fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
 }
 
 #[test]
-fn a_reload_answers_with_its_report_or_with_what_is_wrong() {
+fn a_reload_answers_with_its_report_or_its_errors() {
     let server = started("");
     let report = ask(&server.folder, &["reload"]).unwrap();
     assert_eq!(report["generation"], 2);
     server
         .folder
         .write("nginx.conf", &configuration("nonsense on;"));
-    // The configuration no longer says where the socket is.
+    // The configuration no longer names the socket.
     let socket = server.folder.path().join("nginx.control");
     let output = turnpike(&["reload", "--socket", socket.to_str().unwrap()]);
     assert!(!output.status.success());
@@ -109,7 +109,7 @@ fn a_reload_answers_with_its_report_or_with_what_is_wrong() {
 }
 
 #[test]
-fn a_server_is_asked_while_the_file_on_disk_is_wrong() {
+fn a_server_answers_while_the_file_on_disk_is_wrong() {
     let mut server = started("");
     server.folder.write(
         "nginx.conf",
@@ -143,7 +143,7 @@ fn a_server_is_asked_while_the_file_on_disk_is_wrong() {
 }
 
 #[test]
-fn a_reload_tells_of_upstream_servers_and_of_what_stands_above_servers() {
+fn a_reload_reports_upstream_servers_and_outer_levels() {
     let server = started("");
     let reload = |http: &str| {
         let text = configuration("") + "http { server { listen unix:%/s; } " + http + "}";
@@ -181,7 +181,7 @@ fn a_reload_tells_of_upstream_servers_and_of_what_stands_above_servers() {
 }
 
 #[test]
-fn a_reload_tells_what_it_has_changed() {
+fn a_reload_reports_its_changes() {
     let server = started("worker_processes 2;");
     let (first, second) = (
         turnpike_testkit::ports::reserve().unwrap(),
@@ -306,7 +306,7 @@ fn the_socket_survives_the_serving_process() {
 }
 
 #[test]
-fn gates_and_connections_are_told() {
+fn gates_and_connections_are_reported() {
     let main = "worker_processes 2;";
     let server = started(main);
     let http = "http { server { listen 127.0.0.1:%PORT% reuseport; listen unix:./s.sock; \
@@ -330,7 +330,7 @@ fn gates_and_connections_are_told() {
     );
     assert_eq!(gates[2]["queued"], Value::Null);
     assert!(gates.iter().all(|gate| gate["spare"] == false));
-    // The socket of a lane that goes is kept, and watched by one that stays.
+    // The socket of an ended lane is kept, and another lane watches it.
     let fewer = text.replace(main, "worker_processes 1;");
     server.folder.write("nginx.conf", &fewer);
     ask(&server.folder, &["reload"]).unwrap();
@@ -348,7 +348,7 @@ fn gates_and_connections_are_told() {
 }
 
 #[test]
-fn a_named_socket_that_cannot_be_had_is_an_error_and_a_default_one_a_warning() {
+fn an_unusable_socket_is_an_error_if_named_and_a_warning_by_default() {
     let folder = Folder::new();
     folder.write("nginx.conf", &configuration("control missing/socket;"));
     let output = turnpike(&folder.arguments(&[]));
@@ -391,7 +391,7 @@ fn core_files_are_counted() {
     let http = http.replace('%', server.folder.name());
     let text = configuration(&main) + &http;
     server.folder.write("nginx.conf", &text);
-    // Limits of a process are those that it was started with.
+    // The limits of a process are those of its start.
     let first = server.serving();
     ask(&server.folder, &["reload"]).unwrap();
     wait_for("a process with that limit", || {
@@ -403,7 +403,7 @@ fn core_files_are_counted() {
     wait_for("another serving process", || {
         ask(&server.folder, &["status"]).is_ok_and(|status| status["serving"].is_object())
     });
-    // Whether there is one is the system's business: what the log says is counted.
+    // The system decides whether there is a core file: the log's entries are counted.
     let cores = server
         .log()
         .matches("exited on signal 6 (core dumped)")

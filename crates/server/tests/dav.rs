@@ -1,4 +1,4 @@
-//! `dav_methods`: files are made, removed, copied and moved, one request a step.
+//! Tests of `dav_methods`: files are created, removed, copied and moved, one request per step.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ const CONFIGURATION: &str = "error_log %FOLDER%/error.log info;
         }
     }";
 
-/// A request's line, fields, body, and the status of its answer.
+/// A request's line, fields and body, and the status of the response.
 const STEPS: &[(&str, &str, &str, u16)] = &[
     ("PUT /d/file", "", "0123456789", 201),
     ("PUT /d/file", "", "x", 204),
@@ -72,7 +72,7 @@ const STEPS: &[(&str, &str, &str, u16)] = &[
 ];
 
 #[test]
-fn files_are_changed_as_requests_say() {
+fn files_are_changed_by_requests() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(CONFIGURATION)
         .file("files/index.html", "")

@@ -1,5 +1,5 @@
-//! Configurations that the documentation shows are ones that the server takes, and tests that it
-//! names are there.
+//! Tests of the documentation: its configurations must load, and the tests that it names must
+//! exist.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use support::{Folder, Server, configuration, stderr, turnpike};
 
-/// The blocks of a page that are marked as nginx's language.
+/// The blocks of a page that are marked as nginx configuration.
 fn blocks(page: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
     let mut rest = page;
@@ -125,8 +125,8 @@ fn configurations_in_the_documentation_pass() {
     assert!(count > 0, "no page shows a configuration");
 }
 
-/// Rows of `docs/conformance.md` with SHOULD, and with MUST: one for each sentence of the RFCs that
-/// binds servers, gateways or caches, so that none is lost unnoticed.
+/// The number of rows of `docs/conformance.md` with SHOULD, and with MUST: one for each sentence of
+/// the RFCs that binds servers, gateways or caches, so that no loss goes unnoticed.
 const COUNTS: [usize; 2] = [139, 305];
 
 /// A row of a table in `docs/conformance.md`.
@@ -154,8 +154,8 @@ fn requirements(page: &str) -> Vec<Requirement<'_>> {
     .collect()
 }
 
-/// Why a name in the last column leads to no test: `FILE::FUNCTION`, `FILE::TABLE "row"`, the file
-/// below `crates`.
+/// Why a name in the last column leads to no test: `FILE::FUNCTION`, `FILE::TABLE "row"`, with the
+/// file below `crates`.
 fn missing(name: &str) -> Option<String> {
     let Some((file, rest)) = name.split_once("::") else {
         return Some("it has no file".to_owned());

@@ -1,11 +1,12 @@
-//! `fastcgi_pass` before scripted applications: what they are sent, and what becomes of answers
-//! that are right, wrong, cut or endless.
+//! Tests of `fastcgi_pass` with scripted applications: their requests, and responses from valid,
+//! malformed, cut and endless answers.
 
 #![allow(clippy::unwrap_used)]
 
 use turnpike_testkit::{Origin, Server, Step};
 
-/// Bytes of the request that `ONE_PARAMETER` makes: begin, parameters and their end, end of body.
+/// The bytes of the request that `ONE_PARAMETER` makes: begin, parameters and their end, end of
+/// body.
 const REQUEST_BYTES: usize = 16 + 16 + 8 + 8;
 
 /// One parameter and no fields, so that the request has a known length.
@@ -64,14 +65,14 @@ fn application(answer: Vec<u8>) -> Origin {
     ]])
 }
 
-/// What the client receives, in HTTP/1.1, until the connection is closed.
+/// The bytes that the client receives, in HTTP/1.1, until the connection is closed.
 fn received(server: &Server, method: &str) -> String {
     let request = format!("{method} / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     String::from_utf8_lossy(&server.exchange(request)).into_owned()
 }
 
-/// Directives, the application's records, what the client's answer begins with and holds, and what
-/// the error log holds.
+/// Directives, the application's records, the beginning and a part of the client's response, and a
+/// part of the error log.
 struct Case {
     directives: &'static str,
     answer: fn() -> Vec<u8>,
@@ -307,7 +308,7 @@ fn a_request_is_begin_parameters_and_body() {
 }
 
 #[test]
-fn a_connection_is_kept_where_both_sides_want_it() {
+fn a_connection_is_kept_if_both_sides_want_it() {
     let answer = || Step::Send([stdout("Content-Length: 2\r\n\r\nok"), end()].concat());
     let read = || Step::ReadBytes(REQUEST_BYTES);
     let origin = Origin::start(vec![vec![read(), answer(), read(), answer()]]);
@@ -328,7 +329,7 @@ fn a_connection_is_kept_where_both_sides_want_it() {
 }
 
 #[test]
-fn the_next_server_is_asked_after_an_answer_that_is_none() {
+fn the_next_server_is_tried_after_an_invalid_answer() {
     let answers = vec![
         vec![Step::ReadBytes(REQUEST_BYTES), Step::Send(end())],
         vec![

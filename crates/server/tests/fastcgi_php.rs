@@ -1,4 +1,5 @@
-//! `fastcgi_pass` before a real application: PHP's process manager, with a small front controller.
+//! Tests of `fastcgi_pass` with a real application: PHP's process manager, with a small front
+//! controller.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ use std::process::Command;
 use turnpike_testkit::Server;
 use turnpike_testkit::php::PhpFpm;
 
-/// The front controller: what it does is named by the path behind its own name.
+/// The front controller: the path after its own name chooses its action.
 const SCRIPT: &str = r#"<?php
 switch ($_SERVER['PATH_INFO'] ?? '') {
     case '/echo':
@@ -124,7 +125,7 @@ fn server(php: &PhpFpm, directives: &str) -> Server {
 }
 
 #[test]
-fn php_answers_what_it_is_asked() {
+fn php_answers_requests() {
     let php = start_php();
     for directives in ["", "fastcgi_keep_conn on;", "fastcgi_buffering off;"] {
         let server = server(&php, directives);
@@ -139,7 +140,7 @@ fn php_answers_what_it_is_asked() {
         ] {
             assert!(echo.contains(line), "{directives}: {echo}");
         }
-        // The index makes a script of a folder.
+        // The index turns a folder into a script.
         assert_eq!(server.get("/").text(), "front");
         let missing = server.get("/front.php/missing");
         assert_eq!(
@@ -165,7 +166,7 @@ fn php_answers_what_it_is_asked() {
 }
 
 #[test]
-fn php_says_what_it_has_to_complain_of() {
+fn errors_of_php_are_logged() {
     let php = start_php();
     let server = server(&php, "");
     assert_eq!(server.get("/front.php/log").text(), "logged");
@@ -175,7 +176,7 @@ fn php_says_what_it_has_to_complain_of() {
     );
 }
 
-/// A body that no two pieces of which are alike.
+/// A body without two equal pieces.
 fn body(bytes: usize) -> Vec<u8> {
     (0..bytes as u32)
         .flat_map(u32::to_le_bytes)
@@ -183,7 +184,7 @@ fn body(bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// The length and the MD5 sum, as PHP says them.
+/// The length and the MD5 sum, in PHP's format.
 fn sum(php: &PhpFpm, bytes: &[u8]) -> String {
     let path = php.path().join("body");
     std::fs::write(&path, bytes).unwrap();
@@ -247,7 +248,7 @@ fn a_stream_reaches_the_client_piece_by_piece() {
         assert!(read > 0, "the stream ended early");
         early.extend_from_slice(&piece[..read]);
     }
-    // Only now may the script go on: its first line has arrived alone.
+    // Only now may the script continue: its first line has arrived alone.
     assert!(!String::from_utf8_lossy(&early).contains("second"));
     let mut gate = std::fs::File::create(server.folder().join("gate")).unwrap();
     gate.write_all(b"open").unwrap();

@@ -1,5 +1,5 @@
-//! FIFOs where files are looked for: opening one waits for the other side, for ever perhaps, and no
-//! lane may.
+//! Tests of FIFOs in place of files: opening one waits for the other side, possibly without end,
+//! and no lane may wait for it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -41,7 +41,7 @@ http {
 
 fn make_fifo(path: &Path) {
     nix::unistd::mkfifo(path, Mode::from_bits_truncate(0o666)).unwrap();
-    // Where root runs the tests, somebody else serves.
+    // If root runs the tests, the server has another user.
     fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
 }
 
@@ -64,7 +64,7 @@ fn start(folder: &Folder) -> Server {
 }
 
 #[test]
-fn a_request_that_meets_one_is_answered() {
+fn a_request_for_a_fifo_is_answered() {
     let folder = fifos();
     let server = start(&folder);
     let credentials = "Authorization: Basic YTpi\r\n";
@@ -98,7 +98,7 @@ fn a_request_that_meets_one_is_answered() {
 }
 
 #[test]
-fn a_log_that_is_one_is_written_while_somebody_reads() {
+fn a_log_that_is_a_fifo_is_written_while_it_is_read() {
     let folder = fifos();
     let server = start(&folder);
     let mut options = fs::OpenOptions::new();
@@ -109,7 +109,7 @@ fn a_log_that_is_one_is_written_while_somebody_reads() {
     let count = wait_for(|| reader.read(&mut text).ok().filter(|count| *count > 0));
     let line = String::from_utf8_lossy(&text[..count.unwrap()]).into_owned();
     assert!(line.contains("GET /logged?log=log"), "{line}");
-    // Nobody takes lines out any more: it fills up, and requests are answered all the same.
+    // The FIFO is no longer read: it fills up, and requests are still answered.
     let target = format!("/logged?log=log&{}", "x".repeat(3000));
     for _ in 0..64 {
         assert_eq!(server.get(&target).status, 200);
@@ -137,7 +137,7 @@ fn check(folder: &Folder, text: &str) -> Output {
 }
 
 #[test]
-fn a_configuration_that_names_one_is_refused() {
+fn a_configuration_with_a_fifo_is_refused() {
     let folder = fifos();
     let tls = |directive: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Compressed responses: which are, what their heads say, and that foreign clients read them.
+//! Tests of compressed responses: which are compressed, their heads, and foreign clients.
 
 #![allow(clippy::unwrap_used)]
 
@@ -71,8 +71,8 @@ fn server(locations: &str) -> Server {
         .start()
 }
 
-/// Locations, further lines of the request, and lines that the head must or (behind `!`) must not
-/// have.
+/// Locations, further lines of the request, and lines that the head must have or (after `!`) must
+/// not have.
 const CASES: &[(&str, &str, &[&str])] = &[
     (
         "/page.html",
@@ -253,7 +253,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn heads_say_what_was_compressed_and_for_whom() {
+fn heads_describe_the_compression() {
     let server = server("");
     for (target, lines, expected) in CASES {
         for method in ["GET", "HEAD"] {
@@ -261,7 +261,7 @@ fn heads_say_what_was_compressed_and_for_whom() {
             let request = format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{lines}\r\n\r\n");
             let head = server.connect().round_without_body(request).head;
             for line in *expected {
-                // The head of HEAD says nothing of how its body would have come, nor of its parts.
+                // The head of HEAD does not show the transfer coding of its body, nor its parts.
                 let parts = lines.contains("Range:");
                 if method == "HEAD" && (line.starts_with("Transfer-") || parts) {
                     continue;
@@ -297,7 +297,7 @@ fn foreign_clients_read_what_was_compressed() {
 }
 
 #[test]
-fn what_becomes_next_to_nothing_comes_whole() {
+fn extremely_compressible_texts_arrive_complete() {
     let server = server("");
     let zeros = "0".repeat(20 << 20);
     server.write("html/zeros.html", &zeros);
@@ -306,7 +306,7 @@ fn what_becomes_next_to_nothing_comes_whole() {
 }
 
 #[test]
-fn a_connection_goes_on_behind_a_compressed_response() {
+fn a_connection_continues_after_a_compressed_response() {
     let server = server("");
     let mut peer = server.connect();
     let request = "GET /note.txt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n";
@@ -342,11 +342,11 @@ fn a_malformed_body_is_refused_before_anything_is_compressed() {
 }
 
 #[test]
-fn what_a_slow_server_has_said_is_seen_at_once() {
+fn parts_from_a_slow_server_are_sent_at_once() {
     let origin = Origin::start(vec![vec![
         Step::ReadHead,
         Step::send(format!("{CHUNKED}6\r\nfirst \r\n")),
-        // Only what has read the first part ends this connection.
+        // Only the client, after it has read the first part, ends this connection.
         Step::ReadToEnd,
     ]]);
     let port = origin.port();
@@ -371,7 +371,7 @@ fn what_a_slow_server_has_said_is_seen_at_once() {
     assert!(!head.contains("Accept-Ranges"), "{head}");
 }
 
-/// What the chunks that have come say, as far as it can be expanded.
+/// The expanded text of the chunks so far.
 fn chunks_so_far(came: &[u8]) -> Option<String> {
     let end = came.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let mut rest = &came[end..];
@@ -382,7 +382,7 @@ fn chunks_so_far(came: &[u8]) -> Option<String> {
         rest = rest.get(line + 2 + size + 2..)?;
     }
     let mut expanded = Vec::new();
-    // It has not ended yet, which is an error to the decoder.
+    // The stream has not ended yet, which is an error for the decoder.
     let _ = GzDecoder::new(&packed[..]).read_to_end(&mut expanded);
     String::from_utf8(expanded).ok()
 }
@@ -407,7 +407,7 @@ fn a_cut_response_is_not_made_to_look_whole() {
 }
 
 #[test]
-fn what_a_client_cannot_read_is_expanded() {
+fn responses_are_expanded_for_clients_without_gzip() {
     let page = page();
     let (whole, packed) = (gzipped(&page), gzipped("a"));
     let answer = |body: &[u8]| {
@@ -478,7 +478,7 @@ fn cached_responses_are_compressed_for_each_client() {
     assert_eq!(origin.received().len(), 1);
 }
 
-/// The response to a request for what may be compressed, and its text.
+/// The response to a request with gzip, and its expanded text.
 fn compressed(server: &Server, path: &str) -> (Response, String) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n");
     let response = server.connect().round(&request);
@@ -489,9 +489,9 @@ fn compressed(server: &Server, path: &str) -> (Response, String) {
     (response, text)
 }
 
-/// A response that is compressed while it is sent has no length; one that was kept has.
+/// A response that is compressed while it is sent has no length; a kept one has.
 #[test]
-fn what_is_asked_for_again_is_compressed_once() {
+fn repeated_responses_are_compressed_once() {
     let page = "All happy families are alike. ".repeat(4_000);
     let cached = "Every unhappy family is unhappy in its own way. ".repeat(100);
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=1000\r\n";
@@ -521,7 +521,7 @@ fn what_is_asked_for_again_is_compressed_once() {
         .file("html/page.html", &page)
         .file("html/open/page.html", &page)
         .start();
-    // A file that has just been changed is not kept: its times could still hide another change.
+    // A recently changed file is not kept: its times could still hide another change.
     std::thread::sleep(Duration::from_secs(4));
     for (path, text) in [
         ("/page.html", &page),
@@ -553,9 +553,9 @@ fn what_is_asked_for_again_is_compressed_once() {
     assert_eq!(response.header("Content-Length"), None);
 }
 
-/// RFC 9110 section 15.4.5: a 304 has the Vary and the ETag of the 200 that it stands for.
+/// RFC 9110 section 15.4.5: a 304 has the Vary and the ETag of its 200.
 #[test]
-fn a_304_says_of_itself_what_its_200_says() {
+fn a_304_has_the_fields_of_its_200() {
     let server = server("");
     let ask = |name: &str, fields: &str| {
         let text = format!("GET /{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n");
@@ -581,7 +581,7 @@ fn a_304_says_of_itself_what_its_200_says() {
 }
 
 #[test]
-fn wrong_settings_are_refused_in_the_words_of_nginx() {
+fn wrong_settings_are_refused_with_nginxs_messages() {
     for (directive, message) in [
         ("gzip_comp_level 10;", "value must be between 1 and 9"),
         (
@@ -602,7 +602,7 @@ fn wrong_settings_are_refused_in_the_words_of_nginx() {
 }
 
 #[test]
-fn nothing_changes_where_nothing_is_compressed() {
+fn responses_without_compression_are_unchanged() {
     check(
         &server(""),
         &[(

@@ -1,11 +1,11 @@
-//! Line ends and other control characters that a client brings into values: no head is split by
-//! them, whichever directive puts the value there.
+//! Tests of line ends and other control characters that a client puts into values: they must split
+//! no head, whichever directive uses the value.
 
 #![allow(clippy::unwrap_used)]
 
 use turnpike_testkit::{Origin, Server, Step};
 
-/// What a client hides in a path: a line end and a field, an end of the head, NUL and others.
+/// Payloads in a path: a line end and a field, an end of the head, NUL and others.
 const PAYLOADS: &[&str] = &[
     "a%0D%0AEvil:%20yes",
     "a%0AEvil:%20yes",
@@ -14,7 +14,7 @@ const PAYLOADS: &[&str] = &[
     "a%01%1F%7Fb",
 ];
 
-/// A location, and whether its answer comes from the origin.
+/// A location, and whether its response comes from the origin.
 const LOCATIONS: &[(&str, &str)] = &[
     ("moved", "return 301 https://$host$uri;"),
     ("local", "return 302 /to$uri;"),
@@ -99,7 +99,7 @@ fn server(origin: &Origin) -> Server {
         .start()
 }
 
-/// A head must be lines that end with both bytes and hold no other control character.
+/// Checks that all lines of a head end with CRLF and hold no other control character.
 fn check_head(name: &str, message: &[u8]) {
     let shown = String::from_utf8_lossy(message);
     let end = message.windows(4).position(|four| four == b"\r\n\r\n");
@@ -134,7 +134,7 @@ fn no_head_is_split_by_what_a_client_sends() {
     }
 }
 
-/// A path, and what the answer has to say.
+/// A path, and a line that the response must have.
 const VALUES: &[(&str, &str)] = &[
     ("/moved/a%0D%0Ab%00", "HTTP/1.1 400 Bad Request"),
     (
@@ -147,7 +147,7 @@ const VALUES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn values_that_the_configuration_has_over_several_lines_are_sent_on_one() {
+fn multi_line_values_of_the_configuration_are_sent_on_one_line() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(
             "events { }
@@ -166,7 +166,7 @@ fn values_that_the_configuration_has_over_several_lines_are_sent_on_one() {
 }
 
 #[test]
-fn nginx_leniency_lets_through_what_splits_nothing() {
+fn nginx_leniency_accepts_values_that_split_no_head() {
     for (strictness, sent) in [("rfc", false), ("nginx", true)] {
         let configuration = format!(
             "events {{ }}

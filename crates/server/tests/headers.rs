@@ -1,4 +1,4 @@
-//! Fields that the configuration adds to responses, before and behind their bodies.
+//! Tests of fields that the configuration adds to responses, before and after their bodies.
 
 #![allow(clippy::unwrap_used)]
 
@@ -108,7 +108,7 @@ const TRAILERS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn trailers_are_added_behind_bodies() {
+fn trailers_are_added_after_bodies() {
     let server = server(LOCATIONS);
     check(&server, TRAILERS);
     let large = server.get("/large.txt?sum=9");
@@ -118,7 +118,7 @@ fn trailers_are_added_behind_bodies() {
 }
 
 #[test]
-fn trailers_know_what_became_of_the_body() {
+fn trailers_know_the_outcome_of_the_body() {
     let origin = Origin::start(vec![vec![
         Step::ReadHead,
         Step::send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"),

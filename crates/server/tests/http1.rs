@@ -1,4 +1,4 @@
-//! HTTP/1 on the wire: framing, keep-alive, limits, and what slow, broken and hostile clients get.
+//! Tests of HTTP/1: framing, keep-alive, limits, and slow, broken and hostile clients.
 
 #![allow(clippy::unwrap_used)]
 
@@ -115,8 +115,8 @@ const EXCHANGES: &[(&str, &str, &str)] = &[
 const BAD: &str =
     "HTTP/1.1 400 Bad Request\n*\nConnection: close\n\n<html>\n*\n</html>\n\n(closed)";
 
-/// Requests that are refused: each is answered with a status and a closed connection, and what
-/// follows it is never read as a request.
+/// Refused requests: each gets a status and a closed connection, and the bytes after it are never
+/// read as a request.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("no method", " / HTTP/1.1\n\n", BAD),
     (
@@ -175,12 +175,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn exchanges_go_as_they_should() {
+fn exchanges_are_as_expected() {
     check(&server(), EXCHANGES);
 }
 
 #[test]
-fn what_is_malformed_is_refused_and_closed() {
+fn malformed_requests_are_refused_and_closed() {
     let server = server();
     check(&server, REFUSED);
     let long = "x".repeat(2000);
@@ -233,7 +233,7 @@ fn a_reader_that_stops_is_cut_and_the_others_are_served() {
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(server.get("/ok").text(), "ok");
     server.wait_for_log("error.log", "client timed out");
-    // What was sent before the time-out still comes, and then the end, short of the whole.
+    // Bytes sent before the time-out still come, followed by an early end.
     let mut bytes = Vec::new();
     let _ = stuck.stream().read_to_end(&mut bytes);
     assert!(bytes.len() < LARGE_BYTES, "{} bytes came", bytes.len());

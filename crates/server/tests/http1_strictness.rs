@@ -1,5 +1,5 @@
-//! `http_strictness`: what RFC 9112 refuses is refused by default; nginx's leniency on demand takes
-//! what the installed nginx takes, byte for byte, and no more.
+//! Tests of `http_strictness`: messages that RFC 9112 refuses are refused by default; with nginx's
+//! rules, exactly those that the installed nginx accepts are accepted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -90,7 +90,7 @@ const BODIES: &[(&str, u16)] = &[
     ("5\r\nhello\r\n0\r\n\n", 400),
 ];
 
-/// Bodies that the installed nginx takes, and those since 1.27 refuse: lone line feeds.
+/// Bodies that the installed nginx accepts, but versions since 1.27 refuse: lone line feeds.
 const NEWER: &[&str] = &["5\nhello\r\n0\r\n\r\n", "0\r\n\n"];
 
 fn requests() -> Vec<(String, u16)> {
@@ -159,7 +159,7 @@ fn origin(answer: &str) -> Origin {
     Origin::start(vec![vec![Step::ReadHead, Step::send(answer)]])
 }
 
-/// An origin of requests with the body of [`BODIES`], which it must read: a close before would
+/// An origin for requests with the body of [`BODIES`], which it must read: an earlier close would
 /// reset the connection.
 fn origin_of_bodies() -> Origin {
     let steps = vec![
@@ -194,8 +194,8 @@ fn messages_follow_the_rfc_by_default() {
     }
 }
 
-/// The bytes of an answer without what cannot be the same twice, and without the methods that a 405
-/// names here (RFC 9110 section 15.5.6) and not in nginx.
+/// The bytes of a response without the parts that change, and without the methods that a 405 names
+/// here (RFC 9110 section 15.5.6) and not in nginx.
 fn comparable(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer).into_owned();
     let lines = text.split("\r\n");
@@ -219,7 +219,7 @@ fn nginx_leniency_is_that_of_nginx() {
         let theirs = comparable(&nginx.exchange(&request));
         assert_eq!(mine, theirs, "{request:?}");
     }
-    // What both have passed on, head for head.
+    // The requests that both have passed on, head for head.
     let [mine, theirs] = origins.map(|origin| {
         let received = origin.received();
         let heads = received.iter().map(|request| {
@@ -232,8 +232,8 @@ fn nginx_leniency_is_that_of_nginx() {
     assert_eq!(mine, theirs);
 }
 
-/// Answers of upstream servers, and whether they are good by the RFC; each is sent with a close
-/// behind it.
+/// Responses of upstream servers, and whether they are valid by the RFC; each is followed by a
+/// close.
 const ANSWERS: &[(&str, bool)] = &[
     (OK, true),
     (
@@ -321,7 +321,7 @@ fn answers_of_upstream_servers_follow_the_rfc_too() {
 }
 
 #[test]
-fn with_nginx_leniency_what_nginx_takes_of_them_is_taken() {
+fn with_nginx_leniency_nginxs_choice_of_them_is_accepted() {
     let (_origins, locations) = upstreams();
     let ours = start(OURS, "http_strictness nginx;", &locations);
     let nginx = start("nginx", "", &locations);

@@ -1,4 +1,4 @@
-//! HTTP/2 with clients: curl speaks with us, by prior knowledge and over TLS.
+//! Tests of HTTP/2 with curl, by prior knowledge and over TLS.
 
 #![allow(clippy::unwrap_used)]
 
@@ -143,7 +143,7 @@ fn curl_is_answered_over_tls() {
     assert_eq!(String::from_utf8_lossy(&long).matches(&field).count(), 3);
 }
 
-/// What curl prints for a target that it asks for over TLS.
+/// The output of curl for a target over TLS.
 fn secure_curl(server: &Server, target: &str, more: &[&str]) -> Vec<u8> {
     let address = format!("https://127.0.0.1:{}{target}", server.port());
     let mut command = Command::new("curl");
@@ -151,7 +151,7 @@ fn secure_curl(server: &Server, target: &str, more: &[&str]) -> Vec<u8> {
     command.args(more).arg(address).output().unwrap().stdout
 }
 
-/// A request for a path as a stream's only frame, all of its fields spelt out.
+/// A request for a path as a stream's only frame, with all fields as literals.
 fn request(stream: u8, path: &str) -> Vec<u8> {
     let length = path.len() as u8;
     let block = [&[0x82, 0x86, 4, length][..], path.as_bytes(), b"\x01\x01a"].concat();
@@ -162,8 +162,8 @@ fn request(stream: u8, path: &str) -> Vec<u8> {
     .concat()
 }
 
-/// The preface, SETTINGS, and so large a window for the connection and every stream that nothing
-/// is held back.
+/// The preface, SETTINGS, and windows of the connection and the streams that are large enough for
+/// all responses.
 fn opening() -> Vec<u8> {
     let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff];
     let window = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0];
@@ -222,7 +222,7 @@ fn a_connection_lives_through_a_reload_and_is_served_by_the_new_configuration() 
 }
 
 #[test]
-fn a_client_that_reads_nothing_does_not_hold_the_end() {
+fn a_client_that_does_not_read_does_not_delay_the_end() {
     let text = "error_log %FOLDER%/error.log info;
         events { }
         http {

@@ -1,4 +1,4 @@
-//! HTTP/2 to upstream servers: nginx is asked, through `proxy_pass` and `grpc_pass`.
+//! Tests of HTTP/2 to upstream servers, with nginx behind `proxy_pass` and `grpc_pass`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -119,7 +119,7 @@ fn requests_are_passed_over_http2() {
             server.log("error.log")
         );
     }
-    // The location's own connection is used again, and the host is told.
+    // The location's own connection is reused, and the host is sent.
     let text =
         |target: &str, more: &[&str]| String::from_utf8(curl(&server, target, more)).unwrap();
     let reply = text("/values", &[]);

@@ -1,4 +1,4 @@
-//! Lanes that come and go while requests are served: none of those may notice.
+//! Tests of lanes that start and end while requests are served, without an effect on these.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,11 +13,11 @@ use nix::libc::SIGHUP;
 use support::{Server, configuration, wait_for};
 use turnpike_testkit::process::{self, Moment};
 
-/// Nobody waits longer for an answer.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Clients of each kind.
+/// The clients of each kind.
 const CLIENTS: usize = 4;
-/// Requests that each must have been answered under every count of lanes.
+/// The requests that each must have completed under every count of lanes.
 const REQUESTS_EACH: usize = 40;
 
 const MODES: &[(&str, &str)] = &[
@@ -58,7 +58,7 @@ fn connect(port: u16) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// One request, whole or in two pieces; panics unless it is answered.
+/// Sends one request, at once or in two pieces; panics unless it is answered.
 fn ask(stream: &mut BufReader<TcpStream>, slowly: bool) {
     let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let (first, rest) = request.split_at(if slowly { 20 } else { 0 });
@@ -79,7 +79,7 @@ fn read_answer(stream: &mut BufReader<TcpStream>) {
     stream.read_exact(&mut [0; 2]).unwrap();
 }
 
-/// Asks until told to stop, on one connection or on one each.
+/// Sends requests until it is stopped, on one connection or on one each.
 fn client(port: u16, number: usize, answered: &AtomicUsize, is_over: &AtomicBool) {
     let mut kept = connect(port);
     while !is_over.load(SeqCst) {
@@ -92,7 +92,7 @@ fn client(port: u16, number: usize, answered: &AtomicUsize, is_over: &AtomicBool
 }
 
 #[test]
-fn lanes_come_and_go_under_load_and_nobody_notices() {
+fn lanes_start_and_end_under_load_without_lost_requests() {
     for (events, option) in MODES {
         let port = free_port();
         let server = Server::start(&main_text(1, events, port, option));
@@ -157,7 +157,7 @@ fn a_connection_outlives_its_lane_and_the_lane_its_last_request() {
     }
 }
 
-/// Stops a lane while `work` runs; until then does `disturb` again and again.
+/// Stops a lane while `work` runs; until then repeats `disturb`.
 fn with_lane_held(
     serving: i32,
     lane: &str,
@@ -200,14 +200,14 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
             Moment::Any,
             || {},
             || {
-                // The hash gives half of them to the lane that is held.
+                // The hash gives half of them to the stopped lane.
                 let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
                 waiting.iter_mut().for_each(|stream| ask(stream, false));
                 server.wait_for_log("lane 0 accepts them");
                 server.wait_for_log("lane 1 is ");
                 let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
                 more.iter_mut().for_each(|stream| ask(stream, false));
-                // A configuration is taken up without it, and it is looked after still.
+                // A configuration is applied without that lane, which is still supervised.
                 let text = main_text(3, "", port, option);
                 let text = format!("lane_rescue_timeout 50ms; {text}");
                 server.folder.write("nginx.conf", &configuration(&text));
@@ -227,7 +227,7 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
 }
 
 #[test]
-fn when_no_lane_works_another_one_is_started() {
+fn another_lane_is_started_if_none_works() {
     for option in ["", "reuseport"] {
         let port = free_port();
         let text = main_text(1, "", port, option);
@@ -244,7 +244,7 @@ fn when_no_lane_works_another_one_is_started() {
             let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
             waiting.iter_mut().for_each(|stream| ask(stream, false));
             server.wait_for_log("no lane works; lane 1 accepts connections until another does");
-            // A configuration is taken up by the one that works.
+            // The working lane applies a configuration.
             let answer = main_text(1, "", port, option).replace("\"ok\"", "\"OK\"");
             let text = format!("lane_rescue_timeout 20ms; {answer}");
             server.folder.write("nginx.conf", &configuration(&text));
@@ -260,7 +260,7 @@ fn when_no_lane_works_another_one_is_started() {
     }
 }
 
-/// Memory of a process, in KB.
+/// The resident memory of a process, in KB.
 fn resident_kb(process: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -268,8 +268,8 @@ fn resident_kb(process: i32) -> u64 {
     number.parse().unwrap()
 }
 
-/// A report takes the room of a few buffers and gives most of it back; the debug information of a
-/// build takes fifty times as much.
+/// A report allocates a few buffers and frees most of them; a build's debug information takes fifty
+/// times as much.
 const REPORT_KB_MAX: u64 = 8 * 1024;
 
 #[test]
@@ -281,7 +281,7 @@ fn a_report_names_functions_and_takes_little_memory() {
          location / {{ return 200 \"ok\"; }}
          location /logged {{ access_log /dev/stdout; return 200 \"ok\"; }} }} }}"
     );
-    // Nobody reads what it writes: a lane that logs there hangs as soon as the pipe is full.
+    // Its output is not read: a lane that logs there hangs as soon as the pipe is full.
     let server = Server::start_as(&text, |command| {
         command.stdout(std::process::Stdio::piped());
     });
@@ -303,7 +303,7 @@ fn a_report_names_functions_and_takes_little_memory() {
             .find(|line| line.contains(" is in ") && line.contains(" < "));
         line.map(str::to_owned)
     };
-    // What comes when it hangs waits for it. What it had accepted before stays with it.
+    // Connections that come during the hang wait. Those that it had accepted before stay with it.
     let mut waiting = Vec::new();
     wait_for("the report", || {
         if waiting.len() < 256 {

@@ -1,4 +1,4 @@
-//! The metrics page: its grammar, its numbers, and that everything on it is documented.
+//! Tests of the metrics page: its grammar, its numbers, and its documentation.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,11 +36,11 @@ fn server_with(lanes: u32) -> Server {
         .start()
 }
 
-/// A page by series: name and labels as they stand there.
+/// A page by series: name and labels as written.
 type Page = BTreeMap<String, f64>;
 
-/// Reads a page as strictly as the format is described: a `# HELP` and a `# TYPE` line before the
-/// series of a name, which stand together, each once, with quoted labels and a number.
+/// Parses a page as strictly as the format allows: a `# HELP` and a `# TYPE` line before the series
+/// of a name, which are together, each once, with quoted labels and a number.
 fn parse(text: &str) -> (Page, HashMap<String, String>) {
     let (mut page, mut kinds) = (Page::new(), HashMap::new());
     let mut helped = HashSet::new();
@@ -78,7 +78,7 @@ fn parse(text: &str) -> (Page, HashMap<String, String>) {
     (page, kinds)
 }
 
-/// The name of a series, its labels being well formed.
+/// The name of a series, whose labels must be well formed.
 fn check_series(series: &str) -> &str {
     let is_name = |text: &str| {
         let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -108,7 +108,7 @@ fn sum(page: &Page, part: &str) -> f64 {
 
 #[test]
 fn the_page_is_what_prometheus_reads_and_its_numbers_are_right() {
-    // One lane has counted everything before it takes the connection that asks.
+    // With one lane, everything is counted before it takes the connection for the page.
     let server = server_with(1);
     for _ in 0..5 {
         server.exchange("GET / HTTP/1.0\r\n\r\n");
@@ -126,7 +126,7 @@ fn the_page_is_what_prometheus_reads_and_its_numbers_are_right() {
     assert_eq!(sum(&page, "status=\"404\""), 1.0);
     assert_eq!(sum(&page, "reason=\"answered\""), 6.0);
     assert_eq!(sum(&page, "reason=\"refused\""), 1.0);
-    // This page's own connection too.
+    // The connection for this page is included.
     assert_eq!(sum(&page, "connections_accepted_total"), 8.0);
     assert_eq!(sum(&page, "connections_active{"), 1.0);
     assert_eq!(sum(&page, "first_byte_seconds_count"), 6.0);
@@ -142,7 +142,7 @@ fn the_page_is_what_prometheus_reads_and_its_numbers_are_right() {
 }
 
 #[test]
-fn buckets_add_up() {
+fn buckets_are_cumulative() {
     let server = server();
     for _ in 0..20 {
         server.exchange("GET / HTTP/1.0\r\n\r\n");
@@ -261,7 +261,7 @@ fn the_live_page_is_one_file_and_has_its_numbers_as_json() {
         buckets.len(),
         numbers["bounds_s"].as_array().unwrap().len() + 1
     );
-    // Every number that the page shows is there; the others need directives of their families.
+    // Every number on the page exists; the others need directives of their families.
     let shown = text
         .split("\"")
         .filter(|word| word.starts_with("connections_"));
@@ -270,7 +270,7 @@ fn the_live_page_is_one_file_and_has_its_numbers_as_json() {
     }
 }
 
-/// The files that people copy into their monitoring.
+/// The files that users copy into their monitoring.
 const COPIED: &[&str] = &[
     include_str!("../../../contrib/grafana/turnpike.json"),
     include_str!("../../../contrib/prometheus/alerts.yml"),

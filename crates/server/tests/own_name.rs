@@ -1,4 +1,4 @@
-//! The name that the server goes by: its own, or nginx's where it is called so.
+//! Tests of the product name: the server's own, or nginx's if it is called so.
 
 use turnpike_testkit::Server;
 
@@ -16,7 +16,8 @@ const CONFIGURATION: &str = "
         }
     }";
 
-/// Own name; directives of the main context; `Server` of `/`, `/off` and `/build`.
+/// Whether it uses its own name; directives of the main context; `Server` of `/`, `/off` and
+/// `/build`.
 const CASES: &[(bool, &str, [&str; 3])] = &[
     (
         true,

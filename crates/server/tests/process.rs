@@ -1,4 +1,4 @@
-//! Master and serving process: start, signals, reload, crash, end.
+//! Tests of master and serving process: start, signals, reload, crash, end.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn the_started_process_is_the_master_and_ends_by_each_signal() {
 }
 
 #[test]
-fn a_reload_keeps_the_process_and_says_when_the_old_generation_is_gone() {
+fn a_reload_keeps_the_process_and_logs_the_end_of_the_old_generation() {
     let mut server = Server::start("");
     let serving = server.serving();
     for generation in 1..=3 {
@@ -250,8 +250,8 @@ fn the_serving_process_has_its_priority_and_limit() {
 }
 
 #[test]
-fn a_limit_that_is_refused_is_complained_of_once() {
-    // More than the kernel permits anybody (fs.nr_open).
+fn a_refused_limit_is_logged_once() {
+    // More than the kernel permits to any process (fs.nr_open).
     let limit = "worker_rlimit_nofile 4000000000;";
     let server = Server::start(&format!("{limit} worker_processes 2;"));
     let complaints = |server: &Server| {

@@ -1,4 +1,4 @@
-//! `proxy_pass` from the client's request to the client's response.
+//! Tests of `proxy_pass` from the client's request to the client's response.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use turnpike_testkit::{Origin, Server, Step, check};
 
-/// A server in front of an origin; `locations` is put into its server block.
+/// A server in front of an origin; `locations` are in its server block.
 fn server(origin: &Origin, locations: &str) -> Server {
     let configuration = format!(
         "error_log %FOLDER%/error.log info;
@@ -34,7 +34,7 @@ fn answers(response: &str) -> Origin {
     Origin::start(vec![vec![Step::ReadHead, Step::send(response)]])
 }
 
-/// What the origin received on its connection of that number, with plain line feeds.
+/// The bytes that the origin received on the connection with that number, with plain line feeds.
 fn received(origin: &Origin, connection: usize) -> String {
     let bytes = origin.received()[connection].clone();
     String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
@@ -102,7 +102,7 @@ const FRAMINGS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn bodies_end_as_they_should() {
+fn bodies_have_their_correct_end() {
     for (name, response, expected) in FRAMINGS {
         let origin = answers(response);
         let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
@@ -110,7 +110,7 @@ fn bodies_end_as_they_should() {
     }
 }
 
-/// What is a megabyte when it is expanded.
+/// A megabyte of zeros.
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 fn gzip(text: &[u8]) -> Vec<u8> {
@@ -131,7 +131,7 @@ fn deflate(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A response with these transfer codings, in pieces of a few bytes where the last is `chunked`.
+/// A response with these transfer codings, in pieces of a few bytes if the last is `chunked`.
 fn coded(codings: &str, body: &[u8]) -> Vec<u8> {
     let fields = "Content-Type: text/x\r\nCache-Control: max-age=600\r\nConnection: close\r\n";
     let head = format!("HTTP/1.1 200 OK\r\n{fields}Transfer-Encoding: {codings}\r\n\r\n");
@@ -150,7 +150,7 @@ fn coded(codings: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn transfer_codings_are_taken_off() {
+fn transfer_codings_are_decoded() {
     let members = [gzip(b"first"), gzip(b"second")].concat();
     let cases: &[(&str, Vec<u8>, &[u8])] = &[
         ("gzip, chunked", gzip(b"text"), b"text"),
@@ -187,11 +187,11 @@ fn transfer_codings_are_taken_off() {
 }
 
 #[test]
-fn transfer_codings_that_cannot_be_taken_off_are_no_answer() {
+fn undecodable_transfer_codings_are_errors() {
     let text = gzip(b"text");
     let cut = &text[..text.len() - 1];
     let foreign = [zlib(b"text"), b"x".to_vec()].concat();
-    // Where the head was sent before it was noticed, the body has no end.
+    // If the head was sent before the error, the body has no end.
     let cases: &[(&str, &[u8], &str)] = &[
         ("br, chunked", &text, "HTTP/1.1 502 Bad Gateway\n*"),
         ("gzip, gzip, chunked", &text, "HTTP/1.1 502 Bad Gateway\n*"),
@@ -224,7 +224,7 @@ fn transfer_codings_that_cannot_be_taken_off_are_no_answer() {
     }
 }
 
-/// Location, request path, and what the origin is asked for.
+/// Location, request path, and the origin's path.
 const PATHS: &[(&str, &str, &str)] = &[
     (
         "location / { proxy_pass http://%ORIGIN%; }",
@@ -308,7 +308,8 @@ fn bodies_of_requests_are_passed_on() {
         vec![
             Step::ReadHead,
             Step::ReadBytes(bytes),
-            // It says that it closes: a POST on a connection that just was may not be repeated.
+            // The response announces the close: a POST on a connection that was just closed may not
+            // be repeated.
             Step::send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"),
         ]
     };

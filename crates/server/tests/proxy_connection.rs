@@ -1,4 +1,4 @@
-//! Fields that `Connection` names are for one connection only: they are not passed on.
+//! Tests of fields that `Connection` names, which belong to one connection and are not passed on.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ mod support;
 use support::{last_request, origin, server, server_under};
 use turnpike_testkit::{Origin, Response, Server, Step};
 
-/// Directives, fields of the client, and what of them the upstream server sees.
+/// Directives, fields of the client, and the fields that the upstream server must and must not get.
 const REQUESTS: &[(&str, &str, &[&str], &[&str])] = &[
     (
         "",
@@ -89,7 +89,7 @@ fn answers_lose_the_same_fields_when_they_are_stored_and_when_not() {
 }
 
 #[test]
-fn what_the_server_did_not_see_selects_no_stored_answer() {
+fn fields_that_are_not_passed_on_select_no_stored_response() {
     let answer = |language: &str| {
         let text = format!(
             "HTTP/1.1 200 OK\r\nVary: Accept-Language\r\nCache-Control: max-age=60\r\n\

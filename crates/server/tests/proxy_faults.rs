@@ -1,5 +1,5 @@
-//! What the client gets when an upstream server refuses, breaks, lies or stalls, and when the
-//! client itself goes away.
+//! Tests of the client's response when an upstream server refuses, breaks, sends malformed data or
+//! stalls, and of clients that leave.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 const BAD_GATEWAY: &str = "HTTP/1.1 502 Bad Gateway\n*\n\n<html>\n*\n</html>\n\n(closed)";
 
-/// A server whose `upstream u` holds these ports in their order.
+/// A server whose `upstream u` has these ports in their order.
 fn server(ports: &[u16], directives: &str) -> Server {
     let mut servers = String::new();
     for (index, port) in ports.iter().enumerate() {
@@ -36,7 +36,7 @@ fn server(ports: &[u16], directives: &str) -> Server {
         .start()
 }
 
-/// A port on which nobody listens.
+/// A port without a listener.
 fn closed_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()
@@ -60,7 +60,7 @@ fn a_server_that_refuses_is_502() {
     server.wait_for_log("access.log", "502 502 0.");
 }
 
-/// What the server sends before it closes, and what the log says of it.
+/// The server's bytes before its close, and the log message about them.
 const BROKEN_HEADS: &[(&str, &str)] = &[
     (
         "",
@@ -101,7 +101,7 @@ const BROKEN_HEADS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_head_that_is_none_is_502() {
+fn a_malformed_head_is_502() {
     for (response, logged) in BROKEN_HEADS {
         let origin = Origin::start(vec![script(response)]);
         let server = server(&[origin.port()], "");
@@ -131,7 +131,7 @@ fn a_reset_is_502() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_504() {
+fn a_silent_server_is_504() {
     let origin = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
     let server = server(&[origin.port()], "proxy_read_timeout 100ms;");
     let expected = "HTTP/1.1 504 Gateway Time-out\n*\n(closed)";
@@ -144,7 +144,7 @@ fn a_server_that_says_nothing_is_504() {
     server.wait_for_log("access.log", "504 504 0.");
 }
 
-/// A head that comes piece by piece, the next long before the time of a read is over.
+/// A head in pieces, each long before the read time-out.
 fn trickle() -> Vec<Step> {
     let mut steps = vec![Step::send("HTTP/1.1 200 OK\r\n")];
     for number in 0..50 {
@@ -176,7 +176,7 @@ fn a_head_has_one_deadline_for_all_its_pieces() {
     }
 }
 
-/// Responses that break off, what the client gets of them, and what the log says.
+/// Responses that break off, the part that the client gets, and the log message.
 const BROKEN_BODIES: &[(&str, &str, &str)] = &[
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
@@ -223,7 +223,7 @@ fn a_body_that_stalls_closes_the_connection() {
 }
 
 #[test]
-fn what_comes_behind_a_response_belongs_to_nobody() {
+fn bytes_after_a_response_are_dropped() {
     let lying = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\
                  Content-Length: 4\r\n\r\nevil";
     let mut lie = script(lying);
@@ -257,7 +257,7 @@ fn an_early_answer_to_an_upload_is_passed_on() {
             "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
             body.len()
         ));
-        // What is not taken any more is lost, like the rest of the upload.
+        // Bytes that are no longer read are lost, like the rest of the upload.
         peer.send(&body);
         let response = peer.response();
         assert_eq!(
@@ -268,7 +268,7 @@ fn an_early_answer_to_an_upload_is_passed_on() {
     }
 }
 
-/// Directives, what the first server does, the request's method, and the status that comes.
+/// Directives, the first server's action, the request's method, and the resulting status.
 const NEXT: &[(&str, &str, &str, u16)] = &[
     ("", "", "GET", 200),
     ("proxy_next_upstream off;", "", "GET", 502),
@@ -303,7 +303,7 @@ const NEXT: &[(&str, &str, &str, u16)] = &[
 ];
 
 #[test]
-fn the_next_server_is_asked_where_that_is_allowed() {
+fn the_next_server_is_tried_if_allowed() {
     for (directives, response, method, status) in NEXT {
         let bad = Origin::start(vec![script(response)]);
         let good = Origin::start(vec![script(OK)]);
@@ -346,7 +346,7 @@ fn a_kept_connection_that_was_closed_is_no_failure() {
 
 #[test]
 fn servers_that_close_kept_connections_are_tried_once_each() {
-    // On a connection of its own, each answers; on a kept one, none does.
+    // Each answers on a new connection, and none on a kept one.
     let once = [script(OK), vec![Step::ReadHead]].concat();
     let origins = [(); 3].map(|()| Origin::start(vec![once.clone()]));
     let ports = origins.each_ref().map(Origin::port);

@@ -1,5 +1,5 @@
-//! Requests whose answer is awaited on a kept connection, without a task: the usual case, and what
-//! may come instead of the answer.
+//! Tests of requests that wait for their response on a kept connection, without a task: the usual
+//! case, and the failures.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use turnpike_testkit::{Origin, Peer, Server, Signal, Step, process, wait_for};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A server in front of an origin; `directives` stand in its location.
+/// A server in front of an origin; `directives` are in its location.
 fn server(origin: &Origin, directives: &str) -> Server {
     server_before(origin.port(), directives)
 }
@@ -34,7 +34,7 @@ fn server_before(port: u16, directives: &str) -> Server {
         .start()
 }
 
-/// An origin that answers once, and then does these steps on the same connection.
+/// An origin that answers once, and then runs these steps on the same connection.
 fn origin(then: Vec<Step>) -> Origin {
     let mut steps = vec![Step::ReadHead, Step::send(OK), Step::ReadHead];
     steps.extend(then);
@@ -47,7 +47,7 @@ fn origin(then: Vec<Step>) -> Origin {
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// What the origin answers the second time, and what the client gets.
+/// The origin's second answer, and the client's response.
 const ANSWERS: &[(&str, &[&str], u16, &str)] = &[
     ("in one piece", &[OK], 200, "ok"),
     (
@@ -108,11 +108,11 @@ fn answers_come_in_any_pieces() {
     }
 }
 
-/// A body that the buffers hold, but no first part does.
+/// A body that fits into the buffers, but not into the first part.
 const BODY_BYTES: usize = 16 * 1024;
 
-/// The same as `answers_come_in_any_pieces` for larger bodies: how many of their bytes come behind
-/// the head, and in each piece after it.
+/// The same as `answers_come_in_any_pieces` for larger bodies: the number of their bytes after the
+/// head, and in each piece after that.
 const BODIES: &[(&str, &str, &[usize])] = &[
     ("behind the head", "", &[BODY_BYTES]),
     ("behind the head by a byte", "", &[1, BODY_BYTES - 1]),
@@ -168,7 +168,7 @@ fn bodies_that_fit_the_buffers_come_in_any_pieces() {
 fn a_part_of_a_body_waits_for_the_rest_for_a_short_time_only() {
     let origin = origin(vec![
         Step::send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"),
-        // For ever: the client sends again when it has the first half.
+        // The script waits without end: the client sends again when it has the first half.
         Step::ReadHead,
         Step::send("def"),
     ]);
@@ -239,7 +239,7 @@ fn a_connection_with_more_than_the_body_is_not_used_again() {
 #[test]
 fn a_kept_connection_that_breaks_is_replaced() {
     let origin = origin(vec![Step::Reset]);
-    // The script goes on to its end, which closes the connection without an answer.
+    // The script ends, which closes the connection without a response.
     let server = server(
         &origin,
         "proxy_read_timeout 200ms; proxy_next_upstream off;",
@@ -273,7 +273,7 @@ fn a_head_that_breaks_off_is_noticed_at_once() {
     assert_eq!(client.response().status, 200);
     client.send(GET);
     read_head(&origin);
-    // Half a head and the connection's end are there before the server looks.
+    // Half a head and the connection's end are there before the server reads.
     let serving = server.serving_pids()[0];
     process::signal(serving, Signal::SIGSTOP);
     assert!(wait_for(|| process::is_stopped(serving).then_some(())).is_some());

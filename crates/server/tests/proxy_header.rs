@@ -1,4 +1,4 @@
-//! `proxy_protocol`: nginx stands behind and tells whom it was introduced to.
+//! Tests of `proxy_protocol` to upstream servers: nginx behind us shows the client's address.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn server(port: u16, directives: &str) -> Server {
 }
 
 #[test]
-fn servers_are_told_who_the_client_is() {
+fn servers_get_the_clients_address() {
     let origin = Server::builder("nginx")
         .configuration(
             "events { }
@@ -78,7 +78,7 @@ fn servers_are_told_who_the_client_is() {
 }
 
 #[test]
-fn the_line_is_as_its_specification_has_it() {
+fn the_line_follows_its_specification() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let origin = Origin::start(vec![vec![
         Step::ReadHead,

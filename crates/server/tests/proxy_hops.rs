@@ -1,4 +1,4 @@
-//! What a message says of its way: `Via`, and how far it may go on, `Max-Forwards`.
+//! Tests of the fields about a message's route: `Via`, and `Max-Forwards`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +39,7 @@ fn values(head: &str, name: &str) -> String {
 }
 
 #[test]
-fn via_tells_both_sides_of_the_way() {
+fn via_is_added_in_both_directions() {
     for (directives, version, fields, upstream, client) in VIAS {
         let origin = origin("Via: 1.1 up\r\nCache-Control: max-age=60\r\n");
         let server = server(&origin, &format!("proxy_cache z; {directives}"));
@@ -59,7 +59,7 @@ fn via_tells_both_sides_of_the_way() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused() {
+fn an_invalid_name_is_refused() {
     let started = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(
             "events { } http { server { listen 127.0.0.1:%PORT%; via \"a b\";
@@ -70,7 +70,7 @@ fn a_name_that_is_none_is_refused() {
     assert!(text.contains("invalid name"), "{text}");
 }
 
-/// The method and `Max-Forwards`, and the latter upstream; `None`: the request ends here.
+/// The method and `Max-Forwards`, and the value sent upstream; `None`: the request ends here.
 const FORWARDS: &[(&str, &str, Option<&str>)] = &[
     ("OPTIONS", "Max-Forwards: 0\r\n", None),
     ("OPTIONS", "max-forwards: 00\r\n", None),
@@ -82,7 +82,7 @@ const FORWARDS: &[(&str, &str, Option<&str>)] = &[
 ];
 
 #[test]
-fn max_forwards_is_lowered_and_ends_the_way() {
+fn max_forwards_is_decremented_and_stops_requests() {
     for (method, field, upstream) in FORWARDS {
         let origin = origin("");
         let server = server(&origin, "");

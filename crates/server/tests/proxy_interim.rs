@@ -1,4 +1,4 @@
-//! Interim responses: `103 Early Hints` on their way to the client, `100 Continue` for uploads.
+//! Tests of interim responses: `103 Early Hints` to the client, `100 Continue` for uploads.
 
 #![allow(clippy::unwrap_used)]
 
@@ -37,7 +37,8 @@ fn server(port: u16, directives: &str) -> Server {
         .start()
 }
 
-/// Directives, the client's version, what the server sends, and what comes before the response.
+/// Directives, the client's version, the server's responses, and the responses before the final
+/// one.
 const PASSED: &[(&str, &str, &[&str], &str)] = &[
     ("early_hints 1;", "1.1", &[HINTS, OK], HINTED),
     (
@@ -71,11 +72,11 @@ const PASSED: &[(&str, &str, &[&str], &str)] = &[
 ];
 
 #[test]
-fn hints_reach_who_is_to_have_them() {
+fn hints_reach_clients_that_accept_them() {
     for (directives, version, answer, expected) in PASSED {
         let mut script = vec![Step::ReadHead];
         script.extend(answer.iter().map(Step::send));
-        // The second request goes with a kept connection, the short way.
+        // The second request uses a kept connection, without a task.
         let twice = [script.clone(), script].concat();
         let origin = Origin::start(vec![twice]);
         let server = server(origin.port(), directives);
@@ -100,7 +101,7 @@ fn hints_come_before_the_answer_is_there() {
             assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
             for _ in 0..2 {
                 stream.write_all(HINTS.as_bytes()).unwrap();
-                // The client has them.
+                // The client has received them.
                 receiver.recv().unwrap();
             }
             stream.write_all(OK.as_bytes()).unwrap();
@@ -119,7 +120,7 @@ fn hints_come_before_the_answer_is_there() {
 }
 
 #[test]
-fn hints_that_are_too_many_are_kept_back() {
+fn too_many_hints_are_dropped() {
     let many = format!(
         "HTTP/1.1 103 Early Hints\r\nA: {}\r\n\r\n",
         "b".repeat(3000)
@@ -138,7 +139,7 @@ fn hints_that_are_too_many_are_kept_back() {
 }
 
 #[test]
-fn who_expects_100_gets_it_before_the_body_is_sent() {
+fn a_client_that_expects_100_gets_it_before_its_body() {
     let answered = vec![Step::ReadHead, Step::ReadBytes(4), Step::send(OK)];
     for directives in ["", "proxy_request_buffering off;"] {
         let origin = Origin::start(vec![answered.clone()]);
@@ -150,7 +151,7 @@ fn who_expects_100_gets_it_before_the_body_is_sent() {
         assert_eq!(peer.round("body").text(), "ok", "{directives}");
         let came = String::from_utf8(origin.received()[0].clone()).unwrap();
         assert!(came.ends_with("\r\n\r\nbody"), "{came}");
-        // It was answered here, and is not asked of the server.
+        // This server has sent it, and does not request it from the upstream server.
         assert!(!came.contains("Expect"), "{came}");
     }
 }

@@ -1,4 +1,4 @@
-//! What proxies change on the way: cookies, redirects, fields; tunnels, trailers and files.
+//! Tests of changes by proxies: cookies, redirects, fields; tunnels, trailers and files.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn answers(response: &str) -> Origin {
     Origin::start(vec![vec![Step::ReadHead, Step::send(response)]])
 }
 
-/// Directives, a field of the response, and what the client gets of it; empty: nothing.
+/// Directives, a field of the response, and the client's field; empty for none.
 const FIELDS: &[(&str, &str, &str)] = &[
     ("", "Location: http://other/a", "Location: http://other/a"),
     (
@@ -104,8 +104,7 @@ fn fields_are_rewritten() {
 
 #[test]
 fn the_usual_redirect_leads_back_here() {
-    // The origin's port is known only once it listens: it is asked to redirect to what it was
-    // asked as.
+    // The origin's port is known only once it listens: it redirects to the address of the request.
     let script = |location: &str| vec![Step::ReadHead, Step::send(location)];
     let origin = Origin::start(vec![script("")]);
     let port = origin.port();
@@ -137,7 +136,7 @@ fn the_usual_redirect_leads_back_here() {
 }
 
 #[test]
-fn requests_are_made_as_told() {
+fn requests_follow_the_directives() {
     let origin = answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let server = server(
         &origin,
@@ -213,7 +212,7 @@ fn a_tunnel_carries_bytes_both_ways() {
 }
 
 #[test]
-fn trailers_are_passed_on_where_that_is_wanted() {
+fn trailers_are_passed_on_if_wanted() {
     let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\nSet-Cookie: c=d\r\n\
                     \r\n1\r\nx\r\n0\r\nX-T: y\r\n\r\n";
     for (directives, end) in [("", "0\n\n"), ("proxy_pass_trailers on;", "0\nX-T: y\n\n")] {
@@ -260,7 +259,7 @@ fn responses_are_stored_as_files() {
         "HTTP/1.1 200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
          Content-Length: 5\r\n\r\nhello",
     );
-    // The folder is made later: a sandbox cannot let it be written to.
+    // The folder is created later: a sandbox cannot allow writing to it.
     let server = server_with(
         "sandbox off;",
         &origin,
@@ -273,7 +272,7 @@ fn responses_are_stored_as_files() {
     );
     let folder = server.folder().join("stored");
     std::fs::create_dir(&folder).unwrap();
-    // The serving process is another user's where the test is root's.
+    // If root runs the test, the serving process has another user.
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(server.get("/a/b.txt").text(), "hello");
     let path = server.folder().join("stored/a/b.txt");
@@ -325,7 +324,7 @@ fn a_large_response_waits_in_a_file_for_a_slow_client() {
     assert!(response.body == body.as_bytes());
 }
 
-/// A 416 says how long the content is (RFC 9110 section 15.5.17), and nothing else of a range.
+/// A 416 has the length of the content (RFC 9110 section 15.5.17), and no other range field.
 #[test]
 fn a_416_has_one_content_range() {
     let origin = answers(

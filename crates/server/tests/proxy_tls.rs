@@ -1,5 +1,5 @@
-//! `https` upstream servers: nginx with OpenSSL stands behind, with certificates of every kind, and
-//! tells what it saw of us.
+//! Tests of `https` upstream servers: nginx with OpenSSL, with certificates of every kind, shows
+//! what it got from us.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use turnpike_testkit::{Folder, Origin, Server, Step};
 
-/// What the origin tells: the name that was asked for, whether the session was resumed, whose
-/// certificate was shown, and how many requests this connection had.
+/// The origin shows the requested name, whether the session was resumed, the subject of the
+/// client's certificate, and the number of requests on this connection.
 const ORIGIN: &str = r#"
     error_log %FOLDER%/error.log info;
     events { }
@@ -39,7 +39,7 @@ const ORIGIN: &str = r#"
         }
     }"#;
 
-/// Certificates in a folder: `ca` signs `signed` (origin.test) and `client`; `alone` signs itself
+/// Certificates in a folder: `ca` signs `signed` (origin.test) and `client`; `alone` is self-signed
 /// and may sign others, as OpenSSL makes them by default; `stranger` is another authority.
 fn keys() -> Folder {
     let folder = Folder::create().unwrap();
@@ -123,7 +123,7 @@ fn server(keys: &Folder, ports: &[u16], directives: &str) -> Server {
 
 const VERIFY: &str = "proxy_ssl_verify on; proxy_ssl_trusted_certificate %KEYS%/";
 
-/// The origin's certificate, directives, and what the log says where it is refused.
+/// The origin's certificate, directives, and the log message if it is refused.
 const VERIFIED: &[(&str, &str, &str)] = &[
     ("signed", "", ""),
     ("alone", "", ""),
@@ -151,7 +151,7 @@ const VERIFIED: &[(&str, &str, &str)] = &[
     ),
     ("signed", "ca.pem; proxy_ssl_name 127.0.0.1;", ""),
     ("alone", "alone.pem; proxy_ssl_name 127.0.0.1;", ""),
-    // A certificate that is trusted itself is no authority for others but its own.
+    // A certificate that is trusted itself is no authority for others.
     (
         "signed",
         "alone.pem;",
@@ -160,7 +160,7 @@ const VERIFIED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn certificates_are_verified_where_they_are_to_be() {
+fn certificates_are_verified_if_configured() {
     let keys = keys();
     for (own, trusted, refused) in VERIFIED {
         let origin = origin(&keys, own);
@@ -186,7 +186,7 @@ fn certificates_are_verified_where_they_are_to_be() {
     }
 }
 
-/// Directives, and what the origin says of the second request.
+/// Directives, and the origin's output for the second request.
 const SEEN: &[(&str, &str)] = &[
     ("", "name= "),
     ("proxy_ssl_server_name on;", "name=origin.test "),
@@ -197,7 +197,7 @@ const SEEN: &[(&str, &str)] = &[
     // Connections are kept, with their sessions.
     ("", "resumed=. "),
     ("", "request=2 "),
-    // On connections of their own, sessions are resumed.
+    // On new connections, sessions are resumed.
     ("proxy_http_version 1.0;", "resumed=r "),
     (
         "proxy_http_version 1.0; proxy_ssl_protocols TLSv1.2;",
@@ -217,7 +217,7 @@ const SEEN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_origin_sees_what_it_is_to_see() {
+fn the_origin_gets_the_configured_session() {
     let keys = keys();
     let origin = origin(&keys, "signed");
     for (directives, expected) in SEEN {
@@ -229,7 +229,7 @@ fn the_origin_sees_what_it_is_to_see() {
 }
 
 #[test]
-fn a_client_is_introduced_before_the_handshake() {
+fn the_proxy_header_precedes_the_handshake() {
     let keys = keys();
     let origin = origin(&keys, "signed");
     let port = origin.port_named("INTRODUCED");
@@ -244,7 +244,7 @@ fn a_client_is_introduced_before_the_handshake() {
 }
 
 #[test]
-fn who_must_show_a_certificate_and_does_not_is_told_so() {
+fn a_required_certificate_that_is_missing_is_reported() {
     let keys = keys();
     let origin = origin(&keys, "signed");
     let own = "proxy_ssl_certificate %KEYS%/client.pem;
@@ -291,7 +291,7 @@ fn a_handshake_that_fails_goes_on_to_the_next_server() {
     ];
     for (port, status, logged) in cases {
         let server = server(&keys, &[port, good.port()], &trusted);
-        // Nothing of the request was sent: whatever it is, it may go to the next.
+        // No byte of the request was sent, so any request may go to the next server.
         let mut peer = server.connect();
         let response = peer.round("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Regular expressions: nginx's verdict or 500, and never a way past a rule.
+//! Tests of regular expressions: nginx's result or 500, and never a bypass of a rule.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use turnpike_testkit::{Server, check};
 
-/// Patterns of many kinds: of rules that people write, and of those that look for trouble.
+/// Patterns of many kinds: usual rules, and hostile ones.
 const PATTERNS: &[&str] = &[
     // Locations of published configurations.
     r"\.php$",
@@ -25,7 +25,7 @@ const PATTERNS: &[&str] = &[
     r"^(/[^/]+)+\.html?$",
     r"^/download/(.*)/(?:media|files)/(.*)\..*$",
     r"^/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
-    // Found by an attack.
+    // From an attack on another server.
     r"^/px2/(.*)/(.*)/(.*)/admin",
     r"([a-z]+/)+secret",
     r"(\.\./)+etc/passwd",
@@ -76,7 +76,7 @@ const PATTERNS: &[&str] = &[
     r"^/\Q.*\E",
 ];
 
-/// Paths that one pattern or another is for.
+/// Paths for the patterns.
 const PATHS: &[&str] = &[
     "/",
     "/index.php",
@@ -121,7 +121,7 @@ const PATHS: &[&str] = &[
     "/end/a/b/end",
 ];
 
-/// What hostile paths are made of: a beginning, a text that is repeated, and an end.
+/// The parts of hostile paths: a beginning, a text that is repeated, and an end.
 const HOSTILE: &[(&str, &str, &str)] = &[
     ("/px2", "/a", "/admin"),
     ("/px2", "/a", "/admix-n"),
@@ -184,7 +184,7 @@ fn configuration() -> String {
 
 type Verdicts = HashMap<(usize, usize), String>;
 
-/// The verdicts of a server, but for those whose pattern and subject are `left_out`.
+/// The results of a server, except for pairs of pattern and subject that are `left_out`.
 fn verdicts(
     server: &Server,
     subjects: &[String],
@@ -214,7 +214,7 @@ fn verdicts(
 }
 
 #[test]
-fn every_verdict_is_nginxs_or_500() {
+fn every_result_is_nginxs_or_500() {
     let ours = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&configuration())
         .start();
@@ -239,12 +239,12 @@ fn every_verdict_is_nginxs_or_500() {
     let nginx = Server::builder("/usr/sbin/nginx")
         .configuration(&configuration())
         .start();
-    // Where the answer is 500, nginx may say what it likes, and takes seconds for it.
+    // If our answer is 500, nginx's does not matter, and it takes seconds.
     let expected = verdicts(&nginx, &subjects, |key| got[key] == "500");
     let mut wrong = Vec::new();
     for (key @ (pattern, subject), nginxs) in &expected {
         let verdict = &got[key];
-        // Where nginx runs into a limit of its own, a verdict is no worse than none.
+        // If nginx reaches its own limit, a result is acceptable too.
         if verdict != nginxs && nginxs != "500" {
             let (pattern, subject) = (PATTERNS[*pattern], &subjects[*subject]);
             let head = &subject[..subject.len().min(40)];
@@ -258,10 +258,10 @@ fn every_verdict_is_nginxs_or_500() {
     println!("{} verdicts compared, {refused} of them 500", got.len());
 }
 
-/// Matches nothing within any limit: 2^60 ways.
+/// A pattern that cannot be matched within any limit: 2^60 ways.
 const ENDLESS: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
 
-/// Matched off the lane only: some millions of steps.
+/// Matched only off the lane: some millions of steps.
 const HEAVY: &str = "aaaaaaaaaaaaaaaaaaaab";
 
 const CONFIGURATION: &str = r#"
@@ -332,7 +332,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn a_match_without_a_verdict_is_answered_with_500_wherever_it_stands() {
+fn a_match_without_a_result_is_answered_with_500_everywhere() {
     let server = server();
     for (target, more) in [
         (format!("/deny/{ENDLESS}"), String::new()),
@@ -404,18 +404,18 @@ fn a_heavy_match_is_finished_off_the_lane_and_nothing_is_done_twice() {
 }
 
 #[test]
-fn once_the_head_is_sent_a_value_without_a_verdict_is_none() {
+fn after_the_head_a_value_without_a_result_is_empty() {
     let server = server();
     assert_eq!(server.get(&format!("/log?m={ENDLESS}x")).text(), "logged\n");
     server.wait_for_log("access.log", " 200 -\n");
     assert!(server.log("error.log").contains("[alert]"));
-    // Nobody said that this line is to be left out.
+    // The configuration does not leave out this line.
     assert_eq!(server.get(&format!("/choice?m={ENDLESS}x")).text(), "\n");
     server.wait_for_log("choice.log", " 200 -\n");
 }
 
 #[test]
-fn the_rules_of_the_attack_hold() {
+fn the_rules_of_the_attack_are_enforced() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(
             r#"events { } http { large_client_header_buffers 4 64k; server {

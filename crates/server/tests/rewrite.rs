@@ -1,4 +1,4 @@
-//! Rewriting, variables that depend on others, and added fields, as requests and responses.
+//! Tests of rewriting, dependent variables, and added fields.
 
 #![allow(clippy::unwrap_used)]
 
@@ -113,19 +113,19 @@ fn server() -> Server {
         .start()
 }
 
-/// Asks for each target; status and body are what must come.
+/// Requests each target; compares status and body.
 fn answers(server: &Server, table: &[(&str, u16, &str)]) {
     for (target, status, body) in table {
         let response = server.get(target);
         assert_eq!(response.status, *status, "{target}");
-        // An empty body in the table stands for the server's own page too.
+        // An empty body in the table means the server's own page too.
         if !body.is_empty() || *status == 200 {
             assert_eq!(response.text(), *body, "{target}");
         }
     }
 }
 
-/// Asks for each target; status and Location are what must come.
+/// Requests each target; compares status and Location.
 fn redirects(server: &Server, table: &[(&str, u16, &str)]) {
     for (target, status, location) in table {
         let response = server.get(target);
@@ -222,7 +222,7 @@ fn conditions_choose() {
     assert_eq!(inner.header("X-Outer"), None);
     assert_eq!(inner.header("X-Inner"), Some("2"));
     assert_eq!(inner.header("Content-Type"), Some("a/b"));
-    // `break` ends the program, so nothing but the file system is left to answer.
+    // `break` ends the program, so only the file system can answer.
     assert_eq!(server.get("/if-location?b=1").status, 404);
 }
 
@@ -306,7 +306,7 @@ fn fields_are_added() {
     assert_eq!(merged.header("X-More"), Some("1"));
 }
 
-/// Path, and what the log calls the loop that it leads into. Nobody's page takes its place.
+/// A path, and the log's name of its loop. No error page replaces the response.
 const LOOPS: &[(&str, &str)] = &[
     ("/path", "internally redirecting to \"/path\""),
     ("/variable", "internally redirecting to \"/variable\""),

@@ -1,5 +1,5 @@
-//! RFC 9110 on the wire: what it asks of origin servers and gateways, as far as no other table of
-//! tests has it already. `docs/conformance.md` names the section of each row.
+//! Tests of RFC 9110 for origin servers and gateways, in addition to other tables.
+//! `docs/conformance.md` names the section of each row.
 
 #![allow(clippy::unwrap_used)]
 
@@ -179,7 +179,7 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn conditions_hold_by_the_book() {
+fn conditions_follow_the_rfc() {
     check(&server(), CONDITIONS);
 }
 
@@ -268,7 +268,7 @@ const RANGES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn ranges_hold_by_the_book() {
+fn ranges_follow_the_rfc() {
     check(&server(), RANGES);
 }
 
@@ -364,7 +364,7 @@ const STATUSES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn statuses_keep_their_rules() {
+fn statuses_follow_the_rfc() {
     check(&server(), STATUSES);
 }
 
@@ -387,7 +387,7 @@ const LOCATIONS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn redirects_say_where_to() {
+fn redirects_have_a_location() {
     check(&server(), LOCATIONS);
 }
 
@@ -468,7 +468,7 @@ fn now_s() -> i64 {
     i64::try_from(now.as_secs()).unwrap()
 }
 
-/// Unix seconds of a date in the form of HTTP, by the word of date(1).
+/// The Unix seconds of an HTTP date, by date(1).
 fn seconds(date: &str) -> i64 {
     assert_eq!((date.len(), date.get(25..)), (29, Some(" GMT")), "{date}");
     let output = Command::new("date").args(["-d", date, "+%s"]).output();
@@ -489,7 +489,7 @@ fn dates_are_now() {
 }
 
 #[test]
-fn what_will_be_modified_was_modified_now() {
+fn a_future_modification_time_becomes_now() {
     let server = server();
     set_modified(&server, "html/future.txt", 4_000_000_000);
     let got = asked(&server, "GET /future.txt HTTP/1.1\nHost: x\n\n");
@@ -498,7 +498,7 @@ fn what_will_be_modified_was_modified_now() {
 }
 
 #[test]
-fn credentials_hold_for_one_request() {
+fn credentials_apply_to_one_request() {
     let server = server();
     let mut peer = server.connect();
     let secret = "GET /secret/a.txt HTTP/1.1\r\nHost: x\r\n";
@@ -526,7 +526,7 @@ fn gateway(port: u16, directives: &str) -> Server {
         .start()
 }
 
-/// Whether each line of a head stands there, or (behind `!`) does not.
+/// Checks that each line is in a head, or (after `!`) is not.
 fn has_lines(name: &str, head: &str, lines: &[&str]) {
     for line in lines {
         let (wanted, line) = match line.strip_prefix('!') {
@@ -540,7 +540,7 @@ fn has_lines(name: &str, head: &str, lines: &[&str]) {
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Lines of a request, and those that the origin gets (or, behind `!`, does not).
+/// Lines of a request, and those that the origin gets (or, after `!`, does not).
 const PASSED: &[(&str, &str, &[&str])] = &[
     ("unknown fields", "X-Unknown: a;b\n", &["X-Unknown: a;b\n"]),
     (
@@ -579,7 +579,7 @@ const PASSED: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn requests_are_passed_on_by_the_book() {
+fn requests_are_passed_on_by_the_rfc() {
     let origin = Counting::start(OK);
     let server = gateway(origin.port(), "");
     for (name, lines, expected) in PASSED {
@@ -589,7 +589,7 @@ fn requests_are_passed_on_by_the_book() {
     }
 }
 
-/// Lines of the origin's response, and those that the client gets (or, behind `!`, does not).
+/// Lines of the origin's response, and those that the client gets (or, after `!`, does not).
 const RETURNED: &[(&str, &str, &[&str])] = &[
     (
         "lines of one name",
@@ -645,7 +645,7 @@ const RETURNED: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn responses_are_returned_by_the_book() {
+fn responses_are_returned_by_the_rfc() {
     let origin = Counting::start(OK);
     let server = gateway(origin.port(), "");
     for (name, lines, expected) in RETURNED {
@@ -681,7 +681,7 @@ fn conditions_are_left_to_the_origin() {
 }
 
 #[test]
-fn a_405_in_whose_place_a_page_is_sent_keeps_its_methods() {
+fn a_405_with_an_error_page_keeps_its_methods() {
     let origin =
         Counting::start("HTTP/1.1 405 No\r\nAllow: PUT, DELETE\r\nContent-Length: 2\r\n\r\nno");
     let directives = "proxy_intercept_errors on; error_page 405 /405;";
@@ -737,7 +737,7 @@ const PROTOCOLS: &[(&str, &str, &str, &str, u16)] = &[
 const TUNNEL: &str = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
 
 #[test]
-fn protocols_are_switched_as_asked() {
+fn protocols_are_switched_on_request() {
     for (name, version, line, protocol, status) in PROTOCOLS {
         let answer =
             format!("HTTP/1.1 101 S\r\nUpgrade: {protocol}\r\nConnection: upgrade\r\n\r\n");

@@ -1,5 +1,5 @@
-//! RFC 9112 on the wire: messages of clients and of upstream servers, as far as no other table of
-//! tests has them already. `docs/conformance.md` names the section of each row.
+//! Tests of RFC 9112 for messages of clients and of upstream servers, in addition to other tables.
+//! `docs/conformance.md` names the section of each row.
 
 #![allow(clippy::unwrap_used)]
 
@@ -156,14 +156,14 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn requests_are_refused_by_the_book() {
+fn requests_are_refused_by_the_rfc() {
     check(&server(), REFUSED);
 }
 
 const OK: &str = "HTTP/1.1 200 OK\n*\nConnection: close\n\nok\n(closed)";
 const OK_TWICE: &str = "HTTP/1.1 200 OK\n*\n\nokHTTP/1.1 200 OK\n*\n\nok\n(closed)";
 
-/// Requests that are taken.
+/// Requests that are accepted.
 const ANSWERED: &[(&str, &str, &str)] = &[
     (
         "an empty line before the request",
@@ -226,7 +226,7 @@ const ANSWERED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn requests_are_answered_by_the_book() {
+fn requests_are_answered_by_the_rfc() {
     check(&server(), ANSWERED);
 }
 
@@ -260,7 +260,7 @@ const GET: &str = "GET / HTTP/1.1\nHost: x\nConnection: close\n\n";
 const GONE: &str = "HTTP/1.1 502 Bad Gateway\n*\n(closed)";
 const PLAIN: &str = "HTTP/1.1 200 OK\n*\n\nok\n(closed)";
 
-/// What an upstream server answers, and what its client gets. Line feeds are sent as CRLF, unless
+/// An upstream server's answer, and the client's response. Line feeds are sent as CRLF, unless
 /// there is a CR already.
 const ANSWERS: &[(&str, &str, &str)] = &[
     (
@@ -327,7 +327,7 @@ const ANSWERS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn answers_are_read_by_the_book() {
+fn responses_are_read_by_the_rfc() {
     let origin = Counting::start("");
     let server = gateway(origin.port(), "");
     for (name, answer, expected) in ANSWERS {
@@ -410,8 +410,8 @@ fn chunks_are_not_sent_to_http_1_0() {
     check(&server, &[("1.0", "GET / HTTP/1.0\n\n", expected)]);
 }
 
-/// A server's first answer, after which its connection stays open, and whether the second request
-/// comes on another connection.
+/// A server's first answer, after which its connection stays open; returns whether the second
+/// request comes on another connection.
 fn asks_on_another_connection(answer: &str, directives: &str) -> bool {
     let first = vec![
         Step::ReadHead,
@@ -429,14 +429,14 @@ fn asks_on_another_connection(answer: &str, directives: &str) -> bool {
 }
 
 #[test]
-fn a_server_that_says_close_is_asked_on_another_connection() {
+fn after_a_servers_close_another_connection_is_used() {
     assert!(!asks_on_another_connection(ANSWER, ""));
     let closing = ANSWER.replace("\r\n\r\n", "\r\nConnection: a, Close\r\n\r\n");
     assert!(asks_on_another_connection(&closing, ""));
 }
 
 #[test]
-fn who_says_close_upstream_closes() {
+fn a_request_with_close_closes_the_upstream_connection() {
     let directives = "proxy_set_header Connection close;";
     assert!(asks_on_another_connection(ANSWER, directives));
 }
@@ -449,7 +449,7 @@ fn an_http_1_0_answer_in_chunks_ends_its_connection() {
 }
 
 #[test]
-fn what_comes_on_an_idle_connection_closes_it() {
+fn input_on_an_idle_connection_closes_it() {
     let origin = Origin::start(vec![
         vec![
             Step::ReadHead,
@@ -468,7 +468,7 @@ fn what_comes_on_an_idle_connection_closes_it() {
 
 #[test]
 fn a_response_that_was_not_read_leaves_its_connection() {
-    // HEAD is answered with a body, against the rules: it must not be taken for the next answer.
+    // HEAD gets a body, against the rules: it must not be read as the next response.
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
     let origin = Origin::start(vec![
         vec![Step::ReadHead, Step::send(answer), Step::ReadToEnd],

@@ -1,7 +1,7 @@
-//! Inside the sandbox, what is forbidden fails, and serving goes on.
+//! Tests of the sandbox: forbidden actions fail, and serving continues.
 //!
-//! Every act is tried in a process of its own: this test program started anew, which enters the
-//! sandbox and tries the one act that its environment names.
+//! Every action runs in a process of its own: this test program starts itself, enters the sandbox
+//! and tries the one action that its environment names.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ use turnpike_server::sandbox;
 const ACT: &str = "SANDBOX_ACT";
 const FOLDER: &str = "SANDBOX_FOLDER";
 
-/// An act, and whether it is permitted.
+/// An action, and whether it is permitted.
 type Act = (&'static str, fn(&Path) -> io::Result<()>, bool);
 
 const ACTS: &[Act] = &[
@@ -85,12 +85,12 @@ fn execute(_: &Path) -> io::Result<()> {
     Command::new("/bin/true").status().map(|_| ())
 }
 
-/// To what it is called already.
+/// Sets the name that the machine already has.
 fn rename_machine(_: &Path) -> io::Result<()> {
     Ok(nix::unistd::sethostname(nix::unistd::gethostname()?)?)
 }
 
-/// Which nothing forbids by name.
+/// An action that no rule forbids by name.
 fn make_file_of_memory(_: &Path) -> io::Result<()> {
     let flags = nix::sys::memfd::MFdFlags::empty();
     Ok(nix::sys::memfd::memfd_create("test", flags).map(|_| ())?)
@@ -134,7 +134,7 @@ fn forbidden_acts_are_refused() {
         let start = text.find("RESULT ").expect(&text);
         let result = text[start + 7..].lines().next().unwrap();
         let (result, missing) = result.split_once(", missing ").unwrap();
-        // Where this kernel has not all of it, what it has not is named.
+        // If this kernel lacks a part of it, the part is reported.
         if missing != "[]" {
             continue;
         }
@@ -177,13 +177,13 @@ fn the_serving_process_is_in_it_and_serves() {
     assert_eq!(status(serving, "CapEff:"), "0000000000000000");
     assert_eq!(status(serving, "Seccomp:"), "2");
     assert!(ask(port).ends_with("ok"));
-    // Lanes can still be started, and another configuration taken up.
+    // Lanes can still be started, and another configuration applied.
     server.folder.write("nginx.conf", &configuration(&text(3)));
     server.signal(SIGHUP);
     server.wait_for_log("worker generation 2 started");
     assert_eq!(server.serving(), [serving]);
     assert!(ask(port).ends_with("ok"));
-    // Without it, another process is needed.
+    // Without a sandbox, another process is needed.
     let without = configuration(&format!("sandbox off; {http}"));
     server.folder.write("nginx.conf", &without);
     server.signal(SIGHUP);
@@ -194,11 +194,11 @@ fn the_serving_process_is_in_it_and_serves() {
 }
 
 #[test]
-fn it_writes_where_the_configuration_has_it_write() {
+fn it_writes_to_configured_places() {
     let folder = Folder::new();
     let name = folder.name();
     let own = |inner: &str| format!("{name}/{inner}");
-    // Where root runs the tests, somebody else serves.
+    // If root runs the tests, the server has another user.
     let mode = fs::Permissions::from_mode;
     fs::set_permissions(folder.path(), mode(0o755)).unwrap();
     for inner in ["log", "stored"] {

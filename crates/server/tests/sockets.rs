@@ -1,4 +1,4 @@
-//! Listening sockets through reloads, crashes and the end.
+//! Tests of listening sockets through reloads, crashes and the end.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use nix::libc::{SIGHUP, SIGKILL, SIGQUIT};
 use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
-/// Nobody waits longer for an answer.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// More than all buffers between server and client hold.
@@ -109,7 +109,7 @@ fn a_crash_of_the_serving_process_refuses_no_connection() {
 }
 
 #[test]
-fn unix_sockets_serve_and_go_with_the_server() {
+fn unix_sockets_serve_and_are_removed_at_the_end() {
     let folder = Folder::new();
     let path = folder.path().join("socket");
     let mut server = Server::start(&http(&[&format!("unix:{}", path.display())]));
@@ -119,7 +119,7 @@ fn unix_sockets_serve_and_go_with_the_server() {
 }
 
 #[test]
-fn an_idle_connection_does_not_hold_up_a_graceful_end() {
+fn an_idle_connection_does_not_delay_a_graceful_end() {
     let port = free_port();
     let mut server = Server::start(&http(&[&format!("127.0.0.1:{port}")]));
     let mut idle = connect(port);
@@ -132,7 +132,7 @@ fn an_idle_connection_does_not_hold_up_a_graceful_end() {
 }
 
 #[test]
-fn a_taken_port_is_told_in_nginx_words() {
+fn a_taken_port_gives_nginxs_message() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let folder = Folder::new();

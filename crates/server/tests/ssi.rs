@@ -1,10 +1,10 @@
-//! `ssi`: pages whose commands are carried out, one request a case, and pages that would never end.
+//! Tests of `ssi`: pages whose commands are executed, one request per case, and endless pages.
 
 #![allow(clippy::unwrap_used)]
 
 use turnpike_testkit::{Origin, Server, Step};
 
-/// A port where nobody is asked.
+/// A port that no request reaches.
 const NO_ORIGIN: u16 = 1;
 
 fn server(port: u16, pages: &[(&str, &str)]) -> Server {
@@ -39,7 +39,7 @@ fn server(port: u16, pages: &[(&str, &str)]) -> Server {
         .start()
 }
 
-/// A page, what is asked for behind its path, and what it becomes.
+/// A page, the rest of its target, and the result.
 const CASES: &[(&str, &str, &str)] = &[
     ("a<!--#include virtual=\"/part.txt\" -->b", "", "aPARTb"),
     ("a<!--#include file=\"part.txt\" -->b", "", "aPARTb"),
@@ -111,7 +111,7 @@ const CASES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn commands_are_carried_out() {
+fn commands_are_executed() {
     let names: Vec<String> = (0..CASES.len())
         .map(|number| format!("{number}.html"))
         .collect();
@@ -136,7 +136,7 @@ fn commands_are_carried_out() {
 }
 
 #[test]
-fn responses_are_templates_where_the_configuration_says_so() {
+fn responses_are_templates_if_configured() {
     let origin = Origin::start(vec![vec![
         Step::ReadHead,
         Step::send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"),
@@ -162,7 +162,7 @@ fn responses_are_templates_where_the_configuration_says_so() {
     assert_eq!(server.get("/proxy?a=x").text(), "pxq");
     let head = server.exchange("HEAD /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(!String::from_utf8_lossy(&head).contains("Content-Length"));
-    // A part that is larger than it may be breaks the page off: nobody takes it for whole.
+    // A part that is too large cuts the page off, visibly for the client.
     let cut = server.exchange("GET /set.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     let cut = String::from_utf8_lossy(&cut).into_owned();
     assert!(

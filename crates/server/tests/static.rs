@@ -1,4 +1,4 @@
-//! Files, indexes, listings, conditions and ranges, as requests and responses.
+//! Tests of files, indexes, listings, conditions and ranges.
 
 #![allow(clippy::unwrap_used)]
 
@@ -270,16 +270,16 @@ fn files_are_served() {
 }
 
 #[test]
-fn folders_lead_on() {
+fn folders_redirect_or_list() {
     check(&server(), FOLDERS);
 }
 
 #[test]
-fn conditions_are_kept() {
+fn conditions_are_obeyed() {
     check(&server(), CONDITIONS);
 }
 
 #[test]
-fn ranges_are_cut() {
+fn ranges_are_sent() {
     check(&server(), RANGES);
 }

@@ -1,5 +1,5 @@
-//! `stream`: connections that are passed on to a real server, sessions through reloads, and what
-//! is refused.
+//! Tests of `stream`: connections to a real server, sessions through reloads, and refused
+//! configurations.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,10 +13,10 @@ use std::time::Duration;
 use turnpike_testkit::process::{self, find_program};
 use turnpike_testkit::{Folder, Server, Signal, wait_for};
 
-/// Nobody waits longer for an answer.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// memcached at a unix socket in a folder of its own.
+/// memcached at a unix socket in its own folder.
 struct Memcached {
     child: Child,
     folder: Folder,
@@ -111,7 +111,7 @@ fn memcached_is_used_through_a_group_of_servers() {
     );
 }
 
-/// Answers every connection with what it sends, on threads of its own.
+/// A server that echoes on every connection, with threads of its own.
 fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -166,7 +166,7 @@ fn sessions_outlive_reloads_and_the_lanes_that_serve_them() {
     assert!(server.quit().success());
 }
 
-/// The beginning of a connection to `a.test` that speaks TLS 1.2, h2 and http/1.1.
+/// The start of a connection to `a.test` with TLS 1.2, h2 and http/1.1.
 fn hello() -> Vec<u8> {
     let extensions = b"\0\0\0\x0b\0\x09\0\0\x06a.test\0\x10\0\x0e\0\x0c\x02h2\x08http/1.1";
     let mut body = vec![3, 3];
@@ -205,12 +205,12 @@ fn hellos_are_read_before_the_connection_is_passed_on() {
     round(&mut seen, "more", "more");
     let mut short = at("SHORT");
     short.write_all(&hello).unwrap();
-    // What was not read makes a reset of the end.
+    // Unread bytes turn the end into a reset.
     assert_eq!(short.read(&mut [0; 8]).unwrap_or(0), 0);
     server.wait_for_log("error.log", "preread buffer full");
 }
 
-/// Servers that do one thing each. `%ORIGIN%` is the port of one that echoes.
+/// Servers with one function each. `%ORIGIN%` is the port of an echo server.
 const SERVERS: &str = "error_log %FOLDER%/error.log info; events { }
     http { server { listen 127.0.0.1:%PORT_HTTP%; return 200 http; } }
     stream {
@@ -266,7 +266,7 @@ const SERVERS: &str = "error_log %FOLDER%/error.log info; events { }
     }";
 
 #[test]
-fn servers_answer_refuse_and_choose_as_they_are_told() {
+fn servers_answer_refuse_and_choose_as_configured() {
     let origin = echo();
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&SERVERS.replace("%ORIGIN%", &origin.to_string()))
@@ -310,7 +310,7 @@ fn servers_answer_refuse_and_choose_as_they_are_told() {
     assert!(all_of(&mut http).ends_with("\r\n\r\nhttp"));
 }
 
-/// Configurations of `stream`, and what is wrong with them.
+/// Configurations of `stream`, and their errors.
 const REFUSED: &[(&str, &str)] = &[
     ("server { listen 1; }", "no handler for server in"),
     (
@@ -361,7 +361,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_be_is_refused_with_its_place() {
+fn impossible_settings_are_refused_with_their_place() {
     let folder = Folder::create().unwrap();
     let file = folder.path().join("nginx.conf");
     for (stream, expected) in REFUSED {

@@ -1,4 +1,4 @@
-//! TLS in `stream`: with clients, with servers, and both at once; OpenSSL's client judges.
+//! Tests of TLS in `stream`: with clients, with servers, and both at once, with OpenSSL's client.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,11 +14,12 @@ use turnpike_testkit::{Folder, Server};
 mod tls_support;
 use tls_support::{TURNPIKE, big, keys, s_client};
 
-/// Nobody waits longer for an answer.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The first port tells what was agreed on, the second wants certificates, the third passes by TLS
-/// to the first, and the fourth by TLS to the fifth, which passes plain bytes to HTTP.
+/// The first port shows the session's parameters, the second requires certificates, the third
+/// passes by TLS to the first, and the fourth by TLS to the fifth, which passes plain bytes to
+/// HTTP.
 const CONFIGURATION: &str = r#"
 worker_processes 2;
 error_log %FOLDER%/error.log info;
@@ -84,12 +85,12 @@ fn connect(port: u16) -> TcpStream {
     client
 }
 
-/// What comes of these bytes, to the end.
+/// The bytes of the answer, to the end.
 fn answer(port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut client = connect(port);
     client.write_all(bytes).unwrap();
     let mut all = Vec::new();
-    // A connection that is reset has said all.
+    // A reset ends the answer too.
     let _ = client.read_to_end(&mut all);
     all
 }
@@ -114,11 +115,11 @@ fn sessions_are_secured_towards_clients_and_servers() {
         passed,
         "TLSv1.3 TLS_AES_256_GCM_SHA384 passed.a.test:second:"
     );
-    // Plain bytes, and a hello that is cut, on a port of TLS.
+    // Plain bytes, and a cut ClientHello, on a TLS port.
     let plain = answer(server.port(), b"GET / HTTP/1.0\r\n\r\n");
     assert!(!plain.starts_with(b"TLS"), "{plain:?}");
     drop(connect(server.port()).write(&[22, 3, 1, 2, 0, 1]));
-    // A client that says nothing is not waited for.
+    // A silent client is given up after the time-out.
     assert_eq!(answer(server.port_named("7"), b""), b"");
     let late = "client timed out (110: Connection timed out) while SSL handshaking";
     server.wait_for_log("error.log", late);

@@ -1,5 +1,5 @@
-//! `stream` over UDP: what becomes of a client's datagrams, and flows through reloads, changes of
-//! the lanes and changes of the binary.
+//! Tests of `stream` over UDP: a client's datagrams, and flows through reloads, changes of the
+//! lanes and changes of the binary.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,10 +15,10 @@ use std::time::Duration;
 use support::daemon::Daemon;
 use turnpike_testkit::{Server, Signal, wait_for};
 
-/// Nobody waits longer for an answer.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a test waits for what is not to come.
+/// The wait for datagrams that must not come.
 const SILENCE: Duration = Duration::from_millis(100);
 
 fn socket() -> UdpSocket {
@@ -51,8 +51,8 @@ fn is_silent(client: &UdpSocket) -> bool {
     silent
 }
 
-/// Answers each datagram with the port that it came from and what it says; one that begins with a
-/// number, so many times.
+/// An origin that answers each datagram with its source port and text; if it begins with a number,
+/// that many times.
 fn origin() -> u16 {
     let origin = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = origin.local_addr().unwrap().port();
@@ -71,8 +71,8 @@ fn origin() -> u16 {
     port
 }
 
-/// Servers that do one thing each. `%ORIGIN%` is the port of [`origin`], `%NOBODY%` one that nobody
-/// listens at.
+/// Servers with one function each. `%ORIGIN%` is the port of [`origin`], `%NOBODY%` a port without
+/// a listener.
 const SERVERS: &str = "worker_processes 2; error_log %FOLDER%/error.log info;
     events { worker_connections 64; }
     stream {
@@ -117,8 +117,8 @@ const SERVERS: &str = "worker_processes 2; error_log %FOLDER%/error.log info;
     }";
 
 fn start() -> Server {
-    // Held until the end of the process, and read by nobody: a port that refuses nothing would not
-    // do, so it is bound and dropped.
+    // A port that was bound and dropped, so that it refuses datagrams; a socket that is only not
+    // read would not.
     let nobody = socket().local_addr().unwrap().port();
     let text = SERVERS.replace("%ORIGIN%", &origin().to_string());
     let text = text.replace("%NOBODY%", &nobody.to_string());
@@ -128,7 +128,7 @@ fn start() -> Server {
 }
 
 #[test]
-fn servers_answer_pass_on_and_refuse_as_they_are_told() {
+fn servers_answer_pass_on_and_refuse_as_configured() {
     let server = start();
     let at = |name: &str| client(server.port_named(name));
     let text = at("TEXT");
@@ -145,7 +145,7 @@ fn servers_answer_pass_on_and_refuse_as_they_are_told() {
         };
         let socket = UdpSocket::bind(local).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // A connected socket takes an answer from that address alone.
+        // A connected socket accepts an answer only from that address.
         socket.connect((address, any)).unwrap();
         assert_eq!(ask(&socket, "?"), address);
     }
@@ -190,7 +190,7 @@ fn servers_answer_pass_on_and_refuse_as_they_are_told() {
 }
 
 #[test]
-fn a_server_that_refuses_is_passed_over_by_the_next_sessions() {
+fn a_server_that_refuses_is_skipped_by_the_next_sessions() {
     let server = start();
     let port = server.port_named("BOTH");
     let asked: Vec<UdpSocket> = (0..2).map(|_| client(port)).collect();
@@ -205,7 +205,7 @@ fn a_server_that_refuses_is_passed_over_by_the_next_sessions() {
 }
 
 #[test]
-fn sessions_are_as_many_as_a_lane_may_hold() {
+fn sessions_are_limited_by_the_lanes_connections() {
     let text = format!(
         "worker_processes 1; error_log %FOLDER%/error.log info;
         events {{ worker_connections 8; }}
@@ -226,11 +226,11 @@ fn sessions_are_as_many_as_a_lane_may_hold() {
     }
 }
 
-/// Clients who each ask for ever in one flow.
+/// Clients that each send requests in one flow until they are stopped.
 struct Flows {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
-    /// Each returns the sources that the origin saw.
+    /// Each returns the source addresses at the origin.
     clients: Vec<JoinHandle<BTreeSet<String>>>,
 }
 
@@ -268,7 +268,7 @@ impl Flows {
         }
     }
 
-    /// Waits until all have been answered some times more.
+    /// Waits until all have got a few more answers.
     fn go_on(&self) {
         let until = self.answered.load(Ordering::Relaxed) + 60;
         wait_for(|| (self.answered.load(Ordering::Relaxed) >= until).then_some(()))

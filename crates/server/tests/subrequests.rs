@@ -1,5 +1,4 @@
-//! Requests that a request makes: `auth_request`, `auth_request_set`, `mirror` and
-//! `mirror_request_body`, as exchanges.
+//! Tests of subrequests: `auth_request`, `auth_request_set`, `mirror` and `mirror_request_body`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -137,7 +136,7 @@ const ANSWERS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn another_location_says_who_may() {
+fn another_location_decides_about_access() {
     let server = start(AUTHORIZATION);
     check(&server, ANSWERS);
     let log = server.log("error.log");
@@ -148,9 +147,9 @@ fn another_location_says_who_may() {
     assert!(!log.contains("by-args"), "{log}");
 }
 
-/// What is asked of a server for the authorization, and what is taken of its answer.
+/// The request to an authorization server, and the use of its response.
 #[test]
-fn a_server_is_asked_without_the_body_and_its_answer_is_taken() {
+fn an_authorization_server_gets_no_body_and_its_response_counts() {
     let grant = "HTTP/1.1 200 OK\r\nX-User: maria\r\nContent-Length: 6\r\n\r\nsecret";
     let refuse = "HTTP/1.1 401 No\r\nWWW-Authenticate: one\r\nWWW-Authenticate: two\r\n\
         Content-Length: 0\r\n\r\n";
@@ -205,7 +204,7 @@ fn a_server_is_asked_without_the_body_and_its_answer_is_taken() {
 }
 
 #[test]
-fn a_client_that_goes_is_not_asked_about_any_longer() {
+fn a_client_that_leaves_ends_its_authorization() {
     let judge = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
     let server = start(&format!(
         "server {{
@@ -315,7 +314,7 @@ fn a_body_in_a_file_is_sent_to_all() {
 }
 
 #[test]
-fn a_slow_copy_holds_up_nobody_and_is_logged_where_asked() {
+fn a_slow_copy_delays_no_request_and_is_logged_if_configured() {
     let slow = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
     let server = start(&format!(
         "server {{
@@ -337,9 +336,9 @@ fn a_slow_copy_holds_up_nobody_and_is_logged_where_asked() {
     assert!(!log.contains("/slow"), "{log}");
 }
 
-/// What is written and what the test of a configuration says of it.
+/// Directives, and the error of the configuration test.
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn contradictory_settings_are_refused() {
     let cases = [
         (
             "auth_request /a; auth_request /b;",

@@ -1,5 +1,5 @@
-//! How many system calls a request takes, where that was worth work: the numbers are the same on
-//! every machine.
+//! Tests of the number of system calls of a request, in optimised cases: the numbers are the same
+//! on every machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,12 +11,12 @@ use turnpike_testkit::{Origin, Server, Step};
 
 const REQUESTS: usize = 50;
 
-/// Requests before anything is counted: connections are opened, buffers grow.
+/// The requests before the count: connections are opened, buffers grow.
 const WARM_UP_REQUESTS: usize = 5;
 
 const GET: &str = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Calls of each name for every request, of one client after another's answer.
+/// The calls of each name per request, one client after the other.
 fn calls(server: &Server, body_bytes: usize) -> BTreeMap<String, f64> {
     let mut peer = server.connect();
     calls_of(server, || {
@@ -25,7 +25,7 @@ fn calls(server: &Server, body_bytes: usize) -> BTreeMap<String, f64> {
     })
 }
 
-/// Calls of each name for every round.
+/// The calls of each name per round.
 fn calls_of(server: &Server, mut round: impl FnMut()) -> BTreeMap<String, f64> {
     (0..WARM_UP_REQUESTS).for_each(|_| round());
     let tracer = Tracer::attach(server, server.serving_pids()[0]).unwrap();
@@ -35,7 +35,7 @@ fn calls_of(server: &Server, mut round: impl FnMut()) -> BTreeMap<String, f64> {
     calls.into_iter().map(each).collect()
 }
 
-/// Calls of any of these names.
+/// The sum of the calls with these names.
 fn sum(calls: &BTreeMap<String, f64>, names: &[&str]) -> f64 {
     names.iter().filter_map(|name| calls.get(*name)).sum()
 }
@@ -68,7 +68,7 @@ fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_three_receives() {
         .start();
     let calls = calls(&server, body.len());
     assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
-    // A body may come in two parts all the same, at the origin's kernel's discretion.
+    // A body may still come in two parts, if the origin's kernel decides so.
     assert!(sum(&calls, RECEIVES) <= 3.2, "{calls:?}");
     assert!(sum(&calls, &["epoll_ctl"]) <= 0.1, "{calls:?}");
 }
@@ -95,13 +95,13 @@ fn a_small_file_takes_two_calls_on_a_kept_connection_and_four_on_its_own() {
         let answer = server.exchange("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert!(answer.ends_with(b"\r\n\r\nhello"));
     });
-    // Where a request is later than its connection, the socket is looked at once more.
+    // If a request comes later than its connection, the socket is read once more.
     let names = [SENDS, RECEIVES, &["accept4", "close", "epoll_ctl"]].concat();
     assert!((4.0..=4.4).contains(&sum(&alone, &names)), "{alone:?}");
 }
 
 #[test]
-fn a_hot_small_file_is_asked_about_once_a_request_where_no_open_file_cache_is() {
+fn a_hot_small_file_takes_one_stat_per_request_without_an_open_file_cache() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .file("html/a", "hello")
         .file("html/page", "hello ".repeat(20_000))
@@ -118,17 +118,17 @@ fn a_hot_small_file_is_asked_about_once_a_request_where_no_open_file_cache_is() 
             }",
         )
         .start();
-    // A file that has just been changed is opened for every request: its times could still hide
-    // another change.
+    // A recently changed file is opened for every request: its times could still hide another
+    // change.
     std::thread::sleep(Duration::from_secs(4));
     let kept = calls(&server, 5);
     assert_eq!(sum(&kept, SENDS), 1.0, "{kept:?}");
     assert_eq!(sum(&kept, RECEIVES), 1.0, "{kept:?}");
     assert_eq!(sum(&kept, &["newfstatat", "fstatat64"]), 1.0, "{kept:?}");
-    // Once a second it is read anew.
+    // Once a second it is read again.
     let names = ["openat", "fstat", "pread64", "close"];
     assert!(sum(&kept, &names) <= 0.4, "{kept:?}");
-    // What was compressed once costs no more.
+    // A kept compressed response costs no more.
     let mut peer = server.connect();
     let packed = calls_of(&server, || {
         let request = "GET /page HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n";
@@ -142,7 +142,7 @@ fn a_hot_small_file_is_asked_about_once_a_request_where_no_open_file_cache_is() 
 }
 
 #[test]
-fn a_hit_of_a_hot_file_of_a_disk_zone_asks_about_the_file_once() {
+fn a_hit_of_a_hot_file_of_a_disk_zone_takes_one_stat() {
     let body = "x".repeat(16 * 1024);
     let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: 16384\r\n\r\n";
     let answer = |body: &str| vec![Step::ReadHead, Step::send(format!("{head}{body}"))];
@@ -168,7 +168,7 @@ fn a_hit_of_a_hot_file_of_a_disk_zone_asks_about_the_file_once() {
     assert_eq!(sum(&calls, &names), 3.0, "{calls:?}");
     let names = ["openat", "fstat", "pread64", "close"];
     assert!(sum(&calls, &names) <= 0.2, "{calls:?}");
-    // Whoever takes the file away takes the response away.
+    // Removing the file removes the response.
     for entry in std::fs::read_dir(server.folder().join("cache")).unwrap() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Under systemd: sockets it has opened, and what it is told.
+//! Tests with systemd's interface: passed sockets, and notifications.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,11 +18,11 @@ use support::daemon::{Daemon, Load};
 use support::{Folder, configuration, is_running, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
-/// Nobody waits longer for a message.
+/// The longest wait for a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts the binary as systemd does: the socket as descriptor 3, and the process's own number in
-/// the environment.
+/// Starts the binary as systemd does: the socket is descriptor 3, and the process's own number is
+/// in the environment.
 fn start(folder: &Folder, socket: TcpListener) -> Child {
     let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
     Command::new("sh")
@@ -47,8 +47,8 @@ fn upgrade(folder: &Folder, binary: &str) -> bool {
     turnpike(&words).status.success()
 }
 
-/// Changes the binary, in vain and for real: the unit goes on with one main process or the other,
-/// and never stops. Returns the new one.
+/// Changes the binary, with a failure and with success: the unit keeps one of the two main
+/// processes, and never stops. Returns the new one.
 fn upgraded(folder: &Folder, old: i32, manager: &UnixDatagram) -> i32 {
     let mut states = Vec::new();
     let mut main_process = |expected: &dyn Fn(i32) -> bool| {
@@ -83,7 +83,7 @@ fn upgraded(folder: &Folder, old: i32, manager: &UnixDatagram) -> i32 {
 }
 
 #[test]
-fn sockets_are_taken_and_states_told() {
+fn sockets_are_adopted_and_states_sent() {
     let folder = Folder::new();
     let manager = UnixDatagram::bind(folder.path().join("notify")).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -99,7 +99,7 @@ fn sockets_are_taken_and_states_told() {
     };
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // A client that comes before the server has to wait, and is not refused.
+    // A client that comes before the server must wait, and is not refused.
     let mut early = TcpStream::connect(address).unwrap();
     let http = format!("http {{ server {{ listen {address}; return 200 ok; }} }}");
     folder.write("nginx.conf", &configuration(&http));
@@ -116,7 +116,7 @@ fn sockets_are_taken_and_states_told() {
         "{log}"
     );
     heard("WATCHDOG=1");
-    // A master that lives is not enough.
+    // A live master is not enough.
     let serving = serving_of(number);
     signal::send(serving, SIGSTOP).unwrap();
     wait_for("the master to notice", || {
@@ -146,9 +146,9 @@ fn sockets_are_taken_and_states_told() {
 /// The unit's `RestartSec`.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// Does what systemd does by our unit, as far as it concerns who lives and who dies: it starts the
-/// server, believes who says that it is the main process, kills nobody, and starts the server again
-/// a second after the main process has ended, until it is told to stop.
+/// Behaves like systemd with our unit, as far as it concerns processes: it starts the server,
+/// accepts the main process's announcements, kills no process, and starts the server again a second
+/// after the main process has ended, until it is stopped.
 fn supervise(daemon: &Daemon, manager: &UnixDatagram, is_stopping: &AtomicBool) {
     manager.set_read_timeout(Some(RESTART_PAUSE / 20)).unwrap();
     let mut started: Vec<Child> = Vec::new();
@@ -176,7 +176,7 @@ fn supervise(daemon: &Daemon, manager: &UnixDatagram, is_stopping: &AtomicBool) 
 }
 
 #[test]
-fn a_dead_main_process_is_started_again_and_takes_over_what_serves() {
+fn a_dead_main_process_is_started_again_and_adopts_the_serving_process() {
     let daemon = Daemon::prepare(" reuseport", "daemon off;");
     let manager = UnixDatagram::bind(daemon.folder.path().join("notify")).unwrap();
     let is_stopping = AtomicBool::new(false);
@@ -203,7 +203,7 @@ fn a_dead_main_process_is_started_again_and_takes_over_what_serves() {
             assert_eq!(daemon.serving(), serving);
             load.go_on();
         }
-        // One that systemd has not started is as good.
+        // A main process that systemd has not started is accepted too.
         daemon.upgrade(&[]).unwrap();
         let (master, serving) = (daemon.master(), daemon.serving());
         load.go_on();
@@ -214,7 +214,7 @@ fn a_dead_main_process_is_started_again_and_takes_over_what_serves() {
         // A second start, by hand.
         let error = daemon.start_again().unwrap_err();
         assert!(error.contains("this server runs already"), "{error}");
-        // What the watchdog does to a server that does not work ends both.
+        // The watchdog's action on a hanging server ends both processes.
         signal::send(serving, SIGSTOP).unwrap();
         signal::send(master, SIGABRT).unwrap();
         let master = up(master);

@@ -1,4 +1,4 @@
-//! Filters that change texts: `sub_filter` and `addition`, one request a case.
+//! Tests of filters that change texts: `sub_filter` and `addition`, one request per case.
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,7 +47,7 @@ const LISTING: &str = "<i>top<pre><a href=\"../\">../</a>\r\n</pre></html>";
 const LOOP: &str = "<pre><a href=\"../\">../</a>\r\n</pre><hr></body>\r\n</html>\r\n\
     <pre><a href=\"../\">../</a>\r\n</pre><hr></body>\r\n</html>\r\n";
 
-/// A request's target, lines of the head (or, behind `!`, none of them), and the body.
+/// A request's target, lines that the head has (or, after `!`, does not have), and the body.
 const CASES: &[(&str, &[&str], &str)] = &[
     (
         "/once/page.html",
@@ -80,7 +80,7 @@ const CASES: &[(&str, &[&str], &str)] = &[
 ];
 
 #[test]
-fn texts_are_changed_where_the_configuration_says_so() {
+fn texts_are_changed_as_configured() {
     let answer = |step: &str| {
         vec![
             Step::ReadHead,

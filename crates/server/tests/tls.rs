@@ -1,5 +1,4 @@
-//! TLS with clients: curl and OpenSSL's own client speak with us, over certificates that OpenSSL
-//! has made.
+//! Tests of TLS with clients: curl and OpenSSL's own client, with certificates from OpenSSL.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +12,7 @@ use turnpike_testkit::{Origin, Server, Signal, StartError, Step, wait_for};
 mod tls_support;
 use tls_support::{TURNPIKE, big, configured, curl, curl_output, keys, openssl, s_client, start};
 
-/// OpenSSL's client, which passes on what it is given.
+/// OpenSSL's client, which sends its standard input.
 fn open_client(server: &Server) -> Child {
     let at = format!("127.0.0.1:{}", server.port());
     let mut client = Command::new("openssl");
@@ -49,7 +48,7 @@ const TWO_SERVERS: &str = r#"
         location / { return 200 "who=$who"; }
     }"#;
 
-/// A name, further arguments of curl, a target, and what is answered.
+/// A name, further arguments of curl, a target, and the response.
 const ASKED: &[(&str, &[&str], &str, &str)] = &[
     ("a.test", &[], "/a.txt", "hello"),
     (
@@ -77,12 +76,12 @@ const ASKED: &[(&str, &[&str], &str, &str)] = &[
         "b.test x.b.test TLS_AES_256_GCM_SHA384",
     ),
     ("me.w.test", &[], "/", "who=me"),
-    // A name that no server has: the default one.
+    // A name that no server has: the default server.
     ("nobody.test", &[], "/a.txt", "hello"),
 ];
 
 #[test]
-fn a_server_is_chosen_by_the_name_that_the_client_asks_for() {
+fn a_server_is_chosen_by_the_requested_name() {
     let keys = keys();
     let server = start(&keys, TWO_SERVERS);
     for (name, more, target, expected) in ASKED {
@@ -98,7 +97,7 @@ fn a_server_is_chosen_by_the_name_that_the_client_asks_for() {
         let output = s_client(&server, "GET / HTTP/1.0\r\n\r\n", &["-servername", name]);
         assert!(output.contains(subject), "{name}: {output}");
     }
-    // Without a Host field, the name of the handshake is what is known.
+    // Without a Host field, the name of the handshake counts.
     let output = s_client(
         &server,
         "GET / HTTP/1.0\r\n\r\n",
@@ -206,7 +205,7 @@ fn sessions_are_resumed_on_every_lane_and_over_a_reload() {
                     "{directives} {version}: {output}"
                 );
             }
-            // Not where another certificate is shown.
+            // Sessions are not resumed with another certificate.
             let other = [version, "-servername", "b.test", "-sess_in", &session];
             let output = s_client(&server, ask, &other);
             assert!(
@@ -279,7 +278,7 @@ fn a_reload_closes_no_connection() {
 }
 
 #[test]
-fn an_upgraded_connection_is_carried() {
+fn an_upgraded_connection_works() {
     let keys = keys();
     let origin = Origin::start(vec![vec![
         Step::ReadHead,
@@ -308,7 +307,7 @@ fn an_upgraded_connection_is_carried() {
 }
 
 #[test]
-fn plain_http_is_told_that_tls_is_expected() {
+fn plain_http_gets_an_error_page_about_tls() {
     let keys = keys();
     let server = start(
         &keys,
@@ -341,7 +340,7 @@ fn plain_http_is_told_that_tls_is_expected() {
     server.wait_for_log("error.log", "client sent plain HTTP request to HTTPS port");
 }
 
-/// What a client sends in place of a handshake, whether it then goes, and what the log says.
+/// A client's bytes instead of a handshake, whether it then leaves, and the log message.
 const BROKEN: &[(&[u8], &str)] = &[
     (
         b"\x16\x03\x01\x00\x05garba",
@@ -352,7 +351,7 @@ const BROKEN: &[(&[u8], &str)] = &[
         "SSL_do_handshake() failed (SSL: ",
     ),
     (b"\x80\x2e\x01\x00\x02", "SSL_do_handshake() failed (SSL: "),
-    // The beginning of a hello.
+    // The start of a ClientHello.
     (
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         "peer closed connection in SSL handshake",
@@ -360,7 +359,7 @@ const BROKEN: &[(&[u8], &str)] = &[
 ];
 
 #[test]
-fn what_is_no_handshake_ends_the_connection_and_nothing_else() {
+fn other_bytes_than_a_handshake_end_only_their_connection() {
     let keys = keys();
     for (bytes, logged) in BROKEN {
         let server = start(&keys, TWO_SERVERS);
@@ -414,7 +413,7 @@ fn a_client_that_stops_in_the_handshake_is_given_up() {
     );
 }
 
-/// Directives, arguments of OpenSSL's client, and what it says then.
+/// Directives, arguments of OpenSSL's client, and a part of its output.
 const CHOICES: &[(&str, &[&str], &str)] = &[
     ("ssl_protocols TLSv1.2;", &[], "Protocol  : TLSv1.2"),
     (
@@ -522,7 +521,7 @@ fn a_client_gets_the_certificate_that_it_can_use() {
 }
 
 #[test]
-fn keys_are_opened_by_a_password_and_trust_settings_are_passed_over() {
+fn keys_are_decrypted_by_a_password_and_trust_settings_are_ignored() {
     let keys = keys();
     keys.write("passwords", "wrong\n\nsecret\r\n").unwrap();
     let trusted = [
@@ -592,7 +591,7 @@ fn a_certificate_of_version_1_is_served() {
 }
 
 #[test]
-fn a_proxy_protocol_header_stands_before_the_handshake() {
+fn a_proxy_protocol_header_precedes_the_handshake() {
     let keys = keys();
     let server = start(
         &keys,
@@ -607,7 +606,7 @@ fn a_proxy_protocol_header_stands_before_the_handshake() {
     assert_eq!(output, "from 127.0.0.1 by TLSv1.3");
 }
 
-/// The directives of a server, and what is wrong with them.
+/// The directives of a server, and their error.
 const WRONG: &[(&str, &str)] = &[
     (
         "",
@@ -711,7 +710,7 @@ const WRONG: &[(&str, &str)] = &[
 const PAIR: &str = "ssl_certificate %KEYS%/ec.pem; ssl_certificate_key %KEYS%/ec.key;";
 
 #[test]
-fn what_cannot_be_served_is_refused_by_name_and_place() {
+fn unusable_settings_are_refused_by_name_and_place() {
     let keys = keys();
     let folder = keys.path().display().to_string();
     for (directives, expected) in WRONG {
@@ -727,7 +726,7 @@ fn what_cannot_be_served_is_refused_by_name_and_place() {
     }
 }
 
-/// Directives that are taken with a warning.
+/// Directives that are accepted with a warning.
 const WARNED: &[(&str, &str)] = &[
     (
         "ssl_protocols TLSv1 TLSv1.2;",
@@ -756,7 +755,7 @@ const WARNED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_done_without_is_a_warning() {
+fn ignored_settings_are_warnings() {
     let keys = keys();
     for (directives, expected) in WARNED {
         let http = format!("server {{ listen 127.0.0.1:%PORT% ssl;\n{PAIR} {directives} }}");

@@ -1,4 +1,4 @@
-//! Certificates of clients: who has to show one, what is good, and what requests learn of it.
+//! Tests of clients' certificates: the requirement, their validity, and variables.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ mod tls_support;
 use tls_support::{curl, keys, openssl, s_client, start};
 
 /// Adds certificates that `root` has signed: `known`, of a client, `old`, of version 1, `server`,
-/// of a server only, and `gone`, which its list `root.crl` names.
+/// for servers only, and `gone`, which is in its list `root.crl`.
 fn clients() -> Folder {
     let keys = keys();
     let at = keys.path();
@@ -129,7 +129,7 @@ const SERVERS: &str = r#"
 const NO_CERTIFICATE: &str = "No required SSL certificate was sent";
 const BAD: &str = "The SSL certificate error";
 
-/// The server, the client's certificate, and what the answer holds.
+/// The server, the client's certificate, and a part of the response.
 const ASKED: &[(&str, &str, &str)] = &[
     ("off.test", "", "off NONE"),
     ("off.test", "known", "off NONE"),
@@ -154,7 +154,7 @@ const ASKED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn clients_show_what_the_server_wants_to_see() {
+fn clients_send_the_required_certificates() {
     let keys = clients();
     let server = start(&keys, SERVERS);
     for (name, certificate, expected) in ASKED {
@@ -180,7 +180,7 @@ fn clients_show_what_the_server_wants_to_see() {
     ] {
         server.wait_for_log("error.log", logged);
     }
-    a_certificate_is_told_as_openssl_tells_it(&server, &keys);
+    a_certificate_is_shown_in_openssls_formats(&server, &keys);
     another_name_than_that_of_the_handshake_is_refused(&server, &keys);
     a_resumed_session_knows_its_client(&server, keys.path());
 }
@@ -209,7 +209,7 @@ fn ask(
     curl(server, name, target, &[shown, more].concat())
 }
 
-fn a_certificate_is_told_as_openssl_tells_it(server: &Server, keys: &Folder) {
+fn a_certificate_is_shown_in_openssls_formats(server: &Server, keys: &Folder) {
     let value = |target: &str| ask(server, keys, "on.test", "known", target, &[]);
     let issuer = "CN=root,O=Root\\, Inc.,C=DE /C=DE/O=Root, Inc./CN=root";
     assert_eq!(value("/issuer"), issuer);
@@ -242,7 +242,7 @@ fn a_certificate_is_told_as_openssl_tells_it(server: &Server, keys: &Folder) {
     assert!(header.contains(&field), "{header}");
 }
 
-/// The whole days from now to `date`, a date as openssl writes it.
+/// The whole days from now to `date`, a date in OpenSSL's format.
 fn days_until(date: &str) -> i64 {
     let output = Command::new("date")
         .args(["-d", date, "+%s"])

@@ -1,5 +1,5 @@
-//! Files of TLS: passwords from a FIFO, certificates that stand in the configuration itself, and
-//! files that are replaced while the server runs.
+//! Tests of TLS files: passwords from a FIFO, certificates in the configuration itself, and files
+//! that are replaced while the server runs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use turnpike_testkit::wait_for;
 mod tls_support;
 use tls_support::{curl, keys, start};
 
-/// Who connects to the second port is asked for a certificate, as the first one is by it.
+/// The second port requests a certificate, and the first port's certificate is accepted there.
 const LOCKED: &str = r#"
     ssl_password_file %KEYS%/fifo;
     server {
@@ -42,7 +42,7 @@ fn passwords_come_through_a_fifo_and_certificates_from_the_configuration() {
     let keys = keys();
     let fifo = keys.path().join("fifo");
     nix::unistd::mkfifo(&fifo, Mode::from_bits_truncate(0o600)).unwrap();
-    // Two are read with the first one's writer; the third asks the same file.
+    // Two files are read with the first one's writer; the third uses the same file.
     let writer = thread::spawn(move || fs::write(fifo, "wrong\r\nsecret\n").unwrap());
     let certificate = fs::read_to_string(keys.path().join("rsa.pem")).unwrap();
     let server = start(&keys, &LOCKED.replace("CERTIFICATE", &certificate));
@@ -71,7 +71,7 @@ fn a_fifo_that_nobody_writes_is_given_up() {
     assert!(message.contains("fifo\" failed (timed out)"), "{message}");
 }
 
-/// The subject of the certificate that the server shows; `None`: the handshake failed.
+/// The subject of the server's certificate; `None` if the handshake failed.
 fn shown(port: u16) -> Option<String> {
     let at = format!("127.0.0.1:{port}");
     let mut client = Command::new("openssl");
@@ -94,7 +94,7 @@ fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
         fs::rename(new, to).unwrap();
     };
     assert_eq!(shown(port).as_deref(), Some("subject=CN = a.test"));
-    // Handshakes go on all the time, and each of them succeeds.
+    // Handshakes continue all the time, and all succeed.
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let clients = scope.spawn(|| {
@@ -102,7 +102,7 @@ fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
                 assert!(shown(port).is_some(), "a handshake failed");
             }
         });
-        // One after the other: for a while they do not belong together.
+        // One after the other: for a short time they do not match.
         put("wild.pem", "ec.pem");
         server.wait_for_log("error.log", "key values mismatch");
         put("wild.key", "ec.key");

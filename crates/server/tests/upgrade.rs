@@ -1,4 +1,4 @@
-//! Another binary takes the place of the running one, or fails to, and no request is lost.
+//! Tests of a change of the running binary: it succeeds or fails, and no request is lost.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use support::{children, is_running, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 use turnpike_testkit::process;
 
-/// After a failed upgrade: whoever was told of it finds the old names at once.
+/// After a failed upgrade, the old names exist at once.
 fn assert_named(daemon: &Daemon, old: i32) {
     assert_eq!(daemon.master(), old, "the pid file");
     for name in [
@@ -31,13 +31,13 @@ fn assert_named(daemon: &Daemon, old: i32) {
     assert_eq!(status["pid"], old, "the control socket");
 }
 
-/// Waits until nothing is left of the other binary: another upgrade would be refused before.
+/// Waits until the other binary has ended: another upgrade would be refused before.
 fn wait_until_alone(old: i32) {
     wait_for("the new one to end", || children(old).len() == 1);
 }
 
 #[test]
-fn the_whole_dance_in_one_command() {
+fn a_complete_upgrade_in_one_command() {
     for (listen, events) in [
         ("", ""),
         ("", "accept_mutex on;"),
@@ -179,7 +179,7 @@ fn a_binary_that_starts_and_does_not_serve_is_backed_out() {
     let daemon = Daemon::start(" reuseport=steer");
     let load = Load::start(daemon.port);
     let old = daemon.master();
-    // It takes the sockets over and does nothing with them.
+    // It takes over the sockets and does nothing with them.
     let error = daemon
         .upgrade(&[&daemon.script("exec sleep 1000"), "timeout_s=3"])
         .unwrap_err();
@@ -229,10 +229,10 @@ fn a_binary_whose_serving_process_stands_still_is_backed_out() {
 
 #[test]
 fn a_binary_that_takes_the_sockets_and_never_serves_is_backed_out() {
-    // What it says to the master before it, of the words that it should.
+    // The new binary's messages to the old master.
     let report = |word: &str| format!("echo {word} >&$TURNPIKE_UPGRADE\n");
     let hear = "read -r word <&$TURNPIKE_UPGRADE\n";
-    // It hears no signal, and ends when the test has seen enough.
+    // It handles no signal, and ends when the test is done.
     let rest = "while [ ! -e ${0%/*}/seen ]; do sleep 0.1; done";
     let cases = [
         (
@@ -300,7 +300,7 @@ fn an_upgrade_by_signals_goes_forward_and_back() {
         children(old).iter().all(|process| *process == new)
     });
     load.go_on();
-    // Back: the old one serves again, the new one goes.
+    // Back: the old one serves again, the new one ends.
     signal::send(old, SIGHUP).unwrap();
     wait_for("the old serving process", || children(old).len() == 2);
     signal::send(new, SIGQUIT).unwrap();

@@ -1,4 +1,4 @@
-//! Groups of servers: what is refused in their configuration, checks, and commands.
+//! Tests of groups of servers: refused configurations, checks, and commands.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ mod support;
 use support::{Folder, stderr, turnpike};
 use turnpike_testkit::{Origin, Server, Step, wait_for};
 
-/// What stands in `http { }`, and nginx's complaint.
+/// The content of `http { }`, and nginx's message.
 const REFUSED: &[(&str, &str)] = &[
     ("upstream u { }", "no servers are inside upstream"),
     (
@@ -125,7 +125,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn mistakes_are_refused_in_nginx_s_words() {
+fn mistakes_are_refused_with_nginxs_messages() {
     let folder = Folder::new();
     for (http, complaint) in REFUSED {
         folder.write("nginx.conf", &format!("events {{ }} http {{ {http} }}"));
@@ -143,7 +143,7 @@ fn answers(response: &str) -> Origin {
     Origin::start(vec![vec![Step::ReadHead, Step::send(response)]])
 }
 
-/// A server in front of two origins, with this in its location.
+/// A server in front of two origins, with this text in its location.
 fn in_front_of(origins: [&Origin; 2], location: &str) -> Server {
     let [one, two] = origins.map(Origin::port);
     let configuration = format!(
@@ -194,7 +194,7 @@ fn servers_are_commanded_while_the_server_runs() {
     let [fine, poor] = &origins;
     let server = in_front_of([fine, poor], "");
     let peer = format!("127.0.0.1:{}", poor.port());
-    // Beside the pid file.
+    // The socket is in the folder of the pid file.
     let socket = server.folder().join("pid.control");
     assert!(wait_for(|| socket.exists().then_some(())).is_some());
     let command = |words: &[&str]| {

@@ -1,4 +1,4 @@
-//! `userid`: identifiers are given, known again, and given anew where that is asked for.
+//! Tests of `userid`: identifiers are given, recognised, and replaced if configured.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,8 @@ const CONFIGURATION: &str = "error_log %FOLDER%/error.log info;
         }
     }";
 
-/// What a client asks for with a cookie, and whether it gets another one; of the same identifier?
+/// The target, the client's cookie, whether it gets another one, and whether that has the same
+/// identifier.
 const CASES: &[(&str, Option<&str>, bool, Option<bool>)] = &[
     ("/", None, true, None),
     ("/", Some("fwAAAQECAwQFAAAAAAAAAAm="), false, None),

@@ -1,9 +1,9 @@
-//! What `-t` says of configurations with one mistake or one odd value, by a table of nginx's
-//! verdicts.
+//! Tests of `-t` with configurations that have one mistake or one odd value, by a table of nginx's
+//! results.
 //!
-//! Each row of `verdicts/table.tsv` replaces one line of a configuration beside it. The verdicts
-//! are those of nginx 1.22.1, without what depends on the machine (memory, files, names), what
-//! later versions judge otherwise, and features that are refused by name here.
+//! Each row of `verdicts/table.tsv` replaces one line of a configuration in that folder. The
+//! results are those of nginx 1.22.1, without those that depend on the machine (memory, files,
+//! names), that later versions changed, and features that are refused by name here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,7 +30,7 @@ const BASES: &[(&str, &str)] = &[
 
 const NGINX: &str = "/usr/sbin/nginx";
 
-/// Every so many rows are shown to an installed nginx: it starts a process for each.
+/// The interval of rows that are tested with an installed nginx: it starts a process for each.
 const NGINX_STRIDE: usize = 16;
 
 struct Row {
@@ -38,7 +38,7 @@ struct Row {
     line: usize,
     text: &'static str,
     accepted: bool,
-    /// `*` where it is not compared, `-` where there is no mistake.
+    /// `*` if it is not compared, `-` if there is no mistake.
     mistake_line: &'static str,
 }
 
@@ -70,7 +70,7 @@ fn rows() -> Vec<Row> {
     lines.map(Row::of).collect()
 }
 
-/// What is not as the row says; empty when all is.
+/// The difference from the row; empty if there is none.
 fn complaint(row: &Row, prefix: &Path) -> String {
     let paths = Paths {
         prefix: prefix.to_path_buf(),
@@ -149,12 +149,12 @@ fn an_installed_nginx_agrees() {
             .arg(file);
         let output = nginx.output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        // What this build of it does not know, or may not do, it cannot judge.
+        // This build cannot test features that it does not know, or may not use.
         let unable = ["unknown directive", "unknown variable", "Permission denied"];
         if row.accepted && unable.iter().any(|words| stderr.contains(words)) {
             continue;
         }
-        // Without root, nginx passes over `user`, whatever is wrong with it.
+        // Without root, nginx ignores `user`, even a wrong one.
         if stderr.contains("makes sense only if the master process runs with super-user") {
             continue;
         }
@@ -194,7 +194,7 @@ http {
 ";
 
 #[test]
-fn a_forgotten_semicolon_is_asked_for() {
+fn a_forgotten_semicolon_gives_a_hint() {
     for (text, expected) in [
         (
             "events { }\nhttp { server {\nlisten 127.0.0.1:18080\nroot /x;\n} }\n",
@@ -227,7 +227,7 @@ fn read(text: &str) -> Result<Checked, Errors> {
 }
 
 #[test]
-fn every_mistake_is_told_in_one_go_and_in_order() {
+fn all_mistakes_are_reported_at_once_and_in_order() {
     let errors = read(MISTAKEN).unwrap_err();
     let messages: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
     assert_eq!(

@@ -1,5 +1,5 @@
-//! What the tests of the cache share: an origin that counts and can change its mind, and a server
-//! with a zone in front of it.
+//! The common code of the cache tests: an origin that counts requests and can change its answer,
+//! and a server with a zone in front of it.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use turnpike_testkit::{DEADLINE, Response, Server};
 
-/// An origin that answers every request, kept alive, by what it is told at the time.
+/// An origin that answers every request with its current answer, with keep-alive.
 pub struct Counting {
     port: u16,
     shared: Arc<Shared>,
@@ -22,7 +22,7 @@ pub struct Counting {
 struct Shared {
     requests: AtomicUsize,
     stopped: AtomicBool,
-    /// Closes connections without an answer.
+    /// Whether it closes connections without an answer.
     refusing: AtomicBool,
     answer: Mutex<Vec<u8>>,
     delay: Mutex<Duration>,
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 impl Counting {
-    /// Answers with these bytes: a whole response.
+    /// Starts with this answer: a complete response.
     pub fn start(answer: &str) -> Counting {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -130,7 +130,7 @@ pub const MEMORY: &str = "proxy_cache_path mem keys_zone=Z:16m memory;";
 pub const DISK: &str =
     "proxy_cache_path %FOLDER%/cache levels=1:2 keys_zone=Z:1m use_temp_path=off;";
 
-/// A server with the zone `Z` declared so, and these directives for its only location.
+/// A server with the zone `Z` and these directives for its only location.
 pub fn server(origin: &Counting, zone: &str, directives: &str) -> Server {
     let configuration = format!(
         "error_log %FOLDER%/error.log info;
@@ -159,7 +159,7 @@ pub fn server(origin: &Counting, zone: &str, directives: &str) -> Server {
         .start()
 }
 
-/// Asks with these header lines, each with its CRLF.
+/// Sends a request with these header lines, each with its CRLF.
 pub fn ask(server: &Server, request: &str, fields: &str) -> Response {
     let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n");
     let mut peer = server.connect();
@@ -169,12 +169,12 @@ pub fn ask(server: &Server, request: &str, fields: &str) -> Response {
     }
 }
 
-/// What the cache had to do with the answer.
+/// The cache status of the response.
 pub fn status(response: &Response) -> &str {
     response.header("X-Cache").unwrap_or_default()
 }
 
-/// A line for the control socket, and its answer.
+/// Sends a line to the control socket; returns its answer.
 pub fn command(server: &Server, line: &str) -> serde_json::Value {
     let path = server.folder().join("control.sock");
     let connect = || UnixStream::connect(&path).ok();
@@ -185,7 +185,7 @@ pub fn command(server: &Server, line: &str) -> serde_json::Value {
     serde_json::from_str(&answer).unwrap()
 }
 
-/// Looks until the condition holds.
+/// Waits until the condition is true.
 pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let found = turnpike_testkit::wait_for(|| condition().then_some(()));
     assert!(found.is_some(), "waited in vain for {what}");

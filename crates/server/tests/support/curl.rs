@@ -6,7 +6,7 @@ use std::process::Command;
 
 use turnpike_testkit::Server;
 
-/// What curl prints for a target that it asks for without TLS.
+/// The output of curl for a target without TLS.
 pub fn curl(server: &Server, target: &str, more: &[&str]) -> Vec<u8> {
     let address = format!("http://127.0.0.1:{}{target}", server.port());
     let mut command = Command::new("curl");

@@ -1,4 +1,4 @@
-//! A server in the background under load, whatever number its master has at the moment.
+//! A server in the background under load, with the current number of its master.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
@@ -17,10 +17,10 @@ use turnpike_lane::sys::signal;
 
 use super::{Folder, children, stderr, turnpike, wait_for};
 
-/// Far beyond any stall of the machine: reached only where an answer never comes.
+/// Far longer than any stall of the machine: reached only if an answer never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A daemon in a folder of its own, whatever number its master has at the moment.
+/// A daemon in its own folder, with the current number of its master.
 pub struct Daemon {
     pub folder: Folder,
     pub port: u16,
@@ -36,14 +36,14 @@ impl Daemon {
         Self::start_as(listen, events, "")
     }
 
-    /// `main` is put into the main context.
+    /// Starts a daemon with `main` in the main context.
     pub fn start_as(listen: &str, events: &str, main: &str) -> Daemon {
         let daemon = Self::write(listen, events, &format!("daemon on; {main}"));
         daemon.start_again().unwrap();
         daemon
     }
 
-    /// Only the files: somebody else starts it.
+    /// Prepares only the files; the test starts the server.
     pub fn prepare(listen: &str, main: &str) -> Daemon {
         Self::write(listen, "", main)
     }
@@ -73,12 +73,12 @@ impl Daemon {
         self.folder.read("error.log")
     }
 
-    /// The configuration that it was started with.
+    /// The configuration of its start.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Starts it once more: the exit code says whether that went well, and there is what it said.
+    /// Starts the program again; the error is its output.
     pub fn start_again(&self) -> Result<(), String> {
         let output = turnpike(&self.folder.arguments(&[]));
         match output.status.success() {
@@ -96,7 +96,7 @@ impl Daemon {
         i32::try_from(process).unwrap()
     }
 
-    /// A script in the place of the program.
+    /// A script in place of the program.
     pub fn script(&self, text: &str) -> String {
         let path = self.folder.path().join("binary");
         fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
@@ -133,7 +133,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Clients who ask until told to stop: one request a connection, and as many as it takes.
+/// Clients that send requests until they are stopped: one request per connection, and many.
 pub struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -164,7 +164,7 @@ impl Load {
         }
     }
 
-    /// Waits until every client has surely begun and ended requests since now.
+    /// Waits until every client has begun and ended requests since this call.
     pub fn go_on(&self) {
         let start = self.answered.load(Ordering::Relaxed);
         wait_for("requests", || {
@@ -172,7 +172,7 @@ impl Load {
         });
     }
 
-    /// Fails where a client has failed.
+    /// Stops the clients; fails if one has failed.
     pub fn stop(self) {
         self.go_on();
         self.stop.store(true, Ordering::Relaxed);
@@ -188,7 +188,7 @@ pub fn connect(port: u16) -> TcpStream {
     stream
 }
 
-/// Sends a request and reads its answer; whether the connection is kept.
+/// Sends a request and reads the response; returns whether the connection is kept.
 pub fn ask(stream: &mut TcpStream, keep: bool) -> bool {
     let connection = if keep { "keep-alive" } else { "close" };
     let request = format!("GET / HTTP/1.1\r\nHost: x\r\nConnection: {connection}\r\n\r\n");

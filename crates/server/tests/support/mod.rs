@@ -1,4 +1,4 @@
-//! A server in a folder of its own, started from the built binary and ended with the test.
+//! A server in its own folder, started from the built binary and stopped with the test.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use turnpike_lane::sys::signal;
 
-/// Long enough for a loaded machine; reached only by a test that fails.
+/// Long enough for a loaded machine; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
@@ -30,12 +30,12 @@ pub fn turnpike(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What the binary printed to standard error.
+/// The binary's output on standard error.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Waits until the condition holds.
+/// Waits until the condition is true.
 pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -44,7 +44,7 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A folder that vanishes with the test.
+/// A folder that is removed with the test.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -60,7 +60,7 @@ impl Folder {
         &self.0
     }
 
-    /// As `-p` and configurations want it, without a slash at the end.
+    /// The path for `-p` and configurations, without a slash at the end.
     pub fn name(&self) -> &str {
         self.0.to_str().unwrap()
     }
@@ -98,8 +98,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the binary in the foreground and waits until its pid file is there. `main` is put
-    /// before a plain configuration.
+    /// Starts the binary in the foreground and waits until its pid file exists. `main` precedes a
+    /// plain configuration.
     pub fn start(main: &str) -> Server {
         Server::start_as(main, |_| {})
     }
@@ -140,7 +140,7 @@ impl Server {
         children(self.master)
     }
 
-    /// Ends the master with a signal and gives its exit code.
+    /// Stops the master with a signal and returns its exit code.
     pub fn end(&mut self, number: i32) -> Option<i32> {
         self.signal(number);
         self.wait()
@@ -171,12 +171,12 @@ impl Drop for Server {
     }
 }
 
-/// Whether servers under test are to be in a sandbox (`make sandbox`).
+/// Whether servers under test must be in a sandbox (`make sandbox`).
 fn is_sandboxed() -> bool {
     std::env::var_os(turnpike_testkit::SANDBOX).is_some()
 }
 
-/// A configuration in the foreground that logs everything, with more of the main context.
+/// A configuration for the foreground that logs everything, with `main` in the main context.
 pub fn configuration(main: &str) -> String {
     let place = if main.contains("daemon ") {
         ""

@@ -1,4 +1,4 @@
-//! A proxy before one scripted origin, for tests of what passes through it.
+//! A proxy in front of one scripted origin, for tests of passed messages.
 
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
@@ -36,7 +36,7 @@ pub fn origin(fields: &str) -> Origin {
     Origin::start(vec![vec![Step::ReadHead, Step::send(answer)]])
 }
 
-/// What the origin received last.
+/// The last request that the origin received.
 pub fn last_request(origin: &Origin) -> String {
     let received = origin.received();
     String::from_utf8_lossy(received.last().unwrap()).into_owned()

@@ -1,4 +1,4 @@
-//! Certificates that OpenSSL makes, a server that shows them, and clients: curl and OpenSSL's own.
+//! Certificates from OpenSSL, a server with them, and clients: curl and OpenSSL's own.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
@@ -15,8 +15,8 @@ const SECURE: &str = "listen 127.0.0.1:%PORT% ssl;
     ssl_certificate %KEYS%/ec.pem;
     ssl_certificate_key %KEYS%/ec.key;";
 
-/// Certificates in a folder, each with its key: of an ECDSA and of an RSA kind, and the same keys
-/// in the other formats that there are.
+/// Certificates in a folder, each with its key: ECDSA and RSA, and the same keys in the other
+/// formats.
 pub fn keys() -> Folder {
     let folder = Folder::create().unwrap();
     let at = folder.path();
@@ -68,7 +68,7 @@ pub fn certificate(folder: &Path, file: &str, name: &str, kind: &[&str]) {
     openssl(folder, &arguments);
 }
 
-/// Runs OpenSSL; returns what it prints.
+/// Runs OpenSSL; returns its output.
 pub fn openssl(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("openssl");
     let output = command
@@ -83,7 +83,7 @@ pub fn openssl(folder: &Path, arguments: &[&str]) -> String {
 
 /// A server with these blocks at the http level; `%KEYS%` is the folder of the certificates.
 ///
-/// `%SECURE%` stands for what listens with TLS and shows the certificate `ec`.
+/// `%SECURE%` listens with TLS and has the certificate `ec`.
 pub fn configured(keys: &Folder, http: &str) -> String {
     let keys = keys.path().display().to_string();
     let http = http.replace("%SECURE%", SECURE).replace("%KEYS%", &keys);
@@ -103,12 +103,12 @@ pub fn start(keys: &Folder, http: &str) -> Server {
         .start()
 }
 
-/// What no record holds in one piece.
+/// More than fits into one record.
 pub fn big() -> Vec<u8> {
     (0..1_000_000_u32).map(|at| (at % 251) as u8).collect()
 }
 
-/// What curl prints for an address of that name.
+/// The output of curl for a target on the server with that name.
 pub fn curl(server: &Server, name: &str, target: &str, more: &[&str]) -> String {
     let output = curl_output(server, name, target, more);
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -125,7 +125,7 @@ pub fn curl_output(server: &Server, name: &str, target: &str, more: &[&str]) -> 
     command.args(more).arg(url).output().unwrap()
 }
 
-/// What OpenSSL's client prints when it sends `request` and reads to the end.
+/// The output of OpenSSL's client when it sends `request` and reads to the end.
 pub fn s_client(server: &Server, request: &str, more: &[&str]) -> String {
     let at = format!("127.0.0.1:{}", server.port());
     let mut client = Command::new("openssl");
