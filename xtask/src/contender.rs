@@ -1,5 +1,5 @@
-//! The servers that are compared, each run from the same configuration with only its paths, its
-//! port and what the harness must know filled in.
+//! The servers that are compared. Each runs from the same configuration; only paths, port and the
+//! harness's own settings are filled in.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,16 +66,19 @@ impl Contender {
         })
     }
 
-    /// What `-V` says of the program itself: a server that answers to nginx's name says so first.
+    /// The line of `-V` with the program's own name: a server that uses nginx's name prints that
+    /// first.
     pub(crate) fn version(&self) -> String {
         let output = Command::new(&self.program).arg("-V").output();
-        let said = output
+        let output_text = output
             .map(|output| [output.stderr, output.stdout].concat())
             .unwrap_or_default();
-        let said = String::from_utf8_lossy(&said).into_owned();
+        let output_text = String::from_utf8_lossy(&output_text).into_owned();
         let own = format!("{} version: ", self.name);
-        let line = said.lines().find_map(|line| line.strip_prefix(&own));
-        line.or(said.lines().next()).unwrap_or_default().to_owned()
+        let line = output_text.lines().find_map(|line| line.strip_prefix(&own));
+        line.or(output_text.lines().next())
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// A server of this program with the files that every study asks for.
@@ -91,16 +94,16 @@ impl Contender {
     /// Starts it.
     ///
     /// # Errors
-    /// With what it said.
+    /// The server's output.
     pub(crate) fn start(&self, configuration: &str) -> Result<Server, String> {
         let started = self.builder(configuration).try_start();
         started.map_err(|error| format!("{}: {error}", self.name))
     }
 
-    /// Whether `-t` passes, and what it says.
+    /// Whether `-t` passes, and its output.
     ///
     /// # Errors
-    /// The program does not run, or there is no folder to try it in.
+    /// The program does not run, or there is no folder for it.
     pub(crate) fn test(&self, configuration: &str) -> Result<(bool, String), String> {
         let folder = Folder::create().map_err(|error| error.to_string())?;
         let port = turnpike_testkit::ports::reserve()
@@ -170,7 +173,7 @@ fn built_for_debugging() -> Result<PathBuf, String> {
     Ok(workspace::target().join("debug/turnpike"))
 }
 
-/// A configuration of `studies/conf`, as it stands there.
+/// A configuration of `studies/conf`, unchanged.
 ///
 /// # Errors
 /// It cannot be read.
@@ -220,7 +223,7 @@ fn with_port(line: &str) -> String {
     format!("{}%PORT%{}", &line[..start], &rest[length..])
 }
 
-/// So many bytes of text.
+/// This many bytes of text.
 fn object(bytes: usize) -> String {
     "turnpike ".repeat(bytes / 9 + 1)[..bytes].to_owned()
 }

@@ -1,7 +1,8 @@
-//! Kills the serving process under load of one-request connections: the master holds the listening
-//! sockets, so nobody may be refused, and service must be back soon.
+//! Kills the serving process under a load of connections with one request each: the master holds
+//! the listening sockets, so no client may be refused, and service must be back soon.
 //!
-//! The client is our own: wrk counts errors but does not say which were refusals, nor when.
+//! The client is our own: wrk counts errors but does not distinguish refusals, nor give their
+//! times.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,7 +22,7 @@ const KILLS: usize = 10;
 const EVERY: Duration = Duration::from_millis(700);
 /// Clients at work at once.
 const CLIENTS: usize = 16;
-/// What service must be back within.
+/// The time limit for the return of service.
 const BACK_MAX: Duration = Duration::from_millis(100);
 /// When a client gives its connection up.
 const PATIENCE: Duration = Duration::from_secs(5);

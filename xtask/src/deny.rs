@@ -1,7 +1,7 @@
-//! What we may depend on: licences that go with Apache-2.0, crates of the public registry that
-//! Cargo.lock pins, and no crate twice in different majors without a reason.
+//! The rules for dependencies: licences compatible with Apache-2.0, crates of the public registry
+//! that Cargo.lock pins, and no crate in two major versions without a reason.
 //!
-//! The rules are in `deny.toml`, in cargo-deny's own form, so that either tool can judge.
+//! The rules are in `deny.toml`, in cargo-deny's format, so that either tool can check them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use crate::workspace::{self, elements, text};
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Where we run: crates for other systems are never downloaded into a build of ours.
+/// Our targets: crates for other systems are never built.
 pub(crate) const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// Rules as written in `deny.toml`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rules {
     licenses: BTreeSet<String>,
-    /// Crates that may be there twice; the reasons stand beside them.
+    /// The crates that may occur twice, with their reasons.
     twice: BTreeSet<String>,
 }
 
@@ -30,8 +30,8 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
     let rules = rules(&written);
     let options = ["--locked", "--filter-platform", PLATFORM];
     let metadata = workspace::metadata(&options)?;
-    // The fuzz targets are a workspace of their own, and no part of the binary: what is there
-    // twice costs nobody anything, but licences and sources count.
+    // The fuzz targets are a separate workspace, and no part of the binary: duplicates do no harm
+    // there, but licences and sources count.
     let fuzz = workspace::root().join("fuzz/Cargo.toml");
     let fuzz = fuzz.display().to_string();
     let fuzz = workspace::metadata(&[&options[..], &["--manifest-path", &fuzz]].concat())?;

@@ -1,8 +1,8 @@
-//! Debian's DokuWiki under Debian's php-fpm behind us, by the configuration that the wiki's own
-//! pages give for nginx: pages, login, an edit, an upload. curl is the browser.
+//! Debian's DokuWiki with Debian's php-fpm behind our server, by the nginx configuration in the
+//! wiki's own documentation: pages, login, an edit, an upload. curl is the browser.
 //!
-//! The wiki is copied into a folder of the run, with settings and pages of its own; what is
-//! installed is not touched.
+//! The wiki is copied into a folder of the run, with settings and pages of its own; the installed
+//! files are not changed.
 
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,7 @@ const DATA: &[&str] = &[
 const USERS: &str = "# <?php exit()?>\n\
                      ann:5ebe2294ecd0e0f08eab7690d2a6ee69:Ann:ann@example.org:user\n";
 
-/// Everybody may read, users may upload.
+/// Everyone may read, users may upload.
 const RIGHTS: &str = "# <?php exit()?>\n*\t@ALL\t1\n*\t@user\t8\n";
 
 /// Bytes of the uploaded file: more than the buffers of any part of the way.
@@ -142,7 +142,7 @@ struct Browser<'a> {
 }
 
 impl Browser<'_> {
-    /// What a request brings.
+    /// The result of a request.
     fn ask(&self, path: &str, options: &[&str]) -> String {
         let url = format!("http://127.0.0.1:{}{path}", self.server.port());
         let jar = ["--cookie", &self.jar, "--cookie-jar", &self.jar, &url];
@@ -220,7 +220,7 @@ fn upload(browser: &Browser<'_>, token: &str, folder: &Path) -> Outcome {
         .take(UPLOAD_BYTES)
         .collect();
     let (sent, got) = (folder.join("sent.tgz"), folder.join("got.tgz"));
-    // The wiki looks at the first bytes of files whose type it knows.
+    // The wiki checks the first bytes of files whose type it knows.
     std::fs::write(&sent, [&b"\x1f\x8b"[..], &bytes].concat())
         .map_err(|error| error.to_string())?;
     let file = format!("qqfile=@{}", sent.display());

@@ -1,5 +1,5 @@
-//! Runs the fuzz targets for a short while, each from its committed corpus. What a run finds new
-//! goes into the target folder, so that a check never changes the checkout.
+//! Runs the fuzz targets for a short time, each from its committed corpus. New inputs go into the
+//! target folder, so that a check never changes the checkout.
 
 use std::path::Path;
 use std::process::Stdio;

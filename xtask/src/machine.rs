@@ -1,11 +1,11 @@
-//! What of this machine is recorded with a run.
+//! The properties of this machine that are recorded with a run.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use turnpike_host::Host;
 
-/// Kernel settings that change what a connection costs; recorded with every run.
+/// Kernel settings that affect the cost of a connection; recorded with every run.
 const SETTINGS: &[&str] = &[
     "net/core/somaxconn",
     "net/core/netdev_max_backlog",
@@ -46,13 +46,13 @@ pub(crate) fn process_us(pid: u32) -> u64 {
     Host::here().run_ns(pid) / 1000
 }
 
-/// The first line that a command prints, empty where it does not run.
+/// The first line of a command's output; empty if it does not run.
 pub(crate) fn first_line(command: &str, arguments: &[&str]) -> String {
     let output = Command::new(command).args(arguments).output();
-    let said = output
+    let text = output
         .map(|output| [output.stdout, output.stderr].concat())
         .unwrap_or_default();
-    String::from_utf8_lossy(&said)
+    String::from_utf8_lossy(&text)
         .lines()
         .next()
         .unwrap_or_default()

@@ -1,7 +1,7 @@
-//! The project's chores, so that no script has to be written in a language we do not test.
+//! The project's chores, in the language that we test.
 //!
-//! One file a chore. A chore prints what it found and says by its exit code whether that is good;
-//! it never changes a file outside the workspace, except `setup`, which installs packages.
+//! There is one file per chore. A chore prints its findings, and its exit code shows the result. It
+//! never changes a file outside of the workspace, except `setup`, which installs packages.
 
 mod bench;
 mod contender;

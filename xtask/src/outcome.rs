@@ -1,4 +1,4 @@
 //! The result of a chore, apart from the list of chores.
 
-/// What a chore ends with: an error is one line for the person who ran it.
+/// The result of a chore: an error is one line for the user.
 pub(crate) type Outcome = Result<(), String>;

@@ -1,5 +1,5 @@
-//! Reloads under load: every request of every client must be answered, whatever the configuration
-//! does meanwhile. The same is done to nginx, whose figures stand beside ours.
+//! Reloads under load: every request of every client must be answered, during every change of the
+//! configuration. The same run with nginx gives figures for comparison.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const MARGIN_SECONDS: u64 = 1;
 const CONNECTIONS: &str = "64";
 /// When wrk counts an answer as late: a busy machine is not a lost request.
 const PATIENCE_SECONDS: &str = "10";
-/// The header by which a response tells which configuration it was answered under.
+/// The header of a response with the configuration that it was answered under.
 const GENERATION: &str = "X-Generation";
 
 /// Runs both kinds of load against both servers.

@@ -1,5 +1,5 @@
-//! Installs the Debian packages that a chore needs, says which, and touches nothing else: no
-//! service is started, nothing that is present is upgraded.
+//! Installs the Debian packages that a chore needs, and lists them. It starts no service and
+//! upgrades no installed package.
 
 use std::io;
 use std::path::Path;
@@ -104,7 +104,7 @@ const SETS: &[Set] = &[
 /// While this file answers 101, Debian's maintainer scripts start no service.
 const SERVICE_POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// Installs what is missing of the named sets.
+/// Installs the missing packages of the named sets.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut missing: Vec<&str> = Vec::new();
     let names: Vec<&str> = match arguments {
@@ -188,7 +188,8 @@ fn install(missing: &[&str]) -> Outcome {
         false => return Err(by_hand()),
     };
     let closed = ServicePolicy::close(prefix);
-    // Lists may be absent in a fresh container; where they cannot be had, what is cached may do.
+    // Lists may be absent in a fresh container; if they cannot be downloaded, cached ones may
+    // suffice.
     if apt(prefix, &["update", "--quiet", "--quiet"]).is_err() {
         eprintln!("setup: apt-get update failed; trying with the lists that are there");
     }

@@ -1,4 +1,4 @@
-//! Runs lanes in simulated worlds, or one of them to see what happened in it.
+//! Runs simulated lanes, or shows one run in detail.
 
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};

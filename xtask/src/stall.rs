@@ -1,15 +1,16 @@
-//! One of two lanes stops for two seconds under a fixed rate of connections: how long do requests
-//! wait? Ours with steering and rescue, ours by the plain hash, and nginx by the plain hash.
+//! Measures how long requests wait if one of two lanes stops for two seconds, under a fixed rate of
+//! connections: ours with steering and rescue, ours with the plain hash, and nginx with the plain
+//! hash.
 //!
-//! The lane is stopped as a debugger stops it, in the middle of its work and not while it waits for
-//! events, and a thread of ours keeps its CPU busy meanwhile: what a loop in a handler would do.
+//! A debugger stops the lane in the middle of its work, not while it waits for events, and a thread
+//! keeps its CPU busy meanwhile, as a loop in a handler would.
 //!
-//! It is the server that is measured, so the generator must not wait for a CPU itself: it has a
-//! thread on each, before all others (SCHED_FIFO, where the kernel permits it), at a rate of which
-//! one lane serves many times as much. Both lanes get connections, since steering likes the lane on
-//! the CPU that a packet comes from. How late the generator was all the same is in the table;
-//! latency counts from the moment at which a connection was due, so that this is part of it. The
-//! figures inform; nothing is asserted of times.
+//! The server is measured, so the generator must not wait for a CPU: it has a thread on each, with
+//! priority over all others (SCHED_FIFO, where the kernel permits it), at a rate that is a small
+//! part of one lane's capacity. Both lanes get connections, since steering prefers the lane on the
+//! CPU of the packet. The table shows the generator's delay; latency counts from the time at which
+//! a connection was due, so it includes this delay. The figures are for information; no time is
+//! asserted.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -28,19 +29,19 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::{machine, workspace};
 
-/// Connections begun in a second, one request each: a twentieth of what one CPU does with the
-/// generator on it.
+/// The connections per second, with one request each: a twentieth of the capacity of one CPU that
+/// the generator shares.
 const RATE: u32 = 500;
 /// Length of a run in seconds.
 const SECONDS: u64 = 20;
 /// When the lane is stopped, and for how long.
 const STALL_AFTER: Duration = Duration::from_secs(5);
 const STALL: Duration = Duration::from_secs(2);
-/// How long the loop goes on between two looks at the stopped thread, which take a CPU's rest of 5
+/// The time of the loop between two checks of the stopped thread, which leave the CPU idle for 5
 /// milliseconds.
 const SPIN: Duration = Duration::from_millis(95);
 
-/// What our log says when the steering program is in charge.
+/// The log message of an active steering program.
 const STEERED: &str = "by the steering program";
 
 /// A way to share connections between two lanes.
@@ -158,7 +159,7 @@ fn stall(way: &Way, contender: &Contender, mut load: Command) -> Result<Value, S
     })
 }
 
-/// Stops the lane for the time of the stall, and does in its place what it is thought to do.
+/// Stops the lane for the time of the stall, and keeps its CPU busy instead.
 fn hold(lane: u32, is_over: &AtomicBool) -> Outcome {
     go_where(lane)?;
     let mut begun = None;
@@ -198,7 +199,7 @@ fn load_command(ours: &Contender, first: &[&str], rate: u32, seconds: u64) -> Co
     load
 }
 
-/// What to write in front of a command that shall wait for no other process.
+/// The prefix of a command that must not wait for other processes.
 fn before_all_others() -> &'static [&'static str] {
     let chrt: &[&str] = &["chrt", "--fifo", "1"];
     let tried = Command::new(chrt[0]).args(&chrt[1..]).arg("true").output();

@@ -1,5 +1,5 @@
-//! Holds the published configurations: each passes `-t`, starts, and answers wrk and ab with a
-//! thousand connections without one failed request.
+//! Checks the published configurations: each passes `-t`, starts, and answers wrk and ab with a
+//! thousand connections without a failed request.
 
 use std::path::PathBuf;
 
@@ -68,14 +68,17 @@ fn configurations() -> Result<Vec<PathBuf>, String> {
 
 /// The row's cells, and whether everything was as it should be.
 fn hold(server: &Contender, configuration: &str, seconds: u64) -> Result<(String, bool), String> {
-    let (passes, said) = server.test(configuration)?;
+    let (passes, messages) = server.test(configuration)?;
     if !passes {
-        return Ok((format!("{} | | ", said.trim().replace('\n', "; ")), false));
+        return Ok((
+            format!("{} | | ", messages.trim().replace('\n', "; ")),
+            false,
+        ));
     }
     let target = configuration
         .lines()
         .find_map(|line| line.strip_prefix("# Drive: "));
-    let target = target.ok_or("no line says what to drive")?;
+    let target = target.ok_or("no line names the target")?;
     let running = server.start(configuration)?;
     let url = format!("http://127.0.0.1:{}{target}", running.port());
     let wrk = drive(&running, "wrk", seconds, &url);

@@ -1,5 +1,5 @@
-//! Runs suites of the Makefile one after the other and tells the seconds of each, so that a slow
-//! one is noticed when it becomes slow. The first that fails ends the run.
+//! Runs suites of the Makefile one after the other and shows the seconds of each, so that a slow
+//! one is noticed. The first failure ends the run.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Where the workspace is and what it is made of; the chores' only view of cargo.
+//! The workspace and its packages; the chores' only use of cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,12 +45,12 @@ pub(crate) fn metadata(options: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// The elements of an array at `key`, none where there is no array.
+/// The elements of an array at `key`; none if there is no array.
 pub(crate) fn elements<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The text at `key`, empty where there is none.
+/// The text at `key`; empty if there is none.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
@@ -62,7 +62,7 @@ pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 pub(crate) fn files() -> Result<Vec<PathBuf>, String> {
     let output = Command::new("git")
         .current_dir(root())
-        // A checkout may belong to another user than the one who checks it, as in a container.
+        // A checkout may belong to another user than the current one, as in a container.
         .args(["-c", "safe.directory=*"])
         .args([
             "ls-files",

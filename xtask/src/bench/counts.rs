@@ -15,8 +15,8 @@ const CLIENTS: u64 = 8;
 /// Requests before anything is counted: caches are filled and lazy set-up is done.
 const WARM_UP_REQUESTS: u64 = 200;
 
-/// System calls of a turn of the loop, not of a transaction: one serves as many transactions as
-/// are ready, so their share depends on the load and is told apart.
+/// System calls per turn of the loop, not per transaction: a turn serves all ready transactions, so
+/// their share depends on the load and is reported separately.
 const WAITING: [&str; 4] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", ACCEPTED_NOBODY];
 
 /// System calls of one server in one mode.
@@ -46,7 +46,7 @@ impl Calls {
             .sum()
     }
 
-    /// The names, most frequent first, each with its number where that is not one.
+    /// The names, most frequent first, each with its number unless that is one.
     pub(super) fn names(&self) -> String {
         let mut calls: Vec<(&str, f64)> = self
             .by_name
@@ -63,7 +63,7 @@ impl Calls {
     }
 }
 
-/// Allocations of ours in one mode.
+/// The allocations of our server in one mode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocations {
     pub(super) mode: Mode,
@@ -142,10 +142,10 @@ fn allocated(server: &Server) -> Result<u64, String> {
         .lines()
         .find_map(|line| line.trim().strip_prefix("allocations "));
     let count = line.and_then(|count| count.trim().parse().ok());
-    count.ok_or_else(|| format!("/status tells no allocations:\n{text}"))
+    count.ok_or_else(|| format!("/status has no allocations:\n{text}"))
 }
 
-/// Exactly so many requests, none of which may fail.
+/// Sends exactly this many requests, none of which may fail.
 fn requests(server: &Server, mode: Mode, count: u64) -> Result<(), String> {
     let (count, clients, url) = (count.to_string(), CLIENTS.to_string(), url(server));
     let mut arguments = vec!["-q", "-n", &count, "-c", &clients];

@@ -1,4 +1,4 @@
-//! Memory of idle keep-alive connections: what a server holds for clients that may come back.
+//! The memory of idle keep-alive connections.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

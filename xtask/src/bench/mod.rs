@@ -1,8 +1,8 @@
-//! The measurements that this project's claims stand on, ours beside nginx in one run.
+//! The measurements behind this project's claims: our server and nginx in one run.
 //!
-//! Counts first (system calls, allocations, memory): they are the same on every machine. Then
-//! ratios from interleaved rounds: absolute times move with the machine, ratios stay. Nothing
-//! here may favour a server: both read the same configuration and stand on the same core.
+//! Counts come first (system calls, allocations, memory), because they are the same on every
+//! machine. Then come ratios from interleaved rounds: absolute times depend on the machine, ratios
+//! much less. No server may be favoured: both read the same configuration and run on the same core.
 
 mod accelerate;
 mod counts;

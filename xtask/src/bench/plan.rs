@@ -1,4 +1,4 @@
-//! What a run measures, and how clients behave in it.
+//! The measurements of a run, and the clients' behaviour.
 
 /// How much is measured.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
-//! How far a run has come, for whoever waits for it.
+//! The progress of a run, for its user.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// One line on standard error: what is measured, and how long the rest will take.
+/// One line on standard error: the current measurement, and the remaining time.
 pub(super) struct Progress {
     started: Instant,
     steps: usize,
@@ -11,7 +11,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Progress of a run of so many steps.
+    /// The progress of a run with this many steps.
     pub(super) fn of(steps: usize) -> Progress {
         Progress {
             started: Instant::now(),
@@ -20,7 +20,7 @@ impl Progress {
         }
     }
 
-    /// Says what the next step is.
+    /// Shows the next step.
     pub(super) fn step(&mut self, what: &str) {
         let left = match self.done {
             0 => "time left is not known yet".to_owned(),
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Says how long the run took.
+    /// Shows the duration of the run.
     pub(super) fn end(&self) {
         let time = Duration::from_secs(self.started.elapsed().as_secs());
         let clear = if std::io::stderr().is_terminal() {

@@ -1,4 +1,4 @@
-//! What was measured, as a table for people, rows for other tools, and a summary for comparison.
+//! The results as a table for people, rows for other tools, and a summary for comparison.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::contender::Contender;
 use crate::outcome::Outcome;
 use crate::{machine, workspace};
 
-/// What the project promises; a run says of each whether it was held.
+/// The project's goals; a run shows for each whether it was met.
 const CALLS_MAX: f64 = 4.0;
 const ALLOCATIONS_MAX: f64 = 0.0;
 const ONE_REQUEST_RATIO_MAX: f64 = 0.90;
@@ -276,7 +276,7 @@ impl Results {
              carry over. A core's time is all that it was busy (/proc/stat), the kernel's part for \
              its connections included; the process's time is what its threads ran. Calls were \
              counted by strace on the lanes over {} transactions of ab (waits: one a turn of the \
-             loop, so are accepts that find nobody; the main thread looks after the lanes by the \
+             loop, so are accepts without a connection; the main thread looks after the lanes by the \
              clock), allocations by the server itself, \
              memory as PSS from smaps_rollup before and after.\n\n\
              ## Configuration\n\n```nginx\n{}```\n",
@@ -375,7 +375,7 @@ impl Results {
     }
 }
 
-/// What git says of the sources: a commit, and whether they differ from it.
+/// The state of the sources by git: a commit, and whether they differ from it.
 pub(super) fn commit() -> String {
     machine::first_line(
         "git",
@@ -398,7 +398,7 @@ fn write(path: &Path, text: &str) -> Outcome {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What a run leaves behind.
+/// The files of a run.
 pub(super) struct Papers {
     /// Of the run's folder.
     pub(super) name: String,
@@ -407,7 +407,7 @@ pub(super) struct Papers {
     pub(super) readme: String,
     pub(super) rows: String,
     pub(super) summary: Value,
-    /// Between these lines of the project's README stands the last run's table.
+    /// The markers in the project's README around the last run's table.
     pub(super) markers: (&'static str, &'static str),
     pub(super) table: String,
 }
@@ -438,7 +438,7 @@ impl Papers {
     }
 }
 
-/// Lists what a run ran on, a line each.
+/// The properties of a run's machine, one per line.
 pub(super) fn list_environment(environment: &Value, text: &mut String) {
     for (name, value) in environment.as_object().into_iter().flatten() {
         let value = value
@@ -448,7 +448,7 @@ pub(super) fn list_environment(environment: &Value, text: &mut String) {
     }
 }
 
-/// The text with `table` between the markers; none where they are not there in order.
+/// The text with `table` between the markers; `None` if they are missing or out of order.
 fn between_markers(text: &str, table: &str, (begin, end): (&str, &str)) -> Option<String> {
     let start = text.find(begin)? + begin.len();
     let end = start + text[start..].find(end)?;

@@ -9,7 +9,7 @@ use super::progress::Progress;
 use crate::contender::{Contender, serving_pid, url};
 use crate::machine;
 
-/// Connections that the client holds open.
+/// The number of the client's open connections.
 const CONNECTIONS: &str = "256";
 
 /// Seconds of load before a round counts: caches and the congestion control settle.

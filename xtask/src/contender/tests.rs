@@ -1,4 +1,4 @@
-//! What is changed in a study's configuration and what is not.
+//! Tests of the changes to a study's configuration.
 #![allow(clippy::unwrap_used)]
 
 use super::{localise, pinned};
@@ -25,7 +25,7 @@ fn the_measured_configuration_has_one_pinned_worker() {
 }
 
 #[test]
-fn every_study_says_what_to_drive() {
+fn every_study_has_a_target() {
     for entry in std::fs::read_dir(workspace::root().join("studies/conf")).unwrap() {
         let text = super::study(&entry.unwrap().path()).unwrap();
         assert!(text.contains("# Drive: /") && localise(&text).contains("listen %PORT%"));

@@ -1,6 +1,6 @@
-//! The references of directives and metrics are what the binary says about itself. This
-//! chore writes that down, or checks that what is written down is still what it says. It checks the
-//! links of all pages, and builds the pages as a site.
+//! The references of directives and metrics, which the binary prints. This chore writes them to the
+//! documentation, or checks that the documentation is up to date. It checks the links of all pages,
+//! and builds the pages as a site.
 
 mod links;
 mod site;

@@ -1,4 +1,4 @@
-//! What a server sent on one connection, read as a sequence of responses.
+//! A reader of a server's bytes on one connection as a sequence of responses.
 
 use super::message::{Framing, Head, Part, chunked, head};
 
@@ -12,16 +12,16 @@ pub(super) struct Answer {
     /// Names of its fields in lower case.
     pub(super) names: Vec<String>,
     pub(super) body: Vec<u8>,
-    /// Whether the body came to the end that its head tells of.
+    /// Whether the body came to the end that its head announces.
     pub(super) is_whole: bool,
-    /// Whether it says that it is the connection's last.
+    /// Whether it announces the end of the connection.
     pub(super) closes: bool,
 }
 
-/// What the requests of a connection allow that they are read with.
+/// The ways in which the responses to a connection's requests may be read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Asked {
-    /// One may have been HEAD: the answer to it tells of a body that is not there.
+    /// A request may have been HEAD: its response announces a body that does not come.
     pub(super) head: bool,
     /// One may have been of HTTP/0.9: the answer to it is a body alone, and the last.
     pub(super) headless: bool,
@@ -68,7 +68,7 @@ pub(super) fn read(bytes: &[u8], asked: Asked) -> Result<Vec<Answer>, String> {
     Ok(answers)
 }
 
-/// A response whose head is read.
+/// A response with its head.
 fn one(
     status: u16,
     head: &Head,
@@ -101,7 +101,7 @@ fn one(
     Ok((answer, used))
 }
 
-/// A response whose head is cut off.
+/// A response with a cut head.
 fn cut() -> Answer {
     Answer {
         status: 0,
@@ -114,24 +114,24 @@ fn cut() -> Answer {
 
 /// The code of a status line (RFC 9112, 4).
 fn status(line: &[u8]) -> Result<u16, String> {
-    let said = || format!("\"{}\" is no status line", line.escape_ascii());
-    let rest = line.strip_prefix(b"HTTP/1.1 ").ok_or_else(said)?;
-    let (code, reason) = rest.split_at_checked(3).ok_or_else(said)?;
+    let problem = || format!("\"{}\" is no status line", line.escape_ascii());
+    let rest = line.strip_prefix(b"HTTP/1.1 ").ok_or_else(problem)?;
+    let (code, reason) = rest.split_at_checked(3).ok_or_else(problem)?;
     let is_reason = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
     if !code.iter().all(u8::is_ascii_digit) || reason.first().is_some_and(|byte| *byte != b' ') {
-        return Err(said());
+        return Err(problem());
     }
     if !reason.iter().all(is_reason) {
-        return Err(said());
+        return Err(problem());
     }
     let code = std::str::from_utf8(code)
         .ok()
         .and_then(|code| code.parse().ok());
-    code.filter(|code| *code >= 100).ok_or_else(said)
+    code.filter(|code| *code >= 100).ok_or_else(problem)
 }
 
 impl Asked {
-    /// What somebody could take requests of these bytes for.
+    /// The possible readings of these request bytes.
     pub(super) fn by(sent: &[u8]) -> Asked {
         let has = |line: &[u8], word: &[u8]| line.windows(word.len()).any(|at| at == word);
         let has_target = |line: &[u8]| has(line, b" /") || has(line, b"://");

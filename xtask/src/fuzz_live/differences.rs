@@ -1,19 +1,19 @@
-//! Where our server and nginx may answer a changed request differently, and why. What is not
-//! here is a finding.
+//! The allowed differences between our server and nginx for a changed request, with their reasons.
+//! Any other difference is a finding.
 
 use super::answers::{Answer, HEADLESS};
 
-/// Stands for a connection that was closed without an answer (any more).
+/// The value for a connection that was closed without a response.
 const CLOSED: u16 = 0;
 
 /// An expected difference.
 struct Difference {
-    /// Why it is right, for whoever adds a row.
+    /// The reason, for authors of new rows.
     #[allow(dead_code)]
     why: &'static str,
     ours: fn(u16) -> bool,
     theirs: fn(u16) -> bool,
-    /// What must hold of the bytes that were sent.
+    /// The condition on the sent bytes.
     sent: fn(&[u8]) -> bool,
 }
 
@@ -27,7 +27,7 @@ const DIFFERENCES: &[Difference] = &[
         sent: |_| true,
     },
     Difference {
-        why: "a coding or method that is not known is refused as RFC 9110 says",
+        why: "a coding or method that is not known is refused by RFC 9110",
         ours: |status| status == 501,
         theirs: |_| true,
         sent: |_| true,
@@ -70,7 +70,7 @@ pub(super) fn unexplained(ours: &[Answer], theirs: &[Answer], sent: &[u8]) -> Op
             }
             continue;
         }
-        // Whoever says that no more will come may say no more, whatever else was understood.
+        // A server that has announced the end may send less, however it has read the rest.
         let before = index.checked_sub(1).and_then(|before| ours.get(before));
         let is_last = mine == CLOSED && before.is_some_and(|answer| answer.closes);
         return match is_last || is_explained(mine, other, sent) {

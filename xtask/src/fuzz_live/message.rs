@@ -1,5 +1,5 @@
-//! HTTP/1.1 messages by the book (RFC 9112) and no more lenient: what our side sends must pass
-//! here. It shares nothing with the server's own parsers, which it judges.
+//! A strict reader of HTTP/1.1 messages (RFC 9112): our server's output must pass it. It shares no
+//! code with the server's own parsers, which it checks.
 
 /// A head with everything that ends with its empty line.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Head {
     pub(super) bytes: usize,
 }
 
-/// What a head says of its body (RFC 9112, 6.3).
+/// The body that a head announces (RFC 9112, 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(usize),
@@ -20,7 +20,7 @@ pub(super) enum Framing {
     Absent,
 }
 
-/// A piece of a message: whole, or cut off by the end of what there is.
+/// A piece of a message: complete, or cut off by the end of the bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part<T> {
     Whole(T),
@@ -30,7 +30,7 @@ pub(super) enum Part<T> {
 /// Reads a head.
 ///
 /// # Errors
-/// It breaks a rule; the text says which.
+/// The broken rule.
 pub(super) fn head(bytes: &[u8]) -> Result<Part<Head>, String> {
     let Some(end) = bytes.windows(4).position(|at| at == b"\r\n\r\n") else {
         return Ok(Part::Cut);
@@ -59,14 +59,14 @@ pub(super) fn head(bytes: &[u8]) -> Result<Part<Head>, String> {
 }
 
 fn field(line: &[u8]) -> Result<(String, Vec<u8>), String> {
-    let said = || format!("\"{}\" is no field line", line.escape_ascii());
+    let problem = || format!("\"{}\" is no field line", line.escape_ascii());
     let colon = line
         .iter()
         .position(|byte| *byte == b':')
-        .ok_or_else(said)?;
+        .ok_or_else(problem)?;
     let name = &line[..colon];
     if name.is_empty() || !name.iter().all(|byte| is_token(*byte)) {
-        return Err(said());
+        return Err(problem());
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     Ok((name, line[colon + 1..].trim_ascii().to_vec()))
@@ -110,10 +110,10 @@ impl Head {
     }
 }
 
-/// Reads a chunked body: its content, and how many bytes it took.
+/// Reads a chunked body: its content, and its length in bytes.
 ///
 /// # Errors
-/// A chunk line or what follows a chunk is malformed.
+/// A malformed chunk line, or malformed bytes after a chunk.
 pub(super) fn chunked(bytes: &[u8]) -> Result<Part<(Vec<u8>, usize)>, String> {
     let mut content = Vec::new();
     let mut at = 0;
@@ -144,7 +144,7 @@ pub(super) fn chunked(bytes: &[u8]) -> Result<Part<(Vec<u8>, usize)>, String> {
     }
 }
 
-/// The length of a trailer section with its empty line; `None` where it is cut off.
+/// The length of a trailer section with its empty line; `None` if it is cut off.
 fn trailers(bytes: &[u8]) -> Result<Option<usize>, String> {
     let mut at = 0;
     loop {

@@ -1,8 +1,8 @@
-//! Fuzzing of running servers: changed requests to our server beside an installed nginx, and
+//! Fuzzing of running servers: changed requests to our server and to an installed nginx, and
 //! changed answers of an origin behind ours. Even cases are requests, odd ones are answers.
 //!
-//! A seed and a case's number decide alone what is sent: a case that failed is run again by
-//! `--seed S --case N`. The clock only says how many cases are run, never what a case comes to.
+//! A seed and a case's number alone determine the bytes: `--seed S --case N` repeats a failed case.
+//! The clock only limits the number of cases, and never affects their results.
 
 mod answers;
 mod differences;
@@ -27,13 +27,13 @@ use requests::Requests;
 use upstreams::{Script, Upstreams};
 use witness::Witness;
 
-/// How long a run is, in minutes, unless told otherwise.
+/// The default duration of a run, in minutes.
 const MINUTES: f64 = 1.0;
-/// The seed of `make test`, and of a run that is not told one.
+/// The default seed, also of `make test`.
 const SEED: u64 = 20;
 /// Most of a case is waiting, so that more threads than cores are busy.
 const THREADS: usize = 8;
-/// A run ends at so many findings: the first tell enough.
+/// The number of findings that end a run.
 const FINDINGS_MAX: usize = 10;
 
 /// Everything that runs.
@@ -127,7 +127,7 @@ impl Stage {
     /// Runs a case.
     ///
     /// # Errors
-    /// What our server did wrong.
+    /// The fault of our server.
     fn run(&self, case: u64) -> Outcome {
         let half = case / 2;
         match case % 2 {
@@ -137,7 +137,7 @@ impl Stage {
         self.witnesses[(case % 2) as usize].look()
     }
 
-    /// What a case sends, and how to run it again.
+    /// The bytes of a case, and the command to repeat it.
     fn shown(&self, case: u64) -> String {
         let half = case / 2;
         let (whose, pieces) = match case % 2 {

@@ -6,7 +6,7 @@ use turnpike_testkit::random::Random;
 
 /// Changes of one message.
 const CHANGES_MAX: usize = 4;
-/// A byte repeated so often overflows the buffers of the configuration, and no more.
+/// This many repetitions of a byte just overflow the buffers of the configuration.
 const REPEATED_BYTES_MAX: usize = 5000;
 /// A message longer than this is cut: duplicates of duplicates would grow without end.
 const MESSAGE_BYTES_MAX: usize = 100_000;
@@ -14,7 +14,7 @@ const MESSAGE_BYTES_MAX: usize = 100_000;
 /// Line ends that parsers take, or mistake, for one another.
 const LINE_ENDS: &[&[u8]] = &[b"\n", b"\r", b"\r\r\n", b"\n\r", b"\r\n\r\n", b"", b" \r\n"];
 
-/// What surrounds a colon.
+/// The texts around a colon.
 const COLONS: &[&[u8]] = &[
     b" :", b"\t:", b":", b": \t", b"::", b" : ", b":\x0b", b"\0:",
 ];

@@ -10,10 +10,10 @@ use super::message::{Framing, Head, Part, chunked, head, is_token};
 
 /// A proxy that sends half a request and nothing more for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Violations that are kept: the first tell enough.
+/// The number of violations that are kept.
 const VIOLATIONS_MAX: usize = 20;
 
-/// What a connection does with a request that was read; false ends the connection.
+/// The reaction of a connection to a request; false ends the connection.
 pub(super) type Serve = dyn Fn(&Request, &mut TcpStream) -> bool + Send + Sync;
 
 /// A request as it reached the origin.
@@ -42,9 +42,9 @@ impl Origin {
     /// # Errors
     /// The kernel gives no port.
     pub(super) fn start(serve: Arc<Serve>) -> Result<Origin, String> {
-        let said = |error: std::io::Error| format!("no port for an origin: {error}");
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(said)?;
-        let port = listener.local_addr().map_err(said)?.port();
+        let problem = |error: std::io::Error| format!("no port for an origin: {error}");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(problem)?;
+        let port = listener.local_addr().map_err(problem)?.port();
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -144,10 +144,10 @@ fn request(bytes: &[u8]) -> Result<Part<(Request, usize)>, String> {
 
 fn request_line(head: &Head) -> Result<(String, String), String> {
     let line = &head.start_line;
-    let said = || format!("\"{}\" is no request line", line.escape_ascii());
+    let problem = || format!("\"{}\" is no request line", line.escape_ascii());
     let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let [method, target, version] = words.as_slice() else {
-        return Err(said());
+        return Err(problem());
     };
     let is_plain = |byte: &u8| !byte.is_ascii_control();
     let is_method = !method.is_empty() && method.iter().all(|byte| is_token(*byte));
@@ -158,11 +158,11 @@ fn request_line(head: &Head) -> Result<(String, String), String> {
             String::from_utf8_lossy(method).into_owned(),
             String::from_utf8_lossy(target).into_owned(),
         )),
-        false => Err(said()),
+        false => Err(problem()),
     }
 }
 
-/// Answers with what was understood, so that both sides of a comparison can be told apart by it.
+/// Answers with the request as it was read, so that the two servers can be compared.
 pub(super) fn echo(request: &Request, stream: &mut TcpStream) -> bool {
     let body = format!(
         "origin saw {} and {} bytes\n",

@@ -1,5 +1,5 @@
-//! Changed requests to our server and to nginx with the same configuration, each with an origin
-//! of its own behind it.
+//! Changed requests to our server and to nginx with the same configuration, each with its own
+//! origin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use turnpike_testkit::random::Random;
 /// machine may have been slow.
 const PATIENCE_MS: [u64; 2] = [60, 1500];
 
-/// Asks for something known after what was changed, so that it shows where that ended.
+/// A request with a known answer after the changed one, which shows where that ended.
 const MARKER: &[u8] = b"GET /marker HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 
 /// Every field that the configuration or a server itself can give.
@@ -89,7 +89,7 @@ http {
 }
 ";
 
-/// A server with its origin; in this order, so that the server goes first.
+/// A server with its origin; in this order, so that the server ends first.
 struct Side {
     server: Server,
     origin: Origin,
@@ -105,7 +105,7 @@ impl Requests {
     /// Starts both.
     ///
     /// # Errors
-    /// With what a server said that does not come up.
+    /// The output of a server that does not start.
     pub(super) fn start(ours: &Contender) -> Result<Requests, String> {
         Ok(Requests {
             ours: Side::start(ours)?,
@@ -141,7 +141,7 @@ impl Requests {
     /// Runs a case.
     ///
     /// # Errors
-    /// What our server did wrong.
+    /// The fault of our server.
     pub(super) fn run(&self, seed: u64, case: u64) -> Result<(), String> {
         let pieces = Requests::message(seed, case);
         let mut outcome = Ok(());
@@ -168,7 +168,7 @@ impl Requests {
         let asked = Asked::by(&sent);
         let mine = exchange(self.ours.server.port(), &pieces, patience)?;
         let other = exchange(self.theirs.server.port(), &pieces, patience)?;
-        let said = |what: String| {
+        let problem = |what: String| {
             format!(
                 "{what}\n  here: \"{}\"\n  nginx: \"{}\"",
                 mine.bytes.escape_ascii(),
@@ -176,13 +176,13 @@ impl Requests {
             )
         };
         if mine.is_hung {
-            return Err(said(
+            return Err(problem(
                 "the connection is neither answered nor closed".to_owned(),
             ));
         }
-        let ours = read(&mine.bytes, asked).map_err(said)?;
+        let ours = read(&mine.bytes, asked).map_err(problem)?;
         if let Some(name) = foreign_name(&ours, KNOWN_NAMES) {
-            return Err(said(format!(
+            return Err(problem(format!(
                 "a field of the request came back: \"{name}\""
             )));
         }
@@ -191,14 +191,14 @@ impl Requests {
             return Ok(());
         };
         if is_seed && statuses(&ours) != statuses(&theirs) {
-            return Err(said(format!(
+            return Err(problem(format!(
                 "{} here, {} from nginx",
                 shown(&ours),
                 shown(&theirs)
             )));
         }
         let difference = unexplained(&ours, &theirs, &sent);
-        difference.map_or(Ok(()), |difference| Err(said(difference)))
+        difference.map_or(Ok(()), |difference| Err(problem(difference)))
     }
 }
 

@@ -1,8 +1,8 @@
-//! What is mutated: requests that both servers answer alike as they stand, answers of an origin,
-//! and the words that decide where a message ends. A newline stands for CR LF.
+//! The seeds of mutations: requests that both servers answer alike, answers of an origin, and the
+//! words that decide where a message ends. A newline means CR LF.
 
-/// Requests, each whole and with one meaning. The tests of the run hold that both servers answer
-/// them alike before anything is changed.
+/// Requests, each complete and unambiguous. The run's tests check that both servers answer them
+/// alike without changes.
 pub(super) const REQUESTS: &[&str] = &[
     "GET /static.txt HTTP/1.1\nHost: a.test\n\n",
     "HEAD /static.txt HTTP/1.1\nHost: a.test\n\n",
@@ -56,7 +56,7 @@ pub(super) const REQUESTS: &[&str] = &[
     "GET /static.txt HTTP/1.1\nHost: a.test\nX-Forwarded-For: 192.0.2.1\nTE: trailers\n\n",
 ];
 
-/// What is put into requests. Two characters of a backslash and a letter are written as in Rust.
+/// Texts that are inserted into requests. Escapes are written as in Rust.
 pub(super) const REQUEST_WORDS: &[&[u8]] = &[
     b"Content-Length: 0\r\n",
     b"Content-Length: 5\r\n",
@@ -123,7 +123,7 @@ pub(super) const REQUEST_WORDS: &[&[u8]] = &[
     b"GET /return HTTP/1.1\r\nHost: c.test\r\n\r\n",
 ];
 
-/// What an origin answers. `TOKEN` marks whose answer it is.
+/// An origin's answers. `TOKEN` is replaced by the mark of the case.
 pub(super) const ANSWERS: &[&str] = &[
     "HTTP/1.1 200 OK\nContent-Length: 20\n\nTOKEN.",
     "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n14\nTOKEN.\n0\n\n",
@@ -148,7 +148,7 @@ pub(super) const ANSWERS: &[&str] = &[
     "HTTP/1.1 200 OK\nContent-Encoding: gzip\nContent-Length: 20\n\nTOKEN.",
 ];
 
-/// What is put into answers.
+/// Texts that are inserted into answers.
 pub(super) const ANSWER_WORDS: &[&[u8]] = &[
     b"Content-Length: 0\r\n",
     b"Content-Length: 5\r\n",

@@ -1,5 +1,5 @@
-//! Changed answers of an origin behind our server. The client must get a well-formed response that
-//! is its own, or a closed connection.
+//! Changed answers of an origin behind our server. The client must get its own well-formed
+//! response, or a closed connection.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -22,7 +22,7 @@ const LOCATIONS: &[&str] = &["plain", "kept", "unbuffered", "cached", "compresse
 /// Longer than the server waits for an origin, by far: it answers by itself.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Bytes of a mark: as many as the lengths in the table of answers say, with the full stop.
+/// The bytes of a mark, with the full stop, as in the lengths of the table of answers.
 const TOKEN_BYTES: usize = 19;
 const TOKEN_START: &str = "tkn";
 
@@ -62,7 +62,7 @@ pub(super) struct Upstreams {
     origin: Origin,
 }
 
-/// What the origin does after its answer.
+/// The origin's action after its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     Keep,
@@ -70,7 +70,7 @@ enum After {
     HalfClose,
 }
 
-/// What a case has the origin do.
+/// The origin's actions in a case.
 pub(super) struct Script {
     pub(super) pieces: Vec<Vec<u8>>,
     after: After,
@@ -114,10 +114,11 @@ impl Script {
 }
 
 impl Upstreams {
-    /// Starts the server and its origin, which plays the script of the case that a target names.
+    /// Starts the server and its origin, which plays the script of the case in the request's
+    /// target.
     ///
     /// # Errors
-    /// With what the server said.
+    /// The server's output.
     pub(super) fn start(ours: &Contender, seed: u64) -> Result<Upstreams, String> {
         let serve = move |request: &Request, stream: &mut TcpStream| {
             let case = request
@@ -152,13 +153,14 @@ impl Upstreams {
     /// Runs a case.
     ///
     /// # Errors
-    /// What our server did wrong.
+    /// The fault of our server.
     pub(super) fn run(&self, seed: u64, case: u64) -> Result<(), String> {
         let request = Upstreams::request(seed, case);
         let received = exchange(self.server.port(), &[&request], PATIENCE)?;
-        let said = |what: String| format!("{what}\n  here: \"{}\"", received.bytes.escape_ascii());
+        let problem =
+            |what: String| format!("{what}\n  here: \"{}\"", received.bytes.escape_ascii());
         if received.is_hung {
-            return Err(said(
+            return Err(problem(
                 "the connection is neither answered nor closed".to_owned(),
             ));
         }
@@ -167,18 +169,18 @@ impl Upstreams {
             head: is_head,
             headless: false,
         };
-        let answers = read(&received.bytes, asked).map_err(said)?;
+        let answers = read(&received.bytes, asked).map_err(problem)?;
         if answers.len() > 1 {
-            return Err(said(format!("one request, {} responses", answers.len())));
+            return Err(problem(format!("one request, {} responses", answers.len())));
         }
         let own = token(seed, case);
         if let Some(other) = foreign_token(&received.bytes, own.as_bytes()) {
-            return Err(said(format!("bytes of another response: {other}")));
+            return Err(problem(format!("bytes of another response: {other}")));
         }
         let is_compressed = request.windows(12).any(|at| at == b"/compressed/");
         if let (Some(answer), false, false) = (answers.first(), is_head, is_compressed) {
             let sent = Script::of_case(seed, case).pieces.concat();
-            faithful(answer, &sent).map_err(said)?;
+            faithful(answer, &sent).map_err(problem)?;
         }
         match self.origin.violations().as_slice() {
             [] => Ok(()),
@@ -190,9 +192,9 @@ impl Upstreams {
     }
 }
 
-/// Whether a response that came whole is what the origin sent, where that means one thing only.
+/// Whether a complete response equals the origin's, if that is unambiguous.
 fn faithful(answer: &Answer, sent: &[u8]) -> Result<(), String> {
-    // What an origin tells the proxy itself changes the response as it should.
+    // Fields for the proxy itself may change the response.
     let lower = sent.to_ascii_lowercase();
     if lower.windows(7).any(|at| at == b"x-accel") {
         return Ok(());

@@ -12,7 +12,7 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(2);
 /// More than the largest response of the configurations, times the requests of a connection.
 const RECEIVED_BYTES_MAX: usize = 8 << 20;
 
-/// What came back.
+/// The received bytes.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) bytes: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) fn exchange(
 ) -> Result<Received, String> {
     let mut stream = connect(port)?;
     for piece in pieces {
-        // The server may have closed already: what it said is there to be read.
+        // The server may have closed already: its bytes can still be read.
         if stream.write_all(piece).is_err() {
             break;
         }
@@ -49,12 +49,12 @@ pub(super) fn exchange(
 }
 
 fn connect(port: u16) -> Result<TcpStream, String> {
-    let said = |error: std::io::Error| format!("no connection to 127.0.0.1:{port}: {error}");
-    let stream = TcpStream::connect(("127.0.0.1", port)).map_err(said)?;
-    stream.set_nodelay(true).map_err(said)?;
+    let problem = |error: std::io::Error| format!("no connection to 127.0.0.1:{port}: {error}");
+    let stream = TcpStream::connect(("127.0.0.1", port)).map_err(problem)?;
+    stream.set_nodelay(true).map_err(problem)?;
     stream
         .set_write_timeout(Some(WRITE_PATIENCE))
-        .map_err(said)?;
+        .map_err(problem)?;
     Ok(stream)
 }
 

@@ -1,5 +1,5 @@
-//! What no single response tells: whether the serving process lives on, what the log says, and
-//! how much memory is held.
+//! The checks beyond single responses: whether the serving process is alive, its log, and its
+//! memory.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 
 use turnpike_testkit::Server;
 
-/// What may not stand in a log.
+/// Texts that must not be in a log.
 const ALARMS: &[&str] = &["[alert]", "[emerg]", "panicked"];
 
-/// Memory that the serving process may hold more at the end than at the start, in KiB. Buffers,
-/// caches of ten megabytes and the allocator's own reserves stay below it by far.
+/// The limit on the growth of the serving process's memory, in KiB. Buffers, caches of ten
+/// megabytes and the allocator's reserves stay far below it.
 const GROWTH_KIB_MAX: u64 = 96 << 10;
 
 /// A server that is watched.
@@ -65,7 +65,7 @@ impl Witness {
                 .map_err(|error| format!("{}: {error}", tail.path.display()))?;
             let alarm = |line: &&str| ALARMS.iter().any(|word| line.contains(word));
             if let Some(line) = text.lines().find(alarm) {
-                return Err(format!("the log says (perhaps of a case before): {line}"));
+                return Err(format!("the log has (perhaps for an earlier case): {line}"));
             }
         }
         match turnpike_testkit::process::children(self.master) == self.serving {

@@ -1,4 +1,4 @@
-//! What is read and what is refused.
+//! Tests of accepted and refused options.
 #![allow(clippy::unwrap_used)]
 
 use super::Options;

@@ -1,5 +1,5 @@
-//! What `make test` can say of the packages without building one: the list of files, and whether
-//! shells, roff and the server can read what is in them.
+//! The checks of the packages in `make test`, without building one: the list of files, and whether
+//! shells, roff and the server can read them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +42,7 @@ const EXPECTED: &[&str] = &[
     "usr/share/zsh/vendor-completions/_turnpike",
 ];
 
-/// Programs that read a file and say what is wrong with it.
+/// Programs that read a file and report its errors.
 const READERS: &[(&str, &[&str], &str)] = &[
     (
         "bash",
@@ -62,7 +62,7 @@ const READERS: &[(&str, &[&str], &str)] = &[
 ];
 const ROFF: &[&str] = &["-man", "-Tutf8", "-ww", "-z"];
 
-/// Installs into a folder under target/, and looks at what is there.
+/// Installs into a folder under target/, and checks the files.
 pub(crate) fn run(_arguments: &[String]) -> Outcome {
     let root = workspace::target().join("package-check");
     if root.exists() {
@@ -127,7 +127,7 @@ fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) -> Outcome
     Ok(())
 }
 
-/// Has the server check the settings, as whoever runs this: the user is not on this machine.
+/// Has the server check the settings, as the current user: the package's user does not exist here.
 fn settings(root: &Path, programs: &Path) -> Outcome {
     let file = root.join("etc/turnpike/nginx.conf");
     let text = fs::read_to_string(&file).map_err(|error| format!("nginx.conf: {error}"))?;
@@ -146,16 +146,19 @@ fn settings(root: &Path, programs: &Path) -> Outcome {
     )
 }
 
-/// Runs a command that says nothing when all is well.
+/// Runs a command that prints nothing on success.
 fn quietly(command: &mut Command) -> Outcome {
     let line = format!("{command:?}");
     let output = command
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{line}: {error}"))?;
-    let said = [output.stdout, output.stderr].concat();
-    match output.status.success() && said.is_empty() {
+    let output_bytes = [output.stdout, output.stderr].concat();
+    match output.status.success() && output_bytes.is_empty() {
         true => Ok(()),
-        false => Err(format!("{line}: {}", String::from_utf8_lossy(&said).trim())),
+        false => Err(format!(
+            "{line}: {}",
+            String::from_utf8_lossy(&output_bytes).trim()
+        )),
     }
 }

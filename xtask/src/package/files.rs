@@ -1,5 +1,5 @@
-//! What an installation consists of: the one list behind the Debian package, the tarball and
-//! `make install`.
+//! The files of an installation: the one list for the Debian package, the tarball and `make
+//! install`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -35,7 +35,7 @@ enum Place {
     Share,
     Units,
     Documents,
-    /// Not below the prefix: what other programs look for in `/etc` and `/usr/lib`.
+    /// Files outside of the prefix: other programs look for them in `/etc` and `/usr/lib`.
     System(&'static str),
 }
 
@@ -163,8 +163,8 @@ impl Places {
     }
 }
 
-/// Puts everything below `root`, the programs taken from a folder. Settings that are there already
-/// are left as they are. Returns the paths of the settings.
+/// Installs everything below `root`, with the programs from a folder. Existing settings are kept.
+/// Returns the paths of the settings.
 pub(super) fn write(root: &Path, places: &Places, programs: &Path) -> Result<Vec<PathBuf>, String> {
     for name in PROGRAMS {
         let bytes = read(&programs.join(name))?;
@@ -198,7 +198,7 @@ pub(super) fn write(root: &Path, places: &Places, programs: &Path) -> Result<Vec
     Ok(settings)
 }
 
-/// What a program prints.
+/// The output of a program.
 fn printed(program: &Path, words: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new(program)
         .args(words)

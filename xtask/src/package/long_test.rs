@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
-/// What the tree has beside Debian's smallest system: the packages' libraries, and what the steps
-/// below call.
+/// The contents of the tree beyond Debian's smallest system: the packages' libraries, and the
+/// programs that the steps below use.
 const INCLUDED: &str = "libelf1,zlib1g,logrotate,curl,procps";
 
 /// The steps, run by a shell in the tree. The first that fails ends the run.
@@ -118,7 +118,7 @@ pub(super) fn run(options: &Options) -> Outcome {
     units(&build)
 }
 
-/// Makes the tree if there is none.
+/// Creates the tree if there is none.
 fn bootstrap(base: &Path) -> Outcome {
     if base.join("usr/bin/logrotate").exists() || base.join("usr/sbin/logrotate").exists() {
         return Ok(());

@@ -65,7 +65,7 @@ pub(crate) fn test(arguments: &[String]) -> Outcome {
     long_test::run(&options)
 }
 
-/// What a build starts from.
+/// The inputs of a build.
 struct Build {
     /// Where the packages go.
     out: PathBuf,
@@ -136,8 +136,8 @@ fn programs(options: &Options) -> PathBuf {
     }
 }
 
-/// Takes the debug information into a file beside the program. The names of functions stay: the
-/// log names those in which a lane hangs.
+/// Moves the debug information into a separate file. The names of functions stay: the log shows
+/// those in which a lane hangs.
 fn strip(program: &Path, stripped: &Path) -> Outcome {
     let symbols = stripped.with_extension("debug");
     let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len()) as f64 / 1e6;
@@ -175,7 +175,7 @@ fn make(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-/// What a command prints, without the line's end.
+/// The output of a command, without the line end.
 fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command

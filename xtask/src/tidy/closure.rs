@@ -1,5 +1,5 @@
-//! What the server's binary may not link, however far down: it often runs as root, so nothing that
-//! only a person at a terminal needs belongs in it.
+//! The forbidden dependencies of the server's binary, at any depth: it often runs as root, so code
+//! for terminals does not belong in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::finding::Finding;
 use crate::workspace::{elements, text};
 
-/// The crate whose normal dependencies are looked at.
+/// The crate whose normal dependencies are checked.
 const SERVER: &str = "turnpike-server";
 
 /// Terminal interfaces; `turnpike-view` is the program that may link them.

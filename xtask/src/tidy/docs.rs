@@ -1,19 +1,19 @@
-//! What a doc comment owes its reader: public items have one, and it names its noun first.
+//! The rule for doc comments: public items have one, and it names its noun first.
 //!
-//! Fields and variants need none where their name says all there is: a line that repeats the name
-//! costs a reader time.
+//! Fields and variants need none if their name is sufficient: a line that repeats the name only
+//! costs the reader time.
 
 use std::path::Path;
 
 use super::finding::Finding;
 
-/// Items that must be described where they are `pub`. Modules describe themselves with `//!`.
+/// The items that must be described if they are `pub`. Modules describe themselves with `//!`.
 const DESCRIBED: &[&str] = &["fn", "struct", "enum", "trait", "type", "const", "static"];
 
 /// Words between `pub` and the item's keyword.
 const QUALIFIERS: &[&str] = &["async", "const", "unsafe", "extern", "\"C\""];
 
-/// First words that leave the reader to guess what is meant.
+/// First words that do not name the subject.
 const PRONOUNS: &[&str] = &[
     "It", "Its", "They", "He", "She", "Who", "Whose", "Whom", "Those",
 ];

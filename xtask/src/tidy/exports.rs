@@ -1,15 +1,15 @@
-//! What crates may not give out: the socket of a client. A request's client is reached through the
-//! verbs of its type; whoever held its descriptor could read past its TLS session, or write between
-//! the frames of its protocol.
+//! The rule that crates must not give out the socket of a client. A request's client is used
+//! through the methods of its type; with the descriptor, a caller could bypass its TLS session, or
+//! write between the frames of its protocol.
 //!
-//! This looks at public functions' results, public fields and the traits that yield a descriptor.
+//! The rule checks public functions' results, public fields and the traits that give a descriptor.
 
 use std::path::Path;
 
 use super::finding::Finding;
 use super::scanner::{Source, Token};
 
-/// Crates that have clients or are given them. `lane::transport` stands below them.
+/// The crates that have clients or get them. `lane::transport` is below them.
 const CRATES: [&str; 4] = [
     "crates/plan/src",
     "crates/http/src",
@@ -23,10 +23,10 @@ const TRANSPORT_HOLDER: &str = "crates/http/src/h1";
 /// Types from which a descriptor can be had.
 const YIELDING_TYPES: [&str; 4] = ["RawFd", "OwnedFd", "BorrowedFd", "Transport"];
 
-/// Traits whose implementations yield one.
+/// Traits whose implementations give a descriptor.
 const YIELDING_TRAITS: [&str; 3] = ["AsFd", "AsRawFd", "IntoRawFd"];
 
-/// Public fields whose descriptor is no HTTP client's: file, name, and what it is.
+/// Public fields whose descriptor is no HTTP client's: file, name, and meaning.
 const OTHERS: [(&str, &str); 4] = [
     // A listening socket, whose queue is counted.
     ("crates/http/src/counters/reader.rs", "socket"),
@@ -95,8 +95,8 @@ fn result_of(source: &Source, index: usize) -> Option<usize> {
     None
 }
 
-/// Whether one of [`YIELDING_TYPES`] stands in the type from `index` to one of the `ends` outside
-/// of its brackets.
+/// Whether one of [`YIELDING_TYPES`] is in the type from `index` to one of the `ends` outside of
+/// its brackets.
 fn names_type(source: &Source, index: usize, ends: &[char]) -> bool {
     let mut depth = 0usize;
     for placed in source.tokens.get(index..).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! What every rule of tidy returns.
+//! The result of every rule of tidy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::finding::Finding;
 use crate::workspace::{self, elements, text};
 
-/// A crate's folder and the folders that it may import. Test helpers may be a
-/// dev-dependency of anyone and are listed only where they are a normal one.
+/// A crate's folder and the folders that it may import. Any crate may use test helpers as a
+/// dev-dependency; they are listed only if they are a normal one.
 const TABLE: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/conf", &[]),

@@ -5,22 +5,22 @@ use std::path::Path;
 use super::finding::Finding;
 use super::scanner::Source;
 
-/// Lines of a function, signature included: what one screen shows.
+/// The most lines of a function, with its signature: one screen.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Lines of a file: what one reading takes.
+/// The most lines of a file.
 const FILE_LINES_MAX: usize = 800;
 /// Columns of a line, as rustfmt has it; rustfmt leaves long strings and comments alone.
 const LINE_COLUMNS_MAX: usize = 100;
 
-/// Where `unsafe` may stand: the operating system's edge, of the server and of the tools (which
-/// may not import the server's).
+/// The files that may contain `unsafe`: the system calls of the server and of the tools (which may
+/// not import the server's).
 const UNSAFE_FOLDERS: [&str; 3] = [
     "crates/lane/src/sys",
     "tools/lab/src/sys.rs",
     "tools/load/src/sys.rs",
 ];
 
-/// Macros that say that something is not done.
+/// Macros for unfinished code.
 const UNFINISHED: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
 /// Checks one file.
@@ -47,7 +47,7 @@ pub(super) fn check(file: &Path, text: &str, source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// A sibling `tests.rs` says by its name why it exists.
+/// A sibling `tests.rs` needs no description: its name is sufficient.
 fn is_tests(file: &Path) -> bool {
     file.ends_with("tests.rs") || file.components().any(|part| part.as_os_str() == "tests")
 }

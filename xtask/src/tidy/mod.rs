@@ -1,8 +1,8 @@
-//! The house rules that a compiler does not hold: who may import whom, how large import cycles
-//! are, what crates may not give out, how long things may be, where `unsafe` may stand, which files
-//! nobody reads. Each finding is one line, `FILE:LINE: text`.
+//! The house rules that a compiler does not check: imports between crates, sizes of import cycles,
+//! exports of sockets, lengths of functions and files, `unsafe`, and unused files. Each finding is
+//! one line, `FILE:LINE: text`.
 //!
-//! It reads source text through its own small scanner and must never need a build of the crates.
+//! It reads source text with its own small scanner and must never need a build of the crates.
 
 mod closure;
 mod cycles;
@@ -87,7 +87,7 @@ fn print_cycles(cycles: &[cycles::Cycles], only: Option<&str>) -> Outcome {
     }
 }
 
-/// Whether a file holds tests only.
+/// Whether a file contains only tests.
 fn is_test(file: &Path) -> bool {
     file.components().any(|part| part.as_os_str() == "tests")
         || file.file_name().is_some_and(|name| name == "tests.rs")

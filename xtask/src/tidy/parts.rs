@@ -1,6 +1,6 @@
-//! How much an exchange holds. It is handed to every handler, so a field too many is one that every
-//! family may come to depend on. Its own fields, the parts, are public, so that two of them can be
-//! borrowed at once; the fields of a part are private, so that its owner alone changes them.
+//! The limit on the size of an exchange. Every handler gets the exchange, so every family may come
+//! to depend on its fields. Its own fields, the parts, are public, so that two of them can be
+//! borrowed at once; the fields of a part are private, so that only its owner changes them.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ const PART_FIELDS_MAX: usize = 15;
 /// Folders in which the parts are defined.
 const PART_FOLDERS: [&str; 2] = ["crates/http/src", "crates/plan/src"];
 
-/// What an exchange refers to and shares with all others of its lane: no parts of it.
+/// The references of an exchange to objects that its lane shares; they are no parts of it.
 const SHARED: [&str; 2] = ["LaneShared", "LanePlan"];
 
 /// A struct with named fields, as it is written.
@@ -47,7 +47,7 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
     let exchange = Path::new(EXCHANGE_FILE);
     let text = read(exchange).unwrap_or_default();
     let Some(found) = find_struct(exchange, &Source::scan(&text), EXCHANGE) else {
-        let text = format!("no struct {EXCHANGE}: xtask/src/tidy/parts.rs says where it is");
+        let text = format!("no struct {EXCHANGE}: xtask/src/tidy/parts.rs names its file");
         return vec![Finding::new(exchange, 1, text)];
     };
     let mut findings = too_many(EXCHANGE, &found, EXCHANGE_FIELDS_MAX);
@@ -65,7 +65,7 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
     findings
 }
 
-/// Checks the part that a field of the exchange holds.
+/// Checks the part in a field of the exchange.
 fn check_part(field: &Field, sources: &[(&Path, String)]) -> Vec<Finding> {
     let named = format!("struct {}", field.kind);
     let mut parts = sources.iter().filter(|(_, text)| text.contains(&named));

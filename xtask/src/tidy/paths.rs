@@ -44,7 +44,7 @@ pub(super) fn check(file: &Path, source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Whether the path whose first word stands at `index` goes on to `module`, alone or in braces.
+/// Whether the path whose first word is at `index` continues to `module`, alone or in braces.
 fn leads_to(source: &Source, index: usize, module: &str) -> bool {
     let is_path = source.is_mark(index + 1, ':') && source.is_mark(index + 2, ':');
     if !is_path || !source.is_mark(index + 3, '{') {

@@ -141,7 +141,7 @@ impl Scan<'_> {
         });
     }
 
-    /// Moves on and counts the lines gone by.
+    /// Moves on and counts the lines.
     fn skip(&mut self, count: usize) {
         let end = (self.at + count).min(self.bytes.len());
         self.line += self.bytes[self.at..end]
@@ -193,7 +193,7 @@ impl Scan<'_> {
         self.skip(end + 1 - self.at);
     }
 
-    /// A string whose start is at `hashes` `#` characters: ends at a quote with as many.
+    /// A string that starts with `hashes` `#` characters: it ends at a quote with as many.
     fn raw_string(&mut self, hashes: usize) {
         let closing = [b"\"".as_slice(), &b"#".repeat(hashes)].concat();
         self.skip(hashes + 1);

@@ -1,5 +1,4 @@
-//! Words that no committed text may carry: places of one person's machine, and reminders that
-//! nobody will read again.
+//! Words that no committed text may contain: paths of one person's machine, and reminders.
 
 use std::path::Path;
 
@@ -20,7 +19,7 @@ const REMINDERS: [&str; 4] = [
     concat!("HA", "CK"),
 ];
 
-/// Whether a file is prose or code of ours: not data to test with, nor what tools write.
+/// Whether a file is prose or code of ours, and not test data or generated text.
 pub(super) fn applies(file: &Path) -> bool {
     let data = ["fuzz/corpus", "bench/results", "LICENSE", "Cargo.lock"];
     !data.iter().any(|start| file.starts_with(start))

@@ -1,5 +1,5 @@
-//! Who makes the load: `turnpike load` for requests of one packet, and our own slow clients for
-//! uploads and WebSockets, which tell of each request when it began and how it ended.
+//! The load: `turnpike load` for requests of one packet, and our own slow clients for uploads and
+//! WebSockets, which report the start and the end of each request.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,12 +15,12 @@ use super::ledger::{Account, Failure, now_us};
 /// When a client gives a request up: a stalled lane and a machine that is busy with much else are
 /// not a lost request.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// An upload: so many pieces, with a pause before each.
+/// An upload: this many pieces, with a pause before each.
 const PIECES: usize = 10;
 const PIECE_BYTES: usize = 4096;
 const PIECE_PAUSE: Duration = Duration::from_millis(150);
-/// A WebSocket: so many echoes, with a pause before each. It ends then, so that an upgrade, which
-/// waits for open ones, ends too.
+/// A WebSocket: this many echoes, with a pause before each. It ends after them, so that an upgrade,
+/// which waits for open ones, can end too.
 const ECHOES: usize = 12;
 const ECHO_PAUSE: Duration = Duration::from_millis(200);
 /// Half of a CPU: so long busy, so long not.
@@ -110,7 +110,7 @@ fn failure(line: &str) -> Option<Failure> {
     })
 }
 
-/// Uploads until told to stop, one on a connection or several, in small pieces.
+/// Uploads until it is stopped, one or several on a connection, in small pieces.
 pub(super) fn upload(port: u16, is_over: &AtomicBool) -> Account {
     repeat("slow uploads", is_over, |account| {
         let mut stream = connect(port)?;
@@ -130,8 +130,8 @@ pub(super) fn upload(port: u16, is_over: &AtomicBool) -> Account {
     })
 }
 
-/// Opens WebSockets until told to stop. The opening and every echo is a request, which lasts from
-/// the opening on: what breaks it is told by when it breaks.
+/// Opens WebSockets until it is stopped. The opening and every echo is a request, which lasts from
+/// the opening on: the time of a failure shows its cause.
 pub(super) fn chat(port: u16, is_over: &AtomicBool) -> Account {
     repeat("websockets", is_over, |account| {
         let begun_us = now_us();
@@ -237,8 +237,8 @@ fn open_socket(stream: &mut BufReader<TcpStream>) -> Result<(), String> {
     }
 }
 
-/// A masked text frame of four bytes goes, an unmasked one comes back (RFC 6455); the far end
-/// returns bytes as they are, so that the mask is still in it.
+/// Sends a masked text frame of four bytes and receives an unmasked one (RFC 6455); the far end
+/// returns the bytes unchanged, so that the mask is still in it.
 fn echo_once(stream: &mut BufReader<TcpStream>, number: u8) -> Result<(), String> {
     std::thread::sleep(ECHO_PAUSE);
     let frame = [0x81, 0x84, 1, 2, 3, 4, number, number, number, number];
@@ -251,11 +251,11 @@ fn echo_once(stream: &mut BufReader<TcpStream>, number: u8) -> Result<(), String
     }
 }
 
-/// What matters of a response's head.
+/// The needed parts of a response's head.
 struct Head {
     status: String,
     length: usize,
-    /// The server says that this was the last one.
+    /// Whether the server announces the end of the connection.
     closes: bool,
 }
 
@@ -286,8 +286,8 @@ pub(super) fn burn(is_over: &AtomicBool) {
     }
 }
 
-/// The far end of the proxied locations: counts bodies, echoes what is upgraded. It ends with the
-/// process.
+/// The far end of the proxied locations: it counts bodies, and echoes upgraded connections. It ends
+/// with the process.
 pub(super) fn start_origin() -> std::io::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();

@@ -1,26 +1,26 @@
-//! What was offered, what became of it, and whose fault it was.
+//! The record of all requests: their results, and the causes of failures.
 //!
-//! A kill of the serving process may cost what was in flight: requests begun before the process was
-//! dead, and failed after it was killed. Everything else that fails is a loss that nobody may
-//! cause; the kill of a master explains none.
+//! A kill of the serving process may lose the requests in flight: begun before the process was
+//! dead, and failed after it was killed. Every other failure is an error; the kill of a master
+//! explains none.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How long a client of a busy machine may take to notice that a kept-alive connection is gone: a
-/// request that it sends meanwhile is lost with the process that held the connection.
+/// The time that a client on a busy machine may need to notice a closed keep-alive connection: a
+/// request that it sends meanwhile is lost with the process that had the connection.
 const NOTICE_US: u64 = 1_000_000;
 
 /// Outside losses that are printed one by one.
 const LISTED_MAX: usize = 20;
 
-/// Microseconds since 1970: what all parts of a run agree on.
+/// Microseconds since 1970: the common clock of all parts of a run.
 pub(super) fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as u64)
 }
 
-/// What was done to the server.
+/// An action on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Act {
     Reload,
@@ -70,7 +70,7 @@ pub(super) struct Failure {
     pub(super) port: Option<u16>,
 }
 
-/// What one kind of client has to report.
+/// The report of one kind of client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) clients: &'static str,
@@ -84,7 +84,7 @@ pub(super) struct Account {
 pub(super) struct Losses {
     /// In flight at a kill, by how they broke.
     pub(super) at_kills: BTreeMap<String, u64>,
-    /// All others, by what was being done to the server meanwhile, and how they broke.
+    /// All other failures, by the action on the server at that time, and their kind.
     pub(super) otherwise: BTreeMap<(String, String), u64>,
 }
 
@@ -110,7 +110,7 @@ impl Losses {
 }
 
 impl Account {
-    /// Sorts failures by what was done to the server while the requests were under way.
+    /// Sorts failures by the actions on the server during their requests.
     pub(super) fn losses(&self, deeds: &[Deed]) -> Losses {
         let mut losses = Losses::default();
         for failure in &self.failures {
@@ -140,7 +140,7 @@ impl Account {
         self.offered == self.answered + self.failures.len() as u64
     }
 
-    /// The first failures that no kill explains, for whoever looks for the cause.
+    /// The first failures that no kill explains, for the search for their cause.
     pub(super) fn list(&self, deeds: &[Deed], started_us: u64) -> Vec<String> {
         let seconds = |us: u64| us.saturating_sub(started_us) as f64 / 1e6;
         let is_outside = |failure: &&Failure| !deeds.iter().any(|deed| failure.is_lost_at(deed));

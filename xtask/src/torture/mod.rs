@@ -1,12 +1,12 @@
-//! The torture run: under load of four kinds, with half of every CPU busy with something else, the
-//! server is every second reloaded, resized, upgraded, or one of its lanes is stopped for two
-//! seconds, or its master, its serving process or both are killed; a dead master is started again a
-//! second later, as systemd would, which holds a socket meanwhile, as by our socket unit. Every
-//! request is accounted for: answered, lost in flight at a kill of the serving process, or lost
-//! otherwise, which must not be.
+//! The torture run. Under load of four kinds, and with half of every CPU busy otherwise, there is
+//! an action every second: the server is reloaded, resized or upgraded, one of its lanes is stopped
+//! for two seconds, or its master, its serving process or both are killed. A dead master is started
+//! again a second later, as by systemd, which holds a socket meanwhile, as with our socket unit.
+//! Every request is accounted for: answered, lost in flight at a kill of the serving process, or
+//! lost otherwise, which is an error.
 //!
-//! The verdict rests on counts alone, never on time: a slow machine makes a run slow, not wrong.
-//! Acts are rows of [`ACTS`]; one more is one line more.
+//! The result depends only on counts, never on time: a slow machine makes a run slow, not wrong.
+//! Actions are rows of [`ACTS`].
 
 mod clients;
 mod ledger;
@@ -26,9 +26,9 @@ use clients::Load;
 use ledger::{Account, Act, Deed, now_us};
 use victim::Victim;
 
-/// A run of the length, unless told otherwise.
+/// The default duration of a run.
 const MINUTES: u64 = 10;
-/// Between two acts, in milliseconds, unless told otherwise: less finds rare losses sooner.
+/// The default time between two actions, in milliseconds: a shorter one finds rare losses sooner.
 const EVERY_MS: u64 = 1_000;
 /// Load after the last act, in seconds: until every stall is over.
 const AFTERMATH_SECONDS: u64 = 4;
@@ -40,7 +40,7 @@ const KEPT_RATE: &str = "400";
 /// Connections that the other load opens in a second, one request each.
 const SHORT_RATE: &str = "400";
 
-/// What can be done, by the name that `--acts` takes, and whether nginx can suffer it too.
+/// The actions, by the name for `--acts`, and whether they work with nginx too.
 const ACTS: &[(&str, Act, bool)] = &[
     ("reload", Act::Reload, true),
     ("lanes", Act::LaneCount, true),
@@ -59,7 +59,7 @@ struct Pace {
     every: Duration,
 }
 
-/// What a run found.
+/// The results of a run.
 struct Report {
     name: String,
     deeds: Vec<Deed>,
@@ -263,7 +263,7 @@ fn count(report: &Report, act: Act) -> (usize, usize) {
     (deeds.count(), done.count())
 }
 
-fn told(report: &Report, act: Act) -> Option<String> {
+fn summary(report: &Report, act: Act) -> Option<String> {
     let name = act.name();
     match count(report, act) {
         (0, _) => None,
@@ -275,7 +275,7 @@ fn told(report: &Report, act: Act) -> Option<String> {
 fn describe(report: &Report, text: &mut String) {
     let acts: Vec<String> = ACTS
         .iter()
-        .filter_map(|(_, act, _)| told(report, *act))
+        .filter_map(|(_, act, _)| summary(report, *act))
         .collect();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "**{}**: {}\n", report.name, acts.join(", "));

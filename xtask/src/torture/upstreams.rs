@@ -1,9 +1,9 @@
-//! Killing and restarting upstream servers under load: of two servers behind a proxy one after the
-//! other is killed (SIGKILL) and started again, while clients ask for what may be asked twice. None
-//! of them may notice.
+//! Kills and restarts upstream servers under load: two servers behind a proxy are killed (SIGKILL)
+//! and started again in turn, while clients send requests that may be repeated. No client may
+//! notice.
 //!
-//! The next server is killed only once the one before takes requests again: with both dead nobody
-//! could answer. Counts decide, never the clock.
+//! The next server is killed only once the one before takes requests again: with both dead there
+//! could be no answer. Counts decide, never the clock.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,11 +18,11 @@ use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
 
-/// How long a run kills, in seconds, unless told otherwise.
+/// The default duration of a run, in seconds.
 const SECONDS: u64 = 60;
 /// Load after the last kill, in seconds.
 const AFTERMATH_SECONDS: u64 = 3;
-/// A server that was started again counts as back when so many more requests were passed to it.
+/// A restarted server counts as back after this many more requests to it.
 const REQUESTS_BACK: u64 = 20;
 /// How long a server stays dead, and how long all is well before the next kill.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -179,7 +179,7 @@ fn spawn(program: &Path, folder: &Folder) -> Result<Child, String> {
         .map_err(|error| error.to_string())
 }
 
-/// What a user would write, but for the time after which a server is tried again.
+/// A usual configuration, except for the time after which a server is tried again.
 fn configuration(origins: &[Origin; 2]) -> String {
     let [one, other] = origins.each_ref().map(|origin| origin.port);
     format!(

@@ -1,4 +1,4 @@
-//! The server under torture, and what is done to it.
+//! The server under torture, and the actions on it.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::contender::Contender;
 
 /// How long a lane is stopped.
 const STALL: Duration = Duration::from_secs(2);
-/// Counts of lanes are taken from one to so many.
+/// The largest number of lanes.
 const LANES_MAX: u64 = 4;
 /// When a dead master is started again: the unit's RestartSec.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -34,8 +34,8 @@ pub(super) struct Victim {
     origin: u16,
     lanes: u64,
     generation: u64,
-    /// What systemd would hold, so that clients wait when nobody else has a socket; and the masters
-    /// that it has started.
+    /// The objects of systemd: the sockets for clients while no server runs, and the masters that
+    /// it has started.
     socket: Option<OwnedFd>,
     masters: Vec<Child>,
 }
@@ -94,7 +94,7 @@ impl Victim {
         u32::try_from(pid).ok()
     }
 
-    /// What the master says of itself.
+    /// The master's answer to `status`.
     fn status(&self) -> Option<Value> {
         let output = Command::new(&self.program)
             .args(["status", "--json", "--socket"])
@@ -105,8 +105,8 @@ impl Victim {
         serde_json::from_slice(&output.stdout).ok()
     }
 
-    /// Does an act; `random` chooses where there is a choice. What takes its time, and does not
-    /// hinder the next act, goes on in a thread of `scope`, and is told to `done`.
+    /// Runs an action; `random` makes its choices. A part that takes long, and does not hinder the
+    /// next action, runs in a thread of `scope`, and reports to `done`.
     pub(super) fn suffer<'scope>(
         &mut self,
         act: Act,
@@ -135,7 +135,7 @@ impl Victim {
                 };
                 scope.spawn(move || {
                     let begun = Instant::now();
-                    // A lane that is gone needs no stopping.
+                    // A lane that has ended need not be stopped.
                     let _ = process::hold_thread(thread, Moment::Any, || begun.elapsed() < STALL);
                     done(deed(now_us()));
                 });
@@ -167,8 +167,8 @@ impl Victim {
         }
     }
 
-    /// Kills master and serving process, in either order. Where the first to die was the serving
-    /// process, another one is there or under way when the master dies.
+    /// Kills master and serving process, in either order. If the serving process is killed first,
+    /// another one exists or is being started when the master dies.
     fn kill_both(&mut self, random: u64, done: &impl Fn(Deed)) -> Result<(), String> {
         let Some(serving) = self.serving() else {
             return Ok(());
@@ -286,16 +286,15 @@ impl Victim {
     }
 }
 
-/// Kills a serving process. Its threads may hold connections for longer than its first one lives;
-/// the last of them must be gone.
+/// Kills a serving process. Its threads may hold connections after its first one has ended, so this
+/// waits for the last of them.
 fn kill(pid: u32) {
     process::signal(pid, Signal::SIGKILL);
     wait_for(|| process::has_ended(pid).then_some(()));
 }
 
 impl Drop for Victim {
-    /// A master that an upgrade has started is nobody's child, nor is a serving process that was
-    /// taken over.
+    /// A master that an upgrade has started is not our child, nor is an adopted serving process.
     fn drop(&mut self) {
         let Some(master) = self.master().filter(|pid| *pid != self.server.pid()) else {
             return;

@@ -1,6 +1,6 @@
-//! Runs every test suite of the workspace: as the user who calls, and, where that is root, once
-//! more as an ordinary user. The suites are built once. What needs root and was skipped is named
-//! and counted, so that a run without root never looks like a whole one.
+//! Runs every test suite of the workspace: as the current user and, if that is root, once more as
+//! an ordinary user. The suites are built once. Tests that were skipped without root are named and
+//! counted, so that such a run never looks complete.
 
 mod report;
 mod user;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     report.finish()
 }
 
-/// Builds every suite, and reads from cargo what it built.
+/// Builds every suite, and reads their paths from cargo's messages.
 fn build() -> Result<Vec<Suite>, String> {
     let output = workspace::cargo()
         .args(["test", "--workspace", "--locked", "--no-run"])
@@ -80,7 +80,7 @@ fn build() -> Result<Vec<Suite>, String> {
     }
 }
 
-/// The suite that a message of cargo tells of, if it does.
+/// The suite in a message of cargo, if any.
 fn suite(message: &str) -> Option<Suite> {
     let message: Value = serde_json::from_str(message).ok()?;
     let is_test = message["profile"]["test"] == true;

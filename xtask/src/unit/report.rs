@@ -1,4 +1,4 @@
-//! What the suites said: passed, failed, skipped for lack of root, and how long each took.
+//! The results of the suites: passed, failed, skipped without root, and their times.
 
 use std::process::Output;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::suites;
 /// How `testkit::needs_root` begins its line.
 const SKIPPED: &str = "skipped: ";
 
-/// What all suites came to so far.
+/// The totals so far.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     passed: u64,
@@ -18,12 +18,12 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Counts what a suite printed, and prints its line; all that it said where it failed.
+    /// Counts the results of a suite, and prints its line; its whole output if it failed.
     pub(super) fn add(&mut self, name: &str, output: &Output, time: Duration) {
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let passed = passed(&said);
-        let skipped: Vec<&str> = told
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let passed = passed(&stdout);
+        let skipped: Vec<&str> = stderr
             .lines()
             .filter(|line| line.starts_with(SKIPPED))
             .collect();
@@ -39,7 +39,7 @@ impl Report {
         self.passed += ran;
         self.skipped += skipped.len() as u64;
         if !output.status.success() {
-            println!("{said}{told}");
+            println!("{stdout}{stderr}");
             self.failed.push(format!("{name} ({})", output.status));
         }
     }
@@ -60,8 +60,8 @@ impl Report {
 }
 
 /// The number of passed tests in the last line of the test harness.
-fn passed(said: &str) -> u64 {
-    let result = said
+fn passed(stdout: &str) -> u64 {
+    let result = stdout
         .lines()
         .rev()
         .find(|line| line.starts_with("test result: "));

@@ -1,5 +1,5 @@
-//! An ordinary user for test executables: no privilege, and nothing of the caller's environment.
-//! The user reads the checkout where it is, also below a folder that is closed to it, such as
+//! An ordinary user for test executables, without privileges and without the caller's environment.
+//! The user can read the checkout in its place, even below a folder that is closed to it, such as
 //! `/root` or one of mktemp(1).
 
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 
 use crate::workspace;
 
-/// Debian's "nobody": every machine has it, and nothing belongs to it.
+/// Debian's "nobody": every machine has it, and it owns no files.
 pub(super) const UID: u32 = 65534;
 
-/// What Debian gives users who log in: no `sbin`.
+/// Debian's PATH for users who log in: no `sbin`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Shows the folders of `$1`, one a line, under their own names below `$2`, a closed folder that
@@ -41,10 +41,10 @@ cd "$here"
 exec "$@"
 "#;
 
-/// The user with a folder of its own, which goes with it.
+/// The user with its own folder, which is removed with it.
 pub(super) struct User {
     home: PathBuf,
-    /// What is put before a command to open the way to it.
+    /// The prefix of a command that opens the way to it.
     way: Vec<String>,
 }
 

@@ -1,9 +1,9 @@
-//! The accelerator's half of study S2: the object comes from a server behind, and who stands in
-//! front of it answers from its cache, or asks for it every time.
+//! The accelerator's half of study S2: an origin has the object, and the server in front answers
+//! from its cache, or fetches it every time.
 //!
-//! Everything under measurement stands alone on one core; client and origin share another. All
-//! cases are interleaved in one run, our own static answer and nginx's among them, since the goals
-//! are ratios between cases.
+//! The server under measurement runs alone on one core; client and origin share another. All cases
+//! are interleaved in one run, including our static answer and nginx's, since the goals are ratios
+//! between cases.
 
 mod report;
 mod servers;
@@ -48,7 +48,7 @@ const FULL: (usize, u64) = (7, 6);
 /// Does it work?
 const QUICK: (usize, u64) = (1, 2);
 
-/// Connections that the client holds open.
+/// The number of the client's open connections.
 const CONNECTIONS: &str = "256";
 
 /// Seconds of load before a round counts: caches are filled, pools of connections opened.

@@ -1,4 +1,4 @@
-//! What was measured, as a table, rows and a summary; and whether the goals were held.
+//! The results as a table, rows and a summary, and whether the goals were met.
 
 use std::fmt::Write;
 
@@ -13,8 +13,8 @@ use crate::outcome::Outcome;
 /// Between these lines the README's table is rewritten.
 const MARKERS: (&str, &str) = ("<!-- accelerate:begin -->", "<!-- accelerate:end -->");
 
-/// A goal: a case, what it is compared with, the modes, and the most that its time may be of the
-/// other's.
+/// A goal: a case, the case that it is compared with, the modes, and the largest allowed ratio of
+/// their times.
 type Goal = (Case, Case, &'static [Mode], f64);
 
 const GOALS: &[Goal] = &[

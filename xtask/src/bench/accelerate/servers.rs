@@ -7,7 +7,7 @@ use turnpike_testkit::{Folder, Server, ports, process, wait_for};
 use crate::contender::{self, Contender, OBJECT, OBJECT_BYTES};
 use crate::machine;
 
-/// What stands in front.
+/// The server in front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Case {
     /// Ours, every answer from a zone in memory.
@@ -93,12 +93,11 @@ impl Case {
     }
 }
 
-/// The server behind: nginx with the study's configuration, on the client's core.
+/// The origin: nginx with the study's configuration, on the client's core.
 ///
-/// It answers with the file's bytes and fields, but from its configuration. With a file it takes so
-/// much of the client's core that the server under measurement waits for the two of them: it then
-/// pays for being woken, the more often the less it has to do, and whatever is saved in it is not
-/// seen.
+/// It answers with the file's bytes and fields, but from its configuration. Serving a file takes so
+/// much of the client's core that the server under measurement has to wait. Each wait costs a
+/// wake-up, and a faster server waits more often, so its savings would not be visible.
 pub(super) struct Origin {
     server: Server,
 }
@@ -140,7 +139,7 @@ pub(super) enum Front {
 pub(super) struct Varnish {
     master: Child,
     port: u16,
-    /// Goes with it.
+    /// The folder, which is removed with it.
     _folder: Folder,
 }
 
@@ -186,7 +185,7 @@ impl Drop for Varnish {
     }
 }
 
-/// varnish with its defaults, but for one pool of threads: it stands on one core.
+/// varnish with its defaults, except for one pool of threads: it runs on one core.
 fn varnish(origin: u16, cpu: usize) -> Result<Front, String> {
     let failed = |error: std::io::Error| format!("varnish: {error}");
     let folder = Folder::create().map_err(failed)?;

@@ -3,7 +3,7 @@
 use super::{Calls, Mode};
 
 #[test]
-fn waiting_is_told_apart() {
+fn waiting_is_counted_separately() {
     let by_name = [
         ("accept4", 1.0),
         ("epoll_wait", 0.5),

@@ -53,7 +53,7 @@ fn connections_are_read_as_responses() {
 }
 
 #[test]
-fn what_is_no_response_is_an_error() {
+fn other_bytes_than_a_response_are_an_error() {
     let cases = [
         format!("{OK}left over"),
         "HTTP/1.1 200 OK\r\nA: b\nInjected: yes\r\n\r\n".to_owned(),
@@ -79,7 +79,7 @@ fn a_field_from_elsewhere_is_found() {
 }
 
 #[test]
-fn requests_tell_how_their_answers_are_read() {
+fn requests_decide_how_their_responses_are_read() {
     let cases = [
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", false, false),
         ("HEAD / HTTP/1.1\r\n\r\n", true, false),

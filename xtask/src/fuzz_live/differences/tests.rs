@@ -13,7 +13,7 @@ fn nothing_explains_success_where_nginx_refuses() {
 }
 
 #[test]
-fn tabs_around_values_are_told_from_others() {
+fn tabs_around_values_differ_from_others() {
     let cases = [
         ("Host:\ta\r\n", true),
         ("Host: \t a\r\n", true),
@@ -29,7 +29,7 @@ fn tabs_around_values_are_told_from_others() {
 }
 
 #[test]
-fn only_who_announces_the_end_may_answer_less() {
+fn only_a_server_that_announces_the_end_may_answer_less() {
     let one = |more: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{more}\r\n");
     let theirs = one("") + &one("");
     let theirs = read(theirs.as_bytes(), Asked::default()).expect("two responses");

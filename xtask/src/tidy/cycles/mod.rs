@@ -20,8 +20,8 @@ use modules::Crate;
 /// The size in modules that no cycle of a crate may exceed unless [`CEILINGS`] grants more.
 const GOAL: usize = 6;
 
-/// Crates whose biggest cycle is still above the goal, with its size. A number here is lowered as
-/// soon as the cycle has become smaller, and never raised.
+/// The crates whose largest cycle is still above the goal, with its size. A number here is lowered
+/// when the cycle has become smaller, and never raised.
 const CEILINGS: &[(&str, usize)] = &[];
 
 /// Reads the text of a file below the workspace's root.
@@ -88,7 +88,7 @@ pub(super) fn check(found: &[Cycles]) -> Vec<Finding> {
     findings
 }
 
-/// What may be lowered in [`CEILINGS`], one sentence for each crate.
+/// The entries of [`CEILINGS`] that can be lowered, one sentence for each crate.
 pub(super) fn slack(found: &[Cycles]) -> Vec<String> {
     slack_in(found, CEILINGS)
 }

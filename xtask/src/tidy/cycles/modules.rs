@@ -99,8 +99,8 @@ impl Crate {
         walk.tokens(self, module, folder, 0..end);
     }
 
-    /// Finds the names that `use` lines give to modules. One may stand on another, so this is
-    /// repeated until nothing is new.
+    /// Finds the names that `use` lines give to modules. A name may depend on another, so this is
+    /// repeated until nothing changes.
     fn learn_aliases(&mut self) {
         loop {
             let mut new = Vec::new();
@@ -134,7 +134,7 @@ impl Crate {
                 let Some((target, is_module)) = self.resolve(index, &named.segments) else {
                     continue;
                 };
-                // A private name for a module is an edge only where it is used.
+                // A private name for a module is an edge only if it is used.
                 let is_idle = matches!(
                     named.from,
                     Origin::Use {
@@ -220,7 +220,7 @@ impl Walk<'_> {
             && source.is_mark(at + 5, ')')
     }
 
-    /// The index behind the item, statement or field whose attributes start at `at`.
+    /// The index after the item, statement or field whose attributes start at `at`.
     fn end_of_item(&self, at: usize) -> usize {
         let mut at = at;
         while self.source.is_mark(at, '#') {
@@ -241,7 +241,7 @@ impl Walk<'_> {
         at
     }
 
-    /// The index behind the bracket that closes the one at `at`, of whatever kind.
+    /// The index after the bracket that closes the one at `at`, of any kind.
     fn behind_brackets(&self, at: usize) -> usize {
         let mut depth = 0usize;
         for (index, placed) in self.source.tokens.iter().enumerate().skip(at) {
@@ -264,7 +264,7 @@ impl Walk<'_> {
         (self.source.word(at) == Some("mod") && is_body).then_some(name)
     }
 
-    /// Reads a module that is declared at `at`, and returns the index behind it.
+    /// Reads a module that is declared at `at`, and returns the index after it.
     fn module(
         &self,
         found: &mut Crate,
@@ -294,7 +294,7 @@ impl Walk<'_> {
         at + 3
     }
 
-    /// Reads a `use` line and returns the index behind it.
+    /// Reads a `use` line and returns the index after it.
     fn use_line(&self, found: &mut Crate, module: usize, at: usize) -> usize {
         let before = at.checked_sub(1);
         let is_exported = before.is_some_and(|before| {
@@ -311,7 +311,7 @@ impl Walk<'_> {
         end + 1
     }
 
-    /// Reads a path of at least two segments, if one starts here, and returns the index behind it.
+    /// Reads a path of at least two segments, if one starts here, and returns the index after it.
     fn path(&self, found: &mut Crate, module: usize, at: usize) -> usize {
         let source = self.source;
         let Some(first) = source.word(at) else {
@@ -351,7 +351,7 @@ struct UseTree<'a> {
 }
 
 impl UseTree<'_> {
-    /// Reads `a::b::{c, d as e}` behind `prefix`, and returns the index behind it.
+    /// Reads `a::b::{c, d as e}` after `prefix`, and returns the index after it.
     fn branch(&mut self, at: usize, prefix: &[String]) -> usize {
         let source = self.walk.source;
         let mut at = at;
@@ -394,7 +394,7 @@ impl UseTree<'_> {
         at
     }
 
-    /// Reads the branches between braces, and returns the index behind them.
+    /// Reads the branches between braces, and returns the index after them.
     fn list(&mut self, at: usize, prefix: &[String]) -> usize {
         let mut at = at;
         while at < self.walk.source.tokens.len() && !self.walk.source.is_mark(at, '}') {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Cycles, components, find, slack_in};
 
-/// The cycles of a crate whose files are given as name and text.
+/// The cycles of a crate with these files, given as name and text.
 fn cycles(files: &[(&str, &str)]) -> Cycles {
     let texts: BTreeMap<PathBuf, &str> = files
         .iter()
@@ -130,7 +130,7 @@ const CASES: &[Case] = &[
         &["crate::a crate::b::deep"],
     ),
     (
-        "a short name that nobody uses is no edge, a public one is",
+        "a short name that is not used is no edge, a public one is",
         &[
             ("lib.rs", "mod a; mod b; mod c; mod d;"),
             ("a.rs", "use crate::b;"),
@@ -209,7 +209,7 @@ fn cycles_of_small_crates() {
 }
 
 #[test]
-fn an_edge_tells_its_first_line() {
+fn an_edge_has_its_first_line() {
     let found = cycles(&[
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "\nuse crate::b::B;\nuse crate::b::C;"),
@@ -250,7 +250,7 @@ fn a_cycle_above_the_ceiling_is_a_finding_that_names_its_members() {
 }
 
 #[test]
-fn a_ceiling_that_is_too_high_is_told() {
+fn a_ceiling_that_is_too_high_is_reported() {
     let found = [cycles(&[
         ("lib.rs", "mod a; mod b;"),
         ("a.rs", "use crate::b::B;"),

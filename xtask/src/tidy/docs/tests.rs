@@ -1,4 +1,4 @@
-//! Sources, and what is said of them.
+//! Tests of sources, and their findings.
 
 use std::path::Path;
 

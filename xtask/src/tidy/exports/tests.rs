@@ -1,4 +1,4 @@
-//! What yields a descriptor, and what only takes one.
+//! Tests of code that gives a descriptor, and of code that only takes one.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! Exchanges that hold enough, and too much.
+//! Tests of exchanges within and above the limit.
 
 use std::path::{Path, PathBuf};
 
-/// What is said of an exchange with these fields and of `parts`, which stand in another file.
+/// The findings for an exchange with these fields and for `parts`, which are in another file.
 fn findings(fields: &str, parts: &str) -> Vec<String> {
     let exchange = format!("struct Early; pub struct Exchange {{ {fields} }}");
     let far = "struct Far {}".to_owned();
@@ -61,7 +61,7 @@ fn how_many_fields_an_exchange_and_a_part_have() {
     }
 }
 
-/// The fields of an exchange, its parts, and what is found.
+/// The fields of an exchange, its parts, and the findings.
 const CASES: &[(&str, &str, &str)] = &[
     (
         "pub a: Box<Part>",
@@ -84,13 +84,13 @@ const CASES: &[(&str, &str, &str)] = &[
         "",
         "field a of Exchange is no part of its own",
     ),
-    // What the lane shares.
+    // Objects that the lane shares.
     (
         "pub a: Rc<LaneShared>, pub b: Rc<LanePlan>",
         "struct LaneShared { pub a: u8 } struct LanePlan { pub a: u8 }",
         "",
     ),
-    // Another struct whose name begins alike.
+    // Another struct with the same prefix.
     (
         "pub a: Part",
         "struct PartOther { pub a: u8 } struct Part<'a> { a: &'a u8 }",
@@ -99,7 +99,7 @@ const CASES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn whose_the_fields_are() {
+fn fields_are_private_to_their_owner() {
     for (fields, parts, expected) in CASES {
         assert_found(fields, &findings(fields, parts), expected);
     }

@@ -22,7 +22,7 @@ fn a_kept_connection_may_be_missed_late() {
 }
 
 #[test]
-fn only_what_was_in_flight_is_lost_at_a_kill() {
+fn only_requests_in_flight_are_lost_at_a_kill() {
     let deed = |act, from_us, until_us| Deed {
         act,
         from_us,
@@ -35,7 +35,7 @@ fn only_what_was_in_flight_is_lost_at_a_kill() {
         deed(Act::Stall, 300, 500),
     ];
     let cases = [
-        // Begun, ended: what it was lost at.
+        // Begin, end, and the action that explains the loss.
         ((50, 99), "nothing"),
         ((50, 100), "reload"),
         ((190, 200), ""),

@@ -14,8 +14,8 @@ fn the_harness_result_is_read() {
         ),
         ("nothing", 0),
     ];
-    for (said, expected) in cases {
-        assert_eq!(passed(said), expected, "{said}");
+    for (stdout, expected) in cases {
+        assert_eq!(passed(stdout), expected, "{stdout}");
     }
 }
 
