@@ -95,9 +95,11 @@ fn a_small_file_takes_two_calls_on_a_kept_connection_and_four_on_its_own() {
         let answer = server.exchange("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert!(answer.ends_with(b"\r\n\r\nhello"));
     });
-    // If a request comes later than its connection, the socket is read once more.
-    let names = [SENDS, RECEIVES, &["accept4", "close", "epoll_ctl"]].concat();
-    assert!((4.0..=4.4).contains(&sum(&alone, &names)), "{alone:?}");
+    // If a request comes later than its connection, as on a busy machine, the socket is watched and
+    // read once more.
+    let late = sum(&alone, &["epoll_ctl"]);
+    let names = [SENDS, RECEIVES, &["accept4", "close"]].concat();
+    assert!((sum(&alone, &names) - 4.0 - late).abs() < 0.05, "{alone:?}");
 }
 
 #[test]
