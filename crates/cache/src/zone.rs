@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quick_cache::sync::Cache;
 use quick_cache::OptionsBuilder;
+use quick_cache::sync::Cache;
 
 use turnpike_wire::message::Head;
 

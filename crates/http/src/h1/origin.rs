@@ -5,9 +5,9 @@
 
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, HeadStep, ResponseHead};
 use turnpike_wire::message::Strictness;
-use turnpike_wire::message::{BodyEnd, Delivery, Field, Fields, Head, HeadRules, Method};
+use turnpike_wire::message::{BodyEnd, Delivery, Field, Fields, Head, HeadRules, Method, Version};
 
-pub use turnpike_wire::h1::StatusLine;
+pub use turnpike_wire::h1::{FieldLine, StatusLine};
 
 /// Reads heads of answers, one after another.
 #[derive(Default)]
@@ -118,6 +118,16 @@ impl BodyReader {
         h1::trailer_fields(section, |name, value| trailers.add(name, value));
         Some(trailers)
     }
+}
+
+/// Appends the rest of a request line, whose method stands at the end of `out`.
+pub fn end_request_line(target: &[u8], version: Version, out: &mut Vec<u8>) {
+    h1::end_request_line(out, target, version);
+}
+
+/// Appends a field of a request's head whose value is a number.
+pub fn write_number(name: &str, value: u64, out: &mut Vec<u8>) {
+    h1::number_field(out, name, value);
 }
 
 /// Appends a field of a request's head. Name and value must have no line end.

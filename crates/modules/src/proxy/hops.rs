@@ -2,7 +2,7 @@
 
 use turnpike_conf::{ConfError, View, bytes_of};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::variables::append_number;
+use turnpike_http::h1::origin::write_number;
 use turnpike_wire::message::{Method, Version, decimal};
 
 /// What `via on` calls this server: a pseudonym tells nobody the names of machines.
@@ -67,8 +67,6 @@ pub(super) fn write_lowered(
     let Some(hops) = decimal(value) else {
         return false;
     };
-    out.extend_from_slice(b"Max-Forwards: ");
-    append_number(out, hops.saturating_sub(1));
-    out.extend_from_slice(b"\r\n");
+    write_number("Max-Forwards", hops.saturating_sub(1), out);
     true
 }

@@ -3,8 +3,10 @@
 
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::h1::origin::{copy_field, end_head, write_field};
-use turnpike_http::variables::{Template, append_number};
+use turnpike_http::h1::origin::{
+    FieldLine, copy_field, end_head, end_request_line, write_field, write_number,
+};
+use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::{Known, Method, Version, holds_control};
 use turnpike_wire::target::{self, Escape};
@@ -122,23 +124,14 @@ pub(super) fn write_head(
         {
             continue;
         }
-        let start = out.len();
-        out.extend_from_slice(name);
-        out.extend_from_slice(b": ");
-        let value_start = out.len();
-        value.evaluate(exchange, out);
-        if out.len() == value_start || !may_send(exchange, name, &out[value_start..]) {
-            out.truncate(start);
-            continue;
+        let mut line = FieldLine::begin(out, name);
+        value.evaluate(exchange, line.value_mut());
+        if !line.value().is_empty() && may_send(exchange, name, line.value()) {
+            line.end();
         }
-        out.extend_from_slice(b"\r\n");
     }
     match question.framing {
-        BodyFraming::Length(length) => {
-            out.extend_from_slice(b"Content-Length: ");
-            append_number(out, length);
-            out.extend_from_slice(b"\r\n");
-        }
+        BodyFraming::Length(length) => write_number("Content-Length", length, out),
         BodyFraming::Unknown => write_field("Transfer-Encoding", b"chunked", out),
         BodyFraming::None => {
             if let Some(length) = &request.fields.length {
@@ -160,9 +153,9 @@ pub(super) fn write_head(
     if let Some(name) = &origin.via
         && !request.fields.names_via
     {
-        out.extend_from_slice(b"Via: ");
-        hops::write_via(exchange.request.head().version, name, out);
-        out.extend_from_slice(b"\r\n");
+        let mut line = FieldLine::begin(out, b"Via");
+        hops::write_via(exchange.request.head().version, name, line.value_mut());
+        line.end();
     }
     end_head(out);
     method
@@ -216,37 +209,31 @@ fn write_line(
         out.extend_from_slice(exchange.method_name());
     }
     let method = Method::of(&out[start..]);
-    out.push(b' ');
-    out.extend_from_slice(target);
-    out.extend_from_slice(match request.version {
-        Version::Http10 => b" HTTP/1.0\r\n",
-        _ => b" HTTP/1.1\r\n",
-    });
+    let version = match request.version {
+        Version::Http10 => Version::Http10,
+        _ => Version::Http11,
+    };
+    end_request_line(target, version, out);
     method
 }
 
 fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(b"Host: ");
-    let value_start = out.len();
+    let own = exchange.upstream.host();
+    let mut line = FieldLine::begin(out, b"Host");
     match &request.fields.host {
-        Some(template) => template.evaluate(exchange, out),
-        None => out.extend_from_slice(exchange.upstream.host()),
+        Some(template) => template.evaluate(exchange, line.value_mut()),
+        None => line.value_mut().extend_from_slice(own),
     }
-    if !may_send(exchange, b"Host", &out[value_start..]) {
-        out.truncate(value_start);
-    }
-    if out.len() == value_start
-        && request.version != Version::Http10
-        && !holds_control(exchange.upstream.host())
-    {
-        out.extend_from_slice(exchange.upstream.host());
+    if !may_send(exchange, b"Host", line.value()) {
+        line.clear_value();
     }
     // HTTP/1.1 needs the field, be it empty (RFC 9112 section 3.2).
-    if out.len() == value_start && request.version == Version::Http10 {
-        out.truncate(start);
-    } else {
-        out.extend_from_slice(b"\r\n");
+    let is_needed = request.version != Version::Http10;
+    if line.value().is_empty() && is_needed && !holds_control(own) {
+        line.value_mut().extend_from_slice(own);
+    }
+    if is_needed || !line.value().is_empty() {
+        line.end();
     }
 }
 

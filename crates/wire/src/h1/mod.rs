@@ -23,7 +23,8 @@ pub use response::{
     StatusLine, parse_cgi_response, parse_response, read_cgi_response, read_response,
 };
 pub use writer::{
-    LAST_CHUNK, end, field, number_field, request_line, status_line, write_chunk_head, write_field,
+    FieldLine, LAST_CHUNK, end, end_request_line, field, number_field, request_line, status_line,
+    write_chunk_head, write_field,
 };
 
 pub use crate::message::{

@@ -28,6 +28,11 @@ pub fn status_line(out: &mut Vec<u8>, version: Version, status: u16, reason: &st
 /// Appends the request line, client role.
 pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Version) {
     out.extend_from_slice(method);
+    end_request_line(out, target, version);
+}
+
+/// Appends the rest of a request line, whose method stands at the end of `out`.
+pub fn end_request_line(out: &mut Vec<u8>, target: &[u8], version: Version) {
     out.push(b' ');
     out.extend_from_slice(target);
     out.push(b' ');
@@ -42,6 +47,58 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// A header line whose value is made where it stands. Without [`FieldLine::end`] nothing is left of
+/// it.
+pub struct FieldLine<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where the line begins; behind it once it was ended.
+    start: usize,
+    value_start: usize,
+}
+
+impl<'a> FieldLine<'a> {
+    /// Appends the name.
+    #[must_use]
+    pub fn begin(out: &'a mut Vec<u8>, name: &[u8]) -> Self {
+        let start = out.len();
+        out.extend_from_slice(name);
+        out.extend_from_slice(b": ");
+        Self {
+            start,
+            value_start: out.len(),
+            out,
+        }
+    }
+
+    /// The value so far.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.out.get(self.value_start..).unwrap_or_default()
+    }
+
+    /// Where the value is appended; nothing before it may be changed.
+    pub fn value_mut(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
+    /// Takes the value away that was made.
+    pub fn clear_value(&mut self) {
+        self.out.truncate(self.value_start);
+    }
+
+    /// Ends the line.
+    pub fn end(mut self) {
+        self.out.extend_from_slice(b"\r\n");
+        self.start = self.out.len();
+    }
+}
+
+impl Drop for FieldLine<'_> {
+    fn drop(&mut self) {
+        self.out.truncate(self.start);
+    }
 }
 
 /// Appends a header line for this field of `bytes`. A line that already has our format is copied at

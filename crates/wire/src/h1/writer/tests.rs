@@ -20,6 +20,24 @@ fn heads_are_written() {
 }
 
 #[test]
+fn values_are_made_in_their_lines() {
+    let mut out = b"GET".to_vec();
+    end_request_line(&mut out, b"/x", Version::Http10);
+    let mut line = FieldLine::begin(&mut out, b"Host");
+    line.value_mut().extend_from_slice(b"a");
+    assert_eq!(line.value(), b"a");
+    line.clear_value();
+    assert_eq!(line.value(), b"");
+    line.value_mut().extend_from_slice(b"b");
+    line.end();
+    let mut left_out = FieldLine::begin(&mut out, b"X");
+    left_out.value_mut().extend_from_slice(b"c");
+    drop(left_out);
+    FieldLine::begin(&mut out, b"Empty").end();
+    assert_eq!(out, b"GET /x HTTP/1.0\r\nHost: b\r\nEmpty: \r\n");
+}
+
+#[test]
 fn chunk_heads_are_lower_case_hexadecimal() {
     let table = [
         (0, "0\r\n"),
