@@ -50,6 +50,34 @@ fn buffered_lines_are_written_when_the_server_ends() {
 }
 
 #[test]
+fn the_format_json_is_there_unless_the_file_defines_it() {
+    let block = "location / { access_log %FOLDER%/j.log json; return 200 text; }";
+    let server = server(block);
+    server.exchange("GET /a HTTP/1.1\r\nHost: h\r\nUser-Agent: \"x\\\r\nConnection: close\r\n\r\n");
+    let first = |server: &Server| {
+        let line = wait_for(|| server.log("j.log").lines().next().map(str::to_owned));
+        line.unwrap()
+    };
+    let line: serde_json::Value = serde_json::from_str(&first(&server)).unwrap();
+    assert_eq!((&line["status"], &line["host"]), (&200.into(), &"h".into()));
+    assert_eq!(
+        (&line["uri"], &line["agent"]),
+        (&"/a".into(), &"\"x\\".into())
+    );
+    assert_eq!(line["upstream"], "");
+    assert!(line["seconds"].is_number(), "{line}");
+    let configuration = format!(
+        "events {{ }} http {{ log_format json '$uri'; access_log off;
+         server {{ listen 127.0.0.1:%PORT%; {block} }} }}"
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start();
+    assert_eq!(server.get("/own").text(), "text");
+    assert_eq!(first(&server), "/own");
+}
+
+#[test]
 fn access_logs_are_compressed_where_asked_for() {
     let server = server("access_log %FOLDER%/packed.log path gzip=9 flush=10ms; return 200 text;");
     for target in ["/a", "/b", "/c"] {

@@ -9,6 +9,16 @@ use super::escape::Escape;
 const COMBINED: &[u8] = b"$remote_addr - $remote_user [$time_local] \"$request\" \
     $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
+/// The format for programs that read logs: an object a line, with times in seconds.
+const JSON: &[u8] = b"{\"time\":\"$time_iso8601\",\"client\":\"$remote_addr\",\
+    \"user\":\"$remote_user\",\"method\":\"$request_method\",\"host\":\"$host\",\
+    \"uri\":\"$request_uri\",\"protocol\":\"$server_protocol\",\"status\":$status,\
+    \"body_bytes\":$body_bytes_sent,\"seconds\":$request_time,\"referer\":\"$http_referer\",\
+    \"agent\":\"$http_user_agent\",\"upstream\":\"$upstream_addr\",\
+    \"upstream_status\":\"$upstream_status\",\
+    \"upstream_seconds\":\"$upstream_response_time\",\
+    \"cache\":\"$upstream_cache_status\",\"id\":\"$request_id\"}";
+
 /// A compiled format.
 #[derive(Debug)]
 pub(super) struct Format {
@@ -27,6 +37,13 @@ impl Format {
     pub(super) fn combined<S>(variables: &mut VariableTable<S>) -> Result<Format, String> {
         let mut format = Format::empty(Escape::Default);
         format.push(COMBINED, variables)?;
+        Ok(format)
+    }
+
+    /// The predefined format `json`.
+    pub(super) fn json<S>(variables: &mut VariableTable<S>) -> Result<Format, String> {
+        let mut format = Format::empty(Escape::Json);
+        format.push(JSON, variables)?;
         Ok(format)
     }
 

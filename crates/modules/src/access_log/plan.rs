@@ -45,11 +45,35 @@ struct Store {
 pub(super) fn predefined<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
     let place = |message| view.error(view.span(), message);
     let combined = Format::combined(&mut builder.variables).map_err(place)?;
-    let store = builder.store::<Store>();
-    store
-        .formats
-        .insert("combined".to_owned(), (0, Arc::new(combined)));
+    let formats = &mut builder.store::<Store>().formats;
+    formats.insert("combined".to_owned(), (0, Arc::new(combined)));
+    if is_json_used(view) {
+        let json = Format::json(&mut builder.variables).map_err(place)?;
+        let formats = &mut builder.store::<Store>().formats;
+        formats.insert(JSON.to_owned(), (0, Arc::new(json)));
+    }
     Ok(())
+}
+
+/// The format that is predefined here and not in nginx, so that a file may define it itself.
+const JSON: &str = "json";
+
+/// Whether the format of that name is ours: it is used, and the file does not define it. Its
+/// variables are then the plan's.
+fn is_json_used(view: View<'_>) -> bool {
+    let defined = view
+        .own_all("log_format")
+        .any(|entry| entry.argument(0) == JSON);
+    !defined && names_json(view)
+}
+
+/// Whether an `access_log` here or further in names the format.
+fn names_json(view: View<'_>) -> bool {
+    let mut entries = view.entries().iter();
+    entries.any(|entry| {
+        let here = entry.row.name == "access_log" && entry.arguments.len() > 1;
+        (here && entry.argument(1) == JSON) || view.child(entry).is_some_and(names_json)
+    })
 }
 
 /// Compiles the formats of the http or stream level and reserves the lanes' state.
@@ -60,7 +84,8 @@ pub(super) fn formats<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result
         let Some((name, words)) = entry.arguments.split_first() else {
             continue;
         };
-        let is_known = builder.store::<Store>().formats.contains_key(&name.text);
+        let formats = &builder.store::<Store>().formats;
+        let is_known = formats.contains_key(&name.text);
         let format = match is_known {
             true => Err(format!("duplicate \"log_format\" name \"{}\"", name.text)),
             false => Format::compile(words, &mut builder.variables),
