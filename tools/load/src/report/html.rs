@@ -75,9 +75,9 @@ fn head(plan: &Plan, arguments: &[String], outcome: &Outcome, title: &str) -> St
     let tally = &outcome.tally;
     let chips = [
         format!("{seconds:.1} s"),
-        format!("{} connections", plan.connections),
-        format!("{} threads", plan.threads),
-        format!("{} CPUs", outcome.machine.cpus),
+        counted(plan.connections, "connection"),
+        counted(plan.threads, "thread"),
+        counted(outcome.machine.cpus, "CPU"),
         format!("Linux {}", outcome.machine.kernel),
     ];
     let chips: String = chips
@@ -95,6 +95,22 @@ fn head(plan: &Plan, arguments: &[String], outcome: &Outcome, title: &str) -> St
         tally.errors.total(),
         escape(&arguments.join(" "))
     )
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
+/// A round number of a scale: `0`, `2500`, `50k`.
+fn round(value: f64) -> String {
+    match value {
+        value if value >= 1e6 => format!("{}M", value / 1e6),
+        value if value >= 1e4 => format!("{}k", value / 1e3),
+        value => format!("{value}"),
+    }
 }
 
 fn time(ns: u64) -> String {
@@ -232,7 +248,7 @@ fn rate(intervals: &[Interval], interval_s: f64) -> String {
         x: (0.0, end_s),
         y: (0.0, top * 1.05),
         x_ticks: seconds(end_s),
-        y_ticks: named.map(|value| (value, format_metric(value))).collect(),
+        y_ticks: named.map(|value| (value, round(value))).collect(),
         x_name: "seconds since the start",
     };
     figure(&chart, "Each point is the mean of an interval.")
