@@ -121,10 +121,6 @@ pub struct LocationSettings {
     pub limit_rate_after: Option<Template>,
     /// ETag is sent for files.
     pub etag: bool,
-    /// `if_modified_since`: `None` off, `Some(true)` exact.
-    pub if_modified_since_exact: Option<bool>,
-    /// Ranges that one request may ask for; `None` has no limit.
-    pub ranges_max: Option<u64>,
     pub error_pages: Arc<[ErrorPage]>,
     /// `error_page` may lead to another.
     pub recursive_error_pages: bool,
@@ -207,14 +203,6 @@ impl LocationSettings {
             limit_rate: template(view, "limit_rate", variables)?,
             limit_rate_after: template(view, "limit_rate_after", variables)?,
             etag: view.flag("etag"),
-            if_modified_since_exact: match view.choice("if_modified_since") {
-                "off" => None,
-                "before" => Some(false),
-                _ => Some(true),
-            },
-            ranges_max: view
-                .nearest("max_ranges")
-                .map(|_| view.number("max_ranges") as u64),
             error_pages: ErrorPage::read_all(view, variables)?.into(),
             recursive_error_pages: view.flag("recursive_error_pages"),
             satisfy: satisfy(view),

@@ -7,7 +7,10 @@ use turnpike_wire::date;
 use turnpike_wire::message::{Known, Method};
 
 /// Looks at the conditions of a request when its answer is known.
-pub(super) struct Conditions;
+pub(super) struct Conditions {
+    /// `if_modified_since`: `None` off, `Some(true)` exact.
+    pub(super) exact: Option<bool>,
+}
 
 /// What the conditions make of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +25,7 @@ impl Filter for Conditions {
         if exchange.response.status() != 200 || exchange.response.is_unconditional() {
             return None;
         }
-        match judge(exchange) {
+        match judge(exchange, self.exact) {
             Judgement::Send => None,
             Judgement::PreconditionFailed => {
                 exchange.response.fields_mut().clear();
@@ -47,7 +50,7 @@ impl Filter for Conditions {
 }
 
 /// Judges in the order of RFC 9110 section 13.2.2.
-fn judge(exchange: &Exchange) -> Judgement {
+fn judge(exchange: &Exchange, exact: Option<bool>) -> Judgement {
     let known = |name| exchange.known_field(name);
     let response = &exchange.response;
     let modified = response.last_modified();
@@ -69,10 +72,7 @@ fn judge(exchange: &Exchange) -> Judgement {
     let is_other = match (known(Known::IfNoneMatch), known(Known::IfModifiedSince)) {
         // The date is not looked at then (section 13.1.3).
         (Some(list), _) => !matches_tag(list, response.etag(), Comparison::Weak),
-        (None, Some(since)) if is_read => {
-            let exact = exchange.location().settings.if_modified_since_exact;
-            is_modified(since, modified.or(response.dated()), exact)
-        }
+        (None, Some(since)) if is_read => is_modified(since, modified.or(response.dated()), exact),
         (None, _) => true,
     };
     match is_other {

@@ -8,7 +8,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::Conditions;
 
-/// Conditional requests. `if_modified_since` and `etag` are the core's directives.
+/// Conditional requests, by the core's directive `if_modified_since`.
 pub(crate) struct NotModified;
 
 impl Family for NotModified {
@@ -22,11 +22,16 @@ impl Family for NotModified {
 
     fn location(
         &self,
-        _view: View<'_>,
+        view: View<'_>,
         _builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        draft.add_filter(FilterPlace::NotModified, Arc::new(Conditions));
+        let exact = match view.choice("if_modified_since") {
+            "off" => None,
+            "before" => Some(false),
+            _ => Some(true),
+        };
+        draft.add_filter(FilterPlace::NotModified, Arc::new(Conditions { exact }));
         Ok(())
     }
 }

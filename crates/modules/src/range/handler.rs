@@ -11,13 +11,16 @@ use super::body;
 use super::parse::{ByteRange, Wish, parse};
 
 /// Cuts out of a body what the request asks for.
-pub(super) struct RangeFilter;
+pub(super) struct RangeFilter {
+    /// Ranges of one request at most; `None`: as many as are asked for.
+    pub(super) ranges_max: Option<u64>,
+}
 
 impl Filter for RangeFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
         let length = response.content_length()?;
-        let ranges_max = exchange.location().settings.ranges_max;
+        let ranges_max = self.ranges_max;
         let offered = response.status() == 200 && response.allows_ranges();
         if !offered || ranges_max == Some(0) || exchange.request.head().version == Version::Http09 {
             return None;

@@ -8,7 +8,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::RangeFilter;
 
-/// Ranges. `max_ranges` is the core's directive.
+/// Ranges, by the core's directive `max_ranges`.
 pub(crate) struct Ranges;
 
 impl Family for Ranges {
@@ -22,11 +22,15 @@ impl Family for Ranges {
 
     fn location(
         &self,
-        _view: View<'_>,
+        view: View<'_>,
         _builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        draft.add_filter(FilterPlace::Range, Arc::new(RangeFilter));
+        let ranges_max = view
+            .nearest("max_ranges")
+            .map(|_| view.number("max_ranges") as u64);
+        let filter = RangeFilter { ranges_max };
+        draft.add_filter(FilterPlace::Range, Arc::new(filter));
         Ok(())
     }
 }
