@@ -1,5 +1,7 @@
 //! What cores and processes have done, as the kernel counts it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::Host;
 use crate::memory::kibibytes;
 
@@ -8,7 +10,8 @@ use crate::memory::kibibytes;
 const TICK_US: u64 = 10_000;
 
 /// How a CPU has spent its time since the start, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CpuTimes {
     /// The CPU's number.
     pub cpu: usize,

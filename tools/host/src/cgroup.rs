@@ -1,9 +1,12 @@
 //! What the control groups of this process leave of the machine, version 2 or 1.
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::{Host, list};
 
 /// Limits of the control groups that this process is in, the tightest of each.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cgroup {
     /// CPUs' worth of time; `None`: without limit.
     pub cpu_quota: Option<f64>,

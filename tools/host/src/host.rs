@@ -58,6 +58,11 @@ impl Host {
         parts.join("-")
     }
 
+    /// Whether this is the machine that we run on, and no recorded tree.
+    pub fn is_here(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path)
     }
@@ -93,8 +98,8 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The numbers of a list such as `0-3,8`; what is no list has none.
-pub(crate) fn list(text: &str) -> Vec<usize> {
+/// The numbers of a list such as `0-3,8`, as the kernel writes CPUs; what is no list has none.
+pub fn list(text: &str) -> Vec<usize> {
     let mut numbers = Vec::new();
     for range in text.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,9 +1,12 @@
 //! The kernel: its version and what it was told at its start.
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::Host;
 
 /// The kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Kernel {
     /// The whole release, which may name who built it.
     pub release: String,

@@ -7,21 +7,29 @@
 
 mod activity;
 mod cgroup;
+mod counters;
 mod host;
+mod interrupts;
 mod kernel;
 mod memory;
 mod network;
 mod processor;
+mod programs;
+mod sockets;
 #[cfg(test)]
 mod tests;
 
 pub use activity::{CpuTimes, ProcessMemory};
 pub use cgroup::Cgroup;
-pub use host::Host;
+pub use counters::{PacketWork, Pressure};
+pub use host::{Host, list};
+pub use interrupts::Interrupt;
 pub use kernel::Kernel;
 pub use memory::Memory;
 pub use network::Interface;
 pub use processor::{Cache, Cpu, Processor};
+pub use programs::{Disk, Program};
+pub use sockets::{Listener, SocketCounts};
 
 /// Raises the limit of open files of this process as far as it may; children inherit it. A limit
 /// that cannot be raised stays what it is.

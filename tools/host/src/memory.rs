@@ -1,9 +1,12 @@
 //! Memory.
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::Host;
 
 /// The machine's memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Memory {
     pub total_bytes: u64,
     /// What programs could still have without swapping.

@@ -1,9 +1,12 @@
 //! Processors: their model, how CPUs share cores, packages, memory nodes and caches.
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::{Host, list};
 
 /// The processors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Processor {
     /// The model, for people.
     pub model: String,
@@ -18,7 +21,8 @@ pub struct Processor {
 }
 
 /// A CPU: a hardware thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cpu {
     pub number: usize,
     /// The package that it is in.
@@ -30,7 +34,8 @@ pub struct Cpu {
 }
 
 /// A cache of a CPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cache {
     pub level: u32,
     /// What it holds: `data`, `instruction` or `unified`.

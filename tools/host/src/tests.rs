@@ -245,3 +245,92 @@ fn this_machine_can_be_read() {
     assert!(host.process_memory(std::process::id()).resident_bytes > 0);
     assert!(!host.cpu_times().is_empty());
 }
+
+#[test]
+fn interrupts_and_packet_work_are_read_for_each_cpu() {
+    let (_folder, host) = recorded(&[
+        (
+            "proc/interrupts",
+            "  CPU0  CPU1\n 41:  52  3  PCI-MSIX  1-edge  eth0-rx-0\nNMI: 0 0 x\n",
+        ),
+        ("proc/irq/41/smp_affinity_list", "0-1\n"),
+        ("proc/irq/41/effective_affinity_list", "1\n"),
+        ("proc/softirqs", "   CPU0 CPU1\n  NET_RX:  10  20\n"),
+        (
+            "proc/net/softnet_stat",
+            "0000000a 00000001 00000002\n000000ff 0 0 0 0 0 0 0 0 0 0 0 00000001 0 0\n",
+        ),
+        (
+            "proc/net/netstat",
+            "TcpExt: A B\nTcpExt: 4 0\nIpExt: C\nIpExt: -1\n",
+        ),
+        (
+            "proc/net/sockstat",
+            "sockets: used 7\nTCP: inuse 3 orphan 1 tw 40 alloc 9 mem 2\n",
+        ),
+        (
+            "proc/pressure/cpu",
+            "some avg10=12.50 avg60=0.00 avg300=0.00 total=1\n",
+        ),
+    ]);
+    let [interrupt] = &host.interrupts()[..] else {
+        panic!("one interrupt");
+    };
+    assert_eq!(
+        (interrupt.number, interrupt.name.as_str()),
+        (41, "eth0-rx-0")
+    );
+    assert_eq!(
+        (&interrupt.counts[..], &interrupt.allowed[..]),
+        (&[52, 3][..], &[0, 1][..])
+    );
+    assert_eq!(interrupt.effective, [1]);
+    let work = host.packet_work();
+    assert_eq!(
+        (work[0].packets, work[0].dropped, work[0].squeezed),
+        (10, 1, 2)
+    );
+    assert_eq!(
+        (work[1].cpu, work[1].packets, work[1].receive_runs),
+        (1, 255, 20)
+    );
+    let counters = host.network_counters();
+    assert_eq!(
+        counters.into_iter().collect::<Vec<_>>(),
+        [("TcpExt.A".to_owned(), 4)]
+    );
+    let sockets = host.socket_counts();
+    assert_eq!(
+        (sockets.in_use, sockets.time_wait, sockets.memory_pages),
+        (3, 40, 2)
+    );
+    assert!((host.pressure().cpu_some - 12.5).abs() < 1e-9);
+}
+
+#[test]
+fn the_queues_of_listening_sockets_are_read() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let _client = std::net::TcpStream::connect(address).unwrap();
+    let found = turnpike_testkit::wait_for(|| {
+        let found = Host::here().listeners();
+        found
+            .into_iter()
+            .find(|one| one.port == address.port() && one.waiting == 1)
+    });
+    let found = found.unwrap();
+    assert!(found.is_loopback && found.backlog > 0);
+    assert!(Host::under("/nowhere").listeners().is_empty());
+}
+
+#[test]
+fn answers_about_sockets_that_are_cut_short_are_left() {
+    let mut found = Vec::new();
+    let mut bytes = vec![0; 90];
+    bytes[..4].copy_from_slice(&200_u32.to_ne_bytes());
+    bytes[4..6].copy_from_slice(&20_u16.to_ne_bytes());
+    assert!(!sockets::messages(&bytes, &mut found));
+    bytes[..4].copy_from_slice(&0_u32.to_ne_bytes());
+    assert!(!sockets::messages(&bytes, &mut found));
+    assert!(sockets::messages(&[], &mut found) && found.is_empty());
+}
