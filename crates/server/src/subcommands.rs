@@ -68,6 +68,16 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         summary: "send load to a server and measure it",
         run: turnpike_load::main,
     },
+    Subcommand {
+        name: "tune",
+        summary: "find what limits this machine's connections, and change it",
+        run: turnpike_tune::main,
+    },
+    Subcommand {
+        name: "findings",
+        summary: "print the reference of what tune check can find",
+        run: findings,
+    },
 ];
 
 /// The tool of this name.
@@ -143,6 +153,10 @@ fn print(text: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+fn findings(_arguments: &[OsString]) -> ExitCode {
+    print(&turnpike_tune::reference())
 }
 
 fn metric_names(_arguments: &[OsString]) -> ExitCode {

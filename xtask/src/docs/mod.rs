@@ -14,6 +14,7 @@ const DOCUMENTS: &[(&str, &[&str])] = &[
     ("docs/support.md", &["directives", "--support"]),
     ("docs/metrics.md", &["metric-names"]),
     ("docs/variables.md", &["variable-names"]),
+    ("docs/tune.md", &["findings"]),
 ];
 
 /// Writes every document, or with `--check` compares; with `--site` builds the site instead.

@@ -36,6 +36,7 @@ const EXPECTED: &[&str] = &[
     "usr/share/fish/vendor_completions.d/turnpike.fish",
     "usr/share/man/man1/turnpike-lab.1",
     "usr/share/man/man1/turnpike-load.1",
+    "usr/share/man/man1/turnpike-tune.1",
     "usr/share/man/man5/turnpike.conf.5",
     "usr/share/man/man8/turnpike.8",
     "usr/share/turnpike/html/index.html",
@@ -57,6 +58,7 @@ const READERS: &[(&str, &[&str], &str)] = &[
     ),
     ("groff", ROFF, "usr/share/man/man1/turnpike-lab.1"),
     ("groff", ROFF, "usr/share/man/man1/turnpike-load.1"),
+    ("groff", ROFF, "usr/share/man/man1/turnpike-tune.1"),
     ("groff", ROFF, "usr/share/man/man5/turnpike.conf.5"),
     ("groff", ROFF, "usr/share/man/man8/turnpike.8"),
 ];

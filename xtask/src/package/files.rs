@@ -102,6 +102,7 @@ const GENERATED: &[([&str; 2], &str)] = &[
     (["manual", "turnpike.conf.5"], "man/man5/turnpike.conf.5"),
     (["manual", "turnpike-load.1"], "man/man1/turnpike-load.1"),
     (["manual", "turnpike-lab.1"], "man/man1/turnpike-lab.1"),
+    (["manual", "turnpike-tune.1"], "man/man1/turnpike-tune.1"),
     (
         ["completions", "bash"],
         "bash-completion/completions/turnpike",

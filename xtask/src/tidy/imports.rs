@@ -52,11 +52,13 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/modules",
             "tools/lab",
             "tools/load",
+            "tools/tune",
         ],
     ),
     ("tools/host", &[]),
     ("tools/lab", &["tools/host", "tools/load"]),
     ("tools/load", &["crates/wire", "tools/host"]),
+    ("tools/tune", &["crates/conf", "tools/host", "tools/load"]),
     ("tools/view", &["tools/load"]),
     (
         "tools/simulate",

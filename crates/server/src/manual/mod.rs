@@ -27,6 +27,7 @@ const PAGES: Table = &[
     ("turnpike.conf.5", roff::directives),
     ("turnpike-load.1", || roff::tool(&turnpike_load::usage())),
     ("turnpike-lab.1", || roff::tool(&turnpike_lab::usage())),
+    ("turnpike-tune.1", || roff::tool(&turnpike_tune::usage())),
 ];
 
 const SHELLS: Table = &[
@@ -83,6 +84,7 @@ fn tool_of(tool: &crate::subcommands::Subcommand) -> Usage {
     let mut usage = match tool.name {
         "load" => turnpike_load::usage(),
         "lab" => turnpike_lab::usage(),
+        "tune" => turnpike_tune::usage(),
         "check" => Usage {
             options: options_of(check::HELP),
             ..Usage::default()

@@ -1,0 +1,23 @@
+//! `turnpike tune`: says what holds a machine back and changes it with undo.
+//!
+//! `facts` reads a machine (through `turnpike_host`) or a recorded one. `findings` judges the facts
+//! by its rows, and is pure, as `plan` is, which orders the changes that findings ask for.
+//! `journal`
+//! remembers each change on the disk before it is made, and `steps` makes and undoes them. It must
+//! work beside any server, and change nothing that the journal does not know.
+
+mod change;
+mod cli;
+mod facts;
+mod findings;
+mod journal;
+mod page;
+mod plan;
+mod report;
+mod row;
+mod steps;
+mod system;
+mod undo;
+
+pub use cli::{main, usage};
+pub use page::reference;

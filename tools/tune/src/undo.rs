@@ -1,0 +1,296 @@
+//! The commands that change a machine and put it back: `plan`, `apply`, `revert`, `status`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::cli::{self, EXIT_FAILED, EXIT_USAGE, Failed, Source, say};
+use crate::facts::Facts;
+use crate::findings;
+use crate::journal::Journal;
+use crate::plan::{self, Plan, Wish};
+use crate::steps::{self, Line, Outcome};
+use crate::system::System;
+
+/// Something was not put back, since somebody else has changed it.
+const EXIT_LEFT: u8 = 5;
+
+/// Where the journal is: a folder that a restart of the machine leaves alone.
+const STATE: &str = "var/lib/turnpike/tune";
+
+/// Which changes.
+#[derive(Debug, Args)]
+struct Choice {
+    /// Also what only notes ask for: worth an experiment
+    #[arg(long)]
+    notes: bool,
+    /// Only what these findings ask for
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+/// Where the journal is kept.
+#[derive(Debug, Args)]
+struct State {
+    /// The folder of the journal
+    #[arg(long, value_name = "DIR", hide = true)]
+    state: Option<PathBuf>,
+}
+
+impl State {
+    fn folder(&self, root: &Path) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| root.join(STATE))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanCommand {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    choice: Choice,
+    /// Print JSON, which `apply --plan` takes
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    state: State,
+    /// Make the changes of this plan, which `plan --json` printed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["notes", "only"])]
+    plan: Option<PathBuf>,
+    /// Keep settings and queues over a restart, in files of sysctl.d and udev
+    #[arg(long)]
+    keep: bool,
+    /// Make the changes; without it they are only shown
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Revert {
+    #[command(flatten)]
+    state: State,
+    /// The folder below which the files of the system are
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    state: State,
+    /// The folder below which the files of the system are
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+}
+
+/// `tune plan`.
+pub(crate) fn plan(command: &PlanCommand) -> Result<ExitCode, Failed> {
+    let facts = cli::read(&command.source)?;
+    let plan = made(&facts, &command.choice)?;
+    if command.json {
+        let text = serde_json::to_string_pretty(&plan).unwrap_or_default();
+        say(&(text + "\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    for (index, step) in plan.steps.iter().enumerate() {
+        let reasons = step.findings.join(", ");
+        let _ = writeln!(
+            text,
+            "{}. {} (for {reasons})",
+            index + 1,
+            step.change.text()
+        );
+        if let Some(why) = step.change.obstacle(&facts) {
+            let _ = writeln!(text, "   not possible here: {why}");
+        }
+    }
+    text.push_str(match plan.steps.is_empty() {
+        true => NOTHING,
+        false => {
+            "`turnpike tune apply --yes` makes these changes, `turnpike tune revert` undoes them.\n"
+        }
+    });
+    say(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+const NOTHING: &str = "There is nothing to change. `turnpike tune check` shows what was looked at; \
+    --notes takes the changes of notes too.\n";
+
+fn made(facts: &Facts, choice: &Choice) -> Result<Plan, Failed> {
+    if let Some(id) = choice.only.iter().find(|id| findings::row(id).is_none()) {
+        return Err((
+            EXIT_USAGE,
+            format!("there is no finding \"{id}\"; `turnpike tune check` has them"),
+        ));
+    }
+    let wish = Wish {
+        notes: choice.notes,
+        only: choice.only.clone(),
+    };
+    Ok(plan::make(facts, &findings::judge(facts), &wish))
+}
+
+/// `tune apply`.
+pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
+    let facts = cli::read(&command.source)?;
+    let plan = match &command.plan {
+        Some(path) => read_plan(path)?,
+        None => made(&facts, &command.choice)?,
+    };
+    if plan.steps.is_empty() {
+        say(NOTHING);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let system = System::under(&command.source.root);
+    if !command.yes {
+        let lines = steps::preview(&system, &facts, &plan, command.keep);
+        say(&text(&lines));
+        say(
+            "Nothing was changed. --yes makes these changes; `turnpike tune revert` undoes them.\n",
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !facts.rights.is_root {
+        let lines = steps::preview(&system, &facts, &plan, command.keep);
+        say(&text(&lines));
+        return Err((
+            EXIT_FAILED,
+            "nothing was changed: root is needed".to_owned(),
+        ));
+    }
+    let mut journal = open(&command.state.folder(&command.source.root))?;
+    recover(&system, &mut journal)?;
+    let result = steps::apply(&system, &facts, &plan, command.keep, &mut journal);
+    let lines = result.map_err(|error| {
+        let path = journal.path().display().to_string();
+        (
+            EXIT_FAILED,
+            format!("{path}: {error}; run `turnpike tune revert`"),
+        )
+    })?;
+    say(&text(&lines));
+    after(&plan);
+    let failed = lines.iter().any(|(_, outcome)| outcome.is_left());
+    Ok(ExitCode::from(if failed { EXIT_FAILED } else { 0 }))
+}
+
+/// What a person has to do after the changes.
+fn after(plan: &Plan) {
+    use crate::change::Change;
+    let services = plan.steps.iter().filter_map(|step| match &step.change {
+        Change::ServiceFiles { service, .. } => Some(service),
+        _ => None,
+    });
+    for service in services {
+        say(&format!(
+            "The limit is in force after `systemctl daemon-reload` and a restart of {service}.\n"
+        ));
+    }
+    let is_queue = |step: &plan::Step| step.change.text().starts_with("net.core.somaxconn");
+    if plan.steps.iter().any(is_queue) {
+        say("Sockets that listen already keep their queues until the server is restarted.\n");
+    }
+    say("`turnpike tune revert` undoes all of it.\n");
+}
+
+/// `tune revert`.
+pub(crate) fn revert(command: &Revert) -> Result<ExitCode, Failed> {
+    let system = System::under(&command.root);
+    let mut journal = open(&command.state.folder(&command.root))?;
+    if journal.parts.is_empty() {
+        say("There is nothing to undo.\n");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lines = steps::revert(&system, &mut journal).map_err(|error| failed(&journal, &error))?;
+    say(&text(&lines));
+    let is_left = lines.iter().any(|(_, outcome)| outcome.is_left());
+    Ok(ExitCode::from(if is_left { EXIT_LEFT } else { 0 }))
+}
+
+/// `tune status`.
+pub(crate) fn status(command: &Status) -> Result<ExitCode, Failed> {
+    let system = System::under(&command.root);
+    let folder = command.state.folder(&command.root);
+    let parts = Journal::look(&folder)
+        .map_err(|error| (EXIT_FAILED, format!("{}: {error}", folder.display())))?;
+    let mut text = String::new();
+    for part in parts.iter().filter(|part| !part.is_undone) {
+        let begin = &part.begin;
+        let _ = writeln!(text, "tune {} (process {}):", begin.command, begin.process);
+        for (path, standing) in steps::standing(&system, part) {
+            let _ = writeln!(text, "  {path}: {standing}");
+        }
+        if steps::is_broken_off(&system, part) {
+            text.push_str("  It was broken off: `turnpike tune revert` puts everything back.\n");
+        }
+        if begin.boot != system.boot() {
+            text.push_str("  The machine was restarted since.\n");
+        }
+    }
+    say(match text.is_empty() {
+        true => "Nothing is changed.\n",
+        false => &text,
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_plan(path: &Path) -> Result<Plan, Failed> {
+    let usage = |text: String| (EXIT_USAGE, format!("{}: {text}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| usage(error.to_string()))?;
+    let plan: Plan = serde_json::from_str(&text).map_err(|error| usage(error.to_string()))?;
+    match plan.schema == plan::SCHEMA {
+        true => Ok(plan),
+        false => Err(usage(format!(
+            "no plan of `turnpike tune plan --json`: its schema is \"{}\" and not \"{}\"",
+            plan.schema,
+            plan::SCHEMA
+        ))),
+    }
+}
+
+fn open(folder: &Path) -> Result<Journal, Failed> {
+    Journal::open(folder).map_err(|text| (EXIT_FAILED, text))
+}
+
+/// Puts back what a command that died has left.
+fn recover(system: &System, journal: &mut Journal) -> Result<(), Failed> {
+    let lines = steps::recover(system, journal).map_err(|error| failed(journal, &error))?;
+    if !lines.is_empty() {
+        say("The last run was broken off; first its changes are undone:\n");
+        say(&text(&lines));
+    }
+    Ok(())
+}
+
+fn failed(journal: &Journal, error: &std::io::Error) -> Failed {
+    (
+        EXIT_FAILED,
+        format!("{}: {error}", journal.path().display()),
+    )
+}
+
+fn text(lines: &[Line]) -> String {
+    let mut text = String::new();
+    for (name, outcome) in lines {
+        let _ = writeln!(text, "{name}: {}", outcome.text());
+    }
+    let done = lines
+        .iter()
+        .any(|(_, outcome)| matches!(outcome, Outcome::Impossible(_)));
+    if done {
+        text.push_str("What is not possible here was left out.\n");
+    }
+    text
+}
