@@ -100,11 +100,11 @@ fn lines(a: &[Run], b: &[Run], seed: u64) -> Vec<Line> {
                 continue;
             };
             let ratio = statistics::unpaired(&of, &against, seed);
-            let (shown, said) = match ratio {
+            let (shown, answer) = match ratio {
                 None => (String::new(), ""),
                 Some((ratio, bounds)) => (
                     format!("{ratio:.3} ({:.3} to {:.3})", bounds.low, bounds.high),
-                    said(metric, bounds.low > 1.0, bounds.high < 1.0),
+                    answer(metric, bounds.low > 1.0, bounds.high < 1.0),
                 ),
             };
             lines.push([
@@ -113,14 +113,14 @@ fn lines(a: &[Run], b: &[Run], seed: u64) -> Vec<Line> {
                 metric.show(first),
                 metric.show(second),
                 shown,
-                said.to_owned(),
+                answer.to_owned(),
             ]);
         }
     }
     lines
 }
 
-fn said(metric: &Metric, is_above: bool, is_below: bool) -> &'static str {
+fn answer(metric: &Metric, is_above: bool, is_below: bool) -> &'static str {
     match (metric.better, is_above, is_below) {
         (_, false, false) => "no difference shown",
         (Better::Higher, true, _) | (Better::Lower, false, true) => "A is better",

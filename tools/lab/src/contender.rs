@@ -1,5 +1,5 @@
-//! A contender: a server with its configuration and files in a folder of its own, ready when
-//! `start` returns, gone with all its processes and files when dropped.
+//! A contender: a server with its configuration and files in its own folder, ready when `start`
+//! returns, and removed with all its processes and files when dropped.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,14 +16,14 @@ use crate::study::model::{Contender, Program, Ready, Stop};
 use crate::template::{self, Values};
 use crate::topology::Topology;
 
-/// How long a server may take until it is ready.
+/// The time limit for a server to become ready.
 const READY_PATIENCE: Duration = Duration::from_secs(15);
-/// Between two looks whether it is.
+/// The pause between two checks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
-/// How long one answer may take meanwhile.
+/// The time limit for one response meanwhile.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
-/// A running contender, with the server behind it if it has one.
+/// A running contender, with its origin if it has one.
 #[derive(Debug)]
 pub(crate) struct Running {
     name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Running {
     log: Option<PathBuf>,
 }
 
-/// What a contender is started with.
+/// The inputs of a contender's start.
 pub(crate) struct Start<'a> {
     pub(crate) study: &'a Study,
     pub(crate) contender: &'a Contender,
@@ -46,7 +46,7 @@ impl Running {
     /// Starts it and waits until it is ready.
     ///
     /// # Errors
-    /// With what the server said.
+    /// The server's output.
     pub(crate) fn start(start: &Start<'_>) -> Result<Running, LabError> {
         let name = start.contender.name.get_ref();
         let wrong = |text: String| LabError::contender(name, text);
@@ -82,20 +82,20 @@ impl Running {
         family
     }
 
-    /// The processes of the server alone, which accept the driver's connections.
+    /// The processes of the server without its origin; they accept the driver's connections.
     pub(crate) fn accepting(&self) -> Vec<u32> {
         process::descendants(self.server.pid())
     }
 
-    /// The process that was started, whose network the counters are read of.
+    /// The started process; the counters are those of its network.
     pub(crate) fn pid(&self) -> u32 {
         self.server.pid()
     }
 
-    /// Whether it still runs.
+    /// Checks that it still runs.
     ///
     /// # Errors
-    /// It died; with what it said.
+    /// It has ended; the message has its output.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         let ended = match (self.server.ended(), &mut self.origin) {
             (Some(status), _) => Some(status),
@@ -106,8 +106,8 @@ impl Running {
             None => Ok(()),
             Some(status) => {
                 let log = self.log.as_deref().map(process::tail).unwrap_or_default();
-                let said = format!("{} {log}", self.server.said());
-                let text = format!("died half way with {status}: {}", said.trim());
+                let output = format!("{} {log}", self.server.stderr());
+                let text = format!("died half way with {status}: {}", output.trim());
                 Err(LabError::contender(&self.name, text))
             }
         }
@@ -151,21 +151,21 @@ fn launch(
     let mut process = Process::start(&words, start.cpus, &folder, "server", signal(program.stop))?;
     let log = program.log.as_ref().map(|file| folder.join(file));
     await_ready(&mut process, program, port, start.topology)
-        .map_err(|text| told(&text, &process, log.as_deref(), port))?;
+        .map_err(|text| failure(&text, &process, log.as_deref(), port))?;
     Ok(process)
 }
 
-/// What went wrong, with what the server said and, for the commonest cause, in our words too.
-fn told(text: &str, process: &Process, log: Option<&Path>, port: u16) -> String {
+/// The failure with the server's output and, for the most frequent cause, our explanation.
+fn failure(text: &str, process: &Process, log: Option<&Path>, port: u16) -> String {
     let log = log.map(process::tail).unwrap_or_default();
-    let said = format!("{} {log}", process.said());
-    let taken = said.contains("Address already in use") || said.contains("address in use");
+    let output = format!("{} {log}", process.stderr());
+    let taken = output.contains("Address already in use") || output.contains("address in use");
     let cause = if taken {
         format!(" (port {port} is in use)")
     } else {
         String::new()
     };
-    format!("{text}{cause}: {}", said.trim())
+    format!("{text}{cause}: {}", output.trim())
 }
 
 fn signal(stop: Stop) -> Signal {
@@ -230,7 +230,7 @@ fn is_ready(program: &Program, port: u16, topology: &Topology) -> Result<(), Str
         .map_err(|error| error.to_string())
 }
 
-/// Whether it answers; what it thinks of the path is not asked, unless it blames itself.
+/// Whether it answers; any status is accepted except a server error.
 fn ask(address: SocketAddr, path: &str) -> std::io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_PATIENCE)?;
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
@@ -247,7 +247,7 @@ fn ask(address: SocketAddr, path: &str) -> std::io::Result<()> {
     }
 }
 
-/// Two ports that are free now, chosen by the kernel.
+/// Two free ports, chosen by the kernel.
 ///
 /// # Errors
 /// There are none.

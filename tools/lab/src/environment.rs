@@ -1,5 +1,5 @@
-//! The machine as far as it can change a figure: enough that another reader could set up the same.
-//! Host names, addresses, and the kernel's command line (but for words known to matter) stay out.
+//! The properties of the machine that affect figures: enough that another reader could set up the
+//! same. Host names, addresses, and the kernel's command line (except known words) are left out.
 
 use serde::{Deserialize, Serialize};
 use turnpike_host::{Cache, Host, Interface, Kernel};
@@ -15,7 +15,7 @@ pub(crate) struct Section {
     pub(crate) rows: Vec<(String, String)>,
 }
 
-/// Kernel settings that change what a connection costs or whether it is lost.
+/// Kernel settings that affect the cost or the loss of connections.
 const SETTINGS: &[&str] = &[
     "net/core/somaxconn",
     "net/core/netdev_max_backlog",
@@ -44,7 +44,7 @@ const SETTINGS: &[&str] = &[
     "kernel/sched_autogroup_enabled",
 ];
 
-/// Words of the kernel's command line that change measurements and name nobody.
+/// Words of the kernel's command line that affect measurements and contain no names.
 const KERNEL_WORDS: &[&str] = &[
     "mitigations=",
     "isolcpus=",
@@ -58,7 +58,7 @@ const KERNEL_WORDS: &[&str] = &[
     "preempt=",
 ];
 
-/// Everything.
+/// All sections.
 pub(crate) fn sections(topology: &Topology) -> Vec<Section> {
     let host = Host::here();
     vec![
@@ -142,7 +142,7 @@ fn kernel(kernel: &Kernel) -> Section {
     section("Kernel", rows)
 }
 
-/// Vulnerabilities that cost something here; the ones that do not affect the CPU are counted.
+/// Mitigations that cost time here; those that do not affect the CPU are counted.
 fn mitigations(kernel: &Kernel) -> String {
     let known = kernel.vulnerabilities.iter();
     let (unaffected, affected): (Vec<_>, Vec<_>) =
@@ -155,7 +155,7 @@ fn mitigations(kernel: &Kernel) -> String {
     parts.join("; ")
 }
 
-/// As the server meets them: a namespace has its own.
+/// The settings in the server's namespace.
 fn settings(topology: &Topology) -> Section {
     let row = |name: &&str| {
         let value = topology.setting(name).unwrap_or_default();
@@ -171,7 +171,7 @@ fn settings(topology: &Topology) -> Section {
     }
 }
 
-/// Those of this process, and those of the control groups that it is in.
+/// The limits of this process, and of its control groups.
 fn limits(host: &Host) -> Section {
     let row = |name: &str| host.limit(name).unwrap_or_default();
     let group = host.cgroup();

@@ -1,5 +1,5 @@
-//! Everything that can go wrong, sorted by who can mend it: the study's author, the machine, a
-//! contender. One line each, with the file and line or the step.
+//! All errors, sorted by their cause: the study, the machine, a contender. Each is one line, with
+//! the file and line or the step.
 
 use std::fmt;
 use std::io;
@@ -8,19 +8,19 @@ use std::path::Path;
 /// Why the lab stopped.
 #[derive(Debug)]
 pub(crate) enum LabError {
-    /// The study says something that it must not; `place` is FILE:LINE.
+    /// The study has an error; `place` is FILE:LINE.
     Study { place: String, text: String },
-    /// No study is called so.
+    /// There is no such study.
     Unknown(String),
-    /// The machine cannot do what the study asks for.
+    /// The machine lacks something that the study needs.
     Machine { place: String, text: String },
     /// A contender did not start, died, or did not answer.
     Contender { name: String, text: String },
-    /// The driver did not do its work.
+    /// The driver failed.
     Driver { step: String, text: String },
     /// Figures could not be written or read.
     File { name: String, text: String },
-    /// A step of the lab's own failed.
+    /// A step of the lab itself failed.
     Step { step: &'static str, text: String },
     /// Ctrl-C.
     Interrupted,
@@ -35,7 +35,7 @@ impl LabError {
         }
     }
 
-    /// A step of the lab's own that failed.
+    /// A failed step of the lab itself.
     pub(crate) fn step(step: &'static str, error: impl fmt::Display) -> Self {
         LabError::Step {
             step,
@@ -43,7 +43,7 @@ impl LabError {
         }
     }
 
-    /// Something of this contender.
+    /// An error of this contender.
     pub(crate) fn contender(name: &str, text: impl Into<String>) -> Self {
         LabError::Contender {
             name: name.to_owned(),

@@ -1,5 +1,5 @@
-//! Ctrl-C: whatever runs is stopped in order, and what is done is kept. A second one is not needed,
-//! since every wait of the lab looks here many times a second.
+//! Ctrl-C: processes are stopped in order, and results are kept. A second one is not needed, since
+//! every wait of the lab checks for it many times a second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::error::LabError;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Between two looks while waiting.
+/// The pause between two checks while waiting.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// From now on SIGINT and SIGTERM are noted. To be called before any thread is started.
+/// Records SIGINT and SIGTERM from now on. It must be called before any thread is started.
 pub(crate) fn watch() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGINT);
@@ -28,10 +28,10 @@ pub(crate) fn watch() {
     });
 }
 
-/// Whether the user wants to stop.
+/// Checks whether the user wants to stop.
 ///
 /// # Errors
-/// He does.
+/// The user wants to stop.
 pub(crate) fn check() -> Result<(), LabError> {
     match ASKED.load(Ordering::Relaxed) {
         true => Err(LabError::Interrupted),

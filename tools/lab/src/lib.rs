@@ -1,10 +1,9 @@
-//! `turnpike lab`: published studies as data, run here, with the statistics and the pictures that
-//! make them believable.
+//! `turnpike lab`: published studies as data, repeated here, with statistics and pictures.
 //!
 //! A study is a file; `study` reads it, `matrix` makes cases of it, `session` runs them against
 //! `contender`s with a `driver` while `probe` watches the host, `record` keeps every run, `summary`
-//! and `statistics` say what can be said, `report` shows it. It must work beside any server and
-//! know nothing of ours but its command line.
+//! and `statistics` evaluate them, `report` shows the result. It must work with any server and know
+//! only the command line of ours.
 
 mod cli;
 mod compare;

@@ -1,6 +1,6 @@
-//! Factors and levels become cases, and cases an order: within a round every case once, neighbours
-//! being those that are compared; the next round the other way round (A B B A), so that whatever
-//! drifts with time falls on all alike.
+//! Factors and levels become cases, and cases an order: each round has every case once, and
+//! compared cases are neighbours; the next round has the opposite order (A B B A), so that drift
+//! over time affects all cases alike.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,7 +30,7 @@ impl Case {
             .all(|(dimension, level)| self.level(dimension) == Some(level))
     }
 
-    /// In words; dimensions beside the contender with their names.
+    /// The case as text; dimensions other than the contender have their names.
     pub(crate) fn label(&self) -> String {
         let word = |(dimension, level): &(String, String)| match dimension == CONTENDER {
             true => level.clone(),
@@ -54,7 +54,7 @@ pub(crate) struct ResolvedLevel {
     pub(crate) name: String,
     pub(crate) set: BTreeMap<String, String>,
     pub(crate) sysctl: BTreeMap<String, String>,
-    /// Whether a quick run has it.
+    /// Whether a quick run includes it.
     pub(crate) quick: bool,
 }
 
@@ -121,7 +121,7 @@ fn scale(cpus: usize) -> Vec<ResolvedLevel> {
         .collect()
 }
 
-/// What a run is to leave out.
+/// The cases that a run leaves out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Choice {
     /// Only the levels of a quick run.
@@ -133,7 +133,7 @@ pub(crate) struct Choice {
 /// All cases of a study, neighbours differing in the contender first.
 pub(crate) fn cases(study: &Study, dimensions: &[Dimension], choice: &Choice) -> Vec<Case> {
     let mut cases = vec![Case { at: Vec::new() }];
-    // Factors outside, contenders inside: what is compared runs close together.
+    // Factors are the outer loops and contenders the inner one: compared cases run close together.
     for dimension in dimensions.iter().skip(1).chain(dimensions.first()) {
         let wanted = |level: &&ResolvedLevel| {
             let asked = choice.only.get(&dimension.name);

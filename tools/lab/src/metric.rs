@@ -1,6 +1,6 @@
-//! The table of metrics: what a run can tell, its unit, and which way is better.
+//! The table of metrics: each with its unit, and the better direction.
 
-/// Which way a metric should go.
+/// The better direction of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Better {
     Higher,
@@ -8,10 +8,10 @@ pub(crate) enum Better {
     Neither,
 }
 
-/// How a value is shown.
+/// The format of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// So many a second.
+    /// A rate per second.
     PerSecond,
     /// Microseconds, shown as ms from a thousand on.
     Microseconds,
@@ -178,7 +178,7 @@ impl Metric {
     }
 }
 
-/// Three digits that matter.
+/// Three significant digits.
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => format!("{value:.0}"),
@@ -206,12 +206,12 @@ fn thousands(value: f64) -> String {
     shown
 }
 
-/// What a run tells of a metric.
+/// The result of a metric in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Figure {
     /// A value in the metric's unit.
     Value(f64),
-    /// The machine or the driver cannot tell, and why.
+    /// The reason why the value is not available.
     Missing(String),
 }
 

@@ -1,4 +1,4 @@
-//! Which runs may not be used for a claim, and why. The limits are here and nowhere else.
+//! The runs that must not be used for a claim, with the reasons. All limits are here.
 
 use crate::metric::Figure;
 use crate::record::Run;
@@ -10,10 +10,10 @@ const FOREIGN_SHARE_MAX: f64 = 0.10;
 /// Share of CPU time that the hypervisor may take away.
 const STEAL_SHARE_MAX: f64 = 0.05;
 
-/// Share of requests that may fail: above it, what is compared is failures.
+/// Share of requests that may fail: above it, the comparison would be one of failures.
 const ERROR_SHARE_MAX: f64 = 0.01;
 
-/// The marks of a run. `limited`: why the driver was the limit. `requests`: how many there were.
+/// The marks of a run. `limited`: why the driver was the limit. `requests`: their number.
 pub(crate) fn marks(run: &Run, limited: Option<&str>, requests: f64) -> Vec<String> {
     let share = |name: &str| run.figures.get(name).and_then(Figure::value).unwrap_or(0.0);
     let mut marks = Vec::new();

@@ -1,7 +1,7 @@
-//! Which CPUs serve and which drive.
+//! The CPUs of server and driver.
 //!
-//! `all`; `first N`; a list as `0-3,6`; `rest`: those that do not serve; `rest or all`: those, or
-//! all where none is left. Never silently fewer CPUs than were asked for.
+//! `all`; `first N`; a list as `0-3,6`; `rest`: those without the server; `rest or all`: those, or
+//! all if none is left. Fewer CPUs than requested are always an error.
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
@@ -30,10 +30,10 @@ pub(crate) fn allowed() -> Vec<usize> {
         .collect()
 }
 
-/// Resolves both wishes.
+/// Resolves both placements.
 ///
 /// # Errors
-/// In words, when the machine does not have them.
+/// The message, if the machine does not have these CPUs.
 pub(crate) fn place(server: &str, driver: &str, allowed: &[usize]) -> Result<Placed, String> {
     let server = cpus(server, allowed, &[])?;
     let driver = cpus(driver, allowed, &server)?;

@@ -1,5 +1,5 @@
-//! Processes that the lab starts: on their CPUs, in their own group, gone when dropped, with all
-//! that they started themselves. Only what we started is ever signalled.
+//! The lab's processes: each runs on its CPUs in its own group, and is stopped with all its
+//! descendants when dropped. Only our own processes are signalled.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,9 +13,9 @@ use turnpike_host::Host;
 
 use crate::sys;
 
-/// How long a process may take to end after it was asked to.
+/// The time limit for a process to end after the signal.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks whether it has ended.
+/// The pause between two checks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running process with its descendants.
@@ -23,15 +23,15 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 pub(crate) struct Process {
     child: Child,
     stop: Signal,
-    said: PathBuf,
+    stderr: PathBuf,
     ended: Option<ExitStatus>,
 }
 
 impl Process {
-    /// Starts a command; what it prints goes to the files `NAME.out` and `NAME.err` of the folder.
+    /// Starts a command; its output goes to the files `NAME.out` and `NAME.err` of the folder.
     ///
     /// # Errors
-    /// In words.
+    /// The message.
     pub(crate) fn start(
         words: &[String],
         cpus: &[usize],
@@ -61,7 +61,7 @@ impl Process {
         Ok(Process {
             child,
             stop,
-            said: folder.join(format!("{name}.err")),
+            stderr: folder.join(format!("{name}.err")),
             ended: None,
         })
     }
@@ -79,9 +79,9 @@ impl Process {
         self.ended
     }
 
-    /// The end of what it printed to standard error.
-    pub(crate) fn said(&self) -> String {
-        tail(&self.said)
+    /// The end of its standard error.
+    pub(crate) fn stderr(&self) -> String {
+        tail(&self.stderr)
     }
 
     /// Stops it, with everything it started.
@@ -92,7 +92,7 @@ impl Process {
         let family = descendants(self.pid());
         signal(self.pid(), self.stop);
         await_true(|| self.ended().is_some());
-        // Whoever is left has lost its parent, or its parent does not listen.
+        // The remaining processes have lost their parent, or it does not react.
         for pid in family.iter().filter(|pid| is_alive(**pid)) {
             signal(*pid, Signal::SIGKILL);
         }
@@ -104,7 +104,7 @@ impl Process {
     }
 }
 
-/// Waits until something is so, or patience is at its end.
+/// Waits until the condition is true, or the time limit has passed.
 fn await_true(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + STOP_PATIENCE;
     while !is_so() && Instant::now() < end {
@@ -141,7 +141,7 @@ pub(crate) fn tail(path: &Path) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
-/// The path of a program, looked for where a plain user's PATH may not lead.
+/// The path of a program, also searched outside of a plain user's PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());

@@ -1,5 +1,5 @@
-//! What a run left: one line of raw.csv, written as soon as the run is over, so that nothing that
-//! comes later can take it away. The report is made from these lines alone.
+//! The record of a run: one line of raw.csv, written as soon as the run is over, so that no later
+//! failure can lose it. The report uses only these lines.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -11,7 +11,7 @@ use crate::matrix::Case;
 use crate::metric::{Figure, METRICS};
 use crate::probe::CoreTimes;
 
-/// What stands before the reason in the place of a figure.
+/// The prefix of a reason in place of a figure.
 const MISSING: &str = "not available: ";
 
 /// One run of one case.
@@ -21,7 +21,7 @@ pub(crate) struct Run {
     /// Its place in the round's order.
     pub(crate) position: u32,
     pub(crate) case: Case,
-    /// Why it is not used for a claim; empty when it is.
+    /// Why it must not be used for a claim; empty if it may be.
     pub(crate) marks: Vec<String>,
     pub(crate) figures: BTreeMap<String, Figure>,
     /// Connections by worker during the warm-up, or why that is not known.
@@ -66,7 +66,7 @@ impl Run {
                 .map(|metric| match self.figures.get(metric.name) {
                     Some(Figure::Value(value)) => format!("{value}"),
                     Some(Figure::Missing(why)) => format!("{MISSING}{why}"),
-                    None => format!("{MISSING}the driver does not tell"),
+                    None => format!("{MISSING}the driver does not report it"),
                 }),
         );
         cells.push(match &self.workers {
@@ -183,10 +183,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Run>, LabError> {
     Ok(runs)
 }
 
-/// Cuts a line that was not written to its end, so that the next one does not continue it.
+/// Removes an incomplete last line, so that the next one does not continue it.
 ///
 /// # Errors
-/// The file's.
+/// The file's error.
 pub(crate) fn mend(path: &Path) -> Result<(), LabError> {
     let wrong = |error: std::io::Error| LabError::file(path, &error);
     let text = std::fs::read(path).map_err(wrong)?;

@@ -1,5 +1,5 @@
-//! From runs to what can be said of them: medians with intervals, claims, laws. Pure: the same
-//! runs and study give the same summary, to the last digit.
+//! The evaluation of runs: medians with intervals, claims, laws. It is a pure function: the same
+//! runs and study always give exactly the same summary.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::study::model::{Claim, Expect, PlotKind};
 /// The version of summary.json.
 pub(crate) const SCHEMA: &str = "turnpike-lab/1";
 
-/// What is known before the first run.
+/// The data before the first run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) schema: String,
@@ -36,7 +36,7 @@ pub(crate) struct Header {
     pub(crate) cpus: usize,
     /// Whether driver and server have CPUs in common in at least one case.
     pub(crate) shared_cpus: bool,
-    /// What was left out or done otherwise than the study says.
+    /// Differences from the study: contenders that were left out, and others.
     pub(crate) notes: Vec<String>,
     pub(crate) environment: Vec<Section>,
     pub(crate) contenders: Vec<ContenderRecord>,
@@ -254,7 +254,7 @@ fn sum_metric(name: &str, runs: &[&Run], seed: u64) -> MetricSummary {
                 Figure::Missing(why) => Some(why.clone()),
                 Figure::Value(_) => None,
             });
-            MetricSummary::NotAvailable(why.unwrap_or_else(|| "no run told it".to_owned()))
+            MetricSummary::NotAvailable(why.unwrap_or_else(|| "no run has it".to_owned()))
         }
     }
 }
@@ -269,7 +269,7 @@ fn workers(runs: &[&Run]) -> Result<Vec<f64>, String> {
         let why = runs
             .iter()
             .find_map(|run| run.workers.as_ref().err().cloned());
-        return Err(why.unwrap_or_else(|| "no run told it".to_owned()));
+        return Err(why.unwrap_or_else(|| "no run has it".to_owned()));
     };
     let mut shares = vec![0.0; most];
     for counts in &known {

@@ -84,7 +84,7 @@ impl Counter {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call has just given us this descriptor, and nobody else knows it.
+        // SAFETY: the call has just returned this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(descriptor as libc::c_int) };
         let counter = Counter(file);
         match filter {
@@ -133,7 +133,7 @@ pub(crate) fn confine(command: &mut Command, cpus: &[usize]) {
     unsafe {
         command.pre_exec(move || {
             sched_setaffinity(Pid::from_raw(0), &set)?;
-            // We hold back the signals that we wait for; the child is to get its own.
+            // We block the signals that we wait for; the child must get its own.
             SigSet::empty().thread_set_mask()?;
             nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
             Ok(())

@@ -1,11 +1,11 @@
-//! `{name}` becomes a value. Other braces are left alone, since configurations are full of them.
+//! `{name}` becomes a value. Other braces are kept, since configurations have many.
 
 use std::collections::BTreeMap;
 
 /// Values by name.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// A value may name others, so deep; a chain that is longer turns in a circle.
+/// The deepest nesting of names in values; a longer chain is a cycle.
 const DEPTH_MAX: usize = 8;
 
 /// Why a template could not be filled in.

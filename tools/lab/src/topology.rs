@@ -1,5 +1,5 @@
-//! Between driver and server: the loopback, or two network namespaces joined by a veth pair, made
-//! here and removed again whatever happens. The machine's own network is never changed.
+//! The network between driver and server: the loopback, or two network namespaces joined by a veth
+//! pair, created here and always removed. The machine's own network is never changed.
 
 use std::fs::File;
 use std::io;
@@ -233,8 +233,8 @@ fn ip(line: &str) -> Result<(), String> {
     match output.status.success() {
         true => Ok(()),
         false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("ip {line}: {}", said.trim()))
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            Err(format!("ip {line}: {}", stderr.trim()))
         }
     }
 }

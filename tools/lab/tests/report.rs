@@ -1,5 +1,5 @@
-//! A report as a browser sees it: no error in its console, nothing asked of the network, and every
-//! picture shows something, dark and light, wide and narrow.
+//! Tests of a report in a browser: no error in its console, no network request, and every picture
+//! is visible, dark and light, wide and narrow.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Folder, run, said, study};
+use common::{Folder, run, stderr, study};
 
 /// Widths that the report has pictures for.
 const WINDOWS: [(&str, &str); 2] = [("1000,900", "svg.wide"), ("390,6000", "svg.narrow")];
@@ -20,7 +20,7 @@ fn chromium() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A picture of the page, and what the browser's console said.
+/// A picture of the page, and what the browser's console stderr.
 fn look(folder: &Folder, page: &Path, window: &str, dark: bool) -> (Vec<u8>, String) {
     let picture = folder.0.join("look.png");
     let _ = std::fs::remove_file(&picture);
@@ -37,7 +37,7 @@ fn look(folder: &Folder, page: &Path, window: &str, dark: bool) -> (Vec<u8>, Str
             "--enable-logging=stderr",
             "--v=0",
         ])
-        // Whatever it asks for, nobody answers.
+        // No request is answered.
         .args([
             "--proxy-server=127.0.0.1:9",
             "--disable-background-networking",
@@ -53,7 +53,7 @@ fn look(folder: &Folder, page: &Path, window: &str, dark: bool) -> (Vec<u8>, Str
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let console = said(&output);
+    let console = stderr(&output);
     let console: Vec<&str> = console
         .lines()
         .filter(|line| line.contains("CONSOLE"))
@@ -146,7 +146,7 @@ fn every_picture_shows_something_and_the_console_is_silent() {
     }
     let folder = Folder::new();
     let output = run(&folder, &whole_study(), &[]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     enrich(&folder);
     let report = folder.result("report.html");
     let figures = report.matches("<figure>").count();

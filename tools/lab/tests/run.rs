@@ -1,11 +1,11 @@
-//! Whole runs of scripted studies: what is planted is found, what is done is kept, and what goes
-//! wrong is told.
+//! Tests of whole runs of scripted studies: differences are found, results are kept, and errors are
+//! reported.
 
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use common::{Folder, lab, run, runs, said, start, study, wait_for};
+use common::{Folder, lab, run, runs, start, stderr, study, wait_for};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 fn a_planted_difference_of_three_percent_is_found() {
     let folder = Folder::new();
     let output = run(&folder, &study(10300, 8, ""), &[]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let readme = folder.result("README.md");
     assert!(readme.contains("**seen**: the first is faster"), "{readme}");
     assert!(
@@ -27,7 +27,7 @@ fn a_planted_difference_of_three_percent_is_found() {
 fn a_planted_difference_of_nothing_is_not_claimed() {
     let folder = Folder::new();
     let output = run(&folder, &study(10000, 8, ""), &[]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let readme = folder.result("README.md");
     let expected = "**no difference shown**: the first is faster";
     assert!(readme.contains(expected), "{readme}");
@@ -37,7 +37,7 @@ fn a_planted_difference_of_nothing_is_not_claimed() {
 fn results_are_whole_and_can_be_made_again() {
     let folder = Folder::new();
     let output = run(&folder, &study(12000, 3, ""), &[]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let results = folder.results();
     let name = results.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.contains("-scripted-"), "{name}");
@@ -61,7 +61,7 @@ fn results_are_whole_and_can_be_made_again() {
     assert!(text.contains("\ncase  ") && !text.contains('|'), "{text}");
     let page = folder.0.join("compared.html").display().to_string();
     let written = lab(&folder, &["compare", &path, &path, "--html", &page]);
-    assert!(written.status.success(), "{}", said(&written));
+    assert!(written.status.success(), "{}", stderr(&written));
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.starts_with("<!doctype html>") && html.contains("no difference shown"));
 }
@@ -101,17 +101,17 @@ fn ctrl_c_keeps_what_is_done_and_resume_goes_on() {
     assert!(folder.result("README.md").contains("(8 were planned)"));
     folder.write("go", "");
     let output = lab(&folder, &["run", &path, "-q", "--resume"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(runs(&raw().unwrap()), 8);
     assert!(folder.result("README.md").contains("**seen**"));
     // Nothing is left to do, and another study's results are not gone on with.
     folder.write("study.toml", &study(10301, 4, &wait));
     let output = lab(&folder, &["run", &path, "-q", "--resume"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("another version of the study"));
+    assert!(stderr(&output).contains("another version of the study"));
 }
 
-/// What is put for what, whether round 0 is kept, exit status, and what is said.
+/// A replacement, the run before it in round 0, the exit status, and the message.
 type Mistake = (&'static str, &'static str, Option<usize>, i32, &'static str);
 
 const MISTAKES: &[Mistake] = &[
@@ -168,39 +168,43 @@ const MISTAKES: &[Mistake] = &[
 ];
 
 #[test]
-fn what_goes_wrong_is_told_and_nothing_is_left_running() {
+fn errors_are_reported_and_no_process_is_left() {
     for (right, wrong, kept, status, text) in MISTAKES {
         let folder = Folder::new();
-        // The contender tells its number, so that a driver can end it.
+        // The contender prints its process number, so that a driver can end it.
         let right_study = study(10300, 3, "").replace("exec sleep", "echo $$ > pid; exec sleep");
         let wrong_study = right_study.replace(right, wrong);
         assert_ne!(right_study, wrong_study, "{right}");
         let output = run(&folder, &wrong_study, &[]);
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(*status), "{said}");
+        let stderr = stderr(&output);
+        assert_eq!(output.status.code(), Some(*status), "{stderr}");
         let file = folder.0.join("study.toml").display().to_string();
-        assert!(said.contains(&text.replace("STUDY", &file)), "{said}");
-        assert_eq!(kept.is_some(), folder.0.join("results").exists(), "{said}");
+        assert!(stderr.contains(&text.replace("STUDY", &file)), "{stderr}");
+        assert_eq!(
+            kept.is_some(),
+            folder.0.join("results").exists(),
+            "{stderr}"
+        );
         if let Some(kept) = kept {
             assert_eq!(runs(&folder.results().join("raw.csv")), *kept);
         }
         let left = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
-        let pid = output_pid(&said);
+        let pid = output_pid(&stderr);
         let mut left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
         assert!(pid.is_none() || !left.any(|name| Some(name) == pid));
     }
 }
 
 /// The lab's folder, where a message names it.
-fn output_pid(said: &str) -> Option<String> {
-    let start = said.find("turnpike-lab-")?;
-    let rest = &said[start..];
+fn output_pid(stderr: &str) -> Option<String> {
+    let start = stderr.find("turnpike-lab-")?;
+    let rest = &stderr[start..];
     let end = rest.find(|byte: char| !byte.is_ascii_alphanumeric() && byte != '-');
     Some(rest[..end.unwrap_or(rest.len())].to_owned())
 }
 
 #[test]
-fn a_port_in_use_is_told() {
+fn a_port_in_use_is_reported() {
     let folder = Folder::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -211,9 +215,9 @@ fn a_port_in_use_is_told() {
     let output = run(&folder, &text, &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        said(&output).contains(" is in use): bind to 127.0.0.1:"),
+        stderr(&output).contains(" is in use): bind to 127.0.0.1:"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -244,7 +248,7 @@ impl Drop for Disk<'_> {
 }
 
 #[test]
-fn a_full_disk_is_told_and_takes_nothing_away() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     let folder = Folder::new();
     let path = folder.0.join("results");
     // Room for what is written first, and for a few of the two hundred runs.
@@ -252,16 +256,16 @@ fn a_full_disk_is_told_and_takes_nothing_away() {
         return;
     };
     let output = run(&folder, &study(10300, 100, ""), &[]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(
-        said(&output).contains("No space left on device"),
+        stderr(&output).contains("No space left on device"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     assert!(
-        said(&output).contains("runs are kept in"),
+        stderr(&output).contains("runs are kept in"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     assert!(runs(&folder.results().join("raw.csv")) > 0);
     assert!(folder.result("summary.json").trim_end().ends_with('}'));
@@ -277,12 +281,12 @@ fn studies_are_listed_and_shown() {
     assert_eq!(names.len(), 8, "{text}");
     for name in names {
         let shown = lab(&folder, &["show", name]);
-        assert!(shown.status.success(), "{name}: {}", said(&shown));
+        assert!(shown.status.success(), "{name}: {}", stderr(&shown));
         let source = lab(&folder, &["show", name, "--source"]);
         let source = String::from_utf8_lossy(&source.stdout).into_owned();
         assert!(source.contains(&format!("name = \"{name}\"")));
     }
     let output = lab(&folder, &["show", "s9"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("there is no study \"s9\""));
+    assert!(stderr(&output).contains("there is no study \"s9\""));
 }

@@ -10,7 +10,7 @@ fn free_ports_are_two_and_free() {
 }
 
 #[test]
-fn a_server_that_blames_itself_is_not_ready() {
+fn a_server_with_a_server_error_is_not_ready() {
     let answers = [
         ("HTTP/1.1 200 OK\r\n\r\n", true),
         ("HTTP/1.1 404 Not Found\r\n\r\n", true),

@@ -1,14 +1,15 @@
-//! `turnpike load`: this very program, as a process of its own on CPUs of its own.
+//! `turnpike load`: this program, as a separate process on its own CPUs.
 
 use serde_json::Value;
 
-use super::{Order, Told};
+use super::{Order, Reading};
 use crate::metric::Figure;
 
 /// The histogram's file in the driver's folder.
 const HISTOGRAM: &str = "driver.hdr";
 
-/// A thread that ran for this share of its time could not have driven more, whoever it shares with.
+/// A thread that ran for this share of its time could not have made more load, whatever it shares
+/// with.
 const RUNNING_SHARE_MAX: f64 = 0.95;
 
 /// Shares of requests, in percent, at which a distribution is kept: enough for a smooth curve.
@@ -17,7 +18,7 @@ const PERCENTS: &[f64] = &[
     98.0, 99.0, 99.5, 99.7, 99.9, 99.95, 99.97, 99.99,
 ];
 
-/// Summary fields of the report and the metrics that they are.
+/// Summary fields of the report, and their metrics.
 const LATENCIES: &[(&str, &str)] = &[
     ("mean", "latency_mean_us"),
     ("stdev", "latency_stdev_us"),
@@ -51,10 +52,10 @@ pub(super) fn words(order: &Order<'_>, arguments: Vec<String>) -> Vec<String> {
     words
 }
 
-pub(super) fn read(order: &Order<'_>, output: &str) -> Result<Told, String> {
+pub(super) fn read(order: &Order<'_>, output: &str) -> Result<Reading, String> {
     let report: Value =
         serde_json::from_str(output).map_err(|error| format!("no report: {error}"))?;
-    let mut told = Told::default();
+    let mut reading = Reading::default();
     let answered = report["requests"]["answered"].as_f64().unwrap_or_default();
     for (name, value) in [
         ("requests_per_s", report["requests_per_s"].as_f64()),
@@ -64,7 +65,7 @@ pub(super) fn read(order: &Order<'_>, output: &str) -> Result<Told, String> {
             report["bytes_per_s"].as_f64().map(|bytes| bytes * 8.0),
         ),
     ] {
-        told.set(
+        reading.set(
             name,
             value.ok_or_else(|| format!("the report has no {name}"))?,
         );
@@ -76,23 +77,23 @@ pub(super) fn read(order: &Order<'_>, output: &str) -> Result<Told, String> {
         && all > 0.0
     {
         // Connections are counted from the start, warm-up included.
-        told.set("connections_per_s", opened / all * rate);
+        reading.set("connections_per_s", opened / all * rate);
     }
     for (field, name) in LATENCIES {
         let figure = match report["latency_us"][field].as_f64() {
             Some(value) if answered > 0.0 => Figure::Value(value),
             _ => Figure::Missing("no request was answered".to_owned()),
         };
-        told.figures.insert((*name).to_owned(), figure);
+        reading.figures.insert((*name).to_owned(), figure);
     }
-    told.limited = Some(limited(order, &report));
-    told.distribution = distribution(order).unwrap_or_default();
-    Ok(told)
+    reading.limited = Some(limited(order, &report));
+    reading.distribution = distribution(order).unwrap_or_default();
+    Ok(reading)
 }
 
 /// Why the driver was the limit. On CPUs that it shares with the server its threads wait for the
-/// server's to run; that is the machine's limit and the report says so otherwise. Its own is that
-/// it hardly ever waits.
+/// server's to run; that is the machine's limit, and the report shows it. The driver is the limit
+/// if it hardly ever waits.
 fn limited(order: &Order<'_>, report: &Value) -> Option<String> {
     let limits = report["client_limits"].as_array()?;
     let counts = |limit: &&Value| limit["reason"] != "cpu" || !order.is_shared;

@@ -1,5 +1,5 @@
-//! Drivers: what makes the load. Ours by default, wrk and ab as judges, or any command that prints
-//! `METRIC VALUE` lines. Each becomes words to run, and its output becomes figures.
+//! Drivers make the load: ours by default, wrk and ab for comparison, or any command that prints
+//! `METRIC VALUE` lines. Each becomes a command line, and its output becomes figures.
 
 mod ab;
 mod command;
@@ -13,39 +13,39 @@ use crate::metric::Figure;
 use crate::study::model::Drive;
 use crate::template::{self, Values};
 
-/// What is asked of a driver.
+/// The order for a driver.
 pub(crate) struct Order<'a> {
     pub(crate) drive: &'a Drive,
     pub(crate) values: &'a Values,
     pub(crate) seconds: f64,
     pub(crate) warmup_s: f64,
-    /// Where it may leave files.
+    /// The folder for its files.
     pub(crate) folder: &'a Path,
-    /// Whether it has to share CPUs with the server.
+    /// Whether it shares CPUs with the server.
     pub(crate) is_shared: bool,
 }
 
-/// What a driver tells.
+/// The result of a driver.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Told {
-    /// By metric; what is absent the driver does not tell.
+pub(crate) struct Reading {
+    /// By metric; a missing one was not measured.
     pub(crate) figures: BTreeMap<String, Figure>,
-    /// Why the driver was the limit, if it says so; `None` where it does not know.
+    /// Why the driver was the limit, if it was; `None` if it does not know.
     pub(crate) limited: Option<Option<String>>,
     /// Percent of requests to microseconds.
     pub(crate) distribution: Vec<(f64, f64)>,
 }
 
-impl Told {
+impl Reading {
     fn set(&mut self, name: &str, value: f64) {
         self.figures.insert(name.to_owned(), Figure::Value(value));
     }
 }
 
-/// The words that run the driver.
+/// The command line of the driver.
 ///
 /// # Errors
-/// In words.
+/// The message.
 pub(crate) fn words(order: &Order<'_>) -> Result<Vec<String>, String> {
     let fill =
         |word: &String| template::fill(word, order.values).map_err(|error| error.to_string());
@@ -63,11 +63,11 @@ pub(crate) fn words(order: &Order<'_>) -> Result<Vec<String>, String> {
     }
 }
 
-/// Reads what the driver said.
+/// Reads the driver's output.
 ///
 /// # Errors
-/// In words, when it is no report.
-pub(crate) fn read(order: &Order<'_>, output: &str) -> Result<Told, String> {
+/// The message, if it is not a report.
+pub(crate) fn read(order: &Order<'_>, output: &str) -> Result<Reading, String> {
     match order.drive.program.get_ref().as_str() {
         "wrk" => wrk::read(output),
         "ab" => ab::read(output),
@@ -76,12 +76,12 @@ pub(crate) fn read(order: &Order<'_>, output: &str) -> Result<Told, String> {
     }
 }
 
-/// Whether the driver drops a warm-up itself; for others the lab drives once before.
+/// Whether a driver has its own warm-up; for others the lab runs the driver once before.
 pub(crate) fn drops_warmup(drive: &Drive) -> bool {
     drive.program.get_ref() == "load"
 }
 
-/// Seconds as drivers take them that know whole ones only.
+/// Seconds for drivers that only accept whole ones.
 fn whole_seconds(seconds: f64) -> String {
     (seconds.ceil().max(1.0) as u64).to_string()
 }

@@ -41,39 +41,42 @@ Percentage of the requests served within a certain time (ms)
  100%     61 (longest request)
 ";
 
-fn value(told: &Told, name: &str) -> f64 {
-    told.figures[name].value().unwrap()
+fn value(reading: &Reading, name: &str) -> f64 {
+    reading.figures[name].value().unwrap()
 }
 
 #[test]
 fn wrk_is_understood() {
-    let told = wrk::read(WRK).unwrap();
-    assert_eq!(value(&told, "requests_per_s"), 24062.78);
-    assert_eq!(value(&told, "latency_mean_us"), 612.34);
-    assert_eq!(value(&told, "latency_stdev_us"), 1200.0);
-    assert_eq!(value(&told, "latency_p99_us"), 6210.0);
-    assert_eq!(value(&told, "errors"), 12.0);
-    assert_eq!(told.distribution.len(), 4);
-    assert_eq!(told.limited, None);
+    let reading = wrk::read(WRK).unwrap();
+    assert_eq!(value(&reading, "requests_per_s"), 24062.78);
+    assert_eq!(value(&reading, "latency_mean_us"), 612.34);
+    assert_eq!(value(&reading, "latency_stdev_us"), 1200.0);
+    assert_eq!(value(&reading, "latency_p99_us"), 6210.0);
+    assert_eq!(value(&reading, "errors"), 12.0);
+    assert_eq!(reading.distribution.len(), 4);
+    assert_eq!(reading.limited, None);
     assert!(wrk::read("unable to connect").is_err());
 }
 
 #[test]
 fn ab_is_understood() {
-    let told = ab::read(AB).unwrap();
-    assert_eq!(value(&told, "requests_per_s"), 4506.1);
-    assert_eq!(value(&told, "latency_mean_us"), 22_000.0);
-    assert_eq!(value(&told, "latency_p50_us"), 21_000.0);
-    assert_eq!(value(&told, "latency_p99_us"), 40_000.0);
-    assert_eq!(value(&told, "errors"), 5.0);
+    let reading = ab::read(AB).unwrap();
+    assert_eq!(value(&reading, "requests_per_s"), 4506.1);
+    assert_eq!(value(&reading, "latency_mean_us"), 22_000.0);
+    assert_eq!(value(&reading, "latency_p50_us"), 21_000.0);
+    assert_eq!(value(&reading, "latency_p99_us"), 40_000.0);
+    assert_eq!(value(&reading, "errors"), 5.0);
     assert!(ab::read("apr_socket_connect(): refused").is_err());
 }
 
 #[test]
 fn a_command_prints_metrics() {
-    let told = command::read("requests_per_s 12.5\nclient_limited 1\n\nerrors 0\n").unwrap();
-    assert_eq!(value(&told, "requests_per_s"), 12.5);
-    assert_eq!(told.limited, Some(Some("the driver says so".to_owned())));
+    let reading = command::read("requests_per_s 12.5\nclient_limited 1\n\nerrors 0\n").unwrap();
+    assert_eq!(value(&reading, "requests_per_s"), 12.5);
+    assert_eq!(
+        reading.limited,
+        Some(Some("the driver reported it".to_owned()))
+    );
     let cases = [
         ("", "it printed no figures"),
         ("requests_per_s", "cannot read the line \"requests_per_s\""),

@@ -41,7 +41,7 @@ fn study_and_dimensions(cpus: usize) -> (Study, Vec<Dimension>) {
 }
 
 #[test]
-fn every_combination_but_those_left_out_is_a_case() {
+fn every_combination_except_those_left_out_is_a_case() {
     let (study, dimensions) = study_and_dimensions(4);
     let cases = cases(&study, &dimensions, &Choice::default());
     // 2 contenders, 3 levels, 1 2 4 cores, less b at 3 for each of them.
@@ -68,7 +68,7 @@ fn quick_and_only_choose_levels() {
 }
 
 #[test]
-fn the_scale_ends_with_what_the_machine_has() {
+fn the_scale_ends_with_the_machines_cpus() {
     let levels = |cpus| {
         let (_, dimensions) = study_and_dimensions(cpus);
         let names = dimensions[2].levels.iter().map(|level| level.name.clone());

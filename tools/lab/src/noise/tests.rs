@@ -26,7 +26,7 @@ type Case = (
 );
 
 #[test]
-fn runs_are_marked_for_what_is_wrong_with_them() {
+fn runs_are_marked_with_their_faults() {
     let cases: &[Case] = &[
         (&[("foreign_share", 0.05), ("steal_share", 0.01)], None, &[]),
         (&[], None, &[]),

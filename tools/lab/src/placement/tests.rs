@@ -22,7 +22,7 @@ fn wishes_become_cpus() {
 }
 
 #[test]
-fn too_few_cpus_are_told() {
+fn too_few_cpus_are_reported() {
     let two = [0, 1];
     let cases = [
         ("first 4", "all", "not enough CPUs: 4 asked for, 2 there"),

@@ -74,7 +74,7 @@ fn parse(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("\"{}\" is no number", text.trim()))
 }
 
-/// Mounts tracefs for the time of one look, where nobody else has.
+/// Mounts tracefs for one read, if it is not mounted.
 fn mounted(file: &str) -> Result<u64, String> {
     let folder = std::env::temp_dir().join(format!("turnpike-lab-{}-tracefs", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! How each CPU spent its time.
+//! The times of each CPU.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::metric::Figure;
 pub(crate) struct CoreTimes {
     /// The CPU's number.
     pub(crate) cpu: usize,
-    /// Everything but idle and steal; softirq is in it.
+    /// Everything except idle and steal; includes softirq.
     pub(crate) busy: f64,
     pub(crate) idle: f64,
     pub(crate) softirq: f64,
-    /// What the hypervisor gave to others while we wanted it.
+    /// The time that the hypervisor gave to others while this CPU was ready.
     pub(crate) steal: f64,
 }
 
-/// How each CPU spent the time between two looks.
+/// The times of each CPU between two states.
 pub(super) fn shares(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CoreTimes> {
     let pairs = before.iter().zip(after).filter(|(a, b)| a.cpu == b.cpu);
     pairs

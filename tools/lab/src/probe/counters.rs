@@ -46,7 +46,7 @@ pub(super) fn read(pid: u32) -> BTreeMap<&'static str, Figure> {
     }
     let time_wait = file("sockstat").ok().and_then(|text| time_wait(&text));
     let time_wait = time_wait.map_or_else(
-        || Figure::Missing("net/sockstat does not tell".to_owned()),
+        || Figure::Missing("net/sockstat has no number".to_owned()),
         Figure::Value,
     );
     counters.insert("time_wait", time_wait);
@@ -89,7 +89,7 @@ pub(super) fn time_wait(text: &str) -> Option<f64> {
     fields.next()?.parse().ok()
 }
 
-/// Increases; TIME_WAIT is a level and stays as it is at the end.
+/// Increases; TIME_WAIT is a level, so its value at the end is used.
 pub(super) fn since(
     before: &BTreeMap<&'static str, Figure>,
     after: &BTreeMap<&'static str, Figure>,

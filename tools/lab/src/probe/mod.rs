@@ -1,5 +1,5 @@
-//! What the host has done while a server was driven. What the machine cannot tell is kept as the
-//! reason why, never as zero.
+//! The host's activity during a run. A value that the machine does not provide is kept as the
+//! reason, never as zero.
 
 mod contention;
 mod cores;
@@ -17,7 +17,7 @@ pub(crate) use workers::Workers;
 use crate::metric::Figure;
 use crate::process;
 
-/// What is looked at.
+/// The watched processes.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
     /// All processes of the contender.
@@ -28,7 +28,7 @@ pub(crate) struct Watched {
     pub(crate) driver: Vec<u32>,
 }
 
-/// The host at one moment.
+/// The state of the host at one time.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     at: Instant,
@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
     counters: BTreeMap<&'static str, Figure>,
 }
 
-/// What happened between two moments.
+/// The changes between two times.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Between {
     pub(crate) seconds: f64,
@@ -50,7 +50,7 @@ pub(crate) struct Between {
 }
 
 impl Snapshot {
-    /// Looks now.
+    /// Takes the current state.
     pub(crate) fn take(watched: &Watched) -> Snapshot {
         let counters = counters::read(watched.network);
         Snapshot {
@@ -62,7 +62,7 @@ impl Snapshot {
         }
     }
 
-    /// What has happened until `later`.
+    /// The changes until `later`.
     pub(crate) fn until(&self, later: &Snapshot) -> Between {
         let seconds = (later.at - self.at).as_secs_f64().max(1e-9);
         let cores = cores::shares(&self.cores, &later.cores);

@@ -48,7 +48,7 @@ fn counters_are_read_by_their_names() {
 }
 
 #[test]
-fn increases_are_told_and_what_is_missing_stays_missing() {
+fn increases_are_computed_and_missing_values_stay_missing() {
     let before = BTreeMap::from([
         ("retransmits", Figure::Value(10.0)),
         ("time_wait", Figure::Value(50.0)),
@@ -63,7 +63,7 @@ fn increases_are_told_and_what_is_missing_stays_missing() {
 }
 
 #[test]
-fn a_process_that_is_gone_gives_reasons_not_zeros() {
+fn an_ended_process_gives_reasons_not_zeros() {
     // The largest number that a process can have, and none has.
     let counters = counters::read(4_194_304);
     assert!(

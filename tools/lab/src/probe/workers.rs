@@ -1,8 +1,8 @@
-//! How many connections each worker accepts: returns of accept(2) and accept4(2) with a descriptor,
-//! counted per thread.
+//! The number of connections that each worker accepts: returns of accept(2) and accept4(2) with a
+//! descriptor, counted per thread.
 //!
-//! The tracepoint slows every system call a little, so it counts during the warm-up only and is
-//! gone when the figures are taken.
+//! The tracepoint slows every system call a little, so it only counts during the warm-up and is
+//! removed before the measurement.
 
 use turnpike_host::Host;
 
@@ -22,8 +22,8 @@ impl Workers {
         Workers(open(family))
     }
 
-    /// Connections by worker, the busiest first. With `expected` workers those that accepted
-    /// nothing are among them; threads beyond that have another job.
+    /// Connections by worker, the busiest first. With `expected` workers, those without a
+    /// connection are included; further threads have other tasks.
     pub(crate) fn shares(&self, expected: Option<usize>) -> Result<Vec<u64>, String> {
         let counters = self.0.as_ref().map_err(Clone::clone)?;
         let mut counts = Vec::new();

@@ -35,19 +35,19 @@ fn everything_that_a_process_started_is_stopped_with_it() {
 }
 
 #[test]
-fn what_it_said_is_kept() {
+fn its_output_is_kept() {
     let folder = folder("said");
     let mut process = start("echo one >&2; echo two >&2; exit 3", &folder);
     let pid = process.pid();
     wait_for(|| !is_alive(pid));
     assert_eq!(process.ended().and_then(|status| status.code()), Some(3));
-    assert_eq!(process.said(), "one; two");
+    assert_eq!(process.stderr(), "one; two");
     drop(process);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told() {
+fn a_missing_program_is_reported() {
     let folder = folder("missing");
     let words = ["no-such-program".to_owned()];
     let error = Process::start(&words, &[0], &folder, "p", Signal::SIGTERM).unwrap_err();

@@ -56,7 +56,7 @@ fn a_run_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_line_that_was_cut_off_is_left_out_and_mended() {
+fn an_incomplete_line_is_ignored_and_removed() {
     let path = file("cut");
     append(&path, &header(&["contender".to_owned(), "mode".to_owned()])).unwrap();
     append(&path, &run().line()).unwrap();
@@ -69,7 +69,7 @@ fn a_line_that_was_cut_off_is_left_out_and_mended() {
 }
 
 #[test]
-fn garbage_is_told_with_its_line() {
+fn garbage_is_reported_with_its_line() {
     let path = file("garbage");
     append(&path, &header(&["contender".to_owned(), "mode".to_owned()])).unwrap();
     append(&path, "1,2,nonsense\n").unwrap();
@@ -82,7 +82,7 @@ fn garbage_is_told_with_its_line() {
 }
 
 #[test]
-fn a_full_disk_is_told_with_the_file() {
+fn a_full_disk_is_reported_with_the_file() {
     let error = append(Path::new("/dev/full"), "a line\n")
         .unwrap_err()
         .to_string();

@@ -1,5 +1,5 @@
-//! report.html: one file, no outside request, no script; for a phone as for a wide window, dark
-//! and light as the reader's system is.
+//! report.html: one file without external requests and without scripts; for phones and wide
+//! windows, dark and light as the reader's system.
 
 use super::picture::{self, escape};
 use super::words::{self, Table};
@@ -181,7 +181,7 @@ fn claim_row(claim: &ClaimSummary, varied: &[String]) -> String {
         escape(&place),
         picture::forest(claim),
         escape(&words::ratio(claim)),
-        words::said(claim)
+        words::verdict_text(claim)
     )
 }
 

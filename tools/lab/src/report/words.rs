@@ -83,16 +83,16 @@ pub(super) fn outcome(summary: &Summary) -> String {
     }
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for claim in &summary.claims {
-        let said = said(claim);
-        match counts.iter_mut().find(|(known, _)| *known == said) {
+        let answer = verdict_text(claim);
+        match counts.iter_mut().find(|(known, _)| *known == answer) {
             Some((_, count)) => *count += 1,
-            None => counts.push((said, 1)),
+            None => counts.push((answer, 1)),
         }
     }
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let counts: Vec<String> = counts
         .iter()
-        .map(|(said, count)| format!("{count} {said}"))
+        .map(|(answer, count)| format!("{count} {answer}"))
         .collect();
     let all = counted(summary.claims.len(), "comparison");
     let text = format!("{all}: {}.", counts.join(", "));
@@ -169,7 +169,7 @@ pub(super) fn plain_ratio(ratio: f64) -> String {
 }
 
 /// The verdict in words.
-pub(super) fn said(claim: &ClaimSummary) -> &'static str {
+pub(super) fn verdict_text(claim: &ClaimSummary) -> &'static str {
     match (claim.expect, claim.answer.verdict) {
         (Expect::Same, Verdict::NoDifference) => "no difference shown, as claimed",
         (_, verdict) => verdict.text(),
@@ -178,7 +178,7 @@ pub(super) fn said(claim: &ClaimSummary) -> &'static str {
 
 /// The verdict, with what the study saw.
 pub(super) fn verdict(claim: &ClaimSummary) -> String {
-    let seen = said(claim);
+    let seen = verdict_text(claim);
     match (claim.published, claim.answer.verdict) {
         (Some(ratio), _) => format!("{seen}; published {}", plain_ratio(ratio)),
         (None, Verdict::NotUsable) => {
@@ -246,7 +246,7 @@ pub(super) fn host(summary: &Summary) -> Table {
 }
 
 fn table_of(summary: &Summary, names: &[&str]) -> Table {
-    // A column that nobody could fill is said once, below the table.
+    // A column without any value is explained once, below the table.
     let is_known = |name: &&&str| {
         let mut figures = summary.cases.iter().filter_map(|case| case.metric(name));
         figures.any(|figure| figure.median().is_some())

@@ -11,7 +11,7 @@ use super::folder::Folder;
 use super::sysctl::Changed;
 use super::values::{self, Place};
 use crate::contender::{self, Running, Start};
-use crate::driver::{self, Order, Told};
+use crate::driver::{self, Order, Reading};
 use crate::error::LabError;
 use crate::interrupt;
 use crate::matrix::Case;
@@ -27,16 +27,16 @@ use crate::summary::ContenderRecord;
 use crate::template::{self, Values};
 use crate::topology::Topology;
 
-/// How long a driver may go on after its time.
+/// The time that a driver may continue after its end.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is left off each end of the measured time, since the driver's clock is not ours.
+/// The margin at each end of the measured time, since the driver's clock is not ours.
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// A port may be lost to another process between being found free and being bound: so often.
+/// The number of tries for a port, which another process may take before it is bound.
 const PORT_TRIES: u32 = 3;
 
-/// A driver other than ours that used its thread for this share of the time could not do more.
+/// Another driver than ours that used its thread for this share of the time was the limit.
 const DRIVER_SHARE_MAX: f64 = 0.95;
 
 /// Where runs take place.
@@ -54,27 +54,27 @@ struct Setting<'a> {
     placed: Placed,
 }
 
-/// What was seen while it was driven.
+/// The observations during the load.
 struct Seen {
-    told: Told,
+    reading: Reading,
     between: Between,
     contentions: Figure,
     workers: Result<Vec<u64>, String>,
 }
 
-/// A driver at work, its warm-up nearly over.
+/// A driver at work, near the end of its warm-up.
 struct Begun {
     driver: Process,
-    /// When measuring begins.
+    /// The start of the measurement.
     from: Instant,
     workers: Result<Vec<u64>, String>,
 }
 
 impl Bench<'_> {
-    /// Runs a case once; also tells how its contender was run.
+    /// Runs a case once; also returns how its contender was run.
     ///
     /// # Errors
-    /// With the step that failed. Everything that was started is stopped.
+    /// The failed step. All started processes are stopped.
     pub(super) fn run(
         &self,
         case: &Case,
@@ -207,7 +207,7 @@ impl Bench<'_> {
         };
         let contention = Contention::start();
         let before = Snapshot::take(&watched);
-        // By the driver's clock, however long the steps before took.
+        // The end by the driver's clock, however long the steps before took.
         let end = from + Duration::from_secs_f64(self.session.seconds) - MARGIN * 2;
         while Instant::now() < end && driver.ended().is_none() {
             interrupt::wait_until(end.min(Instant::now() + MARGIN * 5))?;
@@ -218,13 +218,13 @@ impl Bench<'_> {
         drop(contention);
         await_end(setting, &mut driver, running, DRIVER_PATIENCE)?;
         let output = std::fs::read_to_string(setting.folder.path().join("driver.out"));
-        let told =
+        let reading =
             driver::read(&order, &output.unwrap_or_default()).map_err(|text| LabError::Driver {
                 step: setting.case.label(),
-                text: format!("{text} {}", driver.said()),
+                text: format!("{text} {}", driver.stderr()),
             })?;
         Ok(Seen {
-            told,
+            reading,
             between,
             contentions,
             workers,
@@ -232,8 +232,8 @@ impl Bench<'_> {
     }
 
     /// Starts the driver, and counts connections by worker in the second third of its warm-up: by
-    /// then every worker is there, and closing the counters is over when measuring begins. Tells
-    /// when the warm-up ends. A driver that drops none itself drives once before.
+    /// then all workers run, and the counters are closed before the measurement. Returns the end of
+    /// the warm-up. A driver without a warm-up runs once before.
     fn warm_up(
         &self,
         setting: &Setting<'_>,
@@ -325,17 +325,17 @@ impl Bench<'_> {
 /// The first line that a command prints, with the version in it.
 fn version(words: &[String]) -> String {
     let Some((program, arguments)) = words.split_first() else {
-        return "not available: it does not tell".to_owned();
+        return "not available: it prints no version".to_owned();
     };
     let path = process::find(program).unwrap_or_else(|| program.into());
     let output = Command::new(path).args(arguments).output();
-    let said = output
+    let output_bytes = output
         .map(|output| [output.stdout, output.stderr].concat())
         .unwrap_or_default();
-    let text = String::from_utf8_lossy(&said).into_owned();
+    let text = String::from_utf8_lossy(&output_bytes).into_owned();
     text.lines()
         .next()
-        .unwrap_or("not available: it does not tell")
+        .unwrap_or("not available: it prints no version")
         .trim()
         .to_owned()
 }
@@ -360,7 +360,7 @@ fn await_end(
     match driver.ended() {
         Some(status) if !status.success() => Err(LabError::Driver {
             step: setting.case.label(),
-            text: format!("ended with {status}: {}", driver.said()),
+            text: format!("ended with {status}: {}", driver.stderr()),
         }),
         _ => Ok(()),
     }
@@ -368,21 +368,21 @@ fn await_end(
 
 fn finish(case: &Case, round: u32, position: u32, setting: &Setting<'_>, seen: Seen) -> Run {
     let Seen {
-        told,
+        reading,
         between,
         contentions,
         workers,
     } = seen;
     let mut figures = between.figures.clone();
     figures.insert("contentions_per_s".to_owned(), contentions);
-    figures.extend(told.figures);
+    figures.extend(reading.figures);
     let rate = figures.get("requests_per_s").and_then(Figure::value);
     let requests = rate.unwrap_or_default() * between.seconds;
     for (name, ns) in [
         ("server_cpu_us", between.server_ns),
         ("driver_cpu_us", between.driver_ns),
     ] {
-        // A driver that tells it itself, as scripted ones do, knows better.
+        // A driver that reports it, as scripted ones do, is more exact.
         let figure = match requests > 0.0 {
             true => Figure::Value(ns / 1e3 / requests),
             false => Figure::Missing("no request was answered".to_owned()),
@@ -398,7 +398,7 @@ fn finish(case: &Case, round: u32, position: u32, setting: &Setting<'_>, seen: S
         Err(why) => Figure::Missing(why.clone()),
     };
     figures.entry("fairness".to_owned()).or_insert(fairness);
-    let limited = told.limited.unwrap_or_else(|| {
+    let limited = reading.limited.unwrap_or_else(|| {
         let share = between.driver_ns / 1e9 / between.seconds;
         let cpus = setting.placed.driver.len() as f64;
         let own = !setting.placed.is_shared() && share > DRIVER_SHARE_MAX * cpus;
@@ -412,7 +412,7 @@ fn finish(case: &Case, round: u32, position: u32, setting: &Setting<'_>, seen: S
         figures,
         workers,
         cores: between.cores,
-        distribution: told.distribution,
+        distribution: reading.distribution,
     };
     run.marks = noise::marks(&run, limited.as_deref(), requests);
     run

@@ -1,10 +1,10 @@
-//! What the user sees while a study runs: which case, how far, how long still.
+//! The progress for the user: the case, the share, the remaining time.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bar redraws itself so often, so that its times move.
+/// The interval of redraws, so that the times advance.
 const TICK: Duration = Duration::from_millis(500);
 
 /// The bar.

@@ -1,4 +1,4 @@
-//! The folder of a run's results: found or made, and what stands in it before the first run.
+//! The folder of a run's results: found or created, with its first files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -99,10 +99,10 @@ pub(super) fn open(
     Ok(runs.into_iter().map(|run| (run.round, run.case)).collect())
 }
 
-/// Writes the header alone: what a broken-off run leaves.
+/// Writes only the header, which an aborted run leaves.
 ///
 /// # Errors
-/// The file's.
+/// The file's error.
 pub(super) fn write_header(folder: &Path, header: &Header) -> Result<(), LabError> {
     let path = folder.join(SUMMARY);
     let text = serde_json::to_string_pretty(&serde_json::json!({ "header": header }))
@@ -110,10 +110,10 @@ pub(super) fn write_header(folder: &Path, header: &Header) -> Result<(), LabErro
     replace(&path, &(text + "\n"))
 }
 
-/// Writes a file whole or leaves the old one: a full disk takes nothing away.
+/// Replaces a file completely or keeps the old one, even on a full disk.
 ///
 /// # Errors
-/// The file's.
+/// The file's error.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), LabError> {
     let fresh = path.with_extension("new");
     let written = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, path));

@@ -1,4 +1,4 @@
-//! Kernel settings that a study or a level changes, put back when they are dropped.
+//! Kernel settings that a study or a level changes, restored when they are dropped.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl<'a> Changed<'a> {
         Ok(changed)
     }
 
-    /// Changes what can be changed; the rest is told.
+    /// Changes the settings that can be changed; the others are reported.
     pub(super) fn where_possible(
         settings: &BTreeMap<String, String>,
         topology: &'a Topology,

@@ -1,5 +1,5 @@
-//! The values that templates of a case are filled with: the lab's own, then the study's, the
-//! contender's and the levels', each stronger than the ones before.
+//! The values for the templates of a case: the lab's own, then the study's, the contender's and the
+//! levels', each overriding the ones before.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::study::Study;
 use crate::study::model::Origin;
 use crate::template::{self, TemplateError, Values};
 
-/// What the lab knows of a run: where it takes place.
+/// The place of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) folder: String,

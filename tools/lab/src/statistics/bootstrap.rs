@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Resamples: the interval's ends move by less than its hundredth from seed to seed.
 const RESAMPLES: usize = 4000;
 
-/// Fewer values give no interval that deserves its name.
+/// With fewer values there is no useful interval.
 pub(crate) const VALUES_MIN: usize = 3;
 
 /// Student's 97.5 % quantile for 2, 3 ... 30 degrees of freedom.
@@ -19,7 +19,7 @@ const STUDENT: &[f64] = &[
     2.048, 2.045, 2.042,
 ];
 
-/// Where the truth is in 95 of 100 cases.
+/// The range that contains the true value in 95 of 100 cases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Interval {
     pub(crate) low: f64,

@@ -1,5 +1,4 @@
-//! What figures of several runs allow to be said. Pure: numbers in, numbers out, every random
-//! choice from a seed.
+//! The statistics of several runs, as pure functions: every random choice comes from a seed.
 
 mod bootstrap;
 mod ratio;

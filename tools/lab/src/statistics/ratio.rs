@@ -6,7 +6,7 @@ use super::bootstrap::{Interval, VALUES_MIN, interval};
 use super::{mean, median};
 use crate::study::model::Expect;
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -82,7 +82,7 @@ fn verdict(bounds: Option<Interval>, expect: Expect) -> Verdict {
     }
 }
 
-/// The ratio of two medians of runs that were not paired: of another day or machine.
+/// The ratio of two medians of unpaired runs, of another day or machine.
 pub(crate) fn unpaired(of: &[f64], against: &[f64], seed: u64) -> Option<(f64, Interval)> {
     /// As many as for a single median.
     const RESAMPLES: usize = 4000;
@@ -104,7 +104,7 @@ pub(crate) fn unpaired(of: &[f64], against: &[f64], seed: u64) -> Option<(f64, I
     }
     ratios.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| ratios[((RESAMPLES - 1) as f64 * share).round() as usize];
-    // Medians of few values jump; the outer percent on each side keeps the interval honest.
+    // Medians of few values vary strongly; the outer percent on each side keeps the interval valid.
     let bounds = Interval {
         low: at(0.01),
         high: at(0.99),

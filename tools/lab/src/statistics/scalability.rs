@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Three coefficients want as many points.
+/// Three coefficients need at least three points.
 const POINTS_MIN: usize = 3;
 
 /// A fitted law.

@@ -50,7 +50,7 @@ fn intervals_are_the_same_for_the_same_seed() {
 
 /// The truth is within 95 % intervals in about 95 of 100 experiments, however few the values.
 #[test]
-fn bootstrap_intervals_cover_what_they_promise() {
+fn bootstrap_intervals_have_their_coverage() {
     type Statistic = fn(&[f64]) -> Option<f64>;
     const EXPERIMENTS: u32 = 400;
     let cases: [(usize, Statistic); 5] =
@@ -106,7 +106,7 @@ fn verdicts_follow_what_was_expected() {
 /// Two cases that differ by 3 %, with noise of 1 % and drift of 20 %: found in nearly all of 200
 /// experiments. Two equal ones: claimed to differ in about 5 of 100, as a 95 % interval says.
 #[test]
-fn three_percent_are_found_and_nothing_is_not_claimed() {
+fn three_percent_are_found_and_no_false_difference_is_claimed() {
     const EXPERIMENTS: u64 = 200;
     let count = |ratio: f64| {
         (0..EXPERIMENTS)
@@ -183,7 +183,7 @@ fn the_scalability_law_withstands_noise() {
 }
 
 #[test]
-fn what_determines_no_law_is_refused() {
+fn too_few_points_for_a_law_are_refused() {
     let error = fit(&[(1.0, 10.0), (2.0, 18.0)]).unwrap_err();
     assert_eq!(error, "a fit needs 3 levels, there are 2");
     assert!(fit(&[(1.0, 10.0), (1.0, 11.0), (1.0, 12.0)]).is_err());

@@ -1,5 +1,5 @@
-//! Whether a study holds together: every name that is used is there, and every template can be
-//! filled in for every case. It starts nothing and asks the machine nothing.
+//! The check of a study: every used name exists, and every template can be filled for every case.
+//! It starts no process and does not use the machine.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What ships: the studies and the programs that can be contenders.
+//! The built-in studies, and the programs that can be contenders.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -35,7 +35,7 @@ pub(crate) fn text(name: &str) -> Option<&'static str> {
     TEXTS.get(at).copied()
 }
 
-/// What to say when no study is called so.
+/// The message for an unknown study.
 pub(crate) fn unknown(name: &str) -> String {
     let near = NAMES
         .iter()

@@ -1,7 +1,7 @@
-//! Studies: files that say what was published, what is compared here, and how.
+//! Studies: files with published results, the comparison here, and its method.
 //!
-//! The ones that ship are in the binary; any other is given by its path. A mistake is told with
-//! FILE:LINE before anything is started.
+//! The built-in ones are in the binary; another is given by its path. An error is reported with
+//! FILE:LINE before any process is started.
 
 mod check;
 mod library;
@@ -40,7 +40,7 @@ impl Source {
         format!("{}:{}", self.file, line + 1)
     }
 
-    /// A mistake at something of the file.
+    /// An error at a part of the file.
     pub(crate) fn mistake<T>(&self, at: &Spanned<T>, text: impl Into<String>) -> LabError {
         LabError::Study {
             place: self.place(&at.span()),
@@ -48,7 +48,7 @@ impl Source {
         }
     }
 
-    /// What the machine cannot do for something of the file.
+    /// A missing capability of the machine for a part of the file.
     pub(crate) fn lacking<T>(&self, at: &Spanned<T>, text: impl Into<String>) -> LabError {
         LabError::Machine {
             place: self.place(&at.span()),

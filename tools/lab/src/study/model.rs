@@ -1,5 +1,5 @@
-//! A study as its file says it. Names that other tables refer to keep their place in the file, so
-//! that a mistake can be told with its line. Nothing is checked here: see `check`.
+//! A study as in its file. Names that other tables refer to keep their place in the file, so that
+//! an error can be reported with its line. This module checks nothing: see `check`.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ pub(crate) struct Study {
     pub(crate) source_url: Option<String>,
     /// What it asks and how, in words.
     pub(crate) about: String,
-    /// What this machine or kernel has no counterpart for, and other things that a reader of the
-    /// results must know.
+    /// Differences of this machine or kernel, and other facts that a reader of the results must
+    /// know.
     #[serde(default)]
     pub(crate) caveats: Vec<String>,
     #[serde(default)]
@@ -160,7 +160,7 @@ pub(crate) struct Program {
     /// The signal that ends it.
     #[serde(default)]
     pub(crate) stop: Stop,
-    /// A file in its folder that tells why it failed, beside its standard error.
+    /// A log file in its folder, in addition to its standard error.
     #[serde(default)]
     pub(crate) log: Option<String>,
 }

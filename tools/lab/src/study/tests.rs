@@ -53,7 +53,7 @@ title = "rates"
 metric = "requests_per_s"
 "#;
 
-/// What is written instead of what, and what is said then.
+/// A replacement in the text, and the resulting error.
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "seconds = 1.0",
@@ -179,17 +179,17 @@ const MISTAKES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_mistake_is_reported_with_its_line() {
     assert!(parse("t.toml", RIGHT).is_ok());
-    for (right, wrong, said) in MISTAKES {
+    for (right, wrong, expected) in MISTAKES {
         let text = RIGHT.replacen(right, wrong, 1);
         assert_ne!(text, RIGHT, "{right}");
-        assert_eq!(parse("t.toml", &text).unwrap_err().to_string(), *said);
+        assert_eq!(parse("t.toml", &text).unwrap_err().to_string(), *expected);
     }
 }
 
 #[test]
-fn a_study_of_nothing_is_none() {
+fn a_study_without_contenders_is_refused() {
     let text = "name = \"t\"\ntitle = \"t\"\nsource = \"s\"\nabout = \"a\"\n";
     let error = parse("t.toml", text).unwrap_err().to_string();
     assert_eq!(error, "a study needs a [[contender]] in t.toml:1");
@@ -218,7 +218,7 @@ fn every_study_that_ships_holds_together() {
 }
 
 #[test]
-fn every_program_that_ships_can_be_had() {
+fn every_built_in_program_is_found() {
     for name in ["nginx", "turnpike", "haproxy", "varnish"] {
         assert!(
             program(name).is_some_and(|program| !program.version.is_empty()),
@@ -229,11 +229,11 @@ fn every_program_that_ships_can_be_had() {
 
 #[test]
 fn a_wrong_name_is_answered_with_a_near_one() {
-    let said = |name: &str| load(name).unwrap_err().to_string();
+    let message = |name: &str| load(name).unwrap_err().to_string();
     assert_eq!(
-        said("s5"),
+        message("s5"),
         "there is no study \"s5\"; did you mean \"s5-accept-modes\"?"
     );
-    assert!(said("nonsense").contains("there are s1a-polling, s1b-"));
-    assert!(said("./nowhere.toml").starts_with("./nowhere.toml: No such file"));
+    assert!(message("nonsense").contains("there are s1a-polling, s1b-"));
+    assert!(message("./nowhere.toml").starts_with("./nowhere.toml: No such file"));
 }

@@ -27,7 +27,7 @@ fn names_are_filled_in_and_other_braces_stay() {
 }
 
 #[test]
-fn an_unknown_name_is_told_with_its_place() {
+fn an_unknown_name_is_reported_with_its_place() {
     let error = fill("listen {prot};", &values(&[("port", "80")])).unwrap_err();
     assert_eq!(error.offset(), 7);
     assert_eq!(error.to_string(), "no value for {prot}");

@@ -1,5 +1,5 @@
-//! A scripted study: the contender writes what a request costs into a file, the driver reads it
-//! and prints figures. Costs are counted, no clock is asked, so results are the same everywhere.
+//! A scripted study: the contender writes the cost of a request into a file, the driver reads it
+//! and prints figures. Costs are counted without a clock, so results are the same everywhere.
 
 #![allow(clippy::unwrap_used, dead_code)]
 
@@ -146,7 +146,7 @@ fn command(folder: &Folder, arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -136,13 +136,13 @@ fn bar(
         svg.text("a", (4.0, middle + 4.0), Anchor::Start, "not available");
         return;
     };
-    let tells = format!("{}: {}", case.case().label(), metric.show(*median));
+    let label = format!("{}: {}", case.case().label(), metric.show(*median));
     let class = if is_marked(case) { "m" } else { "b" };
     svg.rectangle(
         &format!("{class} c{colour}"),
         (0.0, y),
         (x(*median), BAR),
-        &tells,
+        &label,
     );
     let mut end = x(*median);
     if let Some(bounds) = interval {

@@ -32,7 +32,7 @@ pub(super) fn distribution(title: &str, along: &str, cases: &[&CaseSummary]) -> 
         over the runs. Both axes are logarithmic, towards 100 % and in time."
         .to_owned();
     if drawn.len() < cases.len() {
-        caption.push_str(" Not available for some: the driver does not tell.");
+        caption.push_str(" Not available for some: the driver does not report it.");
     }
     Picture {
         title: title.to_owned(),
@@ -301,7 +301,7 @@ fn point(
         let class = format!("l d1 c{hue}");
         svg.line(&class, (x, y(bounds.low)), (x, y(bounds.high)));
     }
-    let tells = format!("{}: {}", case.case().label(), metric.show(*median));
+    let label = format!("{}: {}", case.case().label(), metric.show(*median));
     let class = if is_marked(case) { "m" } else { "b" };
-    svg.circle(&format!("{class} c{hue}"), (x, y(*median)), 4.5, &tells);
+    svg.circle(&format!("{class} c{hue}"), (x, y(*median)), 4.5, &label);
 }

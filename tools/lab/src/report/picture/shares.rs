@@ -41,9 +41,9 @@ fn drawing(svg: &mut Svg, cases: &[&CaseSummary]) {
         let mut x = 0.0;
         for (index, share) in case.workers.iter().flatten().enumerate() {
             let width = share * right;
-            let tells = format!("worker {}: {:.1} %", index + 1, share * 100.0);
+            let label = format!("worker {}: {:.1} %", index + 1, share * 100.0);
             let class = format!("s{}", index % SHADES + 1);
-            svg.rectangle(&class, (x, y + 20.0), ((width - 1.0).max(0.5), BAR), &tells);
+            svg.rectangle(&class, (x, y + 20.0), ((width - 1.0).max(0.5), BAR), &label);
             if width >= NUMBER {
                 let shown = format!("{:.0} %", share * 100.0);
                 let at = (x + width / 2.0, y + 20.0 + BAR - 4.5);
