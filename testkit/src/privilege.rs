@@ -31,7 +31,7 @@ pub fn needs_root(test: &str, capability: &str) -> bool {
     }
     // It is one write, so that lines of parallel tests do not mix.
     let line = format!("skipped: {test} needs root ({capability})\n");
-    let _ = std::io::stderr().write_all(line.as_bytes()); // nobody reads it then
+    let _ = std::io::stderr().write_all(line.as_bytes()); // without a reader the line is lost
     true
 }
 

@@ -41,7 +41,7 @@ http {
 }
 ";
 
-/// What h2spec is told of the listener, and the tests that fail there.
+/// The arguments of h2spec for the listener, and the tests that fail there.
 struct Round {
     name: &'static str,
     port: &'static str,

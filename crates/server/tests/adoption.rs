@@ -216,7 +216,7 @@ fn when_both_are_dead_a_start_is_a_start() {
 #[test]
 fn other_users_are_refused() {
     if !nix::unistd::geteuid().is_root() {
-        return; // there is nobody else
+        return; // there is no other user
     }
     let daemon = Daemon::start("");
     let serving = daemon.serving();

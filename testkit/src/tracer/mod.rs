@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Server, Signal, process, wait_for};
 
-/// An accept4 that found nobody: it ends a turn of the loop.
+/// An accept4 without a connection: it ends a turn of the loop.
 pub const ACCEPTED_NOBODY: &str = "accept4, nobody there";
 
 /// A strace that counts on the serving threads.

@@ -101,7 +101,7 @@ figures = { requests_per_s = 100 }
     format!("{text}{more}")
 }
 
-/// Gives the runs what a scripted driver cannot tell.
+/// Gives the runs values that a scripted driver does not have.
 fn enrich(folder: &Folder) {
     let path = folder.results().join("raw.csv");
     let text = std::fs::read_to_string(&path).unwrap();

@@ -438,7 +438,7 @@ impl Slot {
             let Some(answer) = fed.answer else { continue };
             let step = self.answered(thread, answer, now_ns, ended || at < count);
             if step != Step::Wait {
-                // Bytes nobody asked for after the last answer make the connection useless.
+                // Unrequested bytes after the last answer make the connection useless.
                 if at < count && step == Step::Answered {
                     return self.finish();
                 }
@@ -567,7 +567,7 @@ impl Slot {
         self.renew(thread)
     }
 
-    /// Registers anew, which also repeats an event that is still due.
+    /// Registers again, which also repeats an event that is still due.
     fn renew(&mut self, thread: &Thread<'_>) -> Step {
         let Some(socket) = self.socket.as_ref() else {
             return Step::Wait;
@@ -692,7 +692,7 @@ fn connect_from(
     }
 }
 
-/// Nothing can be done now; an event will tell when.
+/// Nothing can be done now; an event will report when.
 fn is_retry(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

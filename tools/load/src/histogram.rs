@@ -12,7 +12,7 @@ const STEPS: usize = 1 << STEP_BITS;
 const OCTAVES: u32 = 32;
 /// All buckets: the linear start, then half as many steps for each power of two.
 const BUCKETS: usize = STEPS + STEPS / 2 * OCTAVES as usize;
-/// The largest value that is told apart.
+/// The largest value that is distinguished.
 const VALUE_MAX: u64 = (1 << (STEP_BITS + OCTAVES)) - 1;
 
 /// Counts of values in buckets no wider than 0.1 % of the value.

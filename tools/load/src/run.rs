@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     /// When the nanoseconds of the figures began to count.
     pub(crate) clock_started: SystemTime,
     pub(crate) interrupted: bool,
-    /// Whether the run ended at once, because nobody listens.
+    /// Whether the run ended at once, because the target does not listen.
     pub(crate) refused: bool,
     pub(crate) machine: Machine,
     pub(crate) before: Snapshot,

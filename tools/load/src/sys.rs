@@ -16,7 +16,7 @@ const DESCRIPTOR_FIRST: libc::c_uint = 3;
 /// `IP_LOCAL_PORT_RANGE`, Linux 6.3.
 const IP_LOCAL_PORT_RANGE: libc::c_int = 51;
 
-/// Gives the calling thread a descriptor table of its own, empty but for descriptors 0 to 2.
+/// Gives the calling thread a descriptor table of its own, empty except for descriptors 0 to 2.
 ///
 /// Then the file limit holds for each thread by itself, and the kernel takes no reference on the
 /// table's entries during a system call, since no other thread can close them. Linux 5.9.

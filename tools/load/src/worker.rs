@@ -45,7 +45,7 @@ const ALERT_SCORE_MAX: i32 = 8;
 /// Doublings of the pause: up to 128 ms.
 const BACKOFF_DOUBLINGS_MAX: u8 = 7;
 
-/// What the main thread tells all others.
+/// The signals of the main thread to all others.
 #[derive(Debug, Default)]
 pub(crate) struct Control(AtomicU8);
 

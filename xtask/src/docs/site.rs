@@ -34,7 +34,7 @@ pub(super) fn build() -> Outcome {
     Ok(())
 }
 
-/// A folder for each version, so that a change of it installs anew.
+/// A folder for each version, so that a new version is installed again.
 fn folder() -> PathBuf {
     workspace::root().join(format!("target/tools/mdbook-{VERSION}"))
 }

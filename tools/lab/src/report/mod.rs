@@ -69,7 +69,7 @@ pub(crate) fn comparison<const COLUMNS: usize>(
     html::comparison(study, notes, &table)
 }
 
-/// Writes the report of a run anew.
+/// Writes the report of a run again.
 ///
 /// # Errors
 /// The folder is no run, or cannot be written to.

@@ -275,7 +275,7 @@ fn table_of(summary: &Summary, names: &[&str]) -> Table {
     }
 }
 
-/// What no case could tell, and why.
+/// The values that no case has, and the reasons.
 pub(super) fn not_available(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for metric in METRICS {

@@ -96,7 +96,7 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
             runs.len(),
             folder.display()
         );
-        // What stopped the run is told, and not what it did to the report.
+        // The error that stopped the run is returned, and not one of the report.
         return Err(error);
     }
     reported.map(|()| folder)

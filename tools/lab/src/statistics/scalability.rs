@@ -1,6 +1,6 @@
 //! The Universal Scalability Law: X(N) = λN / (1 + σ(N−1) + κN(N−1)).
 //!
-//! σ is contention (what has to queue), κ coherence (what everybody has to tell everybody). N/X is
+//! σ is contention (queueing), κ coherence (communication of all with all). N/X is
 //! linear in 1/λ, σ/λ and κ/λ, so the fit with relative errors is a linear least-squares problem,
 //! and the coefficients that may not be negative are found by trying which of them are 0: no
 //! iteration, nothing that may not converge.

@@ -1,6 +1,6 @@
 //! HdrHistogram interval logs: what `--hdr` writes and `merge` adds up.
 //!
-//! One line per part of a transaction, told apart by its tag; values are nanoseconds.
+//! One line per part of a transaction, marked by its tag; values are nanoseconds.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(crate) enum Script {
     /// Answers each request with these bytes; closes after so many.
     Answer { bytes: Vec<u8>, per_connection: u64 },
-    /// As `Answer`, but for the first part of each period nothing is answered.
+    /// As `Answer`, but without answers in the first part of each period.
     Freeze { period: Duration, frozen: Duration },
     /// Answers the first request with these bytes and closes.
     AnswerAndClose(Vec<u8>),
@@ -127,7 +127,7 @@ fn serve(mut stream: TcpStream, script: &Script, requests: &AtomicU64, started: 
         Script::AnswerEarly(bytes) => {
             Requests::default().next(&mut stream, requests);
             let _ = stream.write_all(bytes);
-            // Whoever sends on will find nobody reading.
+            // Later bytes are not read.
             std::thread::sleep(Duration::from_secs(5));
         }
         Script::ResetAtOnce => reset(stream),

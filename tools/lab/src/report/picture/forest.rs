@@ -26,7 +26,7 @@ pub(in crate::report) fn forest_scale() -> String {
 }
 
 /// A triangle at the end of the line beyond which a ratio lies; whether it does.
-fn off_scale(svg: &mut Svg, class: &str, ratio: f64, tells: &str) -> bool {
+fn off_scale(svg: &mut Svg, class: &str, ratio: f64, label: &str) -> bool {
     let middle = HEIGHT / 2.0;
     let (tip, side) = match ratio {
         ratio if ratio > RATIO_MAX => (WIDTH, -1.0),
@@ -40,7 +40,7 @@ fn off_scale(svg: &mut Svg, class: &str, ratio: f64, tells: &str) -> bool {
         (back, middle + 6.0),
         (tip, middle),
     ];
-    svg.path(class, &points, tells);
+    svg.path(class, &points, label);
     true
 }
 
