@@ -33,6 +33,8 @@ const EXPECTED: &[&str] = &[
     "usr/share/doc/turnpike/CHANGELOG.md",
     "usr/share/doc/turnpike/README.md",
     "usr/share/doc/turnpike/copyright",
+    "usr/share/doc/turnpike/examples/grafana-dashboard.json",
+    "usr/share/doc/turnpike/examples/prometheus-alerts.yml",
     "usr/share/fish/vendor_completions.d/turnpike.fish",
     "usr/share/man/man1/turnpike-lab.1",
     "usr/share/man/man1/turnpike-load.1",

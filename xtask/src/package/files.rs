@@ -94,6 +94,16 @@ const FILES: &[File] = &[
     file("LICENSE", Place::Documents, "copyright"),
     file("CHANGELOG.md", Place::Documents, "CHANGELOG.md"),
     file("README.md", Place::Documents, "README.md"),
+    file(
+        "contrib/grafana/turnpike.json",
+        Place::Documents,
+        "examples/grafana-dashboard.json",
+    ),
+    file(
+        "contrib/prometheus/alerts.yml",
+        Place::Documents,
+        "examples/prometheus-alerts.yml",
+    ),
 ];
 
 /// The pages and completions that the program prints: its arguments, and the path under `share`.

@@ -8,6 +8,7 @@ mod check;
 mod debian;
 mod files;
 mod long_test;
+mod sbom;
 mod tarball;
 
 use std::fs;
@@ -30,7 +31,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let build = Build::of(&options)?;
     let packages = debian::build(&build)?;
     let tarball = tarball::build(&build)?;
-    for path in packages.iter().chain(&tarball) {
+    let materials = [sbom::build(&build)?];
+    for path in packages.iter().chain(&tarball).chain(&materials) {
         let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
         let megabytes = bytes as f64 / 1e6;
         println!("package: {} {megabytes:.1} MB", path.display());
