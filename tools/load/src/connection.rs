@@ -11,6 +11,8 @@
 //! What to start and when is not decided here: every step returns what became of it, and the
 //! worker goes on from there.
 
+mod http2;
+
 use std::io;
 use std::os::fd::AsFd as _;
 
@@ -18,6 +20,7 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::http1::{Answer, Exchange};
+use crate::http2::Http2;
 use crate::plan::SocketPlan;
 use crate::sys;
 use crate::tally::ErrorKind;
@@ -65,6 +68,10 @@ pub(crate) struct Slot {
     socket: Option<Socket>,
     transport: Transport,
     exchange: Exchange,
+    /// Of a connection that speaks HTTP/2.
+    http2: Option<Box<Http2>>,
+    /// Requests that HTTP/2 has not put into frames yet.
+    unasked: u16,
     pub(crate) state: State,
     /// Whether epoll reports room for sending.
     watches_room: bool,
@@ -99,6 +106,8 @@ impl Default for Slot {
             socket: None,
             transport: Transport::Plain,
             exchange: Exchange::default(),
+            http2: None,
+            unasked: 0,
             state: State::Free,
             watches_room: false,
             generation: 0,
@@ -164,6 +173,9 @@ impl Slot {
         };
         self.socket = Some(socket);
         self.state = State::Connecting;
+        if plan.http2 {
+            self.begin_http2(thread, now_ns);
+        }
         if endpoint.tls {
             let resume = plan.tls.as_ref().map_or(0.0, |tls| tls.resume_share);
             let resume = thread.random.unit() < resume;
@@ -217,6 +229,7 @@ impl Slot {
                 }
                 self.receive(thread, flags.intersects(ended))
             }
+            State::Kept if readable && self.http2.is_some() => self.between_frames(thread),
             State::Kept if readable => self.between(thread),
             State::Kept => Step::Wait,
         }
@@ -227,6 +240,9 @@ impl Slot {
         if matches!(self.transport, Transport::Tls(_)) {
             if let Some(step) = self.shake_hands(thread) {
                 return step;
+            }
+            if !self.agrees_to_http2() {
+                return self.fail(ErrorKind::Tls);
             }
             let now_ns = thread.clock.now_ns();
             self.sent_ns = now_ns;
@@ -292,11 +308,16 @@ impl Slot {
         self.written = 0;
         self.begun = false;
         self.state = State::Sending;
+        self.unasked = self.pending;
+        self.ask(thread, now_ns);
         self.send(thread)
     }
 
     /// Sends the rest of the batch.
     fn send(&mut self, thread: &mut Thread<'_>) -> Step {
+        if self.http2.is_some() {
+            return self.send_frames(thread);
+        }
         let plan = thread.plan;
         let Some(socket) = self.socket.as_ref() else {
             return Step::Wait;
@@ -412,6 +433,9 @@ impl Slot {
                 let elapsed_ns = now_ns.saturating_sub(self.sent_ns);
                 thread.tally.first_byte.record(elapsed_ns);
             }
+        }
+        if self.http2.is_some() {
+            return self.feed_frames(thread, count, now_ns, ended);
         }
         // An answer may begin before all of the request is sent, which then goes on.
         if self.state == State::AwaitingHead {
@@ -543,6 +567,7 @@ impl Slot {
         self.socket = None;
         self.transport = Transport::Plain;
         self.exchange.reset();
+        self.http2 = None;
         self.state = State::Free;
         self.watches_room = false;
         self.deadline_ns = u64::MAX;

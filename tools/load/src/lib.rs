@@ -15,6 +15,7 @@ mod diagnosis;
 mod environment;
 mod histogram;
 mod http1;
+mod http2;
 mod live;
 mod merge;
 mod mix;

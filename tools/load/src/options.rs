@@ -71,6 +71,12 @@ pub(crate) struct Options {
     /// Number of requests to send on a connection before waiting for their answers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) pipeline: u16,
+    /// Speak HTTP/2: over TLS by ALPN, without TLS by prior knowledge
+    #[arg(long, conflicts_with = "pipeline")]
+    pub(crate) h2: bool,
+    /// Number of requests under way at once on each HTTP/2 connection
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "h2")]
+    pub(crate) streams: u16,
     /// Ask the server to close the connection after each answer
     #[arg(long)]
     pub(crate) no_keepalive: bool,

@@ -50,7 +50,9 @@ pub(crate) struct Plan {
     pub(crate) timeout: Duration,
     pub(crate) pacing: Pacing,
     pub(crate) connreqs: Connreqs,
+    /// Requests that a connection is given at once.
     pub(crate) pipeline: usize,
+    pub(crate) http2: bool,
     pub(crate) targets: Targets,
     pub(crate) socket: SocketPlan,
     /// Present when any target is https.
@@ -152,6 +154,7 @@ impl Plan {
             },
             connreqs: connreqs(options),
             pipeline: shape.pipeline,
+            http2: shape.http2,
             targets,
             socket: SocketPlan {
                 no_delay: long && !options.delay,
@@ -236,7 +239,8 @@ fn shape(options: &Options) -> Result<RequestShape, PlanError> {
         body,
         credentials: options.auth.clone(),
         keep_alive: !options.no_keepalive,
-        pipeline: usize::from(options.pipeline.max(1)),
+        pipeline: usize::from(options.pipeline.max(options.streams).max(1)),
+        http2: options.h2,
         unix: options.unix.clone(),
         variants: options.variants.map(|count| (count, options.seed)),
     })

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use socket2::SockAddr;
 
+use crate::http2::Http2Request;
 use crate::mix::Random;
 use crate::template::Filler;
 
@@ -47,6 +48,8 @@ pub(crate) struct Target {
     pub(crate) think_ns: u64,
     /// Whether the answer has no body whatever its head says (HEAD).
     pub(crate) head_only: bool,
+    /// The request for HTTP/2, where that is spoken.
+    pub(crate) http2: Option<Http2Request>,
 }
 
 /// All endpoints and targets, and the order in which they are taken.
@@ -55,6 +58,7 @@ pub(crate) struct Targets {
     pub(crate) targets: Vec<Target>,
     /// One after the other (inject's pages) instead of drawn by weight.
     pub(crate) in_order: bool,
+    has_think_time: bool,
     /// Running sum of the weights of all targets.
     sums: Vec<f64>,
     /// Per endpoint: its targets and the running sum of their weights.
@@ -72,6 +76,7 @@ pub(crate) struct RequestShape {
     pub(crate) credentials: Option<String>,
     pub(crate) keep_alive: bool,
     pub(crate) pipeline: usize,
+    pub(crate) http2: bool,
     /// Connect to this socket file, whatever the URL's host is.
     pub(crate) unix: Option<PathBuf>,
     /// How many variants of each request are filled in, and by which seed.
@@ -171,6 +176,7 @@ impl Targets {
             endpoints: Vec::new(),
             targets: Vec::new(),
             in_order,
+            has_think_time: wishes.iter().any(|wish| !wish.think.is_zero()),
             sums: Vec::new(),
             by_endpoint: Vec::new(),
         };
@@ -204,6 +210,11 @@ impl Targets {
             .map_or(0, |target| *target as usize)
     }
 
+    /// Whether any target has a pause after its answer.
+    pub(crate) fn has_think_time(&self) -> bool {
+        self.has_think_time
+    }
+
     fn add(&mut self, wish: &Wish, shape: &RequestShape) -> Result<(), TargetError> {
         let unix = wish.url.unix.as_ref().or(shape.unix.as_ref());
         let label = match unix {
@@ -228,8 +239,9 @@ impl Targets {
             let index = u32::try_from(self.targets.len()).map_err(|_| TargetError::TooMany)?;
             self.targets.push(Target {
                 endpoint,
-                length: one.len(),
-                bytes: one.repeat(shape.pipeline.max(1)),
+                length: one.bytes.len(),
+                bytes: one.bytes.repeat(shape.pipeline.max(1)),
+                http2: one.http2,
                 think_ns: u64::try_from(wish.think.as_nanos()).unwrap_or(u64::MAX),
                 head_only: wish.method.as_ref().unwrap_or(&shape.method) == "HEAD",
             });
@@ -441,10 +453,32 @@ fn choose(found: &[SocketAddr]) -> Option<SocketAddr> {
     found.iter().find(answers).or(found.first()).copied()
 }
 
-/// The request's bytes, once or for each variant.
-fn requests(wish: &Wish, shape: &RequestShape) -> Result<Vec<Vec<u8>>, TargetError> {
+/// A request for the protocol that is spoken.
+struct Written {
+    /// Of HTTP/1.
+    bytes: Vec<u8>,
+    http2: Option<Http2Request>,
+}
+
+impl Written {
+    fn of(wish: &Wish, shape: &RequestShape) -> Written {
+        match shape.http2 {
+            true => Written {
+                bytes: Vec::new(),
+                http2: Some(http2_request(wish, shape)),
+            },
+            false => Written {
+                bytes: write_request(wish, shape),
+                http2: None,
+            },
+        }
+    }
+}
+
+/// The request, once or for each variant.
+fn requests(wish: &Wish, shape: &RequestShape) -> Result<Vec<Written>, TargetError> {
     let Some((count, seed)) = shape.variants else {
-        return Ok(vec![write_request(wish, shape)]);
+        return Ok(vec![Written::of(wish, shape)]);
     };
     let not_text = || TargetError::Template("a body with templates must be UTF-8".to_owned());
     let body = str::from_utf8(&shape.body).map_err(|_| not_text())?;
@@ -460,7 +494,7 @@ fn requests(wish: &Wish, shape: &RequestShape) -> Result<Vec<Vec<u8>>, TargetErr
             .map(|line| fill(line))
             .collect::<Result<_, _>>()?;
         shape.body = fill(body)?.into_bytes();
-        written.push(write_request(&wish, &shape));
+        written.push(Written::of(&wish, &shape));
         filler.next();
     }
     Ok(written)
@@ -487,9 +521,7 @@ fn write_request(wish: &Wish, shape: &RequestShape) -> Vec<u8> {
         .as_ref()
         .filter(|_| !given("authorization"))
     {
-        use base64::Engine as _;
-        let encoded = base64::engine::general_purpose::STANDARD.encode(credentials);
-        text.push_str(&format!("Authorization: Basic {encoded}\r\n"));
+        text.push_str(&format!("Authorization: {}\r\n", basic(credentials)));
     }
     if !shape.keep_alive && !given("connection") {
         text.push_str("Connection: close\r\n");
@@ -501,6 +533,52 @@ fn write_request(wish: &Wish, shape: &RequestShape) -> Vec<u8> {
     let mut bytes = text.into_bytes();
     bytes.extend_from_slice(&shape.body);
     bytes
+}
+
+/// The request's fields and body for HTTP/2 (RFC 9113 section 8.3.1).
+fn http2_request(wish: &Wish, shape: &RequestShape) -> Http2Request {
+    let method = wish.method.as_deref().unwrap_or(&shape.method);
+    let scheme = if wish.url.tls { "https" } else { "http" };
+    let given = |name: &str| {
+        let lines = shape.headers.iter().filter_map(|line| line.split_once(':'));
+        let mut lines = lines.filter(|(field, _)| field.trim().eq_ignore_ascii_case(name));
+        lines.next().map(|(_, value)| value.trim())
+    };
+    let authority = given("host").unwrap_or(&wish.url.authority);
+    let mut fields = vec![
+        (":method".to_owned(), method.to_owned()),
+        (":scheme".to_owned(), scheme.to_owned()),
+        (":authority".to_owned(), authority.to_owned()),
+        (":path".to_owned(), wish.url.target.clone()),
+    ];
+    for line in &shape.headers {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        let name = name.trim().to_ascii_lowercase();
+        // These belong to connections of HTTP/1 (RFC 9113 section 8.2.2); the host stands above.
+        if !matches!(name.as_str(), "host" | "connection" | "keep-alive") {
+            fields.push((name, value.trim().to_owned()));
+        }
+    }
+    if let (Some(credentials), None) = (&shape.credentials, given("authorization")) {
+        fields.push(("authorization".to_owned(), basic(credentials)));
+    }
+    if !shape.body.is_empty() && given("content-length").is_none() {
+        let length = shape.body.len().to_string();
+        fields.push(("content-length".to_owned(), length));
+    }
+    Http2Request {
+        fields: fields
+            .into_iter()
+            .map(|(name, value)| (name.into_bytes(), value.into_bytes()))
+            .collect(),
+        body: shape.body.clone(),
+    }
+}
+
+fn basic(credentials: &str) -> String {
+    use base64::Engine as _;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(credentials);
+    format!("Basic {encoded}")
 }
 
 fn draw_sum(sums: &[f64], random: &mut Random) -> usize {

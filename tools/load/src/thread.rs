@@ -135,6 +135,10 @@ pub(crate) struct Thread<'p> {
     pub(crate) timeout_ns: u64,
     /// Requests meant to start before this are warm-up.
     pub(crate) measure_from_ns: u64,
+    /// Requests this thread may still start.
+    pub(crate) quota: u64,
+    /// When no request is started any more.
+    pub(crate) end_ns: u64,
     /// The slot at hand.
     pub(crate) current: u32,
     /// Source ports in turn, where connections are short and the kernel would have to search.
@@ -165,6 +169,8 @@ impl<'p> Thread<'p> {
             optimism: Optimism::default(),
             timeout_ns: u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4),
             measure_from_ns: u64::try_from(plan.warmup.as_nanos()).unwrap_or(u64::MAX),
+            quota: u64::MAX,
+            end_ns: u64::MAX,
             current: 0,
             ports: PortWalk::of(plan, index),
             tls: plan.tls.as_ref().map(|tls| tls.thread()),
@@ -216,6 +222,22 @@ impl<'p> Thread<'p> {
             }
             _ => Some(Source { address, ports }),
         }
+    }
+
+    /// Takes the start of another request out of the quota; `false`: none is left, or it is late.
+    pub(crate) fn take_quota(&mut self, now_ns: u64) -> bool {
+        if self.quota == 0 || now_ns >= self.end_ns {
+            return false;
+        }
+        self.quota -= 1;
+        self.tally.issued += 1;
+        true
+    }
+
+    /// Takes starts back: the server has not looked at the requests.
+    pub(crate) fn take_back(&mut self, count: u64) {
+        self.quota = self.quota.saturating_add(count);
+        self.tally.issued -= count;
     }
 
     /// Counts an answer and judges it.

@@ -22,6 +22,8 @@ use crate::target::Endpoint;
 const SESSIONS_MAX: usize = 256;
 /// The protocol offered unless `--alpn` names others.
 const ALPN_DEFAULT: &str = "http/1.1";
+/// The protocol offered with `--h2`.
+const ALPN_HTTP2: &str = "h2";
 
 /// Why TLS cannot be set up.
 #[derive(Debug)]
@@ -83,7 +85,8 @@ impl TlsPlan {
             let roots = roots(options.cacert.as_deref())?;
             builder.with_root_certificates(roots).with_no_client_auth()
         };
-        let protocols = options.alpn.as_deref().unwrap_or(ALPN_DEFAULT);
+        let default = if options.h2 { ALPN_HTTP2 } else { ALPN_DEFAULT };
+        let protocols = options.alpn.as_deref().unwrap_or(default);
         base.alpn_protocols = protocols
             .split(',')
             .filter(|name| !name.is_empty())
@@ -161,6 +164,11 @@ impl TlsSession {
     /// Whether the handshake resumed a session.
     pub(crate) fn resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The protocol that the server has chosen.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.connection.alpn_protocol()
     }
 
     /// Takes plain bytes and writes what the socket takes of their records. Bytes once taken are

@@ -26,6 +26,14 @@ impl Transport {
         }
     }
 
+    /// Whether HTTP/2 was agreed on: by prior knowledge, or in the handshake.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        match self {
+            Transport::Plain => true,
+            Transport::Tls(session) => session.protocol() == Some(b"h2"),
+        }
+    }
+
     /// Sends what is taken of `bytes`.
     ///
     /// # Errors

@@ -109,10 +109,6 @@ pub(crate) struct Worker<'p> {
     ready: Vec<u32>,
     alertness: Alertness,
     schedule: Option<Schedule>,
-    /// Requests this thread may still start.
-    quota: u64,
-    /// When no request is started any more, and when everything is abandoned.
-    end_ns: u64,
     /// Slots with a request under way.
     busy: usize,
     tick_ns: u64,
@@ -127,7 +123,7 @@ impl<'p> Worker<'p> {
     /// # Errors
     /// When there can be no epoll set.
     pub(crate) fn new(plan: &'p Plan, index: usize) -> nix::Result<Worker<'p>> {
-        let thread = Thread::new(plan, index)?;
+        let mut thread = Thread::new(plan, index)?;
         let share = |total: u64| {
             let threads = plan.threads as u64;
             total / threads + u64::from((index as u64) < total % threads)
@@ -136,6 +132,8 @@ impl<'p> Worker<'p> {
         let end_ns = plan.duration.map_or(u64::MAX / 2, |duration| {
             u64::try_from((duration + plan.warmup).as_nanos()).unwrap_or(u64::MAX / 2)
         });
+        thread.quota = plan.requests.map_or(u64::MAX, share);
+        thread.end_ns = end_ns;
         let schedule = match plan.pacing {
             Pacing::Closed => None,
             Pacing::Requests(arrival, per_s) | Pacing::Connections(arrival, per_s) => {
@@ -156,8 +154,6 @@ impl<'p> Worker<'p> {
             ready: Vec::with_capacity(EVENTS_MAX),
             alertness: Alertness::default(),
             schedule,
-            quota: plan.requests.map_or(u64::MAX, share),
-            end_ns,
             busy: 0,
             tick_ns: (thread.timeout_ns / 16).clamp(TICK_NS_MIN, TICK_NS_MAX),
             next_tick_ns: 0,
@@ -312,7 +308,7 @@ impl<'p> Worker<'p> {
     }
 
     fn arrival(&mut self, now_ns: u64) -> Option<u64> {
-        if self.quota == 0 {
+        if self.thread.quota == 0 {
             return None;
         }
         self.schedule
@@ -368,7 +364,7 @@ impl<'p> Worker<'p> {
 
     /// Starts a request, on the slot's connection or on a new one. The only place that does.
     fn start(&mut self, index: u32, intended_ns: u64, now_ns: u64) {
-        let over = self.quota == 0 || intended_ns >= self.end_ns;
+        let over = self.thread.quota == 0 || intended_ns >= self.thread.end_ns;
         let Some(slot) = self.slots.get_mut(index as usize).filter(|_| !over) else {
             return;
         };
@@ -391,7 +387,7 @@ impl<'p> Worker<'p> {
             slot.left = plan.connreqs.draw(&mut self.thread.random);
         }
         let pipeline = u32::try_from(plan.pipeline).unwrap_or(1);
-        let quota = u32::try_from(self.quota).unwrap_or(u32::MAX);
+        let quota = u32::try_from(self.thread.quota).unwrap_or(u32::MAX);
         let batch = pipeline.min(slot.left).min(quota).max(1);
         if slot.left != u32::MAX {
             slot.left -= batch.min(slot.left);
@@ -399,7 +395,7 @@ impl<'p> Worker<'p> {
         slot.target = u32::try_from(target).unwrap_or(0);
         slot.pending = u16::try_from(batch).unwrap_or(u16::MAX);
         slot.intended_ns = intended_ns;
-        self.quota -= u64::from(batch);
+        self.thread.quota -= u64::from(batch);
         self.thread.tally.issued += u64::from(batch);
         self.busy += 1;
         self.thread.current = index;
@@ -417,28 +413,28 @@ impl<'p> Worker<'p> {
             .as_ref()
             .is_some_and(|schedule| schedule.peek_ns().is_some());
         let done = match self.schedule {
-            Some(_) => self.quota == 0 || (now_ns >= self.end_ns && !waiting),
-            None => self.quota == 0 || now_ns >= self.end_ns,
+            Some(_) => self.thread.quota == 0 || (now_ns >= self.thread.end_ns && !waiting),
+            None => self.thread.quota == 0 || now_ns >= self.thread.end_ns,
         };
         (done && self.busy == 0) || now_ns >= self.hard_end_ns()
     }
 
     /// When the last request that could start in time has had its time.
     fn hard_end_ns(&self) -> u64 {
-        self.end_ns.saturating_add(self.thread.timeout_ns)
+        self.thread.end_ns.saturating_add(self.thread.timeout_ns)
     }
 
     /// Time to wait for events before something else must be done.
     fn wait_ns(&self, now_ns: u64) -> u64 {
         let mut wake_ns = self.next_tick_ns.min(self.hard_end_ns());
-        if now_ns < self.end_ns {
-            wake_ns = wake_ns.min(self.end_ns);
+        if now_ns < self.thread.end_ns {
+            wake_ns = wake_ns.min(self.thread.end_ns);
         }
         if let Some(Reverse((due_ns, _))) = self.due.peek() {
             wake_ns = wake_ns.min(*due_ns);
         }
         if !self.idle.is_empty()
-            && self.quota > 0
+            && self.thread.quota > 0
             && let Some(next_ns) = self.schedule.as_ref().and_then(Schedule::peek_ns)
         {
             wake_ns = wake_ns.min(next_ns);
@@ -511,7 +507,7 @@ impl<'p> Worker<'p> {
                 });
             }
         }
-        if self.quota > 0 && timed_out {
+        if self.thread.quota > 0 && timed_out {
             self.thread.tally.unsent = self.schedule.as_ref().map_or(0, Schedule::left);
         }
         self.publish(progress);

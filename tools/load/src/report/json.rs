@@ -24,6 +24,10 @@ pub(crate) struct Report {
     started_unix_s: f64,
     threads: usize,
     connections: usize,
+    /// `http/1.1` or `h2`.
+    protocol: &'static str,
+    /// Requests under way at once on each connection of HTTP/2.
+    streams: usize,
     duration_s: f64,
     interrupted: bool,
     requests: Requests,
@@ -154,6 +158,8 @@ pub(crate) fn report(
         started_unix_s: started.as_secs_f64(),
         threads: plan.threads,
         connections: plan.connections,
+        protocol: if plan.http2 { "h2" } else { "http/1.1" },
+        streams: if plan.http2 { plan.pipeline } else { 1 },
         duration_s: seconds,
         interrupted: outcome.interrupted,
         requests: Requests {

@@ -29,8 +29,12 @@ pub(crate) fn head(plan: &Plan, options: &Options) -> String {
         (None, Some(requests)) => format!("{requests} requests"),
         (None, None) => String::new(),
     };
+    let http2 = match (plan.http2, plan.pipeline) {
+        (false, _) => String::new(),
+        (true, streams) => format!(" with {streams} streams each (HTTP/2)"),
+    };
     format!(
-        "Running {what} test @ {place}\n  {} threads and {} connections\n",
+        "Running {what} test @ {place}\n  {} threads and {} connections{http2}\n",
         plan.threads, plan.connections
     )
 }

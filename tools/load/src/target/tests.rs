@@ -10,6 +10,7 @@ fn shape() -> RequestShape {
         credentials: None,
         keep_alive: true,
         pipeline: 1,
+        http2: false,
         unix: None,
         variants: None,
     }

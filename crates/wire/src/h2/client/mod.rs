@@ -127,6 +127,12 @@ impl ClientConnection {
             && self.endpoint.streams.len() < self.endpoint.peer.streams_max as usize
     }
 
+    /// Whether the server has sent GOAWAY.
+    #[must_use]
+    pub fn is_going_away(&self) -> bool {
+        self.is_going_away
+    }
+
     /// Whether no request is in progress, and another one may follow.
     #[must_use]
     pub fn is_idle(&self) -> bool {
