@@ -100,6 +100,14 @@ impl Account {
         }
     }
 
+    /// An account for a subrequest of a request that has ended, with all that this has cost.
+    pub(crate) fn of_ended(&self) -> Self {
+        Self {
+            action: Cell::new(self.action.get()),
+            ..*self
+        }
+    }
+
     /// When the request's first byte was seen, in the lane's monotonic milliseconds.
     pub fn started_ms(&self) -> u64 {
         self.started_ms

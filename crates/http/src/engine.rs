@@ -78,11 +78,18 @@ impl Exchange {
         self.enter(Phase::Log);
     }
 
-    /// Starts a subrequest, as after an internal redirect.
+    /// Starts a subrequest: in its location, if it is in one, else as after an internal redirect.
     pub(crate) fn run_subrequest(&mut self) -> Outcome {
         self.account.set_action(Action::Processing);
-        self.enter(Phase::ServerRewrite);
+        if self.walk.phase() == Phase::PostRead {
+            self.enter(Phase::ServerRewrite);
+        }
         self.proceed()
+    }
+
+    /// Has a subrequest begin in a named location.
+    pub(crate) fn begin_in(&mut self, location: LocationIndex) {
+        self.go_to(location);
     }
 
     /// Starts with the content of the location in force.

@@ -140,6 +140,8 @@ pub trait Filter: Send + Sync {
 /// Places of filters, in the order in which they see a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FilterPlace {
+    /// Parts of the whole, which are put together.
+    Parts,
     /// Conditional requests: 304 and 412.
     NotModified,
     /// Fields added by configuration.

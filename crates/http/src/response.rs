@@ -207,6 +207,12 @@ pub trait BodyStream {
         false
     }
 
+    /// Only the bytes from `start` up to, not including, `end` are wanted. Asked before any piece.
+    /// Returns the first byte that comes: one from there on is left out by whoever asked.
+    fn narrow(&mut self, _start: u64, _end: u64) -> u64 {
+        0
+    }
+
     /// Reads ahead while the client takes nothing. Dropped when it does, so that nothing may be
     /// lost at an await; never ends.
     fn read_ahead<'a>(&'a mut self, _exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {

@@ -68,6 +68,36 @@ impl Exchange {
         child
     }
 
+    /// A subrequest of this request, which has ended: its variables say what the request has cost.
+    /// The target is a path, or the name of a named location, which gets the request's own path.
+    /// `None`: there is no such location.
+    pub fn subrequest_afterwards(&self, target: &[u8]) -> Option<Box<Exchange>> {
+        let content = match self.body.is_finished() {
+            true => Content::Body,
+            false => Content::Method,
+        };
+        let mut child = match target.first() {
+            Some(b'@') => {
+                let name = std::str::from_utf8(target).ok()?;
+                let location = *self.server().named.get(name)?;
+                let mut child = self.subrequest(self.walk.path(), self.walk.query(), content);
+                child.begin_in(location);
+                child
+            }
+            _ => self.subrequest(target, b"", content),
+        };
+        child.account = self.account.of_ended();
+        Some(child)
+    }
+
+    /// A subrequest that has the content of this request's own location made once more, for
+    /// another part of the whole, say. The method is the request's; there is no body.
+    pub fn subrequest_in_place(&self) -> Box<Exchange> {
+        let mut child = self.copy_in_place(Purpose::Subrequest);
+        child.body.expect_answered();
+        child
+    }
+
     /// Runs a subrequest to its answer, whose body is not read.
     pub async fn answer_subrequest(&mut self) -> Answer {
         let outcome = self.run_subrequest();
@@ -141,7 +171,7 @@ impl Exchange {
         if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
             return false;
         }
-        let mut copy = self.copy_in_place();
+        let mut copy = self.copy_in_place(Purpose::Renewal);
         copy.rooms.hold(guard);
         self.lane.run_in_background(Box::pin(async move {
             let outcome = copy.run_content();
@@ -172,16 +202,17 @@ impl Exchange {
         if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
             return Err(body);
         }
-        let mut copy = self.copy_in_place();
+        let mut copy = self.copy_in_place(Purpose::Renewal);
         copy.upstream.clone_from(&self.upstream);
         self.lane.run_in_background(Box::pin(read_out(copy, body)));
         Ok(())
     }
 
     /// A copy that stands where this request stands in its walk.
-    fn copy_in_place(&self) -> Box<Exchange> {
+    fn copy_in_place(&self, purpose: Purpose) -> Box<Exchange> {
         let mut copy = self.copy();
-        copy.walk.begin_renewal(&self.walk);
+        copy.walk.begin_in_place(&self.walk, purpose);
+        copy.rooms = self.rooms.for_subrequest();
         copy.evaluation
             .captures()
             .borrow_mut()

@@ -275,11 +275,11 @@ impl Walk {
         self.set_target(path, query);
     }
 
-    /// The walk of a copy begins, which stands where this walk stands and renews what is stored of
-    /// the request.
-    pub(crate) fn begin_renewal(&mut self, walk: &Walk) {
+    /// The walk of a copy begins, which stands where this walk stands: the content is made once
+    /// more.
+    pub(crate) fn begin_in_place(&mut self, walk: &Walk, purpose: Purpose) {
         self.phase = Phase::Content;
-        self.purpose = Purpose::Renewal;
+        self.purpose = purpose;
         self.internal = walk.internal;
         self.target = Target {
             path_changed: false,

@@ -55,6 +55,8 @@ pub enum HandlerPlace {
     FirstFile,
     /// Copies of the request.
     Copies,
+    /// Which part of the whole is asked for first.
+    FirstPart,
     /// Answers that are made, or changes that are carried out, without a file that is served.
     Answer,
     /// Files that are there in another coding.
@@ -84,7 +86,9 @@ impl HandlerPlace {
             | HandlerPlace::PasswordAccess
             | HandlerPlace::RequestedAccess
             | HandlerPlace::OtherAccess => Phase::Access,
-            HandlerPlace::FirstFile | HandlerPlace::Copies => Phase::PreContent,
+            HandlerPlace::FirstFile | HandlerPlace::Copies | HandlerPlace::FirstPart => {
+                Phase::PreContent
+            }
             HandlerPlace::Answer
             | HandlerPlace::CodedFile
             | HandlerPlace::RandomFile

@@ -34,9 +34,10 @@ pub(super) fn cut(response: &mut Response, range: ByteRange) {
             };
             Body::File(FileBody { file, parts })
         }
-        Body::Stream(body) => {
+        Body::Stream(mut body) => {
+            let first = body.narrow(range.start, range.end).min(range.start);
             let cut = Cut {
-                skip: range.start,
+                skip: range.start - first,
                 left: range.end - range.start,
             };
             Body::Stream(Box::new(Filtered::new(body, cut)))
