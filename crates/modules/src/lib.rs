@@ -55,6 +55,7 @@ mod safe_path;
 mod scgi;
 mod secure_link;
 mod shards;
+mod slice;
 mod split_clients;
 mod ssi;
 mod ssl;
@@ -72,6 +73,7 @@ mod types;
 mod upstream;
 mod userid;
 mod uwsgi;
+mod wanted_part;
 mod without_effect;
 mod zone;
 
@@ -109,6 +111,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &range::Ranges,
     &try_files::TryFiles,
     &mirror::Mirror,
+    &slice::Slice,
     &empty_gif::EmptyGif,
     &proxy_cache::PROXY,
     &proxy::Proxy,

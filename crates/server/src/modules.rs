@@ -108,7 +108,7 @@ pub const MODULES: &[Module] = &[
     with("http_auth_request_module", true),
     with("http_random_index_module", true),
     with("http_secure_link_module", true),
-    with("http_slice_module", false),
+    with("http_slice_module", true),
     with("http_stub_status_module", true),
     with("mail", false),
     with("mail_ssl_module", false),

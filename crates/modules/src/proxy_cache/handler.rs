@@ -28,6 +28,7 @@ use super::recorder::{Changing, Post, Storing};
 use super::waiting::{Checking, ReadingBody, Waited, Waiter};
 use crate::pass::response_store::{Lookup, Presenter, ResponseStore};
 use crate::predicates::any_holds;
+use crate::wanted_part;
 
 /// The cache of a location.
 pub(super) struct Cache {
@@ -411,7 +412,8 @@ impl Cache {
         note(exchange).status = one.text();
         self.note_forward(exchange, zone, key, one);
         let question = self.question(zone, key);
-        if !is_far_range(exchange, self.settings.range_offset_max) {
+        let is_part = wanted_part::range_of(exchange).is_some();
+        if is_part || !is_far_range(exchange, self.settings.range_offset_max) {
             let storing = Storing::begin(exchange, question, one, stale, turn);
             return Lookup::Record(Box::new(storing));
         }
@@ -473,8 +475,12 @@ fn find_part(
     key: &[u8],
     now_ms: u64,
 ) -> Option<(Arc<Variant>, Range<u64>)> {
-    let range = exchange.known_field(Known::Range)?;
     let has = |name| exchange.known_field(name).is_some();
+    let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
+    if let Some(range) = wanted_part::range_of(exchange) {
+        return zone.find_part(key, range, &field, now_ms);
+    }
+    let range = exchange.known_field(Known::Range)?;
     let is_conditional = [
         Known::IfMatch,
         Known::IfNoneMatch,
@@ -484,7 +490,6 @@ fn find_part(
     if exchange.method() != Method::Get || is_conditional.into_iter().any(has) {
         return None;
     }
-    let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
     let (part, bytes) = zone.find_part(key, range, &field, now_ms)?;
     let unchanged = match exchange.known_field(Known::IfRange) {
         None => true,

@@ -59,7 +59,4 @@ pub(crate) const GRPC_TLS: &dyn Family = &family("grpc_ssl", grpc::ROWS);
 pub(crate) const TUNING: &dyn Family = &family("tuning", others::ROWS);
 
 /// Settings of further modules whose main directive is refused.
-pub(crate) const OTHERS: &dyn Family = &WithoutEffect {
-    variables: variables::OTHERS,
-    ..family("further modules", others::MODULES)
-};
+pub(crate) const OTHERS: &dyn Family = &family("further modules", others::MODULES);

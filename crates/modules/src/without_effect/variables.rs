@@ -30,7 +30,3 @@ fn nothing(_: &Exchange, _: &mut Vec<u8>) -> bool {
 }
 
 pub(super) const HTTP2: &[VariableRow] = &[empty("http3", "Empty: HTTP/3 is not supported yet.")];
-
-const NO_MODULE: &str = "No value: its module is not supported yet.";
-
-pub(super) const OTHERS: &[VariableRow] = &[absent("slice_range", NO_MODULE)];
