@@ -42,6 +42,7 @@ mod mirror;
 mod not_modified;
 mod part;
 mod pass;
+mod post_action;
 mod predicates;
 mod proxy;
 mod proxy_cache;
@@ -112,6 +113,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &try_files::TryFiles,
     &mirror::Mirror,
     &slice::Slice,
+    &post_action::PostAction,
     &empty_gif::EmptyGif,
     &proxy_cache::PROXY,
     &proxy::Proxy,

@@ -369,3 +369,60 @@ fn contradictory_settings_are_refused() {
         assert!(message.contains(words), "{directives}: {message}");
     }
 }
+
+/// What a post action says of the request, which is over.
+#[test]
+fn a_post_action_knows_what_the_request_has_cost() {
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nunseen";
+    let read = || vec![Step::ReadHead, Step::send(ok)];
+    let told = Origin::start(vec![read(), read()]);
+    let server = start(&format!(
+        "server {{
+            listen 127.0.0.1:%PORT%;
+            location /page {{ post_action /told; }}
+            location /named {{ post_action @told; return 403; }}
+            location /off {{ post_action off; return 204; }}
+            location /nowhere {{ post_action @nobody; return 204; }}
+            location = /told {{
+                internal;
+                proxy_pass http://127.0.0.1:{0}/?bytes=$body_bytes_sent&$request_completion;
+            }}
+            location @told {{ proxy_pass http://127.0.0.1:{0}; }}
+        }}",
+        told.port()
+    ));
+    let asked = |count: usize| -> String {
+        told.wait_for_ended(count);
+        String::from_utf8(told.received()[count - 1].clone()).unwrap()
+    };
+    let answer = "HTTP/1.1 200 OK\n*\n\npage";
+    check(
+        &server,
+        &[("a page", "GET /page HTTP/1.1\nHost: a\n\n", answer)],
+    );
+    let text = asked(1);
+    assert!(text.starts_with("GET /?bytes=4&OK HTTP/1.1\r\n"), "{text}");
+    check(
+        &server,
+        &[
+            (
+                "no other request",
+                "GET /off HTTP/1.1\nHost: a\n\n",
+                "HTTP/1.1 204 No Content\n*",
+            ),
+            (
+                "no such location",
+                "GET /nowhere HTTP/1.1\nHost: a\n\n",
+                "HTTP/1.1 204 No Content\n*",
+            ),
+            (
+                "a named location",
+                "GET /named?x HTTP/1.1\nHost: a\n\n",
+                "HTTP/1.1 403 Forbidden\n*",
+            ),
+        ],
+    );
+    let text = asked(2);
+    assert!(text.starts_with("GET /named?x HTTP/1.1\r\n"), "{text}");
+    server.wait_for_log("error.log", "could not find named location \"@nobody\"");
+}
