@@ -24,6 +24,7 @@ mod entity;
 mod fastcgi;
 mod file_access;
 mod files;
+mod flv;
 mod folder;
 mod geo;
 mod grpc;
@@ -39,6 +40,7 @@ mod map;
 mod memcached;
 mod metrics;
 mod mirror;
+mod mp4;
 mod not_modified;
 mod part;
 mod pass;
@@ -46,6 +48,7 @@ mod post_action;
 mod predicates;
 mod proxy;
 mod proxy_cache;
+mod query;
 mod random_index;
 mod range;
 mod realip;
@@ -126,6 +129,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     &grpc::Grpc,
     &memcached::Memcached,
     &dav::Dav,
+    &mp4::Mp4,
+    &flv::Flv,
     &random_index::RandomIndex,
     &index::Index,
     &autoindex::Autoindex,

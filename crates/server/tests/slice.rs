@@ -139,8 +139,17 @@ fn part(range: &str, etag: &str, body: &str) -> String {
     )
 }
 
-/// What a server sends for the first two parts, what the client gets, and what the log says.
-const BROKEN: &[(&str, [&str; 3], [&str; 3], &str, &str)] = &[
+/// A name, what a server sends for the first two parts (range, tag and body), what the client gets,
+/// and what the log says.
+type Broken = (
+    &'static str,
+    [&'static str; 3],
+    [&'static str; 3],
+    &'static str,
+    &'static str,
+);
+
+const BROKEN: &[Broken] = &[
     (
         "another file",
         ["0-3/8", "\"a\"", "0123"],
@@ -196,7 +205,7 @@ const BROKEN: &[(&str, [&str; 3], [&str; 3], &str, &str)] = &[
 fn parts_that_do_not_fit_end_the_response() {
     for (name, first, second, expected, words) in BROKEN {
         let script = [first, second]
-            .map(|[range, etag, body]| vec![Step::ReadHead, Step::send(&part(range, etag, body))]);
+            .map(|[range, etag, body]| vec![Step::ReadHead, Step::send(part(range, etag, body))]);
         let origin = Origin::start(script.to_vec());
         let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
             .configuration(&format!(

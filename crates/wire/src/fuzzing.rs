@@ -13,6 +13,7 @@ use crate::h1::{
     Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, StatusLine, Strictness,
     TargetForm, Version, parse_cgi_response, parse_request, parse_response, write_chunk_head,
 };
+use crate::mp4;
 use crate::proxy_protocol::{self as proxy, Transport};
 use crate::ssi;
 use crate::target::{Escape, Normal, escape, normalise};
@@ -226,6 +227,54 @@ pub fn ssi_template(data: &[u8]) {
             assert_eq!(again, (Vec::new(), vec![ssi::Event::Command(command)]));
         }
     }
+}
+
+/// An MP4 file, of which a part is cut out. The first bytes say which part. What comes out is a
+/// film whose index is first, of bytes that the file has.
+pub fn mp4(data: &[u8]) {
+    let Some((&[knob, start, length], file)) = data.split_first_chunk() else {
+        return;
+    };
+    let wish = mp4::Wish {
+        start_ms: u64::from(start) * 100,
+        length_ms: (length > 0).then_some(u64::from(length) * 100),
+        from_key_frame: knob & 1 == 1,
+    };
+    let Some((layout, part)) = cut_film(file, &wish) else {
+        return;
+    };
+    assert!(part.samples.start < part.samples.end && part.samples.end <= layout.file_bytes);
+    let samples = part.samples.start as usize..part.samples.end as usize;
+    let film = [part.index.as_slice(), &file[samples]].concat();
+    let (layout, _) = scan_film(&film).expect("what was written is a film");
+    assert!(layout.index_is_first);
+    assert_eq!(
+        layout.samples.map(|samples| samples.end),
+        Some(film.len() as u64)
+    );
+}
+
+/// Where the atoms of a film are, and its index.
+fn scan_film(file: &[u8]) -> Result<(mp4::Layout, Vec<u8>), mp4::Mp4Error> {
+    let mut scan = mp4::Scan::new(file.len() as u64);
+    while let Some(offset) = scan.wanted() {
+        let head = &file[offset as usize..];
+        scan.take(&head[..head.len().min(mp4::HEAD_BYTES_MAX)])?;
+    }
+    let layout = scan.layout().clone();
+    let index = layout.index.clone().unwrap_or(0..0);
+    Ok((
+        layout,
+        file[index.start as usize..index.end as usize].to_vec(),
+    ))
+}
+
+fn cut_film(file: &[u8], wish: &mp4::Wish) -> Option<(mp4::Layout, mp4::Part)> {
+    let (layout, index) = scan_film(file).ok()?;
+    let kind = layout.kind.clone().unwrap_or(0..0);
+    let kind = &file[kind.start as usize..kind.end as usize];
+    let part = mp4::cut(kind, &index, &layout, wish).ok()?;
+    Some((layout, part))
 }
 
 /// The text of a template, and its commands and errors.

@@ -22,6 +22,7 @@ pub mod h2;
 pub mod hex;
 pub mod host;
 pub mod message;
+pub mod mp4;
 pub mod proxy_protocol;
 mod span;
 pub mod ssi;

@@ -30,7 +30,7 @@ pub(super) fn cut(response: &mut Response, range: ByteRange) {
                     offset: offset + range.start,
                     length: range.end - range.start,
                 },
-                many @ Parts::Many { .. } => many,
+                Parts::Many { parts, end } => cut_many(parts, end, range),
             };
             Body::File(FileBody { file, parts })
         }
@@ -44,6 +44,31 @@ pub(super) fn cut(response: &mut Response, range: ByteRange) {
         }
     };
     response.set_body(body);
+}
+
+/// Leaves of texts and parts of a file what is in the range.
+fn cut_many(parts: Vec<(Vec<u8>, u64, u64)>, end: Vec<u8>, range: ByteRange) -> Parts {
+    let mut at = 0_u64;
+    // What is in the range of the next so many bytes: from where, and how many.
+    let mut within = |length: u64| {
+        let (start, behind) = (at, at + length);
+        at = behind;
+        let from = range.start.clamp(start, behind) - start;
+        let to = range.end.clamp(start, behind) - start;
+        (from, to.saturating_sub(from))
+    };
+    let mut kept = Vec::with_capacity(parts.len());
+    for (text, offset, length) in parts {
+        let (from, left) = within(text.len() as u64);
+        let text = text[from as usize..(from + left) as usize].to_vec();
+        let (from, left) = within(length);
+        if !text.is_empty() || left > 0 {
+            kept.push((text, offset + from, left));
+        }
+    }
+    let (from, left) = within(end.len() as u64);
+    let end = end[from as usize..(from + left) as usize].to_vec();
+    Parts::Many { parts: kept, end }
 }
 
 /// Makes a body of several parts of another, and returns its length in bytes. A stream, which

@@ -2,7 +2,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, Response};
+use turnpike_http::response::{Body, Parts, Response};
 use turnpike_http::variables::append_number;
 use turnpike_wire::date;
 use turnpike_wire::message::{Known, Method, Version, holds_control};
@@ -30,7 +30,7 @@ impl Filter for RangeFilter {
             Some(value) => parse(value, length, ranges_max),
         };
         match wish {
-            Wish::Several(ranges) if !matches!(exchange.response.body(), Body::Stream(_)) => {
+            Wish::Several(ranges) if has_parts(exchange.response.body()) => {
                 let boundary = boundary(exchange.lane.random());
                 several(&mut exchange.response, &ranges, length, &boundary);
             }
@@ -51,6 +51,16 @@ impl Filter for RangeFilter {
             }
         }
         None
+    }
+}
+
+/// Whether several parts of a body can be sent: not of one that comes only once and in order, nor
+/// of one that is put together of parts already.
+fn has_parts(body: &Body) -> bool {
+    match body {
+        Body::Stream(_) => false,
+        Body::File(file) => matches!(file.parts, Parts::One { .. }),
+        _ => true,
     }
 }
 

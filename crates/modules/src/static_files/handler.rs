@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
-use turnpike_http::response::{Body, FileBody, Parts};
+use turnpike_http::response::{Body, FileBody, Parts, Response};
 use turnpike_lane::files::{FileError, FileHandle};
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::file::Metadata;
@@ -36,6 +36,38 @@ impl Handler for StaticFile {
             }
         })
     }
+}
+
+/// Opens the file that the request's path stands for.
+///
+/// # Errors
+/// The verdict that says why there is none.
+pub(crate) fn open(exchange: &mut Exchange, files: &Files) -> Result<FileHandle, Verdict> {
+    let mut path = exchange.lane.take_scratch();
+    exchange.file_path(&mut path);
+    let opened = files.open(exchange, &path);
+    let opened = opened.map_err(|error| refuse(exchange, &path, error));
+    exchange.lane.keep_scratch(path);
+    opened
+}
+
+/// Answers with the open file that the request's path stands for.
+pub(crate) fn answer_opened(exchange: &mut Exchange, file: FileHandle) -> Verdict {
+    files::with_file_path(exchange, |exchange, path| answer(exchange, path, file))
+}
+
+/// Sends a text and a part of the file in place of the whole file, with which the request is
+/// answered already.
+pub(crate) fn put_part(response: &mut Response, text: Vec<u8>, offset: u64, length: u64) {
+    let Body::File(FileBody { file, .. }) = response.take_body() else {
+        return;
+    };
+    response.set_content_length(Some(text.len() as u64 + length));
+    let parts = Parts::Many {
+        parts: vec![(text, offset, length)],
+        end: Vec::new(),
+    };
+    response.set_body(Body::File(FileBody { file, parts }));
 }
 
 /// Answers with an open file, and says what it is by the request's path.

@@ -7,5 +7,5 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use handler::answer;
+pub(crate) use handler::{answer, answer_opened, open, put_part};
 pub(crate) use plan::StaticFiles;

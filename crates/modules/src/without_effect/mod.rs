@@ -1,6 +1,6 @@
 //! Directives that are checked and do nothing, because what they are about cannot be here. Files
 //! that people share between servers have them at the http level, where they do no harm; what would
-//! make them matter (`flv`) is refused by name.
+//! make them matter (`image_filter`) is refused by name.
 //!
 //! A directive must not stand here when its absence changes a response.
 

@@ -63,9 +63,6 @@ pub(super) const MODULES: &[Row] = table! {
     "image_filter_sharpen" => QUALITY,
     "image_filter_transparency" => FLAG,
     "image_filter_webp_quality" => QUALITY,
-    "mp4_buffer_size" => SIZE,
-    "mp4_max_buffer_size" => SIZE,
-    "mp4_start_key_frame" => FLAG,
     "xslt_last_modified" => FLAG,
     "xslt_types" => TYPES,
 };

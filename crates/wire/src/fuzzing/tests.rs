@@ -14,6 +14,7 @@ const TARGETS: &[Target] = &[
     ("dns_answer", dns_answer),
     ("fastcgi_response", fastcgi_response),
     ("ssi_template", ssi_template),
+    ("mp4", mp4),
     ("certificate", certificate),
     ("h2_frames", h2_frames),
     ("h2_hpack", h2_hpack),

@@ -1,0 +1,81 @@
+//! `flv`: a Flash video from a place on (`?start=BYTES`), with the head that players expect.
+
+use std::sync::Arc;
+
+use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, View};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, HandlerPlace, Verdict};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_wire::message::decimal;
+
+use crate::files::Files;
+use crate::query::argument;
+use crate::static_files;
+
+const ROWS: &[Row] = &[Row {
+    name: "flv",
+    contexts: &[Context::Location],
+    arguments: Arguments::none(),
+    repeat: Repeat::Many,
+    merge: Merge::Own,
+    summary: "Sends FLV files, from the byte on that the query argument `start` names.",
+    ..Row::PLAIN
+}];
+
+/// The head of a file with sound and pictures, and the length of the tag before the first one.
+const HEAD: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
+
+/// The family of `flv`.
+pub(crate) struct Flv;
+
+impl Family for Flv {
+    fn name(&self) -> &'static str {
+        "flv"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        if view.own("flv").is_some() {
+            let files = Files::of(view, builder, draft);
+            draft.add_handler(HandlerPlace::Answer, Arc::new(Videos { files }));
+        }
+        Ok(())
+    }
+}
+
+/// Answers with videos and what is left of them.
+struct Videos {
+    files: Files,
+}
+
+impl Handler for Videos {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        if !exchange.is_get_or_head() {
+            return Verdict::Status(exchange.method_refused());
+        }
+        if exchange.walk.path().last() == Some(&b'/') {
+            return Verdict::Declined;
+        }
+        let start = argument(exchange.walk.query(), b"start").and_then(decimal);
+        let file = match static_files::open(exchange, &self.files) {
+            Ok(file) => file,
+            Err(verdict) => return verdict,
+        };
+        let whole_bytes = file.metadata().size_bytes;
+        let verdict = static_files::answer_opened(exchange, file);
+        let start = start.filter(|start| (1..whole_bytes).contains(start));
+        if let (Verdict::Respond, Some(start)) = (&verdict, start) {
+            let left = whole_bytes - start;
+            static_files::put_part(&mut exchange.response, HEAD.to_vec(), start, left);
+        }
+        verdict
+    }
+}

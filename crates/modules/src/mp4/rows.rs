@@ -1,0 +1,42 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "mp4",
+        contexts: &[Context::Location],
+        arguments: Arguments::none(),
+        repeat: Repeat::Many,
+        merge: Merge::Own,
+        summary: "Sends a part of an MP4 file: from `start` to `end`, query arguments in seconds, \
+            with an index of its own. Without these arguments the file is sent as it is.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "mp4_buffer_size",
+        value: Value::Size,
+        syntax: "size",
+        default: "512k",
+        summary: "Checked, without effect: an index is read as a whole.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "mp4_max_buffer_size",
+        value: Value::Size,
+        syntax: "size",
+        default: "10m",
+        summary: "The largest index of an MP4 file, in bytes, of which a part is cut out. A file \
+            with a larger one is answered with 500.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "mp4_start_key_frame",
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Begins a part with the key frame before its start. What stands before the start \
+            is marked as not to be shown.",
+        ..Row::PLAIN
+    },
+];
