@@ -34,6 +34,24 @@ pub trait BodyFilter {
         Ok(())
     }
 
+    /// Whether something is done off the lane that has to end before the filter is asked again.
+    fn is_working(&self) -> bool {
+        false
+    }
+
+    /// Waits for what is done off the lane, and appends what comes of it. Says whether `out` then
+    /// holds the end of what the client gets.
+    ///
+    /// # Errors
+    /// As for [`BodyFilter::pass`].
+    fn end_work<'a>(
+        &'a mut self,
+        _exchange: &'a mut Exchange,
+        _out: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// Called once, before the exchange is logged, whether or not the whole body was sent.
     fn ended(&mut self, _exchange: &mut Exchange) {}
 }
@@ -46,6 +64,8 @@ pub enum Passed {
     /// The output is worth sending. The filter is called again before the next piece, with what is
     /// left of this one.
     Full,
+    /// The piece is taken whole, and what comes of it is made off the lane.
+    Working,
     /// The output holds the end of what the client gets.
     Ended,
 }
@@ -132,13 +152,16 @@ impl<F: BodyFilter> Filtered<F> {
         let mut turn_bytes = 0;
         let mut must_flush = false;
         loop {
+            if self.filter.is_working() {
+                return Ok((!out.is_empty()).then_some(true));
+            }
             if self.has_piece {
                 must_flush = true;
                 turn_bytes += self.piece.rest().len();
                 match self.filter.pass(exchange, &mut self.piece, out)? {
                     Passed::Ended => return Ok(Some(false)),
                     Passed::Full => return Ok(Some(true)),
-                    Passed::NeedsMore => self.has_piece = false,
+                    Passed::NeedsMore | Passed::Working => self.has_piece = false,
                 }
                 if turn_bytes >= TURN_BYTES_MAX {
                     return Ok(Some(true));
@@ -179,6 +202,13 @@ impl<F: BodyFilter> BodyStream for Filtered<F> {
             loop {
                 if let Some(more) = self.at_hand(exchange, out)? {
                     return Ok(more);
+                }
+                if self.filter.is_working() {
+                    let is_last = self.filter.end_work(exchange, out).await?;
+                    if is_last || !out.is_empty() {
+                        return Ok(!is_last);
+                    }
+                    continue;
                 }
                 self.piece.clear();
                 let piece = &mut self.piece.bytes;

@@ -17,6 +17,7 @@ mod buffers;
 mod by_location;
 mod charset;
 mod cidr;
+mod compression;
 mod cookie_date;
 mod dav;
 mod empty_gif;
@@ -28,7 +29,7 @@ mod flv;
 mod folder;
 mod geo;
 mod grpc;
-mod gzip;
+
 mod headers;
 mod hostnames;
 mod html;
@@ -111,7 +112,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &sub_filter::SubFilter,
     &charset::Charset,
     &ssi::Ssi,
-    &gzip::Gzip,
+    &compression::Compression,
     &range::Ranges,
     &try_files::TryFiles,
     &mirror::Mirror,

@@ -149,8 +149,8 @@ pub(crate) static OTHERS: &[Advice] = &[
     ),
     advice(
         "brotli and zstd",
-        &["brotli*", "zstd*", "unbrotli*"],
-        "Remove the line: gzip compresses instead.",
+        &["unbrotli*", "zstd_dict_file"],
+        "Remove the line: responses are compressed without it.",
     ),
     advice(
         "OpenResty (Lua)",

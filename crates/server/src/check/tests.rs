@@ -12,7 +12,7 @@ fn advice_is_found_by_name() {
         ("fastcgi_cache_purge", Some("cache purge")),
         ("more_set_headers", Some("headers-more")),
         ("content_by_lua_block", Some("OpenResty (Lua)")),
-        ("brotli_comp_level", Some("brotli and zstd")),
+        ("zstd_dict_file", Some("brotli and zstd")),
         ("frobnicate", None),
     ];
     for (name, module) in cases {

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use flate2::{Compress, Compression};
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LaneSlot, LaneState};
@@ -15,7 +14,8 @@ use turnpike_http::variables::VariableRow;
 
 use super::accept::{Acceptance, Proxied};
 use super::compress::Compressed;
-use super::handler::{GunzipFilter, GzipFilter, GzipStatic};
+use super::encoder::{Coding, Encoder, Strength};
+use super::handler::{Choice, CompressFilter, GunzipFilter, StaticForm, StaticForms};
 use super::kept::Kept;
 use super::rows;
 use crate::files::Files;
@@ -26,11 +26,11 @@ use crate::types::Types;
 const SPARE_MAX: usize = 4;
 
 /// The family.
-pub(crate) struct Gzip;
+pub(crate) struct Compression;
 
-impl Family for Gzip {
+impl Family for Compression {
     fn name(&self) -> &'static str {
-        "gzip"
+        "compression"
     }
 
     fn rows(&self) -> &'static [Row] {
@@ -47,7 +47,6 @@ impl Family for Gzip {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let compression = Compressing::read(view)?;
         let acceptance = Arc::new(acceptance(view)?);
         if view.flag("gunzip") {
             let (count, size) = view.buffers("gunzip_buffers");
@@ -57,21 +56,37 @@ impl Family for Gzip {
             };
             draft.add_filter(FilterPlace::Expand, Arc::new(filter));
         }
-        if view.flag("gzip") {
-            let state = compression.state(builder);
-            let filter = GzipFilter {
+        let mut choices = Vec::new();
+        for coding in Coding::ALL {
+            if view.flag(coding.directive()) {
+                let compression = Compressing::read(view, coding)?;
+                choices.push(Choice {
+                    state: State::of(compression.strength, builder),
+                    compression: Arc::new(compression),
+                });
+            }
+        }
+        if !choices.is_empty() {
+            let filter = CompressFilter {
                 acceptance: Arc::clone(&acceptance),
-                compression: Arc::new(compression),
-                state,
+                choices: choices.into(),
             };
             draft.add_filter(FilterPlace::Transform, Arc::new(filter));
         }
-        let always = view.choice("gzip_static") == "always";
-        if always || view.choice("gzip_static") == "on" {
-            let handler = GzipStatic {
+        let forms = Coding::ALL.into_iter().filter_map(|coding| {
+            let always = match view.choice(&format!("{}_static", coding.directive())) {
+                "always" => true,
+                "on" => false,
+                _ => return None,
+            };
+            Some(StaticForm { coding, always })
+        });
+        let forms: Box<[StaticForm]> = forms.collect();
+        if !forms.is_empty() {
+            let handler = StaticForms {
                 files: Files::of(view, builder, draft),
                 acceptance,
-                always,
+                forms,
             };
             draft.add_handler(HandlerPlace::CodedFile, Arc::new(handler));
         }
@@ -85,82 +100,75 @@ pub(super) struct Compressing {
     pub(super) length_min: u64,
     /// Most bytes in one piece.
     pub(super) piece_bytes: usize,
-    level: u32,
-    window_bits: u8,
+    pub(super) strength: Strength,
 }
 
 impl Compressing {
-    fn read(view: View<'_>) -> Result<Self, ConfError> {
-        let level = match view.number("gzip_comp_level") {
-            level @ 1..=9 => level as u32,
-            _ => {
-                let span = view.nearest("gzip_comp_level");
-                let span = span.map_or_else(|| view.end(), |entry| entry.span);
-                return Err(view.error(span, "value must be between 1 and 9"));
-            }
+    fn read(view: View<'_>, coding: Coding) -> Result<Self, ConfError> {
+        let name = |end: &str| format!("{}_{end}", coding.directive());
+        let (count, size) = view.buffers(&name("buffers"));
+        let window_bits = match coding {
+            Coding::Zstd => 0,
+            Coding::Gzip | Coding::Brotli => window_bits(view, coding)?,
         };
-        let (count, size) = view.buffers("gzip_buffers");
         Ok(Self {
-            types: Types::read(view, "gzip_types", &["text/html"]),
-            length_min: view.size("gzip_min_length"),
+            types: Types::read(view, &name("types"), &["text/html"]),
+            length_min: view.size(&name("min_length")),
             piece_bytes: piece_bytes(count, size),
-            level,
-            window_bits: window_bits(view)?,
+            strength: Strength {
+                coding,
+                level: view.number(&name("comp_level")) as u32,
+                window_bits,
+            },
         })
-    }
-
-    /// A new compressor.
-    pub(super) fn compressor(&self) -> Compress {
-        // zlib-rs's first level is for speed alone: zlib's first, which users know, is nearer to
-        // its second.
-        let level = Compression::new(self.level.max(2));
-        Compress::new_gzip(level, self.window_bits)
-    }
-
-    fn state(&self, builder: &mut Builder<'_>) -> State {
-        let key = (self.level, self.window_bits);
-        if let Some(state) = builder.store::<States>().0.get(&key) {
-            return *state;
-        }
-        let state = State {
-            spare: builder.lane_state(Spare::default),
-            kept: builder.lane_state(Kept::new),
-        };
-        builder.store::<States>().0.insert(key, state);
-        state
     }
 }
 
-/// What a lane has for one level and window.
+/// What a lane has for one coding, level and window.
 #[derive(Clone, Copy)]
 pub(super) struct State {
     pub(super) spare: LaneSlot<Spare>,
     pub(super) kept: LaneSlot<Kept>,
 }
 
-/// A lane's compressors of one kind.
+impl State {
+    fn of(strength: Strength, builder: &mut Builder<'_>) -> Self {
+        if let Some(state) = builder.store::<States>().0.get(&strength) {
+            return *state;
+        }
+        let state = State {
+            spare: builder.lane_state(Spare::default),
+            kept: builder.lane_state(Kept::new),
+        };
+        builder.store::<States>().0.insert(strength, state);
+        state
+    }
+}
+
+/// A lane's encoders of one kind.
 #[derive(Default)]
-pub(super) struct Spare(RefCell<Vec<Compress>>);
+pub(super) struct Spare(RefCell<Vec<Encoder>>);
 
 impl LaneState for Spare {}
 
 impl Spare {
-    pub(super) fn take(&self) -> Option<Compress> {
+    pub(super) fn take(&self) -> Option<Encoder> {
         self.0.borrow_mut().pop()
     }
 
-    pub(super) fn put(&self, mut compress: Compress) {
+    pub(super) fn put(&self, encoder: Encoder) {
         let mut spare = self.0.borrow_mut();
-        if spare.len() < SPARE_MAX {
-            compress.reset();
-            spare.push(compress);
+        if spare.len() < SPARE_MAX
+            && let Some(encoder) = encoder.reset()
+        {
+            spare.push(encoder);
         }
     }
 }
 
-/// States made so far, by level and window.
+/// States made so far.
 #[derive(Default)]
-struct States(HashMap<(u32, u8), State>);
+struct States(HashMap<Strength, State>);
 
 fn piece_bytes(count: u64, size: u64) -> usize {
     usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX)
@@ -208,32 +216,60 @@ fn proxied(view: View<'_>) -> Proxied {
     }
 }
 
-fn window_bits(view: View<'_>) -> Result<u8, ConfError> {
-    let bytes = view.size("gzip_window");
-    if is_window(bytes) {
+fn window_bits(view: View<'_>, coding: Coding) -> Result<u8, ConfError> {
+    let name = format!("{}_window", coding.directive());
+    let bytes = view.size(&name);
+    if is_window(coding, bytes) {
         return Ok(bytes.trailing_zeros() as u8);
     }
-    let span = view.nearest("gzip_window");
+    let span = view.nearest(&name);
     let span = span.map_or_else(|| view.end(), |entry| entry.span);
-    Err(view.error(span, WINDOW_REFUSED))
+    Err(view.error(span, window_refused(coding)))
 }
 
-const WINDOW_REFUSED: &str = "value must be 512, 1k, 2k, 4k, 8k, 16k, or 32k";
-
-fn is_window(bytes: u64) -> bool {
-    bytes.is_power_of_two() && (512..=32 * 1024).contains(&bytes)
+fn window_refused(coding: Coding) -> &'static str {
+    match coding {
+        Coding::Brotli => {
+            "value must be 1k, 2k, 4k, 8k, 16k, 32k, 64k, 128k, 256k, 512k, 1m, 2m, 4m, 8m or 16m"
+        }
+        Coding::Gzip | Coding::Zstd => "value must be 512, 1k, 2k, 4k, 8k, 16k, or 32k",
+    }
 }
 
-const VARIABLES: &[VariableRow] = &[VariableRow {
-    name: "gzip_ratio",
-    get: ratio,
-    set: None,
-    summary: "The compression ratio that `gzip` achieved for the response.",
-}];
+fn is_window(coding: Coding, bytes: u64) -> bool {
+    let range = match coding {
+        Coding::Brotli => 1024..=16 * 1024 * 1024,
+        Coding::Gzip | Coding::Zstd => 512..=32 * 1024,
+    };
+    bytes.is_power_of_two() && range.contains(&bytes)
+}
 
-fn ratio(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+const VARIABLES: &[VariableRow] = &[
+    VariableRow {
+        name: "gzip_ratio",
+        get: |exchange, out| ratio(exchange, Coding::Gzip, out),
+        set: None,
+        summary: "The compression ratio that `gzip` achieved for the response.",
+    },
+    VariableRow {
+        name: "brotli_ratio",
+        get: |exchange, out| ratio(exchange, Coding::Brotli, out),
+        set: None,
+        summary: "The compression ratio that `brotli` achieved for the response.",
+    },
+    VariableRow {
+        name: "zstd_ratio",
+        get: |exchange, out| ratio(exchange, Coding::Zstd, out),
+        set: None,
+        summary: "The compression ratio that `zstd` achieved for the response.",
+    },
+];
+
+fn ratio(exchange: &Exchange, coding: Coding, out: &mut Vec<u8>) -> bool {
     let compressed = exchange.rooms.get::<Compressed>();
-    let Some(compressed) = compressed.filter(|compressed| compressed.given_bytes > 0) else {
+    let compressed = compressed
+        .filter(|compressed| compressed.coding == Some(coding) && compressed.given_bytes > 0);
+    let Some(compressed) = compressed else {
         return false;
     };
     let taken_bytes = u128::from(compressed.taken_bytes);
@@ -247,13 +283,22 @@ fn ratio(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 /// `gzip_window`.
-pub(super) fn check_window(name: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check_gzip_window(name: &str, words: &[&str]) -> Result<(), String> {
+    check_window(Coding::Gzip, name, words)
+}
+
+/// `brotli_window`.
+pub(super) fn check_brotli_window(name: &str, words: &[&str]) -> Result<(), String> {
+    check_window(Coding::Brotli, name, words)
+}
+
+fn check_window(coding: Coding, name: &str, words: &[&str]) -> Result<(), String> {
     let text = words.first().copied().unwrap_or_default();
     let bytes = turnpike_conf::value::size(text)
         .ok_or_else(|| format!("\"{name}\" directive invalid value"))?;
-    match is_window(bytes) {
+    match is_window(coding, bytes) {
         true => Ok(()),
-        false => Err(WINDOW_REFUSED.to_owned()),
+        false => Err(window_refused(coding).to_owned()),
     }
 }
 

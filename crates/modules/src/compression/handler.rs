@@ -12,6 +12,7 @@ use turnpike_wire::message::Method;
 
 use super::accept::Acceptance;
 use super::compress::{Compressed, Compressor};
+use super::encoder::Coding;
 use super::expand::Expander;
 use super::kept::{Recording, Source};
 use super::plan::{Compressing, State};
@@ -19,48 +20,85 @@ use crate::entity::{lose_length, weaken};
 use crate::files::{self, Files};
 use crate::static_files;
 
-/// `gzip`.
-pub(super) struct GzipFilter {
+/// `gzip`, `brotli` and `zstd`: one filter, since a client gets the coding that it likes best.
+pub(super) struct CompressFilter {
     pub(super) acceptance: Arc<Acceptance>,
+    /// At most one of a coding, in the order of [`Coding`].
+    pub(super) choices: Box<[Choice]>,
+}
+
+/// A coding that responses of a location may get.
+pub(super) struct Choice {
     pub(super) compression: Arc<Compressing>,
     pub(super) state: State,
 }
 
-impl Filter for GzipFilter {
+impl Choice {
+    fn coding(&self) -> Coding {
+        self.compression.strength.coding
+    }
+
+    /// Whether it is meant for such a response.
+    fn concerns(&self, looked_at: &LookedAt<'_>) -> bool {
+        let compression = &self.compression;
+        let long_enough = looked_at.length >= Some(compression.length_min);
+        (looked_at.length.is_none() || long_enough) && compression.types.has(looked_at.content_type)
+    }
+}
+
+impl CompressFilter {
+    /// The choice that the client likes best; of equals the first. `concerned`: for which of them
+    /// the response is.
+    fn best(&self, exchange: &Exchange, concerned: [bool; CHOICES_MAX]) -> Option<&Choice> {
+        let mut best = (0, None);
+        for (choice, concerned) in self.choices.iter().zip(concerned) {
+            if concerned {
+                let weight = self.acceptance.weight(exchange, choice.coding());
+                if weight > best.0 {
+                    best = (weight, Some(choice));
+                }
+            }
+        }
+        best.1
+    }
+}
+
+/// Choices of a location: one of each coding.
+const CHOICES_MAX: usize = Coding::ALL.len();
+
+impl Filter for CompressFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
-        let response = &exchange.response;
-        let looked_at = LookedAt::of(response);
-        let concerned = looked_at.has_content
+        let looked_at = LookedAt::of(&exchange.response);
+        let may_be_coded = looked_at.has_content
             && looked_at.coding.is_none()
-            && looked_at
-                .length
-                .is_none_or(|length| length >= self.compression.length_min)
-            && self.compression.types.has(looked_at.content_type)
             && !exchange.upstream.forbids_transforming();
-        if !concerned {
+        if !may_be_coded {
+            return None;
+        }
+        let mut concerned = [false; CHOICES_MAX];
+        for (choice, concerned) in self.choices.iter().zip(&mut concerned) {
+            *concerned = choice.concerns(&looked_at);
+        }
+        if !concerned.contains(&true) {
             return None;
         }
         self.acceptance.add_vary(exchange);
-        if !self.acceptance.accepts(exchange) {
-            return None;
-        }
+        let Choice { compression, state } = self.best(exchange, concerned)?;
         if exchange.response.withheld().stands {
             weaken(exchange.response.etag_mut());
             return None;
         }
-        exchange
-            .response
-            .fields_mut()
-            .add(b"Content-Encoding", b"gzip");
+        let coding = compression.strength.coding;
+        let fields = exchange.response.fields_mut();
+        fields.add(b"Content-Encoding", coding.token().as_bytes());
         let source = Source::of(exchange.response.body());
         if let Some(source) = &source
-            && let Some(form) = exchange.plan.state(&self.state.kept).form_of(source)
+            && let Some(form) = exchange.plan.state(&state.kept).form_of(source)
         {
-            answer_with(exchange, source, form);
+            answer_with(exchange, coding, source, form);
             return None;
         }
-        let compression = Arc::clone(&self.compression);
-        let state = self.state;
+        let (compression, state) = (Arc::clone(compression), *state);
         recode(&mut exchange.response, |body| {
             let compressor = Compressor::new(compression, state, source.map(Recording::new));
             Body::Stream(Box::new(Filtered::new(body, compressor)))
@@ -70,9 +108,10 @@ impl Filter for GzipFilter {
 }
 
 /// Answers with what was made of the same source before.
-fn answer_with(exchange: &mut Exchange, source: &Source, form: Arc<[u8]>) {
+fn answer_with(exchange: &mut Exchange, coding: Coding, source: &Source, form: Arc<[u8]>) {
     let length = form.len() as u64;
     *exchange.rooms.get_mut() = Compressed {
+        coding: Some(coding),
         taken_bytes: source.length(),
         given_bytes: length,
     };
@@ -100,7 +139,7 @@ impl Filter for GunzipFilter {
         // A part of another response has to be text.
         if exchange.purpose() != Purpose::Part {
             self.acceptance.add_vary(exchange);
-            if self.acceptance.accepts(exchange) {
+            if self.acceptance.weight(exchange, Coding::Gzip) > 0 {
                 return None;
             }
         }
@@ -169,32 +208,64 @@ fn recode(response: &mut Response, stream: impl FnOnce(Box<dyn BodyStream>) -> B
     }
 }
 
-/// `gzip_static`.
-pub(super) struct GzipStatic {
+/// `gzip_static`, `brotli_static` and `zstd_static`.
+pub(super) struct StaticForms {
     pub(super) files: Files,
     pub(super) acceptance: Arc<Acceptance>,
+    /// At most one of a coding, in the order of [`Coding`].
+    pub(super) forms: Box<[StaticForm]>,
+}
+
+/// Files in one coding.
+pub(super) struct StaticForm {
+    pub(super) coding: Coding,
     /// Whatever the client accepts.
     pub(super) always: bool,
 }
 
-impl Handler for GzipStatic {
+impl Handler for StaticForms {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         let fits = matches!(exchange.method(), Method::Get | Method::Head)
             && exchange.walk.path().last() != Some(&b'/');
-        let accepts = self.always || self.acceptance.accepts(exchange);
-        // Where the file is there for others, its sender has to say so.
-        if !fits || (!accepts && !self.acceptance.vary) {
+        if !fits {
             return Verdict::Declined;
         }
-        files::with_file_path(exchange, |exchange, path| {
-            path.extend_from_slice(b".gz");
-            self.answer(exchange, path, accepts)
-        })
+        let mut asked = [(0, None); CHOICES_MAX];
+        for (form, asked) in self.forms.iter().zip(&mut asked) {
+            let weight = self.acceptance.weight(exchange, form.coding);
+            *asked = (weight, Some(form));
+        }
+        // It is stable: of equals the first.
+        asked.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+        for (weight, form) in asked {
+            let Some(form) = form else {
+                continue;
+            };
+            let accepts = form.always || weight > 0;
+            // Where the file is there for others, its sender has to say so.
+            if !accepts && !self.acceptance.vary {
+                continue;
+            }
+            let verdict = files::with_file_path(exchange, |exchange, path| {
+                path.extend_from_slice(form.coding.suffix());
+                self.answer(exchange, path, form, accepts)
+            });
+            if !matches!(verdict, Verdict::Declined) {
+                return verdict;
+            }
+        }
+        Verdict::Declined
     }
 }
 
-impl GzipStatic {
-    fn answer(&self, exchange: &mut Exchange, path: &[u8], accepts: bool) -> Verdict {
+impl StaticForms {
+    fn answer(
+        &self,
+        exchange: &mut Exchange,
+        path: &[u8],
+        form: &StaticForm,
+        accepts: bool,
+    ) -> Verdict {
         let file = match self.files.open(exchange, path) {
             Ok(file) => file,
             Err(error) if files::is_absence(error.errno) => return Verdict::Declined,
@@ -205,7 +276,7 @@ impl GzipStatic {
                 return Verdict::Declined;
             }
         };
-        if !self.always {
+        if !form.always {
             self.acceptance.add_vary(exchange);
         }
         if !accepts || file.metadata().is_directory() {
@@ -213,10 +284,9 @@ impl GzipStatic {
         }
         let verdict = static_files::answer(exchange, path, file);
         if matches!(verdict, Verdict::Respond) {
-            exchange
-                .response
-                .fields_mut()
-                .add(b"Content-Encoding", b"gzip");
+            let coding = form.coding.token();
+            let fields = exchange.response.fields_mut();
+            fields.add(b"Content-Encoding", coding.as_bytes());
             // Parts of the file would be parts of another coding than clients mean.
             exchange.response.allow_ranges(false);
         }

@@ -17,7 +17,7 @@ use turnpike_lane::files::{FileHandle, OpenFile};
 /// Most bytes of one compressed form: larger ones cost more to send than a lane should hold for.
 const FORM_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most bytes that a lane keeps of one level and window.
+/// Most bytes that a lane keeps of one coding, level and window.
 const TOTAL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// What a form costs beside its bytes.
@@ -86,7 +86,7 @@ impl Weighter<usize, Form> for Weigh {
     }
 }
 
-/// A lane's compressed forms of one level and window, by the address of their source.
+/// A lane's compressed forms of one coding, level and window, by the address of their source.
 pub(super) struct Kept(RefCell<Cache<usize, Form, Weigh>>);
 
 impl Kept {

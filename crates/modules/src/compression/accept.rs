@@ -1,10 +1,13 @@
-//! Whether a client may have gzip, by nginx's rules.
+//! Whether a client may have a compressed response, by nginx's rules for gzip and those of the
+//! known modules for brotli and zstd.
 
 use turnpike_http::engine::is_old_msie;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::regex::Regex;
 use turnpike_wire::date;
 use turnpike_wire::message::{Known, Version};
+
+use super::encoder::Coding;
 
 /// What the directives say of clients.
 pub(super) struct Acceptance {
@@ -32,19 +35,34 @@ pub(super) struct Proxied {
 }
 
 impl Acceptance {
-    /// Whether the response of the exchange may be sent as gzip.
-    pub(super) fn accepts(&self, exchange: &Exchange) -> bool {
+    /// How much the client likes the response in this coding, in thousandths; 0: it must not get
+    /// it. Only gzip is withheld from proxies and from clients of old.
+    pub(super) fn weight(&self, exchange: &Exchange, coding: Coding) -> u16 {
         let Some(codings) = exchange.known_field(Known::AcceptEncoding) else {
-            return false;
+            return 0;
         };
-        let version = match self.http10 {
-            true => exchange.request.head().version != Version::Http09,
-            false => exchange.request.head().version >= Version::Http11,
+        let version = exchange.request.head().version;
+        if coding != Coding::Gzip {
+            return match version {
+                Version::Http09 => 0,
+                _ => coding.weight(codings),
+            };
+        }
+        let fits = match self.http10 {
+            true => version != Version::Http09,
+            false => version >= Version::Http11,
         };
-        version
-            && (codings.starts_with(b"gzip,") || accepts_gzip(codings))
+        if !fits {
+            return 0;
+        }
+        let weight = match codings.starts_with(b"gzip,") {
+            true => 1000,
+            false => coding.weight(codings),
+        };
+        let allowed = weight > 0
             && !self.is_disabled(exchange)
-            && (exchange.known_field(Known::Via).is_none() || self.proxied.allows(exchange))
+            && (exchange.known_field(Known::Via).is_none() || self.proxied.allows(exchange));
+        if allowed { weight } else { 0 }
     }
 
     fn is_disabled(&self, exchange: &Exchange) -> bool {
@@ -115,45 +133,5 @@ impl Proxied {
                 || (self.no_store && name.eq_ignore_ascii_case(b"no-store"))
                 || (self.private && name.eq_ignore_ascii_case(b"private"))
         })
-    }
-}
-
-/// Whether an Accept-Encoding field takes gzip (RFC 9110 section 12.5.3): named, and not with a
-/// weight of zero. `*` is not taken for it.
-pub(super) fn accepts_gzip(codings: &[u8]) -> bool {
-    codings.split(|byte| *byte == b',').any(|one| {
-        let mut parts = one.splitn(2, |byte| *byte == b';').map(<[u8]>::trim_ascii);
-        let is_gzip = parts
-            .next()
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"gzip"));
-        is_gzip && parts.next().is_none_or(has_weight)
-    })
-}
-
-/// Whether a parameter is a weight that is more than zero.
-fn has_weight(parameter: &[u8]) -> bool {
-    let Some((b'q' | b'Q', rest)) = parameter.split_first() else {
-        return parameter.is_empty();
-    };
-    let Some(value) = rest.trim_ascii_start().strip_prefix(b"=") else {
-        return false;
-    };
-    let value = value.trim_ascii_start();
-    match value.split_first() {
-        Some((b'1', rest)) => is_fraction(rest, |digit| digit == b'0'),
-        Some((b'0', rest)) => {
-            is_fraction(rest, |digit| digit.is_ascii_digit())
-                && rest.iter().any(|byte| matches!(byte, b'1'..=b'9'))
-        }
-        _ => false,
-    }
-}
-
-/// Nothing, or a dot and at most three digits.
-fn is_fraction(text: &[u8], digit: impl Fn(u8) -> bool) -> bool {
-    match text.split_first() {
-        None => true,
-        Some((b'.', digits)) => digits.len() <= 3 && digits.iter().all(|byte| digit(*byte)),
-        Some(_) => false,
     }
 }
