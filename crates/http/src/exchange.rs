@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{BodyLength, Known, Method, Strictness, holds_control};
+use turnpike_wire::message::{BodyLength, Fields, Known, Method, Strictness, holds_control};
 
 use crate::account::Account;
 pub use crate::account::Action;
@@ -155,6 +155,12 @@ impl Exchange {
             Method::Other => self.request.head().method_text(),
             known => known.name().as_bytes(),
         }
+    }
+
+    /// Changes the request's fields, for all that comes later, subrequests included. Framing,
+    /// the connection and the host were settled when the head was read, and do not change.
+    pub fn change_fields(&mut self, change: impl FnOnce(&mut Fields)) {
+        change(&mut Rc::make_mut(&mut self.request).head_mut().fields);
     }
 
     /// The method that is asked with: the client's, unless an error or a subrequest has another.

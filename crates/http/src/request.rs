@@ -1,4 +1,5 @@
-//! A request as it was read. Nothing changes it afterwards, so its subrequests share it.
+//! A request as it was read, which its subrequests share. Nobody but the configuration changes it:
+//! fields of a request may be set ([`crate::exchange::Exchange::change_fields`]).
 //!
 //! What a redirect or a subrequest asks for in its place is the walk's
 //! ([`crate::engine::Walk`]): path, query and method.

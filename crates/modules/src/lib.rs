@@ -41,6 +41,7 @@ mod map;
 mod memcached;
 mod metrics;
 mod mirror;
+mod more_headers;
 mod mp4;
 mod not_modified;
 mod part;
@@ -94,6 +95,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &split_clients::SplitClients,
     &referer::Referer,
     &rewrite::Rewrite,
+    &more_headers::MoreHeaders,
     &headers::Headers,
     &userid::UserId,
     &realip::RealIp,

@@ -144,6 +144,10 @@ pub fn standing(file: &str) -> Standing {
         let (Flag::Without(flag) | Flag::With(flag)) = module.flag;
         flag == name || name.strip_suffix("_module") == Some(flag)
     };
+    // Modules of others, whose directives work here.
+    if name == "http_headers_more_filter_module" {
+        return Standing::Present;
+    }
     // The switches of these have other names, or are not among those that tools ask for.
     let is_other = matches!(
         name,
@@ -205,8 +209,9 @@ mod tests {
             ("modules/ngx_http_js_module.so", Standing::Absent),
             (
                 "modules/ngx_http_headers_more_filter_module.so",
-                Standing::Unknown,
+                Standing::Present,
             ),
+            ("modules/ngx_http_lua_module.so", Standing::Unknown),
             ("a.so", Standing::Unknown),
         ] {
             assert_eq!(super::standing(file), standing, "{file}");

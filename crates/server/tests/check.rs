@@ -14,7 +14,7 @@ lock_file a.lock;
 pid nginx.pid;
 events {}
 http {
-    more_set_headers 'A: b';
+    cookie_flag * secure;
     server {
         listen unix:s;
         location / {
@@ -54,8 +54,7 @@ Refused: nginx has these, and the server does not start with them
 
 Unknown: nginx itself does not have these either
 
-  more_set_headers  nginx.conf:5  headers-more. Use add_header NAME VALUE always, proxy_hide_header
-                                  and proxy_set_header.
+  cookie_flag  nginx.conf:5  cookie flags. Use proxy_cookie_flags.
 
 Mistakes: these are wrong, or need what is not on this machine
 

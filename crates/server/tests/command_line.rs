@@ -246,10 +246,10 @@ fn an_inherited_mistake_is_reported_once() {
             ],
         ),
         (
-            "http { more_set_headers x; brotli on; }",
+            "http { cookie_flag x; brotli on; }",
             &[
-                "unknown directive \"more_set_headers\" of the module \"headers-more\"; use \
-                 add_header NAME VALUE always, proxy_hide_header and proxy_set_header in @:6",
+                "unknown directive \"cookie_flag\" of the module \"cookie flags\"; use \
+                 proxy_cookie_flags in @:6",
                 "unknown directive \"brotli\" of the module \"brotli and zstd\"; remove the line: \
                  gzip compresses instead in @:6",
             ],
