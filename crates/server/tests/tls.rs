@@ -657,8 +657,9 @@ const WRONG: &[(&str, &str)] = &[
         "open() \"%KEYS%/none\" failed (2: No such file or directory)",
     ),
     (
-        "ssl_certificate %KEYS%/$ssl_server_name.pem; ssl_certificate_key %KEYS%/ec.key;",
-        "\"ssl_certificate\" with variables is not supported yet",
+        "%PAIR% ssl_certificate_key $ssl_server_name.key; ssl_certificate $ssl_server_name.pem;
+         ssl_certificate_cache valid=1s;",
+        "\"ssl_certificate_cache\" must have the \"max\" parameter",
     ),
     (
         "%PAIR% ssl_verify_client on;",

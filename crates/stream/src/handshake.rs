@@ -7,6 +7,7 @@ use turnpike_lane::log::Level;
 use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, HandshakeError, Hello};
 use turnpike_plan::tls::{Offer, ServerTls, TlsSession};
+use turnpike_plan::variables::Subject as _;
 
 use crate::client::Connected;
 use crate::phase::Status;
@@ -50,7 +51,26 @@ async fn secure(session: &mut Session, client: &Connected) -> Result<(), String>
             return Err("SSL_do_handshake() failed (SSL: handshake rejected)".to_owned());
         }
     };
-    let config = Arc::clone(&identity.config);
+    let config = match &identity.by_name {
+        None => Arc::clone(&identity.config),
+        Some(named) => {
+            session.tls = Some(Box::new(offer.session()));
+            let loading = named.load(session);
+            let loaded = match session.is_undecided() {
+                true => Err("the name of a certificate has no value".to_owned()),
+                false => loading.done().await,
+            };
+            session.tls = None;
+            match loaded {
+                Ok(keys) => identity.with_certificates(keys),
+                Err(why) => {
+                    client.transport().refuse_for_error();
+                    session.log(Level::Error, format_args!("{why}"));
+                    return Err("SSL_do_handshake() failed (SSL: cert cb error)".to_owned());
+                }
+            }
+        }
+    };
     session.lane.handshakes.admitted().await;
     let accepted = client.transport().accept(greeting, config);
     accepted.map_err(|error| HandshakeError::Tls(error).to_string())?;

@@ -15,18 +15,19 @@ use std::sync::Arc;
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket_option;
+use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
 
 use super::connections::Connections;
 use super::open::{Connection, receive};
 use super::proxy_header::{self, ProxyHeaderState};
-use super::security::{Agreed, Handshaking, Security};
+use super::security::{Agreed, Certified, Handshaking, Security};
 use super::slot::{Await, More};
 use crate::counters::CloseReason;
 use crate::exchange::Action;
 use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
-use turnpike_plan::tls::{Offer, ServerTls, TlsSession};
+use turnpike_plan::tls::{CertifiedKeys, Loading, Offer, ServerTls, TlsSession};
 
 /// First byte of a TLS record that holds a handshake message (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 0x16;
@@ -55,8 +56,17 @@ enum Step {
     Done(Agreed),
     /// The connection is to be closed.
     Failed(CloseReason),
+    /// Certificates have to be read first.
+    Reads(Box<Reads>),
     /// The client speaks plain HTTP: what it sent stands in the connection's input.
     Plain,
+}
+
+/// A ClientHello whose certificates are being read.
+struct Reads {
+    greeting: Greeting,
+    agreed: Agreed,
+    loading: Loading,
 }
 
 impl Connections {
@@ -83,6 +93,10 @@ impl Connections {
             }
             Step::WantsWrite => {
                 self.wait_to_shake(event_loop, token, connection);
+                More::No
+            }
+            Step::Reads(reads) => {
+                self.wait_for_certificates(event_loop, token, connection, *reads);
                 More::No
             }
             Step::Failed(reason) => {
@@ -154,6 +168,42 @@ impl Connections {
         }));
     }
 
+    /// Lets a future wait for certificates that another thread reads.
+    fn wait_for_certificates(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Connection,
+        reads: Reads,
+    ) {
+        let timeout_ms = self.header_timeout_ms(&connection);
+        let exchange = self.exchange(&connection);
+        // It has a place of its own meanwhile, and no state.
+        connection.security = Security::of_new(true);
+        let Some((slot, mut connection)) = self.driven_slot(event_loop, token, connection) else {
+            self.recycle(exchange);
+            return;
+        };
+        let return_queue = Rc::clone(&self.return_queue);
+        event_loop.drive(Box::pin(async move {
+            let Reads {
+                greeting,
+                agreed,
+                loading,
+            } = reads;
+            let loaded = bounded(timeout_ms, loading.done()).await;
+            let late = || Err("reading a certificate took too long".to_owned());
+            let certified = Certified {
+                greeting,
+                agreed,
+                certificates: loaded.unwrap_or_else(late),
+            };
+            let certified = Handshaking::Certified(Box::new(certified));
+            connection.security = Security::Handshaking(Box::new(certified));
+            return_queue.give_back(slot, Ok(connection), Some(exchange));
+        }));
+    }
+
     fn handshake_step(&mut self, connection: &mut Connection) -> Step {
         loop {
             let Security::Handshaking(handshaking) = &mut connection.security else {
@@ -164,7 +214,11 @@ impl Connections {
                 self.lane.handshakes.count();
                 return self.session_step(connection, agreed);
             }
-            match self.hello_step(connection, state) {
+            let next = match state {
+                Handshaking::Certified(certified) => self.certified(connection, *certified),
+                state => self.hello_step(connection, state),
+            };
+            match next {
                 Ok(state) => connection.security = Security::Handshaking(Box::new(state)),
                 Err(step) => return step,
             }
@@ -177,7 +231,7 @@ impl Connections {
             Ok(Handshake::WantsRead) => Step::WantsRead,
             Ok(Handshake::WantsWrite) => Step::WantsWrite,
             Err(error) => {
-                self.log_handshake(connection, format_args!("{error}"));
+                self.log_handshake(connection, Level::Info, format_args!("{error}"));
                 return Step::Failed(CloseReason::HandshakeFailed);
             }
         };
@@ -260,6 +314,7 @@ impl Connections {
             Err(why) => {
                 self.log_handshake(
                     connection,
+                    Level::Info,
                     format_args!("SSL_do_handshake() failed (SSL: {})", why.error),
                 );
                 connection.transport.refuse(why);
@@ -271,47 +326,116 @@ impl Connections {
     /// Begins the session with the server that the client asks for.
     fn greeted(&self, connection: &Connection, greeting: Greeting) -> Result<Handshaking, Step> {
         let offer = Offer::of(&greeting);
-        let identity = match self.tls_of(connection, &offer.server_name) {
+        let (tls, loading) = self.tls_of(connection, &offer);
+        let identity = match tls {
             Some(ServerTls::Serve(identity)) => identity,
             Some(ServerTls::Reject) | None => {
                 let reason = "handshake rejected";
                 self.log_handshake(
                     connection,
+                    Level::Info,
                     format_args!("SSL_do_handshake() failed (SSL: {reason})"),
                 );
                 connection.transport.refuse_name();
                 return Err(Step::Failed(CloseReason::HandshakeFailed));
             }
         };
-        let config = Arc::clone(&identity.config);
-        match connection.transport.accept(greeting, config) {
-            Ok(()) => Ok(Handshaking::Session(Agreed { offer, identity })),
-            Err(error) => {
-                let error = HandshakeError::Tls(error);
-                self.log_handshake(connection, format_args!("{error}"));
+        let agreed = Agreed { offer, identity };
+        match loading {
+            None => self.accept(connection, greeting, agreed, None),
+            Some(Loading::Done(certificates)) => self.certified(
+                connection,
+                Certified {
+                    greeting,
+                    agreed,
+                    certificates,
+                },
+            ),
+            Some(loading) => Err(Step::Reads(Box::new(Reads {
+                greeting,
+                agreed,
+                loading,
+            }))),
+        }
+    }
+
+    /// Goes on with certificates that were read.
+    fn certified(
+        &self,
+        connection: &Connection,
+        certified: Certified,
+    ) -> Result<Handshaking, Step> {
+        let Certified {
+            greeting,
+            agreed,
+            certificates,
+        } = certified;
+        match certificates {
+            Ok(keys) => self.accept(connection, greeting, agreed, Some(keys)),
+            Err(why) => {
+                self.log_handshake(connection, Level::Error, format_args!("{why}"));
+                connection.transport.refuse_for_error();
                 Err(Step::Failed(CloseReason::HandshakeFailed))
             }
         }
     }
 
-    /// TLS of the server of that name: of the default server, where it has none.
-    fn tls_of(&self, connection: &Connection, name: &[u8]) -> Option<ServerTls> {
+    fn accept(
+        &self,
+        connection: &Connection,
+        greeting: Greeting,
+        agreed: Agreed,
+        certificates: Option<CertifiedKeys>,
+    ) -> Result<Handshaking, Step> {
+        let identity = &agreed.identity;
+        let config = match certificates {
+            None => Arc::clone(&identity.config),
+            Some(keys) => identity.with_certificates(keys),
+        };
+        match connection.transport.accept(greeting, config) {
+            Ok(()) => Ok(Handshaking::Session(agreed)),
+            Err(error) => {
+                let error = HandshakeError::Tls(error);
+                self.log_handshake(connection, Level::Info, format_args!("{error}"));
+                Err(Step::Failed(CloseReason::HandshakeFailed))
+            }
+        }
+    }
+
+    /// TLS of the server that a client asks for: of the default server, where it has none. Where
+    /// variables name its certificates, the reading of these has begun.
+    fn tls_of(
+        &self,
+        connection: &Connection,
+        offer: &Offer,
+    ) -> (Option<ServerTls>, Option<Loading>) {
         let plan = &connection.plan;
+        let name = &*offer.server_name;
         let listen = plan.listen(connection.client.listen);
         let tls = |server: ServerIndex| plan.location(plan.server(server).root).tls.clone();
-        let found = match name.is_empty() || listen.names.is_empty() {
+        let default = || tls(listen.default_server);
+        if (name.is_empty() || listen.names.is_empty())
+            && default().is_none_or(|tls| tls.by_name().is_none())
+        {
+            return (default(), None);
+        }
+        let mut exchange = self.exchange(connection);
+        // A pattern without a verdict matches nothing here, where nothing can wait.
+        exchange.begin_request();
+        let found = match name.is_empty() {
             true => None,
-            false => {
-                let mut exchange = self.exchange(connection);
-                // A pattern without a verdict matches nothing here, where nothing can wait.
-                exchange.begin_request();
-                let found = listen.names.find(name, &*exchange).ok().flatten();
-                exchange.settle_matching();
-                self.recycle(exchange);
-                found
-            }
+            false => listen.names.find(name, &*exchange).ok().flatten(),
         };
-        found.and_then(tls).or_else(|| tls(listen.default_server))
+        let tls = found.and_then(tls).or_else(default);
+        let by_name = tls.as_ref().and_then(ServerTls::by_name);
+        let loading = by_name.map(|by_name| {
+            let session = Arc::new(offer.session());
+            exchange.client.is_secured_by(Some(&session));
+            by_name.load(&*exchange)
+        });
+        exchange.settle_matching();
+        self.recycle(exchange);
+        (tls, loading)
     }
 
     fn client_went(&self, connection: &Connection, state: &Handshaking, error: io::Error) -> Step {
@@ -323,13 +447,13 @@ impl Connections {
             });
         }
         let error = HandshakeError::Socket(error);
-        self.log_handshake(connection, format_args!("{error}"));
+        self.log_handshake(connection, Level::Info, format_args!("{error}"));
         Step::Failed(CloseReason::HandshakeFailed)
     }
 
     /// Says that a handshake was given up, since it did not end in time.
     pub(super) fn handshake_late(&self, connection: &Connection, why: &str) {
-        self.log_handshake(connection, format_args!("{why}"));
+        self.log_handshake(connection, Level::Info, format_args!("{why}"));
         let exchange = self.exchange(connection);
         if exchange.location().settings.reset_timedout_connection {
             let _ = socket_option::set_reset_on_close(connection.transport.as_fd());
@@ -337,10 +461,10 @@ impl Connections {
         self.recycle(exchange);
     }
 
-    fn log_handshake(&self, connection: &Connection, why: std::fmt::Arguments<'_>) {
+    fn log_handshake(&self, connection: &Connection, level: Level, why: std::fmt::Arguments<'_>) {
         let exchange = self.exchange(connection);
         exchange.account.set_action(Action::HandshakingClient);
-        exchange.log(Level::Info, why);
+        exchange.log(level, why);
         self.recycle(exchange);
     }
 }

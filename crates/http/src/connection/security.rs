@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use turnpike_lane::transport::Hello;
+use turnpike_lane::transport::{Greeting, Hello};
 
 use crate::exchange::Exchange;
-use turnpike_plan::tls::{Offer, ServerIdentity, TlsSession};
+use turnpike_plan::tls::{Loaded, Offer, ServerIdentity, TlsSession};
 
 /// How a connection is secured.
 pub(super) enum Security {
@@ -27,8 +27,17 @@ pub(super) enum Handshaking {
     Given(Vec<u8>),
     /// A part of the client's hello.
     Hello(Box<Hello>),
+    /// The certificates that the session shows were read, or could not be.
+    Certified(Box<Certified>),
     /// The session is agreed on.
     Session(Agreed),
+}
+
+/// A ClientHello with the certificates that answer it.
+pub(super) struct Certified {
+    pub(super) greeting: Greeting,
+    pub(super) agreed: Agreed,
+    pub(super) certificates: Loaded,
 }
 
 /// What a session goes on with.

@@ -14,6 +14,10 @@ use super::session::{Session, Sink};
 /// 3).
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
+/// A TLS record that reports an error of the server: a fatal alert, internal_error (RFC 8446
+/// section 6.2).
+const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+
 /// A ClientHello, possibly incomplete.
 #[derive(Default)]
 pub struct Hello {
@@ -112,6 +116,11 @@ impl Transport {
         if let Some(mut alert) = why.alert {
             let _ = alert.write_all(&mut Sink(self.as_fd()));
         }
+    }
+
+    /// Sends a client the alert for an error of the server.
+    pub fn refuse_for_error(&self) {
+        let _ = Sink(self.as_fd()).write(&INTERNAL_ERROR);
     }
 
     /// Sends a client the alert for an unknown server name.

@@ -392,8 +392,13 @@ impl Attempt {
         let bind = passing.bind.address(exchange);
         let secured = passing.tls.as_ref();
         let secured = secured.filter(|_| self.route.is_secure(passing));
-        let secured =
-            secured.map(|tls| (&tls.connector, tls.name(exchange, exchange.upstream.host())));
+        let secured = match secured {
+            None => None,
+            Some(tls) => match tls.connector(&*exchange).await {
+                Some(connector) => Some((connector, tls.name(exchange, exchange.upstream.host()))),
+                None => return Err((picked, Stop::Verdict(Verdict::Status(500)))),
+            },
+        };
         let tls = secured.as_ref().map(|(connector, name)| Tls {
             connector,
             name,

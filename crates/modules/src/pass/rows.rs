@@ -322,6 +322,16 @@ macro_rules! tls_rows {
                 ..PLAIN
             },
             Row {
+                name: concat!($prefix, "_ssl_certificate_cache"),
+                arguments: Arguments::between(1, 3),
+                syntax: "off | max=number [inactive=time] [valid=time]",
+                default: "off",
+                summary: "Keeps the certificates and keys that variables name: at most `max` \
+                    of them, each until it was not used for `inactive` (10 seconds) or was read \
+                    `valid` (60 seconds) ago.",
+                ..PLAIN
+            },
+            Row {
                 name: concat!($prefix, "_ssl_certificate_key"),
                 variables: Some(0),
                 syntax: "file",

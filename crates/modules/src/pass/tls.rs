@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::sign::CertifiedKey;
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_lane::log::Errno;
+use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::template::Template;
+use turnpike_plan::tls::CertificatesByName;
 use turnpike_plan::variables::Subject;
 use turnpike_upstream::{TlsConnector, TlsError, TlsSettings, TlsVersions};
 
@@ -17,9 +18,39 @@ use crate::ssl;
 
 /// What begins TLS sessions, and for which name.
 pub(crate) struct Tls {
-    pub(crate) connector: Arc<TlsConnector>,
+    connector: Arc<TlsConnector>,
+    /// Our certificates, where variables name them.
+    by_name: Option<ByName>,
     /// `..._ssl_name`.
     name: Option<Template>,
+}
+
+/// Connectors that are kept with a certificate that a variable has named, for the connections and
+/// sessions that they have: as many as a proxy has tenants that are busy at a time.
+const READY_MAX: usize = 64;
+
+/// Certificates whose names have variables in them.
+struct ByName {
+    certificates: CertificatesByName,
+    /// Whether certificates are kept (`..._ssl_certificate_cache`), so that a connector can be used
+    /// again.
+    keeps: bool,
+    ready: Mutex<Vec<Ready>>,
+}
+
+/// A connector with the certificate that it shows.
+struct Ready {
+    identity: Arc<CertifiedKey>,
+    connector: Arc<TlsConnector>,
+}
+
+impl Ready {
+    /// Whether that is its certificate, with the very key that was read with it.
+    fn shows(&self, identity: &CertifiedKey) -> bool {
+        self.identity.cert == identity.cert
+            && Arc::as_ptr(&self.identity.key).cast::<()>()
+                == Arc::as_ptr(&identity.key).cast::<()>()
+    }
 }
 
 /// Connectors made so far: locations that say the same share one, and so its sessions.
@@ -67,7 +98,39 @@ impl Tls {
         };
         let name = pass.template("ssl_name", builder)?;
         let connector = connector(pass, builder, &settings)?;
-        Ok(Self { connector, name })
+        let by_name = by_name(pass, builder)?;
+        Ok(Self {
+            connector,
+            by_name,
+            name,
+        })
+    }
+
+    /// What begins the sessions of a request or session: with the certificate that its variables
+    /// name, which is read off the lane. `None`: it cannot be read, and the log says why.
+    pub(crate) async fn connector<S: Subject>(&self, subject: &S) -> Option<Arc<TlsConnector>> {
+        let Some(by_name) = &self.by_name else {
+            return Some(Arc::clone(&self.connector));
+        };
+        let names = by_name.certificates.names(subject);
+        if names.iter().any(|[certificate, _]| certificate.is_empty()) {
+            return Some(Arc::clone(&self.connector));
+        }
+        match by_name.certificates.source.load(names).done().await {
+            Ok(loaded) => {
+                let identity = loaded.into_iter().next()?;
+                Some(by_name.ready(&self.connector, identity))
+            }
+            Err(why) => {
+                subject.log(Level::Error, format_args!("{why}"));
+                None
+            }
+        }
+    }
+
+    /// What begins sessions where no request is there: without a certificate that variables name.
+    pub(crate) fn connector_without_request(&self) -> Arc<TlsConnector> {
+        Arc::clone(&self.connector)
     }
 
     /// The name that the server must have: `..._ssl_name`, else the host of `..._pass`; without
@@ -83,6 +146,30 @@ impl Tls {
     pub(crate) fn name_without_request(&self, host: &[u8]) -> String {
         let name = self.name.as_ref().and_then(Template::constant);
         without_port(name.unwrap_or(host).to_vec())
+    }
+}
+
+impl ByName {
+    /// The connector that shows a certificate, made from one that shows none.
+    fn ready(&self, base: &TlsConnector, identity: Arc<CertifiedKey>) -> Arc<TlsConnector> {
+        let make = |identity| Arc::new(base.with_identity(identity));
+        if !self.keeps {
+            return make(identity);
+        }
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = ready.iter().find(|known| known.shows(&identity)) {
+            return Arc::clone(&known.connector);
+        }
+        if ready.len() >= READY_MAX {
+            // The oldest; who uses it holds it.
+            ready.remove(0);
+        }
+        let connector = make(Arc::clone(&identity));
+        ready.push(Ready {
+            identity,
+            connector: Arc::clone(&connector),
+        });
+        connector
     }
 }
 
@@ -127,7 +214,40 @@ fn identity<S>(
     pass: PassView<'_>,
     builder: &mut Builder<'_, S>,
 ) -> Result<Option<Arc<CertifiedKey>>, ConfError> {
-    let view = pass.view;
+    let Some(pair) = pair(pass)? else {
+        return Ok(None);
+    };
+    if ssl::has_variables(pair) {
+        return Ok(None);
+    }
+    let passwords = pass.nearest("ssl_password_file");
+    let key = ssl::certified_key(pass.view, builder, pair, passwords)?;
+    Ok(Some(Arc::new(key)))
+}
+
+/// Our certificate, where variables name it or its key.
+fn by_name<S>(
+    pass: PassView<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<Option<ByName>, ConfError> {
+    let Some(pair) = pair(pass)? else {
+        return Ok(None);
+    };
+    if !ssl::has_variables(pair) {
+        return Ok(None);
+    }
+    let passwords = pass.nearest("ssl_password_file");
+    let cache = pass.nearest("ssl_certificate_cache");
+    let certificates = ssl::certificates_by_name(pass.view, builder, pair, passwords, cache)?;
+    Ok(Some(ByName {
+        certificates,
+        keeps: cache.is_some_and(|entry| entry.argument(0) != "off"),
+        ready: Mutex::default(),
+    }))
+}
+
+/// The directives that name our certificate and its key; `None`: there is none.
+fn pair(pass: PassView<'_>) -> Result<Option<[&Entry; 2]>, ConfError> {
     let named = |end: &str| {
         let entry = pass.nearest(end);
         entry.filter(|entry| !entry.argument(0).is_empty())
@@ -138,11 +258,9 @@ fn identity<S>(
     let Some(key) = named("ssl_certificate_key") else {
         let (name, text) = (pass.name("ssl_certificate_key"), certificate.argument(0));
         let message = format!("no \"{name}\" is defined for certificate \"{text}\"");
-        return Err(view.error(certificate.span, message));
+        return Err(pass.view.error(certificate.span, message));
     };
-    let passwords = pass.nearest("ssl_password_file");
-    let key = ssl::certified_key(view, builder, [certificate, key], passwords)?;
-    Ok(Some(Arc::new(key)))
+    Ok(Some([certificate, key]))
 }
 
 /// The bytes of the file that the directive with this end of its name names; `None` where it is not

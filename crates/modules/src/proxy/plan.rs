@@ -1,7 +1,5 @@
 //! What the directives of this family mean for a location.
 
-use std::sync::Arc;
-
 use turnpike_conf::{ConfError, Context, Entry, Row, View, bytes_of};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::{Template, VariableRow};
@@ -138,7 +136,7 @@ fn check_health(
         return Err(view.error(entry.span, message));
     };
     let tls = passing.tls.as_ref().map(|tls| CheckTls {
-        connector: Arc::clone(&tls.connector),
+        connector: tls.connector_without_request(),
         name: tls.name_without_request(&url.host),
     });
     let checked = Checked {

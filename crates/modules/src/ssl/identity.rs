@@ -2,26 +2,28 @@
 
 use std::sync::Arc;
 
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
-use rustls::{CipherSuite, SignatureAlgorithm};
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_lane::trust;
 use turnpike_plan::builder::Builder;
-use turnpike_plan::tls::cipher_name;
+use turnpike_plan::tls::CertificatesByName;
 
+use super::source::Source;
 use super::{files, private_key};
 
 /// What a text begins with that stands in the configuration itself, in place of a file's name.
-const DATA: &str = "data:";
+pub(super) const DATA: &str = "data:";
 
 /// The beginnings of names that stand for something else than a file, which is not supported.
-const NO_FILES: [&str; 2] = ["engine:", "store:"];
+pub(super) const NO_FILES: [&str; 2] = ["engine:", "store:"];
 
-/// The certificates of a server, in the order of the configuration.
-#[derive(Debug)]
-pub(super) struct Identities {
-    keys: Vec<Arc<CertifiedKey>>,
+/// The certificates of a server.
+pub(super) enum Identities {
+    /// Read with the configuration.
+    Read(Vec<Arc<CertifiedKey>>),
+    /// Named by variables.
+    ByName(CertificatesByName),
 }
 
 impl Identities {
@@ -39,7 +41,7 @@ impl Identities {
             Some(entry) => files::passwords(view, builder, entry)?,
             None => Vec::new(),
         };
-        let mut read: Vec<CertifiedKey> = Vec::new();
+        let mut pairs = Vec::new();
         for (at, certificate) in certificates.iter().enumerate() {
             let Some(key) = keys.get(at) else {
                 let name = certificate.argument(0);
@@ -47,7 +49,16 @@ impl Identities {
                     format!("no \"ssl_certificate_key\" is defined for certificate \"{name}\"");
                 return Err(view.error(certificate.span, message));
             };
-            let one = certified(view, builder, [certificate, key], &passwords)?;
+            pairs.push([*certificate, *key]);
+        }
+        if pairs.iter().any(|pair| has_variables(*pair)) {
+            let cache = view.nearest("ssl_certificate_cache");
+            let named = by_name(view, builder, &pairs, passwords, cache)?;
+            return Ok(Some(Identities::ByName(named)));
+        }
+        let mut read: Vec<CertifiedKey> = Vec::new();
+        for pair in pairs {
+            let one = certified(view, builder, pair, &passwords)?;
             let kind = one.key.algorithm();
             // As in OpenSSL, one of the same kind replaces what came before.
             match read.iter_mut().find(|other| other.key.algorithm() == kind) {
@@ -64,27 +75,55 @@ impl Identities {
             first.ocsp = Some(response);
         }
         let keys = read.into_iter().map(Arc::new).collect();
-        Ok(Some(Identities { keys }))
+        Ok(Some(Identities::Read(keys)))
     }
 
-    /// What sets these certificates apart from others, for sessions that are resumed.
-    pub(super) fn ends(&self) -> impl Iterator<Item = &[u8]> {
-        let ends = self.keys.iter().filter_map(|key| key.cert.first());
-        ends.map(|certificate| certificate.as_ref())
+    /// What sets these certificates apart from others, for sessions that are resumed: their names,
+    /// where they have variables in them.
+    pub(super) fn ends(&self) -> Vec<&[u8]> {
+        match self {
+            Identities::Read(keys) => {
+                let ends = keys.iter().filter_map(|key| key.cert.first());
+                ends.map(|certificate| certificate.as_ref()).collect()
+            }
+            Identities::ByName(named) => {
+                let names = named.templates.iter();
+                names.map(|[certificate, _]| certificate.text()).collect()
+            }
+        }
     }
 }
 
-impl ResolvesServerCert for Identities {
-    /// The first that the client can check.
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let schemes = hello.signature_schemes();
-        let usable = |identity: &&Arc<CertifiedKey>| {
-            identity.key.choose_scheme(schemes).is_some()
-                && offers(hello.cipher_suites(), identity.key.algorithm())
+/// Whether what one of these directives names has variables in it.
+pub(crate) fn has_variables(entries: [&Entry; 2]) -> bool {
+    entries.iter().any(|entry| entry.argument(0).contains('$'))
+}
+
+/// The certificates that directives name by variables, each with the key that another one names.
+///
+/// # Errors
+/// nginx's words for what the directives say.
+pub(super) fn by_name<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    pairs: &[[&Entry; 2]],
+    passwords: Vec<Vec<u8>>,
+    cache: Option<&Entry>,
+) -> Result<CertificatesByName, ConfError> {
+    let mut templates = Vec::new();
+    for [certificate, key] in pairs {
+        let mut template = |entry: &Entry| {
+            let text = bytes_of(entry.argument(0));
+            builder.template(view, entry, &text)
         };
-        let first = self.keys.iter().find(usable).or_else(|| self.keys.first());
-        first.cloned()
+        templates.push([template(certificate)?, template(key)?]);
     }
+    let folder = builder.environment.conf_folder();
+    let source = Source::new(view, folder, passwords, cache)?;
+    Ok(CertificatesByName {
+        templates,
+        source: Arc::new(source),
+    })
 }
 
 /// The certificate that a directive names, with the key that another one names.
@@ -98,12 +137,7 @@ pub(super) fn certified<S>(
     passwords: &[Vec<u8>],
 ) -> Result<CertifiedKey, ConfError> {
     let (name, pem) = file(view, builder, certificate, "certificate")?;
-    let chain: Result<Vec<_>, _> = trust::certificates(&pem).collect();
-    let chain = chain.and_then(|chain| match chain.is_empty() {
-        true => Err("no certificate in it".to_owned()),
-        false => Ok(chain),
-    });
-    let chain = chain.map_err(|why| {
+    let chain = chain(&pem).map_err(|why| {
         let message = format!(
             "cannot load certificate \"{name}\": PEM_read_bio_X509_AUX() failed (SSL: {why})"
         );
@@ -127,22 +161,21 @@ pub(super) fn certified<S>(
     Ok(identity)
 }
 
-/// Whether a client offers a suite that can be used with such a key: those of TLS 1.3 can with
-/// every key, others name its kind.
-fn offers(suites: &[CipherSuite], algorithm: SignatureAlgorithm) -> bool {
-    let kind = match algorithm {
-        SignatureAlgorithm::RSA => "ECDHE-RSA-",
-        _ => "ECDHE-ECDSA-",
-    };
-    suites.iter().any(|suite| {
-        let name = cipher_name((*suite).into()).unwrap_or_default();
-        name.starts_with("TLS_AES_") || name.starts_with("TLS_CHACHA20_") || name.starts_with(kind)
+/// The certificates of a PEM text; there is at least one.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let chain: Result<Vec<_>, _> = trust::certificates(pem).collect();
+    chain.and_then(|chain| match chain.is_empty() {
+        true => Err("no certificate in it".to_owned()),
+        false => Ok(chain),
     })
 }
 
 /// Whether the key is the one that the certificate is about: its public part stands there. The
 /// library's own comparison does not read certificates of version 1, which OpenSSL makes.
-fn is_its_key(identity: &CertifiedKey) -> bool {
+pub(super) fn is_its_key(identity: &CertifiedKey) -> bool {
     let public = identity.key.public_key();
     let certificate = identity.cert.first();
     public
@@ -170,10 +203,6 @@ fn file<S>(
 ) -> Result<(String, Vec<u8>), ConfError> {
     let text = entry.argument(0);
     let directive = entry.row.name;
-    if text.contains('$') {
-        let message = format!("\"{directive}\" with variables is not supported yet, name a file");
-        return Err(view.error(entry.span, message));
-    }
     if let Some(start) = NO_FILES.iter().find(|start| text.starts_with(**start)) {
         let message = format!("\"{start}\" in \"{directive}\" is not supported yet, name a file");
         return Err(view.error(entry.span, message));

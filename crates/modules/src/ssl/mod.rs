@@ -16,6 +16,7 @@ mod plan;
 mod private_key;
 mod rows;
 mod sessions;
+mod source;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,9 @@ use turnpike_http::plan::{Builder as HttpBuilder, Family, LocationDraft};
 
 use turnpike_http::variables::VariableRow;
 use turnpike_plan::builder::Builder;
-use turnpike_plan::tls::HTTP2;
+use turnpike_plan::tls::{CertificatesByName, HTTP2};
+
+pub(crate) use identity::has_variables;
 
 /// All variables of the family.
 static VARIABLES: LazyLock<Vec<VariableRow>> = LazyLock::new(|| {
@@ -61,6 +64,25 @@ pub(crate) fn certified_key<S>(
         None => Vec::new(),
     };
     identity::certified(view, builder, [certificate, key], &passwords)
+}
+
+/// The certificate that directives name by variables, with the key that another one names. `cache`
+/// is the directive that says what is kept.
+///
+/// # Errors
+/// What the directives say that cannot be, in nginx's words.
+pub(crate) fn certificates_by_name<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    pair: [&Entry; 2],
+    passwords: Option<&Entry>,
+    cache: Option<&Entry>,
+) -> Result<CertificatesByName, ConfError> {
+    let passwords = match passwords {
+        Some(entry) => files::passwords(view, builder, entry)?,
+        None => Vec::new(),
+    };
+    identity::by_name(view, builder, &[pair], passwords, cache)
 }
 
 /// The family.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{ALL_KX_GROUPS, DEFAULT_CIPHER_SUITES, default_provider};
-use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
+use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use turnpike_conf::{ConfError, View};
 use turnpike_plan::builder::Builder;
-use turnpike_plan::tls::{ServerIdentity, ServerTls, group_name};
+use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls, group_name};
 
 use super::ciphers;
 use super::clients::Clients;
@@ -52,10 +52,18 @@ pub(super) fn server<S>(
     refuse_unsupported(view)?;
     warn_of_the_rest(view, builder);
     let clients = Clients::read(view, builder)?;
-    let mut config = config(view, builder, identities, clients.as_ref())?;
+    let mut config = config(view, builder, &identities, clients.as_ref())?;
     config.alpn_protocols = protocols;
+    let by_name = match identities {
+        Identities::Read(keys) => {
+            config.cert_resolver = Arc::new(Certificates(keys));
+            None
+        }
+        Identities::ByName(named) => Some(Arc::new(named)),
+    };
     Ok(Some(ServerTls::Serve(Arc::new(ServerIdentity {
         config: Arc::new(config),
+        by_name,
         clients: clients.map(|clients| clients.trust),
     }))))
 }
@@ -63,12 +71,13 @@ pub(super) fn server<S>(
 fn config<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
-    identities: Identities,
+    identities: &Identities,
     clients: Option<&Clients>,
 ) -> Result<ServerConfig, ConfError> {
     let trusted = clients.map_or(&[][..], |clients| clients.trust.anchors());
     let trusted = trusted.iter().map(|anchor| anchor.as_ref());
-    let resumption = Resumption::new(view, identities.ends().chain(trusted));
+    let ends = identities.ends().into_iter();
+    let resumption = Resumption::new(view, ends.chain(trusted));
     let versions = versions(view, builder)?;
     let provider = CryptoProvider {
         cipher_suites: cipher_suites(view, builder, &versions)?,
@@ -76,7 +85,6 @@ fn config<S>(
         ..default_provider()
     };
     let library = |why: String| view.error(view.end(), format!("cannot set TLS up: {why}"));
-    let resolver: Arc<dyn ResolvesServerCert> = Arc::new(identities);
     let builder_of_config = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&versions)
         .map_err(|error| library(error.to_string()))?;
@@ -84,7 +92,8 @@ fn config<S>(
         None => builder_of_config.with_no_client_auth(),
         Some(clients) => builder_of_config.with_client_cert_verifier(Arc::new(clients.verifier())),
     }
-    .with_cert_resolver(resolver);
+    // What is shown follows.
+    .with_cert_resolver(Arc::new(Certificates(Vec::new())));
     config.ignore_client_order = view.flag("ssl_prefer_server_ciphers");
     let bytes = match view.has_row("ssl_buffer_size") {
         true => view.size("ssl_buffer_size"),

@@ -57,6 +57,12 @@ pub(super) fn read(pem: &[u8], passwords: &[Vec<u8>]) -> Result<Arc<dyn SigningK
     any_supported_type(&key).map_err(|error| error.to_string())
 }
 
+/// Whether a password protects the key of a PEM text.
+pub(super) fn is_encrypted(pem: &[u8]) -> bool {
+    let has = |text: &[u8]| memchr::memmem::find(pem, text).is_some();
+    has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"DEK-Info:")
+}
+
 /// The passwords of a file, one a line.
 pub(super) fn passwords(text: &[u8]) -> Vec<Vec<u8>> {
     let lines = text.split(|byte| *byte == b'\n');

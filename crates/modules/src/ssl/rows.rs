@@ -113,7 +113,8 @@ const SHARED: &[Row] = &[
         summary: "A PEM file with the server's certificate, followed by those that lead to its \
             issuer. Several of different kinds (ECDSA, RSA) may be given; clients get the first \
             that they can use. Of one kind the last counts. `data:` begins PEM that stands in the \
-            configuration itself. A value with variables is refused.",
+            configuration itself. Files that variables name are read at each handshake, by the \
+            user of the serving process: see `ssl_certificate_cache`.",
         ..FILES
     },
     Row {
@@ -127,8 +128,10 @@ const SHARED: &[Row] = &[
         name: "ssl_certificate_cache",
         arguments: Arguments::between(1, 3),
         syntax: "off | max=number [inactive=time] [valid=time]",
-        summary: "Checked; takes effect with certificates named by variables, which are not \
-            supported yet.",
+        default: "off",
+        summary: "Keeps the certificates and keys that variables name: at most `max` of them, \
+            each until it was not used for `inactive` (10 seconds) or was read `valid` \
+            (60 seconds) ago.",
         ..TEXT
     },
     Row {

@@ -63,6 +63,13 @@ impl Passing {
         client: &Connected,
         tries: &mut Tries,
     ) -> Result<(), Status> {
+        let connector = match &self.tls {
+            None => None,
+            Some(tls) => match tls.connector(&*session).await {
+                Some(connector) => Some(connector),
+                None => return Err(Status::InternalServerError),
+            },
+        };
         let open = async |session: &mut Session, picked: &Picked, host: &[u8]| {
             let tls = self.tls.as_ref();
             let name = tls.map_or(String::new(), |tls| tls.name(session, host));
@@ -74,8 +81,8 @@ impl Passing {
             let header = self.proxy_header.header(ends(session));
             let bind = self.bind.address(session);
             let options = ConnectOptions {
-                tls: tls.map(|tls| Tls {
-                    connector: &tls.connector,
+                tls: connector.as_ref().map(|connector| Tls {
+                    connector,
                     name: &name,
                     protocols: &protocols,
                     timeout_ms: self.connect_timeout_ms,

@@ -6,6 +6,5 @@ use super::passing::*;
 
 pub(super) const ROWS: &[Row] = table! {
     "Checked; not supported yet.";
-    "grpc_ssl_certificate_cache" => CERTIFICATE_CACHE,
     "grpc_ssl_conf_command" => COMMAND,
 };

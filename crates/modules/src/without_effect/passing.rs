@@ -47,12 +47,6 @@ pub(super) const COMMAND: Row = Row {
     ..TEXT
 };
 
-pub(super) const CERTIFICATE_CACHE: Row = Row {
-    arguments: Arguments::between(1, 3),
-    syntax: "off | max=number [inactive=time] [valid=time]",
-    ..TEXT
-};
-
 /// A table of rows: `name => what it is like`, all with one summary.
 macro_rules! table {
     ($summary:expr; $($name:expr => $row:expr,)*) => {

@@ -1,6 +1,7 @@
 //! TLS with clients: the identity of a server block, and the parameters of a session.
 //! `lane::transport` moves the bytes.
 
+mod certificates;
 mod clients;
 mod names;
 #[cfg(test)]
@@ -12,6 +13,10 @@ use rustls::{HandshakeKind, ServerConfig};
 use turnpike_lane::transport::{Greeting, Transport};
 use turnpike_lane::trust::Trust;
 
+pub use certificates::{
+    CertificateNames, CertificateSource, Certificates, CertificatesByName, CertifiedKeys, Loaded,
+    Loading,
+};
 pub use clients::{ClientCertificate, ClientRefusal, VerifyClient};
 pub use names::{cipher_name, group_name, has_cipher, version_name};
 
@@ -27,10 +32,22 @@ pub enum ServerTls {
     Reject,
 }
 
+impl ServerTls {
+    /// The certificates that variables name; `None`: none are.
+    pub fn by_name(&self) -> Option<&CertificatesByName> {
+        match self {
+            ServerTls::Serve(identity) => identity.by_name.as_deref(),
+            ServerTls::Reject => None,
+        }
+    }
+}
+
 /// The identity of a server in its sessions.
 pub struct ServerIdentity {
     /// The configuration of the handshake.
     pub config: Arc<ServerConfig>,
+    /// The certificates, where variables name them; `None`: `config` has them.
+    pub by_name: Option<Arc<CertificatesByName>>,
     /// The CAs of clients' certificates; `None` if no certificate is requested.
     pub clients: Option<Trust>,
 }
@@ -42,8 +59,16 @@ impl ServerIdentity {
         offer_http2(&mut config);
         ServerIdentity {
             config: Arc::new(config),
+            by_name: self.by_name.clone(),
             clients: self.clients.clone(),
         }
+    }
+
+    /// What a handshake needs that shows these certificates.
+    pub fn with_certificates(&self, keys: CertifiedKeys) -> Arc<ServerConfig> {
+        let mut config = ServerConfig::clone(&self.config);
+        config.cert_resolver = Arc::new(Certificates(keys));
+        Arc::new(config)
     }
 }
 
@@ -96,6 +121,16 @@ pub fn offer_http2(config: &mut ServerConfig) {
 }
 
 impl Offer {
+    /// The session that a client requests, before anything is negotiated.
+    pub fn session(&self) -> TlsSession {
+        TlsSession {
+            server_name: self.server_name.clone(),
+            offered_ciphers: self.ciphers.clone(),
+            offered_groups: self.groups.clone(),
+            ..TlsSession::default()
+        }
+    }
+
     /// The offers in a ClientHello.
     pub fn of(greeting: &Greeting) -> Offer {
         let hello = greeting.hello();

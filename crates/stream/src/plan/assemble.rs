@@ -118,7 +118,10 @@ impl Draft<'_> {
             return Err(view.error(view.span(), message));
         }
         if draft.content.is_none() {
-            return Err(view.error(view.span(), "no handler for server"));
+            let message = "no handler for server: its connections are closed";
+            self.builder
+                .environment
+                .warn(view.error(view.span(), message));
         }
         let names = server_names(view, &mut self.builder)?;
         self.servers.push(Server {

@@ -122,7 +122,7 @@ pub struct Server {
     pub error_log: ErrorLog,
     /// What it says of TLS.
     pub tls: Option<Tls>,
-    /// What is done with its connections; every server of a plan has something.
+    /// What is done with its connections; `None`: they are closed.
     pub content: Option<Arc<dyn Content>>,
     /// Write down its sessions.
     pub loggers: Vec<Arc<dyn Logger>>,

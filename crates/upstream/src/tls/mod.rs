@@ -92,6 +92,7 @@ impl std::error::Error for TlsError {}
 pub struct TlsConnector {
     config: Arc<ClientConfig>,
     verify: bool,
+    session_reuse: bool,
 }
 
 impl TlsConnector {
@@ -124,7 +125,24 @@ impl TlsConnector {
         Ok(TlsConnector {
             config: Arc::new(config),
             verify: settings.verify,
+            session_reuse: settings.session_reuse,
         })
+    }
+
+    /// The same connector with another certificate of ours. Sessions are not shared with it: a
+    /// resumed one would stand for the certificate that it was made with.
+    #[must_use]
+    pub fn with_identity(&self, identity: Arc<CertifiedKey>) -> TlsConnector {
+        let mut config = ClientConfig::clone(&self.config);
+        config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(identity));
+        if self.session_reuse {
+            config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
+        }
+        TlsConnector {
+            config: Arc::new(config),
+            verify: self.verify,
+            session_reuse: self.session_reuse,
+        }
     }
 }
 
