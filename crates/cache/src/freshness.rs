@@ -84,9 +84,9 @@ pub enum Staleness {
 /// The age of a response, and the times of its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Its arrival, in Unix milliseconds.
+    /// The arrival, in Unix milliseconds.
     pub received_ms: u64,
-    /// Its age at arrival, in milliseconds (section 4.2.3).
+    /// The age at arrival, in milliseconds (section 4.2.3).
     pub initial_age_ms: u64,
     /// The end of its freshness, in Unix milliseconds.
     pub fresh_until_ms: u64,

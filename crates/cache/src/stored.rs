@@ -243,7 +243,7 @@ impl Variant {
         }
     }
 
-    /// Its age and lifetime. A soft purge ends its freshness.
+    /// The age and the lifetime. A soft purge ends its freshness.
     pub fn timing(&self) -> Timing {
         let since_ms = self.stale_since_ms.load(Ordering::Acquire);
         Timing {

@@ -57,7 +57,7 @@ reasons! {
     Status => "status",
     /// `proxy_no_cache`.
     Configured => "configured",
-    /// It has not been requested often enough yet.
+    /// The key has not been requested often enough yet.
     MinUses => "min-uses",
     /// The request waited too long for another request's response, which will be stored.
     LockTimeout => "lock-timeout",

@@ -41,7 +41,7 @@ pub(crate) struct Block {
 /// One checked directive.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its row.
+    /// The row of the directive.
     pub row: &'static Row,
     /// The name as written.
     pub name: Word,
@@ -50,7 +50,7 @@ pub struct Entry {
     pub span: Span,
     /// The end of its block; equal to `span` without a block.
     pub end: Span,
-    /// Its position in reading order over all files.
+    /// The position in reading order over all files.
     pub sequence: u32,
     pub(crate) block: Option<usize>,
 }

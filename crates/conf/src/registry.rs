@@ -254,7 +254,7 @@ pub struct Row {
     pub syntax: &'static str,
     /// The default arguments; "" for none.
     pub default: &'static str,
-    /// Its effect, in one or two sentences.
+    /// The effect, in one or two sentences.
     pub summary: &'static str,
 }
 

@@ -52,7 +52,7 @@ pub struct Directive {
     /// The place of its `}`; equal to `span` without a block. nginx reports this line for an error
     /// of a whole block.
     pub end: Span,
-    /// Its position in reading order over all files; errors are sorted by it.
+    /// The position in reading order over all files; errors are sorted by it.
     pub(crate) sequence: u32,
 }
 

@@ -18,7 +18,7 @@ pub struct CommandRow {
     pub name: &'static str,
     /// The arguments in the reference: `name=UPSTREAM [peer=ADDRESS]`.
     pub arguments: &'static str,
-    /// Its effect, in a sentence.
+    /// The effect, in a sentence.
     pub summary: &'static str,
 }
 

@@ -12,8 +12,8 @@ fn instant(second: u64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or_default()
 }
 
-/// It is read once, before requests: the search reads a large folder, which must not delay a
-/// request or its lane.
+/// The time zone, which is read once, before requests: the search reads a large folder, which must
+/// not delay a request or its lane.
 static ZONE: LazyLock<TimeZone> = LazyLock::new(TimeZone::system);
 
 struct Stamps {

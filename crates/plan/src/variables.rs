@@ -19,7 +19,7 @@ pub trait Subject: Sized + 'static {
     /// The variables of its plan.
     fn variables(&self) -> &VariableTable<Self>;
 
-    /// Its stored values.
+    /// The stored values.
     fn values(&self) -> &RefCell<Values>;
 
     /// Passes the text of a group of the last match to `take`, if there is one; 0 is the whole
@@ -66,7 +66,7 @@ pub struct VariableRow<S> {
     pub get: Getter<S>,
     /// The setter, if `set` may change it.
     pub set: Option<Setter<S>>,
-    /// Its meaning, in one sentence, for the reference.
+    /// The meaning, in one sentence, for the reference.
     pub summary: &'static str,
 }
 

@@ -276,8 +276,8 @@ impl Results {
              carry over. A core's time is all that it was busy (/proc/stat), the kernel's part for \
              its connections included; the process's time is what its threads ran. Calls were \
              counted by strace on the lanes over {} transactions of ab (waits: one a turn of the \
-             loop, so are accepts without a connection; the main thread looks after the lanes by the \
-             clock), allocations by the server itself, \
+             loop, so are accepts without a connection; the main thread looks after the lanes by \
+             the clock), allocations by the server itself, \
              memory as PSS from smaps_rollup before and after.\n\n\
              ## Configuration\n\n```nginx\n{}```\n",
             self.plan.transactions, self.plan.configuration,

@@ -206,7 +206,7 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 pub struct PeerCredentials {
     /// The process that connected, or that listened last; for a pair, its creator.
     pub process: i32,
-    /// Its effective user at that time.
+    /// The effective user at that time.
     pub user: u32,
 }
 

@@ -66,7 +66,7 @@ impl fmt::Display for ClientRefusal {
 pub struct ClientCertificate {
     /// The certificate, DER.
     pub der: Box<[u8]>,
-    /// Its fault; `None` if it is valid.
+    /// The fault; `None` if it is valid.
     pub failure: Option<Failure>,
 }
 

@@ -29,7 +29,7 @@ pub use open::{ConnectError, ConnectOptions, Tls};
 /// A connection to a peer. It must be used on the lane that opened it.
 pub struct Connection {
     waited: Waited,
-    /// Its registration with the lane's own event loop, after the first wait there.
+    /// The registration with the lane's own event loop, after the first wait there.
     watched_socket: OnceCell<WatchedSocket>,
     key: Key,
     http2: Option<Rc<RefCell<ClientConnection>>>,

@@ -132,9 +132,9 @@ pub struct Peer {
 pub struct PeerState {
     /// Number of the peer, unique in the process.
     pub(crate) id: u64,
-    /// Its current weight in smooth weighted round robin, in hundredths.
+    /// The current weight in smooth weighted round robin, in hundredths.
     pub(crate) current_weight: AtomicI64,
-    /// Its weight less the reductions after failures.
+    /// The weight less the reductions after failures.
     pub(crate) effective_weight: AtomicI64,
     /// The current number of requests.
     pub(crate) active: AtomicU32,
@@ -153,7 +153,7 @@ pub struct PeerState {
     ill: AtomicU64,
     /// The active checks that have passed once.
     checked: AtomicU64,
-    /// Its response times.
+    /// The response times.
     pub(crate) times: Times,
     /// The total of requests.
     pub(crate) requests: AtomicU64,
@@ -199,22 +199,22 @@ impl Peer {
         &self.name
     }
 
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// Its address.
+    /// The address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn settings(&self) -> &PeerSettings {
         &self.settings
     }
 
-    /// Its state.
+    /// The state.
     pub fn state(&self) -> &Arc<PeerState> {
         &self.state
     }

@@ -52,7 +52,7 @@ impl Picked {
         self.peer.name()
     }
 
-    /// Its address.
+    /// The address.
     pub fn address(&self) -> &Address {
         self.peer.address()
     }

@@ -121,7 +121,7 @@ async fn ask_once(
 enum Failure {
     /// The name server is unreachable.
     Socket,
-    /// Its answer is malformed.
+    /// The answer is malformed.
     Malformed,
     /// The text is not a valid name.
     Name,
