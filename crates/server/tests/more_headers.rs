@@ -47,7 +47,7 @@ const CONFIGURATION: &str = "
                 more_set_input_headers -r 'X-There: replaced' 'X-Not: there';
                 more_clear_input_headers 'X-Secret-*' User-Agent;
                 add_header X-Seen
-                    '$http_x_a,$http_x_there$http_x_not,$http_x_secret_key,$http_user_agent,$http_host';
+                '$http_x_a,$http_x_there$http_x_not,$http_x_secret_key,$http_user_agent,$http_host';
                 empty_gif;
             }
             location /typed {
