@@ -249,8 +249,7 @@ pub struct Row {
     pub merge: Merge,
     /// The first argument in which a dollar sign begins a variable's name; `None` if there is none.
     pub variables: Option<usize>,
-    /// The arguments in the reference: `on
-    ///  off`; without a block's braces.
+    /// The arguments in the reference: `on | off`; without a block's braces.
     pub syntax: &'static str,
     /// The default arguments; "" for none.
     pub default: &'static str,
