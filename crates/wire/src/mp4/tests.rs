@@ -315,7 +315,12 @@ const BROKEN: &[(&[u8], &[u8], &str)] = &[
         b"\0\x01\0\0ftyp",
         "mp4 atom too large:65536",
     ),
-    (b"\0\0\0\x0cftyp", b"\0\0\0\x08ftyp", "mp4 file truncated"),
+    // What follows is read as an atom whose size is "isom".
+    (
+        b"\0\0\0\x0cftyp",
+        b"\0\0\0\x08ftyp",
+        "mp4 atom too large:1769172845",
+    ),
     (
         b"stsz\0\0\0\0\0\0\0\0\0\0\0\x14",
         b"stsz\0\0\0\0\0\0\0\0\xff\0\0\x14",
@@ -348,6 +353,8 @@ fn broken_films_are_refused_with_the_reason() {
         let error = part(&broken, &wish(500, Some(700))).unwrap_err();
         assert_eq!(error.to_string(), *words, "{old:?}");
     }
+    let error = part(&file[..4], &wish(500, None)).unwrap_err();
+    assert_eq!(error.to_string(), "mp4 file truncated");
     for (start_ms, words) in [
         (2001, "mp4 start time exceeds file duration"),
         (2000, "no mp4 trak atoms were found"),
