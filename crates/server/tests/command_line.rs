@@ -246,12 +246,12 @@ fn an_inherited_mistake_is_reported_once() {
             ],
         ),
         (
-            "http { cookie_flag x; brotli on; }",
+            "http { cookie_flag x; vhost_traffic_status on; }",
             &[
                 "unknown directive \"cookie_flag\" of the module \"cookie flags\"; use \
                  proxy_cookie_flags in @:6",
-                "unknown directive \"brotli\" of the module \"brotli and zstd\"; remove the line: \
-                 gzip compresses instead in @:6",
+                "unknown directive \"vhost_traffic_status\" of the module \"traffic status\"; use \
+                 status; and metrics; in @:6",
             ],
         ),
     ];
