@@ -14,7 +14,7 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Records SIGINT and SIGTERM from now on. It must be called before any thread is started.
-pub(crate) fn watch() {
+pub fn watch() {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGINT);
     signals.add(Signal::SIGTERM);
@@ -26,6 +26,11 @@ pub(crate) fn watch() {
             ASKED.store(true, Ordering::Relaxed);
         }
     });
+}
+
+/// Whether the user wants to stop, since [`watch`].
+pub fn is_asked() -> bool {
+    ASKED.load(Ordering::Relaxed)
 }
 
 /// Checks whether the user wants to stop.

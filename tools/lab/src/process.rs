@@ -20,7 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running process with its descendants.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     stop: Signal,
     stderr: PathBuf,
@@ -32,7 +32,7 @@ impl Process {
     ///
     /// # Errors
     /// The message.
-    pub(crate) fn start(
+    pub fn start(
         words: &[String],
         cpus: &[usize],
         folder: &Path,
@@ -67,12 +67,12 @@ impl Process {
     }
 
     /// Its number.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// How it ended, if it did.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
         }
@@ -80,12 +80,12 @@ impl Process {
     }
 
     /// The end of its standard error.
-    pub(crate) fn stderr(&self) -> String {
+    pub fn stderr(&self) -> String {
         tail(&self.stderr)
     }
 
     /// Stops it, with everything it started.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         if self.ended().is_some() && descendants(self.pid()).len() <= 1 {
             return;
         }

@@ -20,7 +20,7 @@ const SETTING_BYTES_MAX: usize = 4096;
 
 /// A network that driver and server meet in.
 #[derive(Debug)]
-pub(crate) enum Topology {
+pub enum Topology {
     /// 127.0.0.1, in a namespace of the lab's own where it may have one: then settings, counters
     /// and TIME_WAIT sockets are the study's alone, and the machine keeps its own.
     Loopback(Option<Namespace>),
@@ -33,11 +33,11 @@ pub(crate) enum Topology {
 
 /// A network namespace of ours; removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Namespace(String);
+pub struct Namespace(String);
 
 impl Topology {
     /// Makes the wished-for one; where that may not be, says why and takes what is there.
-    pub(crate) fn make(wish: &str) -> (Topology, Option<String>) {
+    pub fn make(wish: &str) -> (Topology, Option<String>) {
         let made = match wish {
             "netns" => pair(),
             _ => loopback(),
@@ -54,7 +54,7 @@ impl Topology {
     }
 
     /// Its name, as studies say it.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Topology::Loopback(_) => "loopback",
             Topology::Pair { .. } => "netns",
@@ -62,7 +62,7 @@ impl Topology {
     }
 
     /// Where the server listens.
-    pub(crate) fn address(&self) -> &'static str {
+    pub fn address(&self) -> &'static str {
         match self {
             Topology::Loopback(_) => "127.0.0.1",
             Topology::Pair { .. } => SERVER_ADDRESS,
@@ -84,12 +84,12 @@ impl Topology {
     }
 
     /// The words that run a command on the server's side.
-    pub(crate) fn server_words(&self, words: Vec<String>) -> Vec<String> {
+    pub fn server_words(&self, words: Vec<String>) -> Vec<String> {
         within(self.server(), words)
     }
 
     /// The words that run a command on the driver's side.
-    pub(crate) fn driver_words(&self, words: Vec<String>) -> Vec<String> {
+    pub fn driver_words(&self, words: Vec<String>) -> Vec<String> {
         within(self.driver(), words)
     }
 
@@ -97,7 +97,7 @@ impl Topology {
     ///
     /// # Errors
     /// The namespace cannot be entered.
-    pub(crate) fn at_driver<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    pub fn at_driver<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         inside(self.driver(), work)
     }
 
@@ -105,7 +105,7 @@ impl Topology {
     ///
     /// # Errors
     /// The namespace cannot be entered.
-    pub(crate) fn at_server<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    pub fn at_server<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         inside(self.server(), work)
     }
 
@@ -113,7 +113,7 @@ impl Topology {
     ///
     /// # Errors
     /// It is not there.
-    pub(crate) fn setting(&self, path: &str) -> io::Result<String> {
+    pub fn setting(&self, path: &str) -> io::Result<String> {
         let path = format!("/proc/sys/{path}");
         let text = match self.at_server(|| std::fs::read_to_string(&path))? {
             // What is the whole machine's is seen outside of namespaces only.
@@ -130,7 +130,7 @@ impl Topology {
     ///
     /// # Errors
     /// It is not there, or may not be changed.
-    pub(crate) fn change(&self, path: &str, value: &str) -> io::Result<()> {
+    pub fn change(&self, path: &str, value: &str) -> io::Result<()> {
         let path = format!("/proc/sys/{path}");
         let write = || std::fs::write(&path, value);
         match self.at_server(write)? {

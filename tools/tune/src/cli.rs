@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use turnpike_host::Host;
 use turnpike_load::Usage;
 
+use crate::climb::{self, Climb};
 use crate::facts::{self, Facts};
 use crate::findings::{self, Finding};
 use crate::row::Severity;
@@ -56,6 +57,15 @@ enum Command {
     Revert(Revert),
     /// Say what is changed now, and whether it is in force
     Status(Status),
+    /// Find the best of seven knobs by experiment, in network namespaces of its own
+    #[command(
+        after_help = "The start is the bad end of each knob. The machine's own settings are \
+        not touched. Exit status: 0, 2 if it was broken off."
+    )]
+    Climb(Climb),
+    /// Watch over a climb
+    #[command(hide = true)]
+    Guard { process: u32, folder: PathBuf },
 }
 
 /// Where the facts come from.
@@ -116,6 +126,8 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         Command::Apply(apply) => undo::apply(&apply),
         Command::Revert(revert) => undo::revert(&revert),
         Command::Status(status) => undo::status(&status),
+        Command::Climb(command) => climb::run(&command),
+        Command::Guard { process, folder } => Ok(climb::guard(process, &folder)),
     };
     result.unwrap_or_else(|(status, text)| {
         eprintln!("tune: {text}");

@@ -8,6 +8,7 @@
 
 mod change;
 mod cli;
+mod climb;
 mod facts;
 mod findings;
 mod journal;

@@ -58,7 +58,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("tools/host", &[]),
     ("tools/lab", &["tools/host", "tools/load"]),
     ("tools/load", &["crates/wire", "tools/host"]),
-    ("tools/tune", &["crates/conf", "tools/host", "tools/load"]),
+    (
+        "tools/tune",
+        &["crates/conf", "tools/host", "tools/lab", "tools/load"],
+    ),
     ("tools/view", &["tools/load"]),
     (
         "tools/simulate",

@@ -21,13 +21,13 @@ const STUDENT: &[f64] = &[
 
 /// The range that contains the true value in 95 of 100 cases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Interval {
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
 }
 
 /// The interval of a statistic. `None` for fewer than three values.
-pub(crate) fn interval(
+pub fn interval(
     values: &[f64],
     statistic: fn(&[f64]) -> Option<f64>,
     seed: u64,

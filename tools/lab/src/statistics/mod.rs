@@ -4,7 +4,7 @@ mod bootstrap;
 mod ratio;
 mod scalability;
 
-pub(crate) use bootstrap::{Interval, interval};
+pub use bootstrap::{Interval, interval};
 pub(crate) use ratio::{Answer, Verdict, answer, unpaired};
 pub(crate) use scalability::{Law, fit};
 
@@ -21,7 +21,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The mean. `None` of nothing.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+pub fn mean(values: &[f64]) -> Option<f64> {
     match values.len() {
         0 => None,
         length => Some(values.iter().sum::<f64>() / length as f64),

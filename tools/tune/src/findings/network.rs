@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
         fix: "More queues where the card has them (ethtool -l and -L), else rps_cpus = all CPUs of \
               the card's memory node, and net.core.rps_sock_flow_entries = 32768.",
         effect: "Depends on the load: with short connections up to the number of CPUs, with little \
-                 load a few microseconds more latency. tune climb measures it.",
+                 load a few microseconds more latency. Measure it with turnpike load.",
         find: without_rps,
     },
     Row {

@@ -1,0 +1,202 @@
+//! Real runs: a server and a load generator in two network namespaces of our own, joined by a veth
+//! pair. The machine's own network and settings are never touched; what a run has set goes with
+//! the namespaces. Servers and load generators die with this process.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use turnpike_host::Host;
+use turnpike_lab::bench::{Process, Topology, is_asked};
+
+use super::knobs::{Levels, Place};
+use super::search::{Bench, Run};
+
+/// How long a server may take until it answers.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a load generator may go on after its time.
+const LOAD_PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// The server has its namespace to itself, so any port is free.
+const PORT: u16 = 8080;
+
+/// Which server is driven, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    /// The server's program, which takes nginx's `-c`.
+    pub(crate) program: PathBuf,
+    pub(crate) connections: usize,
+    pub(crate) seconds: f64,
+}
+
+/// The bench.
+pub(crate) struct Field {
+    wish: Wish,
+    topology: Topology,
+    folder: PathBuf,
+    cpus: Vec<usize>,
+    /// Every run by its levels, for a record.
+    pub(crate) runs: Vec<(String, Run)>,
+}
+
+impl Field {
+    /// Makes the network and the files.
+    ///
+    /// # Errors
+    /// In words; also where the network cannot be our own.
+    pub(crate) fn new(wish: Wish, folder: &Path, cpus: Vec<usize>) -> Result<Field, String> {
+        let (topology, why) = Topology::make("netns");
+        if let Some(why) = why {
+            return Err(why);
+        }
+        let html = folder.join("html");
+        let page = "0".repeat(600);
+        std::fs::create_dir_all(&html)
+            .and_then(|()| std::fs::write(html.join("index.html"), page))
+            .map_err(|error| format!("{}: {error}", html.display()))?;
+        Ok(Field {
+            wish,
+            topology,
+            folder: folder.to_path_buf(),
+            cpus,
+            runs: Vec::new(),
+        })
+    }
+
+    /// The CPU that the load generator is bound to.
+    fn client(&self) -> usize {
+        self.cpus.first().copied().unwrap_or(0)
+    }
+
+    /// The configuration of levels here.
+    pub(crate) fn configuration(&self, levels: Levels) -> String {
+        levels.configuration(&Place {
+            folder: &self.folder.display().to_string(),
+            address: self.topology.address(),
+            port: PORT,
+            client: self.client(),
+            cpus: &self.cpus,
+        })
+    }
+
+    fn start(&self, levels: Levels) -> Result<Process, String> {
+        for (path, value) in levels.settings() {
+            let changed = self.topology.change(path, value);
+            changed.map_err(|error| format!("{path}: {error}"))?;
+        }
+        let file = self.folder.join("server.conf");
+        std::fs::write(&file, self.configuration(levels))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let words = [&self.wish.program, Path::new("-c"), &file];
+        let words = words.map(|word| word.display().to_string()).to_vec();
+        let words = self.topology.server_words(words);
+        let mut server =
+            Process::start(&words, &self.cpus, &self.folder, "server", Signal::SIGTERM)?;
+        let end = Instant::now() + START_PATIENCE;
+        while !self.listens() {
+            if server.ended().is_some() || Instant::now() > end || is_asked() {
+                return Err(format!("the server does not listen: {}", server.stderr()));
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(server)
+    }
+
+    /// Whether the server's port listens, in its namespace.
+    fn listens(&self) -> bool {
+        let listeners = self.topology.at_server(|| Host::here().listeners());
+        listeners.is_ok_and(|found| found.iter().any(|listener| listener.port == PORT))
+    }
+
+    /// A counter of the server's namespace.
+    fn overflows(&self) -> u64 {
+        // `/proc/net` is that of the process's first thread; this thread has its own.
+        let read = || std::fs::read_to_string("/proc/thread-self/net/netstat");
+        let text = self
+            .topology
+            .at_server(read)
+            .and_then(|text| text)
+            .unwrap_or_default();
+        overflows(&text)
+    }
+
+    fn drive(&self) -> Result<Value, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let url = format!("http://{}:{PORT}/index.html", self.topology.address());
+        let report = self.folder.join("load.json");
+        let words = [
+            program.display().to_string(),
+            "load".to_owned(),
+            "--quiet".to_owned(),
+            format!("--json={}", report.display()),
+            "--threads=1".to_owned(),
+            format!("--connections={}", self.wish.connections),
+            "--connreqs=1".to_owned(),
+            "--linger0".to_owned(),
+            "--warmup=0.2s".to_owned(),
+            format!("--duration={}s", self.wish.seconds),
+            "--max-errors=1000G".to_owned(),
+            url,
+        ];
+        let words = self.topology.driver_words(words.to_vec());
+        let cpus = [self.client()];
+        let mut load = Process::start(&words, &cpus, &self.folder, "load", Signal::SIGINT)?;
+        let end = Instant::now() + Duration::from_secs_f64(self.wish.seconds) + LOAD_PATIENCE;
+        while load.ended().is_none() {
+            if is_asked() {
+                return Err("interrupted".to_owned());
+            }
+            if Instant::now() > end {
+                return Err("the load generator does not end".to_owned());
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        let text = std::fs::read_to_string(&report).map_err(|error| {
+            format!("no report of the load generator: {error}; {}", load.stderr())
+        })?;
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", report.display()))
+    }
+}
+
+impl Bench for Field {
+    fn run(&mut self, levels: Levels) -> Result<Run, String> {
+        if is_asked() {
+            return Err("interrupted".to_owned());
+        }
+        let mut server = self.start(levels)?;
+        let before = self.overflows();
+        let report = self.drive()?;
+        let overflows = self.overflows().saturating_sub(before);
+        if server.ended().is_some() {
+            return Err(format!("the server died: {}", server.stderr()));
+        }
+        server.stop();
+        let _ = std::fs::remove_file(self.folder.join("access.log"));
+        let run = Run {
+            connections_per_s: report["requests_per_s"].as_f64().unwrap_or(0.0),
+            p99_us: report["latency_us"]["p99"].as_f64().unwrap_or(0.0),
+            errors: report["errors_total"].as_u64().unwrap_or(0),
+            answered: report["requests"]["answered"].as_u64().unwrap_or(0),
+            client_limited: report["client_limited"].as_bool().unwrap_or(false),
+            overflows,
+        };
+        self.runs.push((levels.key(), run.clone()));
+        eprint!(".");
+        Ok(run)
+    }
+}
+
+/// `TcpExt.ListenOverflows` of a text of `/proc/net/netstat`.
+fn overflows(text: &str) -> u64 {
+    let lines: Vec<&str> = text.lines().collect();
+    let pair = lines
+        .chunks_exact(2)
+        .find(|pair| pair[0].starts_with("TcpExt:"));
+    let Some([names, values]) = pair.map(|pair| [pair[0], pair[1]]) else {
+        return 0;
+    };
+    let mut both = names.split_whitespace().zip(values.split_whitespace());
+    let found = both.find(|(name, _)| *name == "ListenOverflows");
+    found.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+}

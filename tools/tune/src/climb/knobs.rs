@@ -1,0 +1,133 @@
+//! What a climb moves: knobs with their levels, the worst first, and the configuration and settings
+//! that they come to. Pure.
+
+/// One thing that can be set to several levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Knob {
+    Workers,
+    AccessLog,
+    Backlog,
+    Somaxconn,
+    AcceptMutex,
+    OpenFileCache,
+    SynCookies,
+}
+
+impl Knob {
+    pub(crate) const ALL: [Knob; 7] = [
+        Knob::Workers,
+        Knob::AccessLog,
+        Knob::Backlog,
+        Knob::Somaxconn,
+        Knob::AcceptMutex,
+        Knob::OpenFileCache,
+        Knob::SynCookies,
+    ];
+
+    /// The levels, by what a table says of them. The first is the deliberately bad one.
+    pub(crate) fn levels(self) -> &'static [&'static str] {
+        match self {
+            Knob::Workers => &[
+                "one worker, on the client's CPU",
+                "one worker, on another CPU",
+                "a worker for each CPU",
+            ],
+            Knob::AccessLog => &[
+                "access log without a buffer",
+                "access log with a buffer of 64 KB",
+                "access log off",
+            ],
+            Knob::Backlog => &["backlog 16", "backlog 4096"],
+            Knob::Somaxconn => &["somaxconn 16", "somaxconn 4096"],
+            Knob::AcceptMutex => &["accept_mutex on", "accept_mutex off", "reuseport"],
+            Knob::OpenFileCache => &["no open_file_cache", "open_file_cache max=1000"],
+            Knob::SynCookies => &["tcp_syncookies 1", "tcp_syncookies 0"],
+        }
+    }
+}
+
+/// A level for each knob, by the order of [`Knob::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Levels([usize; Knob::ALL.len()]);
+
+impl Levels {
+    pub(crate) fn level(self, knob: Knob) -> usize {
+        self.0[knob as usize]
+    }
+
+    /// The same with another level of a knob.
+    pub(crate) fn with(mut self, knob: Knob, level: usize) -> Levels {
+        self.0[knob as usize] = level;
+        self
+    }
+
+    /// The levels as digits: a key of recorded runs.
+    pub(crate) fn key(self) -> String {
+        self.0.iter().map(ToString::to_string).collect()
+    }
+
+    /// Kernel settings of the server's network namespace.
+    pub(crate) fn settings(self) -> [(&'static str, &'static str); 2] {
+        let somaxconn = ["16", "4096"][self.level(Knob::Somaxconn)];
+        let cookies = ["1", "0"][self.level(Knob::SynCookies)];
+        [
+            ("net/core/somaxconn", somaxconn),
+            ("net/ipv4/tcp_syncookies", cookies),
+        ]
+    }
+
+    /// The configuration, which nginx and turnpike both read.
+    pub(crate) fn configuration(self, place: &Place<'_>) -> String {
+        let Place {
+            folder,
+            address,
+            port,
+            client,
+            cpus,
+        } = place;
+        let other = cpus
+            .iter()
+            .copied()
+            .find(|cpu| cpu != client)
+            .unwrap_or(*client);
+        let workers: Vec<usize> = match self.level(Knob::Workers) {
+            0 => vec![*client],
+            1 => vec![other],
+            _ => cpus.to_vec(),
+        };
+        let masks: Vec<String> = workers
+            .iter()
+            .map(|cpu| format!("{:b}", 1_u128 << cpu))
+            .collect();
+        let log = match self.level(Knob::AccessLog) {
+            0 => format!("{folder}/access.log combined"),
+            1 => format!("{folder}/access.log combined buffer=64k flush=1s"),
+            _ => "off".to_owned(),
+        };
+        let mutex = ["on", "off", "off"][self.level(Knob::AcceptMutex)];
+        let reuseport = ["", "", " reuseport"][self.level(Knob::AcceptMutex)];
+        let cache = ["off", "max=1000"][self.level(Knob::OpenFileCache)];
+        let backlog = ["16", "4096"][self.level(Knob::Backlog)];
+        format!(
+            "daemon off;\nerror_log {folder}/error.log;\npid {folder}/pid;\n\
+             worker_processes {};\nworker_cpu_affinity {};\nworker_rlimit_nofile 100000;\n\
+             events {{ worker_connections 16384; accept_mutex {mutex}; }}\n\
+             http {{\n  access_log {log};\n  open_file_cache {cache};\n  server {{\n    \
+             listen {address}:{port} backlog={backlog}{reuseport};\n    root {folder}/html;\n  \
+             }}\n}}\n",
+            workers.len(),
+            masks.join(" "),
+        )
+    }
+}
+
+/// Where a server runs.
+pub(crate) struct Place<'a> {
+    pub(crate) folder: &'a str,
+    pub(crate) address: &'a str,
+    pub(crate) port: u16,
+    /// The client's CPU.
+    pub(crate) client: usize,
+    /// The CPUs that may be used.
+    pub(crate) cpus: &'a [usize],
+}
