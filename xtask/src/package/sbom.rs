@@ -97,7 +97,10 @@ mod tests {
             })
         };
         let outside = Some("registry");
-        let needs = |name: &str, kind: Option<&str>| json!({ "pkg": name, "dep_kinds": [{ "kind": kind }] });
+        let needs = |name: &str, kind: Option<&str>| {
+            let kinds = json!([{ "kind": kind }]);
+            json!({ "pkg": name, "dep_kinds": kinds })
+        };
         let leaf = |name: &str| json!({ "id": name, "deps": [] });
         json!({
             "packages": [
@@ -107,7 +110,9 @@ mod tests {
             ],
             "resolve": { "nodes": [
                 { "id": "turnpike-server", "deps": [
-                    needs("runs", None), needs("builds", Some("build")), needs("tests", Some("dev")),
+                    needs("runs", None),
+                    needs("builds", Some("build")),
+                    needs("tests", Some("dev")),
                 ] },
                 { "id": "runs", "deps": [needs("deeper", None)] },
                 { "id": "xtask", "deps": [needs("other", None)] },

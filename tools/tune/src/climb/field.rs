@@ -153,7 +153,10 @@ impl Field {
             std::thread::sleep(LOOK_INTERVAL);
         }
         let text = std::fs::read_to_string(&report).map_err(|error| {
-            format!("no report of the load generator: {error}; {}", load.stderr())
+            format!(
+                "no report of the load generator: {error}; {}",
+                load.stderr()
+            )
         })?;
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", report.display()))
     }
