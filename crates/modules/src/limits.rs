@@ -177,5 +177,5 @@ pub(crate) fn already_bound(directive: &str, name: &str, key: &Template) -> Stri
 
 /// nginx's message about a zone that nobody declared.
 pub(crate) fn undeclared(name: impl Display) -> String {
-    format!("zero size shared memory zone \"{name}\"")
+    format!("zero size shared memory zone \"{name}\", is the line that declares it missing?")
 }

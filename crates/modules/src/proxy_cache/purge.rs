@@ -105,7 +105,8 @@ impl Command for ListCommand {
                 "place": place,
                 "keys": contents.keys,
                 "bytes": contents.bytes,
-                "bytes_max": zone.bytes_max(),
+                // Without `max_size` a disk zone has no limit.
+                "bytes_max": Some(zone.bytes_max()).filter(|bytes| *bytes != u64::MAX),
                 "requests": requests,
                 "hits": hits,
                 "filled_ppm": contents.filled_ppm,

@@ -236,8 +236,8 @@ fn describe(group: &Arc<Group>) -> Value {
 
 fn describe_peer(peer: &Peer) -> Value {
     let state = peer.state();
-    // An average of nothing is none.
-    let average_ms = |time_ms: u64| (state.requests() > 0).then_some(time_ms);
+    // An average of nothing is none: no request, or none that was answered.
+    let average_ms = |time_ms: u64| (state.requests() > state.failures()).then_some(time_ms);
     json!({
         "address": peer.name(),
         "server": peer.server(),

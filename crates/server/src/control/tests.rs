@@ -83,9 +83,9 @@ fn answers_are_shown_as_tables() {
         "  1               true\n",
     ];
     let text = text.join("\n");
-    assert_eq!(show::answer("gates", &answer), text);
+    assert_eq!(show::answer("generation", &answer), text);
     assert_eq!(
-        show::answer("gates", &json!({ "gates": [{ "x": 1 }] })),
+        show::answer("generation", &json!({ "gates": [{ "x": 1 }] })),
         "x\n1\n"
     );
     let long = "a name of forty columns that fills a line";
@@ -100,7 +100,7 @@ fn answers_are_shown_as_tables() {
         format!("{c:41}  3"),
         format!("{:41}  {b}  y\n", "x"),
     ];
-    assert_eq!(show::answer("gates", &wide), turned.join("\n"));
+    assert_eq!(show::answer("generation", &wide), turned.join("\n"));
     let texts = json!([
         { "says": format!("{long} and {long}"), "verb": "a" },
         { "says": "little", "verb": "b" },
@@ -113,7 +113,7 @@ fn answers_are_shown_as_tables() {
         "verb  b",
         "says  little\n",
     ];
-    assert_eq!(show::answer("gates", &texts), blocks.join("\n"));
+    assert_eq!(show::answer("generation", &texts), blocks.join("\n"));
 }
 
 /// A socket in a folder of its own with the loop that serves it.

@@ -116,6 +116,59 @@ pub(super) fn lanes(answer: &Value) -> Option<String> {
     Some(table(columns, lanes, "no lanes"))
 }
 
+/// Listening sockets: a row a gate.
+pub(super) fn gates(answer: &Value) -> Option<String> {
+    let columns: &[Column] = &[
+        ("ADDRESS", |gate| text(gate, "address")),
+        ("LANE", |gate| match &gate["lane"] {
+            Value::Null => "all".to_owned(),
+            lane => lane.to_string(),
+        }),
+        ("MODE", |gate| text(gate, "mode")),
+        ("QUEUED", |gate| text(gate, "queued")),
+        ("QUEUE", |gate| text(gate, "queue_max")),
+        ("SPARE", |gate| match gate["spare"] == true {
+            true => "yes".to_owned(),
+            false => "no".to_owned(),
+        }),
+    ];
+    let gates = answer["gates"].as_array()?;
+    Some(table(columns, gates, "no listening sockets"))
+}
+
+/// Open connections: a row a lane, and one for all.
+pub(super) fn connections(answer: &Value) -> Option<String> {
+    let columns: &[Column] = &[
+        ("LANE", |row| text(row, "lane")),
+        ("OPEN", |row| text(row, "active")),
+        ("READING", |row| text(row, "reading")),
+        ("WRITING", |row| text(row, "writing")),
+        ("WAITING", |row| text(row, "waiting")),
+    ];
+    let mut rows = answer["lanes"].as_array()?.clone();
+    let mut total = answer.get("total")?.clone();
+    total["lane"] = "all".into();
+    rows.push(total);
+    Some(table(columns, &rows, ""))
+}
+
+/// Verbs: a line a verb, with the first sentence about it.
+pub(super) fn verbs(answer: &Value) -> Option<String> {
+    let columns: &[Column] = &[
+        ("VERB", |verb| text(verb, "verb")),
+        ("WHAT IT DOES", |verb| {
+            let summary = text(verb, "summary");
+            let first = summary.split_inclusive(". ").next().unwrap_or_default();
+            first.trim_end().to_owned()
+        }),
+    ];
+    let verbs = answer["verbs"].as_array()?;
+    let list = table(columns, verbs, "no verbs");
+    Some(format!(
+        "{list}\nturnpike VERB --help shows the arguments.\n"
+    ))
+}
+
 /// The state of the server, a line a subject.
 pub(super) fn status(answer: &Value) -> Option<String> {
     let serving = answer.get("serving")?;

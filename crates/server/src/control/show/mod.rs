@@ -21,6 +21,9 @@ const VIEWS: &[(&str, View)] = &[
     ("upstream.", lists::upstreams),
     ("cache.list", lists::zones),
     ("lanes", lists::lanes),
+    ("gates", lists::gates),
+    ("connections", lists::connections),
+    ("verbs", lists::verbs),
 ];
 
 /// The answer to a verb as text.

@@ -99,6 +99,37 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
 }
 
 #[test]
+fn gates_connections_and_verbs_are_rows() {
+    let gates = json!({ "gates": [
+        { "address": "127.0.0.1:80", "lane": null, "mode": "shared", "queued": 0,
+            "queue_max": 511, "spare": false },
+        { "address": "unix:/s", "lane": 3, "mode": "reuseport", "queued": null,
+            "queue_max": null, "spare": true },
+    ] });
+    let expected = "\
+ADDRESS       LANE  MODE       QUEUED  QUEUE  SPARE
+127.0.0.1:80  all   shared     0       511    no
+unix:/s       3     reuseport  -       -      yes
+";
+    assert_eq!(answer("gates", &gates), expected);
+    let counts = json!({ "active": 3, "reading": 0, "writing": 1, "waiting": 2 });
+    let mut lane = counts.clone();
+    lane["lane"] = 0.into();
+    let expected = "\
+LANE  OPEN  READING  WRITING  WAITING
+0     3     0        1        2
+all   3     0        1        2
+";
+    let connections = json!({ "lanes": [lane], "total": counts });
+    assert_eq!(answer("connections", &connections), expected);
+    let verbs = json!({ "verbs": [
+        { "verb": "drain", "arguments": "", "summary": "Stops the server. It exits then." },
+    ] });
+    let expected = "VERB   WHAT IT DOES\ndrain  Stops the server.\n";
+    assert!(answer("verbs", &verbs).starts_with(expected));
+}
+
+#[test]
 fn an_answer_without_a_view_is_a_table_of_its_members() {
     assert_eq!(
         answer("generation", &json!({ "generation": 3 })),
