@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use turnpike_lane::sys::process;
 use turnpike_plan::product::Product;
 
 use crate::cli::Options;
@@ -92,6 +93,9 @@ pub struct Paths {
     pub error_log: Option<PathBuf>,
     /// The server's name, unless the configuration says otherwise.
     pub product: Product,
+    /// The CPUs that the master could use at once: the lanes of `worker_processes auto`. The
+    /// serving process cannot always see them from its sandbox.
+    pub cpu_count: usize,
 }
 
 impl Paths {
@@ -127,6 +131,7 @@ impl Paths {
             embedded,
             error_log,
             product: Product::of_program(&title::program()),
+            cpu_count: process::usable_cpu_count(),
         }
     }
 

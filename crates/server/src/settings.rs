@@ -155,7 +155,7 @@ impl Settings {
         };
         reader.check_modules();
         reader.check_thread_pools();
-        let process = reader.process();
+        let process = reader.process(paths);
         let error_logs = reader.error_logs(paths);
         reader.check_events();
         let lane_rescue_timeout_ms = reader.lane_rescue_timeout_ms();
@@ -254,8 +254,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn process(&mut self) -> ProcessSettings {
-        let lanes = self.lanes();
+    fn process(&mut self, paths: &Paths) -> ProcessSettings {
+        let lanes = self.lanes(paths);
         ProcessSettings {
             account: self.account(),
             lanes,
@@ -276,12 +276,12 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn lanes(&mut self) -> usize {
+    fn lanes(&mut self, paths: &Paths) -> usize {
         let Some(entry) = self.root.own("worker_processes") else {
             return 1;
         };
         if entry.argument(0) == "auto" {
-            return process::cpu_count().min(LANES_MAX);
+            return paths.cpu_count.clamp(1, LANES_MAX);
         }
         match turnpike_conf::value::number(entry.argument(0)) {
             Some(number) => match usize::try_from(number) {

@@ -321,3 +321,39 @@ fn a_report_names_functions_and_takes_little_memory() {
         "{grown_kb} KB more after the report"
     );
 }
+
+/// The first CPU that this process may use.
+fn first_cpu() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = list.unwrap().trim().split([',', '-']).next();
+    first.unwrap().to_owned()
+}
+
+#[test]
+fn automatic_lanes_are_as_many_as_the_cpus_that_may_be_used() {
+    // The master decides: the serving process cannot look from its sandbox.
+    for main in [
+        "worker_processes auto;",
+        "worker_processes auto; sandbox on;",
+    ] {
+        let server = Server::start_as(main, |command| {
+            let mut limited = std::process::Command::new("taskset");
+            limited
+                .args(["-c", &first_cpu()])
+                .arg(command.get_program());
+            limited
+                .args(command.get_args())
+                .stdin(std::process::Stdio::null());
+            *command = limited;
+        });
+        wait_for("one lane", || {
+            let serving = server.serving();
+            serving
+                .first()
+                .is_some_and(|process| lanes_of(*process).len() == 1)
+        });
+    }
+}

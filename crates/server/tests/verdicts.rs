@@ -78,6 +78,7 @@ fn complaint(row: &Row, prefix: &Path) -> String {
         embedded: false,
         error_log: None,
         product: Product::Turnpike,
+        cpu_count: 2,
     };
     let text = row.configuration();
     let file = (paths.configuration.clone(), text.as_str());
@@ -220,6 +221,7 @@ fn read(text: &str) -> Result<Checked, Errors> {
         embedded: false,
         error_log: None,
         product: Product::Turnpike,
+        cpu_count: 2,
     };
     let file = (paths.configuration.clone(), text);
     let loader: MemoryLoader = [file].into_iter().collect();

@@ -71,6 +71,12 @@ pub fn cpu_count() -> usize {
     usize::try_from(count).unwrap_or(1).max(1)
 }
 
+/// CPUs that this process can use at once, at least 1: those of its CPU set, and at most as many
+/// as the quota of its control group pays for, rounded down.
+pub fn usable_cpu_count() -> usize {
+    std::thread::available_parallelism().map_or_else(|_| cpu_count(), usize::from)
+}
+
 /// Sets the scheduling priority of the process, -20 (first) to 20 (nginx's `worker_priority`).
 pub fn set_priority(priority: i32) -> io::Result<()> {
     // SAFETY: setpriority takes no pointers.

@@ -83,6 +83,7 @@ impl Bundle {
             encoder.path(path)
         });
         encoder.number(u64::from(self.paths.product == Product::Nginx));
+        encoder.number(self.paths.cpu_count as u64);
         encoder.option(self.globals.as_deref(), |encoder, text| {
             encoder.bytes(text.as_bytes())
         });
@@ -117,6 +118,7 @@ impl Bundle {
                     0 => Product::Turnpike,
                     _ => Product::Nginx,
                 },
+                cpu_count: index(decoder.number()?)?,
             },
             globals: decoder.option(Decoder::text)?,
             rights: decode_rights(decoder)?,

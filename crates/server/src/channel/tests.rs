@@ -43,6 +43,7 @@ fn bundle(listening_sockets: usize, text_bytes: usize) -> Bundle {
             embedded: false,
             error_log: Some(PathBuf::from("/srv/logs/error.log")),
             product: Product::Nginx,
+            cpu_count: 2,
         },
         globals: Some("daemon off;".to_owned()),
         rights: Rights {

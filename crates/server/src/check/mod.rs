@@ -130,6 +130,7 @@ fn check(request: &Request) -> Result<Report, String> {
         embedded: false,
         error_log: None,
         product: Product::Turnpike,
+        cpu_count: turnpike_lane::sys::process::usable_cpu_count(),
     };
     let (tree, _, _) = families::registry().examine(&DiskLoader, &file, None);
     Ok(report_of(&paths, &tree))

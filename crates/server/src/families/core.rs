@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "number | auto",
         default: "1",
         summary: "The number of lanes (pinned threads) that serve requests. `auto` means one per \
-            CPU.",
+            CPU that the process may use: its CPU set and the quota of its control group count.",
         ..once("worker_processes", MAIN, ONE, Value::Custom)
     },
     Row {

@@ -19,6 +19,7 @@ fn needs(http: &str) -> Needs {
         embedded: false,
         error_log: None,
         product: Product::Turnpike,
+        cpu_count: 2,
     };
     let text = format!("events {{ }} http {{ access_log off; {http} }}");
     let loader: MemoryLoader = [("/p/nginx.conf", text)].into_iter().collect();
