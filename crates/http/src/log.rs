@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use turnpike_lane::log::Level;
+use turnpike_lane::log::{Level, Subject};
 use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::engine::Purpose;
@@ -17,11 +17,7 @@ impl Exchange {
             return;
         }
         let context = Context(self);
-        log.write(
-            level,
-            Some(self.client.serial()),
-            format_args!("{message}{context}"),
-        );
+        log.write_about(level, Some(self.client.serial()), message, Some(&context));
     }
 }
 
@@ -95,5 +91,36 @@ impl fmt::Display for Context<'_> {
             write!(formatter, ", host: \"{}\"", Quoted(host))?;
         }
         Ok(())
+    }
+}
+
+impl Subject for Context<'_> {
+    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
+        let exchange = self.0;
+        let action = exchange.account.action();
+        if action != Action::Processing {
+            add("action", format_args!("{}", action.text()));
+        }
+        match exchange.client.peer() {
+            PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
+            PeerAddress::Unix => add("client", format_args!("unix:")),
+        }
+        let line = exchange.request.head().line();
+        if line.is_empty() {
+            return add("server", format_args!("{}", exchange.listen().address));
+        }
+        let mut quoted = |name, value| add(name, format_args!("{}", Quoted(value)));
+        quoted("server", &exchange.server().name);
+        quoted("request", line);
+        if matches!(exchange.purpose(), Purpose::Subrequest | Purpose::Part) {
+            quoted("subrequest", exchange.walk.path());
+        }
+        let upstream = exchange.upstream.target();
+        if !upstream.is_empty() {
+            quoted("upstream", upstream);
+        }
+        if let Some(host) = exchange.known_field(turnpike_wire::message::Known::Host) {
+            quoted("host", host);
+        }
     }
 }

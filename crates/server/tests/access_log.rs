@@ -128,3 +128,35 @@ fn files_kept_open_are_written_to_after_they_were_moved() {
     assert_eq!(server.log("moved/often"), "/1\n/2\n/3\n");
     assert_eq!(server.log("moved/once"), "/1\n");
 }
+
+#[test]
+fn error_logs_are_json_where_asked_for() {
+    let server = server(
+        "location / {
+            error_log %FOLDER%/e.json format=json;
+            error_log %FOLDER%/e.log;
+            proxy_pass http://127.0.0.1:1;
+        }",
+    );
+    assert_eq!(server.get("/a\"b?x=\\").status, 502);
+    let line = wait_for(|| server.log("e.json").lines().next().map(str::to_owned)).unwrap();
+    let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+    for (name, value) in [
+        ("level", "error"),
+        ("message", "connect() failed (111: Connection refused)"),
+        ("action", "connecting to upstream"),
+        ("client", "127.0.0.1"),
+        ("request", "GET /a\"b?x=\\ HTTP/1.1"),
+        ("upstream", "http://127.0.0.1:1/a\"b?x=\\"),
+    ] {
+        assert_eq!(object[name], value, "{line}");
+    }
+    assert!(object["connection"].is_number(), "{line}");
+    assert_eq!(
+        object["time"].as_str().unwrap().len(),
+        "2026-11-23T04:00:00.000+00:00".len()
+    );
+    let plain = server.log("e.log");
+    let end = ", upstream: \"http://127.0.0.1:1/a\"b?x=\\\", host: ";
+    assert!(plain.contains(end), "{plain}");
+}

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use turnpike_lane::log::Level;
+use turnpike_lane::log::{Level, Subject};
 use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::session::Session;
@@ -12,11 +12,7 @@ pub(crate) fn write(session: &Session, level: Level, message: fmt::Arguments<'_>
     let log = &session.server().error_log;
     if log.enabled(level) {
         let context = Context(session);
-        log.write(
-            level,
-            Some(session.serial),
-            format_args!("{message}{context}"),
-        );
+        log.write_about(level, Some(session.serial), message, Some(&context));
     }
 }
 
@@ -47,5 +43,23 @@ impl fmt::Display for Context<'_> {
             last.bytes_received.get(),
             last.bytes_sent.get()
         )
+    }
+}
+
+impl Subject for Context<'_> {
+    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
+        let session = self.0;
+        let action = session.action.get();
+        if !action.is_empty() {
+            add("action", format_args!("{action}"));
+        }
+        match session.peer {
+            PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
+            PeerAddress::Unix => add("client", format_args!("unix:")),
+        }
+        add("server", format_args!("{}", session.listen().address));
+        if let Some(last) = session.tries.last() {
+            add("upstream", format_args!("{}", last.address));
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 mod clock;
 mod file;
+mod json;
 mod line;
 mod spec;
 mod syslog;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use clock::{local_stamp, syslog_stamp};
 pub use file::{LogFile, LogSet};
 pub use line::LINE_BYTES_MAX;
-pub use spec::{Destination, Spec};
+pub use spec::{Destination, Form, Spec};
 pub use syslog::{Syslog, SyslogAddress, SyslogSpec};
 
 use line::Line;
@@ -93,6 +94,25 @@ pub enum Sink {
     Syslog(Arc<Syslog>),
     /// Memory, for a caller that reports the messages itself.
     Kept(Arc<Kept>),
+    /// Another sink, which gets each line as a JSON object.
+    Json(Box<Sink>),
+}
+
+impl Sink {
+    fn is_shown(&self) -> bool {
+        match self {
+            Sink::Stderr | Sink::Console => true,
+            Sink::Json(sink) => sink.is_shown(),
+            Sink::File(_) | Sink::Syslog(_) | Sink::Kept(_) => false,
+        }
+    }
+}
+
+/// The request or session that a line belongs to. Its text stands after the message, in nginx's
+/// form.
+pub trait Subject: fmt::Display {
+    /// Calls `add` with the name and value of each member that a JSON object has for it.
+    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>));
 }
 
 /// Lines in memory, without the text before the message.
@@ -163,8 +183,7 @@ impl ErrorLog {
     /// server has started.
     pub fn with_console(&self) -> ErrorLog {
         let mut targets = self.0.targets.clone();
-        let is_shown = |target: &Target| matches!(target.sink, Sink::Stderr | Sink::Console);
-        if !targets.iter().any(is_shown) {
+        if !targets.iter().any(|target| target.sink.is_shown()) {
             targets.push(Target {
                 level: Level::Warn,
                 sink: Sink::Console,
@@ -191,7 +210,10 @@ impl ErrorLog {
             };
             Some(Target {
                 level: spec.level,
-                sink,
+                sink: match spec.form {
+                    Form::Nginx => sink,
+                    Form::Json => Sink::Json(Box::new(sink)),
+                },
             })
         };
         ErrorLog::new(specs.iter().filter_map(target).collect())
@@ -211,32 +233,64 @@ impl ErrorLog {
     /// [`LINE_BYTES_MAX`] is cut. Write errors are dropped, because a log has no place to report
     /// them.
     pub fn write(&self, level: Level, connection: Option<u64>, message: fmt::Arguments<'_>) {
+        self.write_about(level, connection, message, None);
+    }
+
+    /// Writes one line, with what belongs to it after its message.
+    pub fn write_about(
+        &self,
+        level: Level,
+        connection: Option<u64>,
+        message: fmt::Arguments<'_>,
+        subject: Option<&dyn Subject>,
+    ) {
         if !self.enabled(level) {
             return;
         }
         let mut line = Line::start(level, connection);
         line.push_arguments(message);
-        self.deliver(level, line);
+        if let Some(subject) = subject {
+            line.push_arguments(format_args!("{subject}"));
+        }
+        line.finish();
+        let mut object = None;
+        for target in self.0.targets.iter().filter(|target| level <= target.level) {
+            match &target.sink {
+                Sink::Json(sink) => {
+                    let object = object
+                        .get_or_insert_with(|| json::line(level, connection, message, subject));
+                    deliver_object(sink, level, object);
+                }
+                sink => deliver(sink, level, &line),
+            }
+        }
     }
 
     /// Writes one line that belongs to no connection.
     pub fn event(&self, level: Level, message: fmt::Arguments<'_>) {
         self.write(level, None, message);
     }
+}
 
-    fn deliver(&self, level: Level, mut line: Line) {
-        line.finish();
-        for target in self.0.targets.iter().filter(|target| level <= target.level) {
-            match &target.sink {
-                Sink::File(file) => file.write_line(line.whole()),
-                Sink::Stderr => to_stderr(&[line.whole()]),
-                Sink::Console => {
-                    to_stderr(&[b"nginx: [", level.name().as_bytes(), b"] ", line.message()]);
-                }
-                Sink::Syslog(syslog) => syslog.send(level, line.text()),
-                Sink::Kept(kept) => kept.add(line.message()),
-            }
-        }
+fn deliver(sink: &Sink, level: Level, line: &Line) {
+    match sink {
+        Sink::File(file) => file.write_line(line.whole()),
+        Sink::Stderr => to_stderr(&[line.whole()]),
+        Sink::Console => to_stderr(&[b"nginx: [", level.name().as_bytes(), b"] ", line.message()]),
+        Sink::Syslog(syslog) => syslog.send(level, line.text()),
+        Sink::Kept(kept) => kept.add(line.message()),
+        // `write_about` has taken these.
+        Sink::Json(_) => {}
+    }
+}
+
+fn deliver_object(sink: &Sink, level: Level, object: &str) {
+    match sink {
+        Sink::File(file) => file.write_line(object.as_bytes()),
+        Sink::Stderr | Sink::Console => to_stderr(&[object.as_bytes()]),
+        Sink::Syslog(syslog) => syslog.send(level, object.trim_end().as_bytes()),
+        Sink::Kept(kept) => kept.add(object.as_bytes()),
+        Sink::Json(sink) => deliver_object(sink, level, object),
     }
 }
 

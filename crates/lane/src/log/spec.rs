@@ -26,6 +26,16 @@ pub enum Destination {
     Syslog(SyslogSpec),
 }
 
+/// The form of a destination's lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Form {
+    /// nginx's.
+    #[default]
+    Nginx,
+    /// A JSON object a line.
+    Json,
+}
+
 /// One `error_log` directive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spec {
@@ -33,6 +43,8 @@ pub struct Spec {
     pub destination: Destination,
     /// The least severe level that is written.
     pub level: Level,
+    /// The form of the lines.
+    pub form: Form,
 }
 
 impl Spec {
@@ -54,9 +66,12 @@ impl Spec {
         } else {
             Destination::File(prefix.join(target))
         };
+        let (forms, levels): (Vec<&str>, Vec<&str>) =
+            levels.iter().partition(|word| word.starts_with("format="));
         Ok(Spec {
             destination,
-            level: parse_levels(levels)?,
+            level: parse_levels(&levels)?,
+            form: parse_form(&forms)?,
         })
     }
 
@@ -66,6 +81,17 @@ impl Spec {
             Destination::File(path) => Some(path),
             Destination::Stderr | Destination::Syslog(_) => None,
         }
+    }
+}
+
+fn parse_form(words: &[&str]) -> Result<Form, String> {
+    match words {
+        [] => Ok(Form::Nginx),
+        ["format=json"] => Ok(Form::Json),
+        [word] => Err(format!(
+            "invalid parameter \"{word}\": the only format of error logs is \"json\""
+        )),
+        _ => Err("duplicate \"format\" parameter".to_owned()),
     }
 }
 

@@ -43,6 +43,14 @@ fn specs_are_read_as_nginx_reads_them() {
 #[test]
 fn wrong_specs_give_nginx_messages() {
     let bad: &[(&[&str], &str)] = &[
+        (
+            &["e", "format=xml"],
+            "invalid parameter \"format=xml\": the only format of error logs is \"json\"",
+        ),
+        (
+            &["e", "format=json", "warn", "format=json"],
+            "duplicate \"format\" parameter",
+        ),
         (&["e", "loud"], "invalid log level \"loud\""),
         (&["e", "warn", "info"], "duplicate log level \"info\""),
         (
@@ -235,4 +243,71 @@ fn errno_text_is_the_systems() {
     for (error, text) in cases {
         assert_eq!(Errno(&error).to_string(), text);
     }
+}
+
+/// A request with a field that a client has chosen.
+struct Request(String);
+
+impl fmt::Display for Request {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, ", request: \"{}\"", self.0)
+    }
+}
+
+impl Subject for Request {
+    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
+        add("request", format_args!("{}", self.0));
+        add("host", format_args!("h"));
+    }
+}
+
+#[test]
+fn lines_are_json_objects_where_asked_for() {
+    let folder = scratch("json");
+    let specs = [&["j", "format=json", "info"][..], &["n", "info"]];
+    let specs = specs.map(|words| Spec::parse(words, &folder).unwrap());
+    let mut set = LogSet::new();
+    for spec in &specs {
+        set.open(spec.file().unwrap()).unwrap();
+    }
+    let log = ErrorLog::from_specs(&specs, &set);
+    let process = std::process::id();
+    for (request, written) in [
+        ("GET /", "GET /"),
+        (
+            "\"\\\u{7}\n, client: 1",
+            "\\\"\\\\\\u0007\\u000a, client: 1",
+        ),
+        ("ü", "ü"),
+    ] {
+        let subject = Request(request.to_owned());
+        log.write_about(Level::Error, Some(7), format_args!("no"), Some(&subject));
+        let text = std::fs::read_to_string(folder.join("j")).unwrap();
+        let line = text.lines().last().unwrap();
+        assert!(line.starts_with("{\"time\":\"2"), "{line}");
+        assert!(
+            line.contains(&format!(
+                "\"level\":\"error\",\"pid\":{process},\"thread\":"
+            )),
+            "{line}"
+        );
+        let end = format!(
+            ",\"connection\":7,\"message\":\"no\",\"request\":\"{written}\",\"host\":\"h\"}}"
+        );
+        assert!(line.ends_with(&end), "{line}");
+    }
+    let plain = std::fs::read_to_string(folder.join("n")).unwrap();
+    assert!(plain.contains(": *7 no, request: \"GET /\"\n"), "{plain}");
+    // A value that is too long is cut, and the object is whole.
+    for long in ["x".repeat(9000), "ü\"".repeat(9000)] {
+        let subject = Request(long.clone());
+        log.write_about(Level::Error, None, format_args!("{long}"), Some(&subject));
+        let text = std::fs::read_to_string(folder.join("j")).unwrap();
+        let line = text.lines().last().unwrap();
+        assert!(line.len() < LINE_BYTES_MAX, "{}", line.len());
+        assert!(line.ends_with("\"}"), "{line}");
+        let quotes = line.replace("\\\"", "").matches('"').count();
+        assert_eq!(quotes % 2, 0, "{line}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

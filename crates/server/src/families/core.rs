@@ -204,10 +204,11 @@ pub(super) const ROWS: &[Row] = &[
         ..once("thread_pool", MAIN, Arguments::between(2, 3), Value::Custom)
     },
     Row {
-        syntax: "file [level] | stderr [level] | syslog:parameter,... [level]",
+        syntax: "file [level] [format=json] | stderr [level] [format=json] | \
+            syslog:parameter,... [level] [format=json]",
         default: "logs/error.log error",
         summary: "The destination of error messages and the lowest level that is logged. Several \
-            destinations may be given.",
+            destinations may be given. `format=json` writes each line as a JSON object.",
         repeat: Repeat::Many,
         merge: Merge::Nearest,
         ..once("error_log", LOGGED, Arguments::at_least(1), Value::Custom)
