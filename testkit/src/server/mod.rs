@@ -170,8 +170,10 @@ impl Builder {
     }
 
     fn start_in(&self, folder: &Arc<Folder>) -> Result<Server, StartError> {
-        let ports = reserve_ports(&[&self.configuration, &self.globals]);
-        let ports = ports.ok_or(StartError::NoPorts)?;
+        let mut ports = BTreeMap::new();
+        for text in [&self.configuration, &self.globals] {
+            reserve_ports(text, &mut ports).ok_or(StartError::NoPorts)?;
+        }
         let child = self.spawn(folder, &ports)?;
         let mut server = Server {
             pid: child.id(),
@@ -321,10 +323,7 @@ impl Server {
     /// # Panics
     /// The file cannot be written, or the kernel gives no port.
     pub fn write_configuration(&mut self, text: &str) {
-        let more = reserve_ports(&[text]).expect("free ports");
-        for (name, port) in more {
-            self.ports.entry(name).or_insert(port);
-        }
+        reserve_ports(text, &mut self.ports).expect("free ports");
         text.clone_into(&mut self.configuration);
         // The file is replaced at once, since the server may be reading it after an earlier signal.
         let folder = self.folder.path();
@@ -486,19 +485,16 @@ impl Drop for Server {
     }
 }
 
-/// A new port for every placeholder in the texts.
-fn reserve_ports(texts: &[&str]) -> Option<BTreeMap<String, u16>> {
-    let mut ports = BTreeMap::new();
-    for text in texts {
-        for piece in text.split('%').filter(|piece| piece.starts_with("PORT")) {
-            let name = format!("%{piece}%");
-            let plain = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
-            if piece.bytes().all(plain) && !ports.contains_key(&name) && text.contains(&name) {
-                ports.insert(name, ports::reserve()?);
-            }
+/// Reserves a port for each placeholder of the text that has none yet; `None` if no port is free.
+fn reserve_ports(text: &str, ports: &mut BTreeMap<String, u16>) -> Option<()> {
+    for piece in text.split('%').filter(|piece| piece.starts_with("PORT")) {
+        let name = format!("%{piece}%");
+        let plain = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
+        if piece.bytes().all(plain) && !ports.contains_key(&name) && text.contains(&name) {
+            ports.insert(name, ports::reserve()?);
         }
     }
-    Some(ports)
+    Some(())
 }
 
 fn fill(text: &str, folder: &Path, ports: &BTreeMap<String, u16>) -> String {

@@ -184,6 +184,7 @@ fn torture(
     };
     let (accounts, result) = std::thread::scope(|scope| {
         let is_over = &is_over;
+        let end = EndOfClients(is_over);
         for _ in 0..machine::cpus() {
             scope.spawn(move || clients::burn(is_over));
         }
@@ -197,7 +198,7 @@ fn torture(
             .collect();
         let result = do_acts(&mut victim, acts, pace, scope, &done);
         let mut accounts: Vec<_> = loads.into_iter().map(Load::account).collect();
-        is_over.store(true, Ordering::Release);
+        drop(end);
         let slow = slow.into_iter().filter_map(|client| client.join().ok());
         accounts.extend(slow.map(Ok));
         (accounts, result)
@@ -213,6 +214,15 @@ fn torture(
         started_us,
         log: victim.log(),
     })
+}
+
+/// Ends the clients when it is dropped, so that a panic does not leave the scope waiting for them.
+struct EndOfClients<'a>(&'a AtomicBool);
+
+impl Drop for EndOfClients<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 fn do_acts<'scope>(
