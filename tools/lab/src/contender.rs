@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::error::LabError;
+use crate::files;
 use crate::interrupt;
+use crate::placement::Placed;
 use crate::process::{self, Process};
 use crate::study::Study;
-use crate::study::model::{Contender, Program, Ready, Stop};
+use crate::study::model::{Contender, Program, Ready, Side, Stop};
 use crate::template::{self, Values};
 use crate::topology::Topology;
 
@@ -29,6 +31,8 @@ pub(crate) struct Running {
     name: String,
     server: Process,
     origin: Option<Process>,
+    /// Whose CPU time the origin's is added to.
+    side: Side,
     log: Option<PathBuf>,
 }
 
@@ -38,7 +42,7 @@ pub(crate) struct Start<'a> {
     pub(crate) contender: &'a Contender,
     pub(crate) values: &'a Values,
     pub(crate) folder: &'a Path,
-    pub(crate) cpus: &'a [usize],
+    pub(crate) placed: &'a Placed,
     pub(crate) topology: &'a Topology,
 }
 
@@ -50,13 +54,21 @@ impl Running {
     pub(crate) fn start(start: &Start<'_>) -> Result<Running, LabError> {
         let name = start.contender.name.get_ref();
         let wrong = |text: String| LabError::contender(name, text);
+        let side = match &start.contender.origin {
+            Some(part) => part.side,
+            None => Side::Server,
+        };
         let origin = match &start.contender.origin {
             Some(part) => {
+                let cpus = match side {
+                    Side::Server => &start.placed.server,
+                    Side::Driver => &start.placed.driver,
+                };
                 let values = crate::session::values::of_origin(start.values, part)
                     .map_err(|error| wrong(error.to_string()))?;
                 let program = program(start, part.program.get_ref())?;
                 let configuration = Some(part.configuration.get_ref().as_str());
-                let started = launch(start, program, configuration, &values);
+                let started = launch(start, program, configuration, &values, cpus);
                 Some(started.map_err(|error| wrong(format!("the server behind it: {error}")))?)
             }
             None => None,
@@ -64,22 +76,35 @@ impl Running {
         let program = program(start, start.contender.program.get_ref())?;
         let configuration = start.contender.configuration.as_ref();
         let configuration = configuration.map(|name| name.get_ref().as_str());
-        let server = launch(start, program, configuration, start.values).map_err(wrong)?;
+        let cpus = &start.placed.server;
+        let server = launch(start, program, configuration, start.values, cpus).map_err(wrong)?;
         Ok(Running {
             name: name.clone(),
             server,
             origin,
+            side,
             log: program.log.as_ref().map(|file| start.folder.join(file)),
         })
     }
 
-    /// The processes of the server and of the one behind it.
+    /// The processes whose CPU time is the server's: its own, and those of the one behind it if
+    /// that is on its side.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = process::descendants(self.server.pid());
-        if let Some(origin) = &self.origin {
-            family.extend(process::descendants(origin.pid()));
-        }
+        family.extend(self.origin_on(Side::Server));
         family
+    }
+
+    /// The processes of the server behind it, if they are on the driver's side.
+    pub(crate) fn beside_driver(&self) -> Vec<u32> {
+        self.origin_on(Side::Driver)
+    }
+
+    fn origin_on(&self, side: Side) -> Vec<u32> {
+        match &self.origin {
+            Some(origin) if self.side == side => process::descendants(origin.pid()),
+            _ => Vec::new(),
+        }
     }
 
     /// The processes of the server without its origin; they accept the driver's connections.
@@ -125,9 +150,10 @@ fn launch(
     program: &Program,
     configuration: Option<&str>,
     values: &Values,
+    cpus: &[usize],
 ) -> Result<Process, String> {
     let folder = PathBuf::from(values.get("folder").cloned().unwrap_or_default());
-    furnish(start.study, &folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    furnish(start.study, &folder, values)?;
     if let Some(text) = configuration.and_then(|name| start.study.configuration(name)) {
         let text = template::fill(text.get_ref(), values).map_err(|error| error.to_string())?;
         let path = folder.join(&program.file);
@@ -148,7 +174,7 @@ fn launch(
     let words = start
         .topology
         .server_words(words.map_err(|error| error.to_string())?);
-    let mut process = Process::start(&words, start.cpus, &folder, "server", signal(program.stop))?;
+    let mut process = Process::start(&words, cpus, &folder, "server", signal(program.stop))?;
     let log = program.log.as_ref().map(|file| folder.join(file));
     await_ready(&mut process, program, port, start.topology)
         .map_err(|text| failure(&text, &process, log.as_deref(), port))?;
@@ -177,14 +203,13 @@ fn signal(stop: Stop) -> Signal {
 }
 
 /// The folders that configurations expect, and the study's files.
-fn furnish(study: &Study, folder: &Path) -> std::io::Result<()> {
+fn furnish(study: &Study, folder: &Path, values: &Values) -> Result<(), String> {
     for name in ["logs", "html", "cache"] {
-        std::fs::create_dir_all(folder.join(name))?;
+        let path = folder.join(name);
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    for (name, bytes) in &study.files {
-        let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
-        let content: Vec<u8> = b"turnpike ".iter().copied().cycle().take(bytes).collect();
-        std::fs::write(folder.join(name), content)?;
+    for (name, content) in &study.files {
+        files::write(&folder.join(name.get_ref()), content, values)?;
     }
     Ok(())
 }

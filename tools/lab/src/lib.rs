@@ -11,6 +11,7 @@ mod contender;
 mod driver;
 mod environment;
 mod error;
+mod files;
 mod interrupt;
 mod matrix;
 mod metric;

@@ -99,7 +99,9 @@ impl Bench<'_> {
         running.check()?;
         let record = self.record(&setting);
         drop(running);
-        Ok((finish(case, round, position, &setting, seen), record))
+        let may_limit = self.session.loaded.study.run.driver_may_limit;
+        let run = finish(case, (round, position), &setting, seen, may_limit);
+        Ok((run, record))
     }
 
     fn settings(&self, case: &Case) -> BTreeMap<String, String> {
@@ -153,7 +155,7 @@ impl Bench<'_> {
             contender: setting.contender,
             values: &setting.values,
             folder: setting.folder.path(),
-            cpus: &setting.placed.server,
+            placed: &setting.placed,
             topology: self.topology,
         })
     }
@@ -203,7 +205,7 @@ impl Bench<'_> {
         let watched = Watched {
             server: running.family(),
             network: running.pid(),
-            driver: process::descendants(driver.pid()),
+            driver: [process::descendants(driver.pid()), running.beside_driver()].concat(),
         };
         let contention = Contention::start();
         let before = Snapshot::take(&watched);
@@ -366,7 +368,14 @@ fn await_end(
     }
 }
 
-fn finish(case: &Case, round: u32, position: u32, setting: &Setting<'_>, seen: Seen) -> Run {
+/// The record of a run. `may_limit`: whether the driver as the limit is no reason for a mark.
+fn finish(
+    case: &Case,
+    (round, position): (u32, u32),
+    setting: &Setting<'_>,
+    seen: Seen,
+    may_limit: bool,
+) -> Run {
     let Seen {
         reading,
         between,
@@ -414,6 +423,7 @@ fn finish(case: &Case, round: u32, position: u32, setting: &Setting<'_>, seen: S
         cores: between.cores,
         distribution: reading.distribution,
     };
+    let limited = limited.filter(|_| !may_limit);
     run.marks = noise::marks(&run, limited.as_deref(), requests);
     run
 }

@@ -9,6 +9,7 @@ use super::Source;
 use super::library::{program, program_names};
 use super::model::{Contender, PlotKind, Selector, Study};
 use crate::error::LabError;
+use crate::files::{self, FILE_BYTES_MAX, FileContent, LINES_MAX};
 use crate::matrix::{self, CONTENDER, Choice, Dimension};
 use crate::metric;
 use crate::session::values::{self, Place};
@@ -47,6 +48,7 @@ pub(super) fn check(study: &Study, source: &Source) -> Result<(), LabError> {
         parts(study, source, contender)?;
     }
     factors(study, source)?;
+    file_contents(study, source)?;
     let dimensions = matrix::dimensions(study, TRIED_CPUS);
     selectors(study, source, &dimensions)?;
     metrics(study, source)?;
@@ -177,6 +179,30 @@ fn factors(study: &Study, source: &Source) -> Result<(), LabError> {
     Ok(())
 }
 
+/// The sizes of files are within their limits, and their paths lead into the contender's folder.
+fn file_contents(study: &Study, source: &Source) -> Result<(), LabError> {
+    for (name, content) in &study.files {
+        let path = std::path::Path::new(name.get_ref());
+        let is_inside = path
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_)));
+        let text = match content {
+            _ if !is_inside => "a file's path must be relative, without \"..\"".to_owned(),
+            FileContent::Lines { lines, .. } if *lines > LINES_MAX => {
+                format!("a file has at most {LINES_MAX} lines")
+            }
+            FileContent::Bytes(bytes) | FileContent::Words { words_bytes: bytes }
+                if *bytes > FILE_BYTES_MAX =>
+            {
+                format!("a file has at most {FILE_BYTES_MAX} bytes")
+            }
+            _ => continue,
+        };
+        return Err(source.mistake(name, text));
+    }
+    Ok(())
+}
+
 fn selectors(study: &Study, source: &Source, dimensions: &[Dimension]) -> Result<(), LabError> {
     let mut all: Vec<&Selector> = Vec::new();
     all.extend(study.without.iter().map(|without| &without.at));
@@ -271,6 +297,12 @@ fn templates(study: &Study, source: &Source, dimensions: &[Dimension]) -> Result
             let filled = values::of_origin(&filled, origin)
                 .map_err(|error| source.mistake(&origin.program, error.to_string()))?;
             configuration(study, source, &origin.configuration, &filled)?;
+        }
+        for (name, content) in &study.files {
+            if let FileContent::Lines { text, .. } = content {
+                files::repeated(1, text, &filled)
+                    .map_err(|error| source.mistake(name, error.to_string()))?;
+            }
         }
         if let Some(drive) = &study.drive {
             let words = drive

@@ -25,6 +25,7 @@ shipped![
     "s3-tuning-ladder",
     "s4-tengine",
     "s5-accept-modes",
+    "real-configurations",
 ];
 
 const PROGRAMS: &str = include_str!("../../../../studies/programs/programs.toml");

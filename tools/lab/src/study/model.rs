@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::files::FileContent;
+
 /// Dimension (`contender`, or a factor's name) to level.
 pub(crate) type Selector = BTreeMap<Spanned<String>, Spanned<String>>;
 
@@ -32,9 +34,9 @@ pub(crate) struct Study {
     pub(crate) placement: Option<Spanned<Placement>>,
     #[serde(default)]
     pub(crate) drive: Option<Spanned<Drive>>,
-    /// Files that contenders serve: path under the contender's folder, size in bytes.
+    /// Files that contenders serve or include: path under the contender's folder, and content.
     #[serde(default)]
-    pub(crate) files: BTreeMap<String, u64>,
+    pub(crate) files: BTreeMap<Spanned<String>, FileContent>,
     /// Values for templates, weaker than a contender's and a level's own.
     #[serde(default)]
     pub(crate) set: BTreeMap<String, String>,
@@ -75,6 +77,9 @@ pub(crate) struct RunTable {
     pub(crate) warmup_s: f64,
     pub(crate) seed: u64,
     pub(crate) topology: Spanned<String>,
+    /// Whether runs count in which the driver was the limit: for studies that compare costs per
+    /// request, not rates.
+    pub(crate) driver_may_limit: bool,
     pub(crate) quick: Quick,
 }
 
@@ -86,6 +91,7 @@ impl Default for RunTable {
             warmup_s: 0.5,
             seed: 1,
             topology: Spanned::new(0..0, "loopback".to_owned()),
+            driver_may_limit: false,
             quick: Quick::default(),
         }
     }
@@ -224,6 +230,19 @@ pub(crate) struct Origin {
     pub(crate) configuration: Spanned<String>,
     #[serde(default)]
     pub(crate) set: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) side: Side,
+}
+
+/// Where a server behind a contender runs, and to whose CPU time its own is added.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Side {
+    /// The contender's: both together answer.
+    #[default]
+    Server,
+    /// The driver's: only the contender is measured.
+    Driver,
 }
 
 /// Something that is varied.

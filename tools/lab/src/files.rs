@@ -1,0 +1,117 @@
+//! The files that contenders serve or include, made from a few words in the study: many bytes, text
+//! for compressors, or lines that differ in their number.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::template::{self, TemplateError, Values};
+
+/// The largest file: more would no longer fit the page cache of a small machine.
+pub(crate) const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// The most lines of a file: servers are asked for up to a million entries.
+pub(crate) const LINES_MAX: u64 = 1_000_000;
+
+/// The number of different words in a text; a compressor sees about as many repeats as in prose.
+const VOCABULARY_WORDS: usize = 600;
+
+/// The seed of texts: they are the same on every machine.
+const SEED: u64 = 0x7475_726e;
+
+/// The content of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a file is a number of bytes, { words_bytes = N }, or { lines = N, text = \"...\" }"
+)]
+pub(crate) enum FileContent {
+    /// This many bytes.
+    Bytes(u64),
+    /// Made-up words, for compressors.
+    Words { words_bytes: u64 },
+    /// A template once for each number.
+    Lines { lines: u64, text: String },
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// The message, with the file's path.
+pub(crate) fn write(path: &Path, content: &FileContent, values: &Values) -> Result<(), String> {
+    let bytes = bytes(content, values).map_err(|error| format!("{}: {error}", path.display()))?;
+    let made = match path.parent() {
+        Some(parent) => std::fs::create_dir_all(parent),
+        None => Ok(()),
+    };
+    made.and_then(|()| std::fs::write(path, bytes))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The content of a file.
+///
+/// # Errors
+/// A line names a value that is not there.
+fn bytes(content: &FileContent, values: &Values) -> Result<Vec<u8>, TemplateError> {
+    Ok(match content {
+        FileContent::Bytes(bytes) => {
+            let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
+            b"turnpike ".iter().copied().cycle().take(bytes).collect()
+        }
+        FileContent::Words { words_bytes } => words(*words_bytes).into_bytes(),
+        FileContent::Lines { lines, text } => repeated(*lines, text, values)?.into_bytes(),
+    })
+}
+
+/// The template once for each number from 1 to `lines`. `{line}` is the number, `{line_high}` and
+/// `{line_low}` are its two bytes, for addresses.
+pub(crate) fn repeated(lines: u64, text: &str, values: &Values) -> Result<String, TemplateError> {
+    let mut values = values.clone();
+    for name in ["line", "line_high", "line_low"] {
+        // Filled with themselves first, so that everything else is filled in only once.
+        values.insert(name.to_owned(), format!("{{{name}}}"));
+    }
+    let line = template::fill(text, &values)?;
+    let mut filled = String::new();
+    for number in 1..=lines {
+        let numbered = line
+            .replace("{line}", &number.to_string())
+            .replace("{line_high}", &(number / 256).to_string())
+            .replace("{line_low}", &(number % 256).to_string());
+        let _ = writeln!(filled, "{numbered}"); // a string takes everything
+    }
+    Ok(filled)
+}
+
+/// Made-up words of this many bytes together, the first ones of the vocabulary more often than the
+/// last, as in a language.
+fn words(bytes: u64) -> String {
+    let mut state = SEED;
+    let mut below = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % limit
+    };
+    const LETTERS: &[u8] = b"eeeeeeetttttaaaaooooiiinnnssshhhrrrdddllcuummwffggyyppbvk";
+    let mut vocabulary = Vec::with_capacity(VOCABULARY_WORDS);
+    for _ in 0..VOCABULARY_WORDS {
+        let length = 2 + below(5) + below(5);
+        let letters = (0..length).map(|_| char::from(LETTERS[below(LETTERS.len())]));
+        vocabulary.push(letters.collect::<String>());
+    }
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let mut text = String::with_capacity(bytes);
+    while text.len() < bytes {
+        let most = 1 + below(VOCABULARY_WORDS);
+        text.push_str(&vocabulary[below(most)]);
+        text.push(if below(12) == 0 { '\n' } else { ' ' });
+    }
+    text.truncate(bytes);
+    text
+}
+
+#[cfg(test)]
+mod tests;
