@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
 .PHONY: h2spec simulate package-check package-test fuzz-live torture upstream-torture stall dokuwiki fuzz-long \
-	fuzz-live-long bench lab clean
+	fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -34,8 +34,8 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign h2spec fuzz-live \
 		docs-check fuzz package-check
 
-test-long: ## The checks that take too long for every push: about 50 minutes
-	$(XTASK) suites setup torture upstream-torture stall dokuwiki fuzz-live-long fuzz-long package-test
+test-long: ## The checks that take too long for every push: about an hour
+	$(XTASK) suites setup choices-long torture upstream-torture stall dokuwiki fuzz-live-long fuzz-long package-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -97,6 +97,9 @@ stall: ## Stop a lane for two seconds, compared with nginx
 
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
+
+choices-long: ## 10,000 random server blocks, each request compared with nginx
+	$(CARGO) test --locked --package turnpike-server --test choices_beside_nginx -- --ignored
 
 dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
 	$(XTASK) setup applications
