@@ -2,13 +2,18 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     ptr::NonNull,
     sync::atomic::AtomicU64,
 };
 
+use super::check;
+
 /// Most words of one mapping: 8 MiB, far more than lanes need; it catches wrong arguments.
 pub const WORDS_MAX: usize = 1 << 20;
+
+/// Seals of memory whose size never changes.
+const FIXED_SIZE: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// A shared mapping of 64-bit words: a BPF array, a memfd. Unmapped when dropped.
 #[derive(Debug)]
@@ -41,6 +46,35 @@ impl SharedWords {
         // SAFETY: the mapping holds `count` words, is page-aligned, and lives as long as `self`;
         // all writers write whole words.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
+    }
+
+    /// Makes memory of `count` zeroed words that processes share by passing its descriptor on: a
+    /// memfd_create(2) of a fixed size, close-on-exec.
+    pub fn create(count: usize) -> io::Result<OwnedFd> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is a string that ends with a zero byte.
+        let number = check(unsafe { libc::memfd_create(c"turnpike".as_ptr(), flags) })?;
+        // SAFETY: the descriptor was made here, and has no other owner.
+        let memory = unsafe { OwnedFd::from_raw_fd(number) };
+        let bytes = libc::off_t::try_from(count * 8).map_err(io::Error::other)?;
+        // SAFETY: ftruncate takes a descriptor and a length.
+        check(unsafe { libc::ftruncate(number, bytes) })?;
+        // SAFETY: F_ADD_SEALS takes an int.
+        check(unsafe { libc::fcntl(number, libc::F_ADD_SEALS, FIXED_SIZE) })?;
+        Ok(memory)
+    }
+
+    /// Whether a descriptor is memory that [`SharedWords::create`] has made, of so many words.
+    pub fn is_memory(memory: BorrowedFd<'_>, count: usize) -> bool {
+        // SAFETY: F_GET_SEALS takes no argument, and fails for other kinds of files.
+        let seals = unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_GET_SEALS) };
+        let bytes = memory.try_clone_to_owned().and_then(|memory| {
+            let metadata = std::fs::File::from(memory).metadata();
+            metadata.map(|metadata| metadata.len())
+        });
+        seals >= 0
+            && seals & FIXED_SIZE == FIXED_SIZE
+            && bytes.is_ok_and(|bytes| bytes == count as u64 * 8)
     }
 
     fn map_raw(source: i32, flags: libc::c_int, count: usize) -> io::Result<SharedWords> {

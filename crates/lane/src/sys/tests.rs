@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
+    fs::File,
     io::{self, IoSlice, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
     os::fd::{AsFd, OwnedFd},
@@ -331,4 +332,20 @@ fn shared_words_are_shared_and_zeroed() {
         0
     );
     assert!(SharedWords::anonymous(0).is_err());
+}
+
+#[test]
+fn memory_is_shared_by_its_descriptor_and_keeps_its_size() {
+    let memory = SharedWords::create(64).unwrap();
+    assert!(SharedWords::is_memory(memory.as_fd(), 64));
+    assert!(!SharedWords::is_memory(memory.as_fd(), 65));
+    let ours = SharedWords::map(memory.as_fd(), 64).unwrap();
+    let theirs = SharedWords::map(memory.as_fd(), 64).unwrap();
+    ours.words()[63].store(7, std::sync::atomic::Ordering::Relaxed);
+    let read = theirs.words()[63].load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(read, 7);
+    let file = File::from(memory);
+    assert!(file.set_len(8).is_err(), "a mapping would lose its pages");
+    let other = File::open("/dev/null").unwrap();
+    assert!(!SharedWords::is_memory(other.as_fd(), 64));
 }
