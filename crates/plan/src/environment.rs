@@ -11,8 +11,12 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry};
 use turnpike_lane::log::{ErrorLog, LogFile};
+use turnpike_lane::sys::mapping::SharedWords;
 
 use crate::product::Product;
+
+/// Words of the memory that outlives a serving process: keys of tickets for 31 lifetimes.
+pub const KEPT_WORDS: usize = 1024;
 
 /// The process in which a plan is built.
 pub trait Environment {
@@ -40,6 +44,12 @@ pub trait Environment {
         key: &str,
         make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
     ) -> Arc<dyn Any + Send + Sync>;
+
+    /// Memory of [`KEPT_WORDS`] words that outlives this process: the server's next serving
+    /// processes have it too, also those of another binary. `None` where nothing is kept.
+    fn kept_words(&mut self) -> Option<Arc<SharedWords>> {
+        None
+    }
 
     /// Declares a folder that lanes write to; a relative path is below the prefix.
     fn folder(&mut self, _path: &Path, _kind: FolderKind) {}

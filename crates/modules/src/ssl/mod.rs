@@ -16,6 +16,7 @@ mod plan;
 mod private_key;
 mod rows;
 mod sessions;
+mod shared_ticket_keys;
 mod source;
 mod stream;
 #[cfg(test)]

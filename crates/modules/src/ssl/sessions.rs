@@ -1,8 +1,8 @@
 //! Sessions that can be resumed: by a ticket that the client keeps, or from a cache.
 //!
-//! Keys of tickets and caches are shared by all servers and lanes, and live on over reloads. What
-//! a session was made for goes with it, so that none is resumed where another certificate is shown,
-//! and none after its time.
+//! Keys of tickets and caches are shared by all servers and lanes, and live on over reloads; the
+//! keys live on over a change of the binary, too. What a session was made for goes with it, so that
+//! none is resumed where another certificate is shown, and none after its time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use rustls::ticketer::TicketRotator;
 use turnpike_conf::{ConfError, View, value};
 use turnpike_plan::builder::Builder;
 
+use super::shared_ticket_keys::SharedKeys;
 use super::ticket_keys;
 
 /// Bytes of a cache that one session is counted with: nginx's rule of 4000 sessions in a megabyte.
@@ -97,12 +98,20 @@ impl Resumption {
         })))
     }
 
-    /// Keys that are made here, and change so that none opens a ticket that is too old.
+    /// Keys that are made here, and change so that none opens a ticket that is too old. They are
+    /// shared with the next processes where there is memory for that.
     fn shared_keys<S>(&self, builder: &mut Builder<'_, S>) -> Result<Arc<TicketKeys>, String> {
         let timeout_s = u32::try_from(self.seal.timeout_s).unwrap_or(u32::MAX);
-        let rotator = TicketRotator::new(timeout_s.max(1), ticket_keys::fresh);
-        let rotator = rotator.map_err(|error| format!("no keys for tickets: {error}"))?;
-        let fresh: Arc<dyn ProducesTickets> = Arc::new(rotator);
+        let words = builder.environment.kept_words();
+        let fresh: Arc<dyn ProducesTickets> =
+            match words.and_then(|words| SharedKeys::new(words, timeout_s)) {
+                Some(keys) => Arc::new(keys),
+                None => {
+                    let rotator = TicketRotator::new(timeout_s.max(1), ticket_keys::fresh);
+                    let failed = |error| format!("no keys for tickets: {error}");
+                    Arc::new(rotator.map_err(failed)?)
+                }
+            };
         let make = || Arc::new(TicketKeys(Arc::clone(&fresh))) as Arc<_>;
         let name = format!("ssl ticket keys {timeout_s}");
         let zone = builder.environment.zone(&name, &make);
@@ -164,7 +173,8 @@ impl Seal {
     }
 }
 
-fn now_s() -> u64 {
+/// The time, in seconds since 1970.
+pub(super) fn now_s() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }

@@ -19,7 +19,7 @@ const NAME_BYTES: usize = 16;
 const FILE_BYTES: [usize; 2] = [48, 80];
 
 /// Bytes of a key that is made here, its name included.
-const FRESH_BYTES: usize = 48;
+pub(super) const FRESH_BYTES: usize = 48;
 
 /// What the key of a file is derived under: the file's own bytes serve other programs too.
 const LABEL: &[u8] = b"turnpike session ticket";
@@ -31,8 +31,17 @@ struct Key {
 }
 
 /// Keys of a server: the first seals tickets, and all open them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Keys(Vec<Key>);
+
+impl Keys {
+    /// Keys of these bytes, each with its name first.
+    pub(super) fn of(all: impl Iterator<Item = Vec<u8>>) -> Option<Keys> {
+        all.map(|bytes| Key::new(&bytes))
+            .collect::<Option<_>>()
+            .map(Keys)
+    }
+}
 
 /// The keys of the files in force; `None`: none is named.
 ///

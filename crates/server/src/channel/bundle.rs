@@ -28,7 +28,10 @@ pub struct ListeningSocket {
 /// What a bundle calls the board on which lanes tell how they are.
 pub(crate) const BOARD_NAME: &str = "board";
 
-/// Another descriptor that belongs to the gates of a `listen` (steering).
+/// What a bundle calls the memory that outlives the serving process.
+pub(crate) const KEPT_NAME: &str = "kept";
+
+/// Another descriptor: what belongs to the gates (steering), or outlives the process.
 #[derive(Debug)]
 pub struct Extra {
     pub name: String,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Entry};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
+use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_plan::environment::{Capability, Folder, FolderKind};
 use turnpike_plan::product::Product;
 
@@ -29,6 +30,8 @@ pub(super) struct BuildContext<'a> {
     /// Zones of the configuration before this one.
     zones_before: &'a mut Zones,
     zones: Zones,
+    /// Memory that outlives the process.
+    kept: Option<Arc<SharedWords>>,
     needs: Needs,
     warned: HashSet<String>,
 }
@@ -55,8 +58,11 @@ impl<'a> BuildContext<'a> {
         files: &'a LogSet,
         main: &'a ErrorLog,
         zones: &'a mut Zones,
+        kept: Option<Arc<SharedWords>>,
     ) -> Self {
-        Self::new(configuration, Logs::Open { files, main }, zones)
+        let mut site = Self::new(configuration, Logs::Open { files, main }, zones);
+        site.kept = kept;
+        site
     }
 
     fn new(configuration: &'a Configuration, logs: Logs<'a>, zones_before: &'a mut Zones) -> Self {
@@ -69,6 +75,7 @@ impl<'a> BuildContext<'a> {
             logs,
             zones_before,
             zones,
+            kept: None,
             needs: Needs::default(),
             warned: HashSet::new(),
         }
@@ -163,6 +170,10 @@ impl Environment for BuildContext<'_> {
 
     fn file_or_fifo(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
         self.configuration.file_or_fifo(path)
+    }
+
+    fn kept_words(&mut self) -> Option<Arc<SharedWords>> {
+        self.kept.clone()
     }
 
     fn zone(

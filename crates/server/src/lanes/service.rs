@@ -16,8 +16,10 @@ use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::LaneBoard;
+use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::Background;
+use turnpike_plan::environment::KEPT_WORDS;
 use turnpike_stream::directory::FlowDirectory;
 
 use super::changes::Shape;
@@ -26,7 +28,7 @@ use super::lane::{Lane, Start};
 use super::plans::{self, Plans};
 use super::rates::Rates;
 use super::watchdog::{LaneView, Watchdog};
-use crate::channel::{BOARD_NAME, ListeningSocket, MasterCounts};
+use crate::channel::{BOARD_NAME, KEPT_NAME, ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
 use crate::control::Request;
 use crate::service::{Generation, Holdings, Reporter, Service};
@@ -59,6 +61,8 @@ pub(super) struct LaneService {
     /// The listening sockets: the listen, the lane, the socket.
     pub(super) listening_sockets: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
     zones: Zones,
+    /// Memory that outlives this process.
+    kept: Option<Arc<SharedWords>>,
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
     mutex: Arc<AcceptMutex>,
@@ -91,6 +95,7 @@ impl LaneService {
             background: Arc::default(),
             listening_sockets: Vec::new(),
             zones: Zones::new(),
+            kept: None,
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
             board: LaneBoard::private().ok(),
@@ -117,6 +122,28 @@ impl LaneService {
         }
         self.gates = gates;
         taken
+    }
+
+    /// Maps the memory that outlives this process, which the first configuration brings.
+    fn take_kept(&mut self, generation: &mut Generation) {
+        let mut extras = generation.extras.iter();
+        let place = extras.position(|extra| extra.name == KEPT_NAME);
+        let Some(kept) = place.map(|place| generation.extras.remove(place)) else {
+            return;
+        };
+        if self.kept.is_some() {
+            return;
+        }
+        match SharedWords::map(kept.descriptor.as_fd(), KEPT_WORDS) {
+            Ok(words) => self.kept = Some(Arc::new(words)),
+            Err(error) => generation.error_log.event(
+                Level::Warn,
+                format_args!(
+                    "keys of TLS tickets are not handed on to the next process: mmap() failed \
+                     ({error})"
+                ),
+            ),
+        }
     }
 
     /// Maps the board when the first steered address brings it. Returns whether it is new.
@@ -331,6 +358,7 @@ impl LaneService {
 
 impl Service for LaneService {
     fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
+        self.take_kept(&mut generation);
         let mut zones = std::mem::take(&mut self.zones);
         let configuration = &generation.configuration;
         let mut site = BuildContext::serving(
@@ -338,6 +366,7 @@ impl Service for LaneService {
             &generation.logs,
             &generation.error_log,
             &mut zones,
+            self.kept.clone(),
         );
         let built = plans::build(configuration, generation.number, &mut site);
         if built.is_ok() {

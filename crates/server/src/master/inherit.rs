@@ -18,13 +18,15 @@ use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::process;
 
 use super::gates::GateSet;
-use super::systemd;
+use super::{kept, systemd};
 use crate::title;
 
 /// nginx's: descriptors of listening sockets, each followed by a semicolon.
 const SOCKETS_VARIABLE: &str = "NGINX";
 /// Ours: the descriptor of the link between the two masters.
 const LINK_VARIABLE: &str = "TURNPIKE_UPGRADE";
+/// Ours: the descriptor of the memory that outlives processes.
+const KEPT_VARIABLE: &str = "TURNPIKE_KEPT";
 
 /// What was taken over.
 #[derive(Debug)]
@@ -60,6 +62,10 @@ pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
     }
     let link = env::var(LINK_VARIABLE).ok();
     let link = link.and_then(|number| adopt(&number).ok());
+    let memory = env::var(KEPT_VARIABLE).ok();
+    if let Some(memory) = memory.and_then(|number| adopt(&number).ok()) {
+        kept::inherit(memory);
+    }
     Some(Inherited {
         gates: GateSet::inherited(gates, systemd::has_sockets()),
         parent: process::parent_process(),
@@ -85,7 +91,8 @@ pub(super) fn start(
 ) -> io::Result<i32> {
     let sockets = gates.descriptors()?;
     let mut names = String::new();
-    for socket in sockets.iter().chain(&link) {
+    let memory = kept::copy()?;
+    for socket in sockets.iter().chain(&link).chain(&memory) {
         descriptor::set_close_on_exec(socket.as_fd(), false)?;
     }
     for socket in &sockets {
@@ -98,6 +105,10 @@ pub(super) fn start(
     match &link {
         Some(link) => command.env(LINK_VARIABLE, link.as_raw_fd().to_string()),
         None => command.env_remove(LINK_VARIABLE),
+    };
+    match &memory {
+        Some(memory) => command.env(KEPT_VARIABLE, memory.as_raw_fd().to_string()),
+        None => command.env_remove(KEPT_VARIABLE),
     };
     let child = command.spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)

@@ -12,8 +12,8 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
 
 use super::gates::{GateSet, NotOpened, Opening};
-use super::{pid_file, watch};
-use crate::channel::{Bundle, Log};
+use super::{kept, pid_file, watch};
+use crate::channel::{Bundle, Extra, KEPT_NAME, Log};
 use crate::checked::Checked;
 use crate::configuration::Configuration;
 use crate::error_output;
@@ -156,6 +156,11 @@ impl LoadedConfiguration {
     pub(super) fn bundle(&self, generation: u64) -> io::Result<Bundle> {
         let sources = self.configuration.tree.sources.iter();
         let sources = sources.map(|source| (source.path.clone(), source.bytes.to_vec()));
+        let mut extras = self.gates.extras()?;
+        extras.extend(kept::copy()?.map(|descriptor| Extra {
+            name: KEPT_NAME.to_owned(),
+            descriptor,
+        }));
         Ok(Bundle {
             generation,
             paths: self.configuration.paths.clone(),
@@ -164,7 +169,7 @@ impl LoadedConfiguration {
             sources: sources.chain(self.configuration.files()).collect(),
             listening_sockets: self.gates.listening_sockets()?,
             logs: log_copies(&self.logs)?,
-            extras: self.gates.extras()?,
+            extras,
         })
     }
 

@@ -9,6 +9,7 @@ mod control;
 mod daemon;
 pub(crate) mod gates;
 mod inherit;
+mod kept;
 mod loaded;
 mod orphan;
 mod pid_file;
