@@ -3,8 +3,8 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
-.PHONY: h2spec simulate package-check package-test fuzz-live torture upstream-torture stall dokuwiki fuzz-long \
-	fuzz-live-long choices-long bench lab clean
+.PHONY: h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stall \
+	dokuwiki fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -35,7 +35,8 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 		docs-check fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
-	$(XTASK) suites setup choices-long torture upstream-torture stall dokuwiki fuzz-live-long fuzz-long package-test
+	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki fuzz-live-long \
+		fuzz-long package-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -88,6 +89,9 @@ fuzz-live: ## Fuzz Turnpike and nginx with mutated requests and answers: a minut
 
 torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
 	$(XTASK) torture --debug --minutes 10
+
+operations-long: ## A hundred reloads, twenty changes of lanes and ten of the binary under HTTPS load
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --package turnpike-server --locked --test secure_operations
 
 upstream-torture: ## Kill and restart two upstream servers for five minutes
 	$(XTASK) upstream-torture --debug --seconds 300

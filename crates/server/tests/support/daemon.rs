@@ -43,6 +43,16 @@ impl Daemon {
         daemon
     }
 
+    /// Writes a configuration of the test's own, made from the folder and the port; the test starts
+    /// the server.
+    pub fn configured(text: impl FnOnce(&str, u16) -> String) -> Daemon {
+        let folder = Folder::new();
+        let port = turnpike_testkit::ports::reserve().unwrap();
+        let text = text(folder.name(), port);
+        folder.write("nginx.conf", &text);
+        Daemon { folder, port, text }
+    }
+
     /// Prepares only the files; the test starts the server.
     pub fn prepare(listen: &str, main: &str) -> Daemon {
         Self::write(listen, "", main)

@@ -1,0 +1,418 @@
+//! Operations under HTTPS load of HTTP/1 and HTTP/2: reloads, changes of the number of lanes and
+//! changes of the binary lose no request, break no download and no WebSocket, and resume sessions
+//! that were made before.
+//!
+//! `TURNPIKE_TEST_ROUNDS` makes the run longer: each round has ten reloads, two changes of lanes
+//! and one change of the binary. Without it there are two short rounds.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+
+use nix::libc::{SIGHUP, SIGINT};
+use serde_json::Value;
+use support::daemon::Daemon;
+use support::{is_running, turnpike, wait_for};
+use turnpike_lane::sys::signal;
+#[path = "support/tls.rs"]
+mod tls_support;
+use tls_support::{TURNPIKE, openssl};
+
+/// Bytes of the download: more than the buffers between server and client hold, so that it is
+/// under way until the client reads it.
+const DOWNLOAD_BYTES: usize = 48 * 1024 * 1024;
+
+/// Bytes of the download's pattern, which no power of two divides.
+const PATTERN_BYTES: usize = 251;
+
+/// How the clients' requests are offered: connections that are kept, and one request on each.
+const LOADS: &[(&str, &[&str])] = &[
+    ("h1", &["--connections", "8"]),
+    ("h1-short", &["--connections", "4", "--connreqs", "1"]),
+    ("h2", &["--connections", "8", "--h2", "--streams", "4"]),
+    (
+        "h2-short",
+        &["--connections", "4", "--h2", "--connreqs", "1"],
+    ),
+];
+
+/// The operations of a round, before the binary is changed.
+#[derive(Clone, Copy)]
+struct Round {
+    reloads: usize,
+    resizes: usize,
+}
+
+#[test]
+fn no_request_fails_and_no_stream_breaks() {
+    let rounds = std::env::var("TURNPIKE_TEST_ROUNDS");
+    let rounds = rounds.ok().and_then(|rounds| rounds.parse().ok());
+    let short = Round {
+        reloads: 5,
+        resizes: 2,
+    };
+    let long = Round {
+        reloads: 10,
+        resizes: 2,
+    };
+    let plan = rounds.map_or(vec![short; 2], |rounds| vec![long; rounds]);
+    let server = Secure::start();
+    let loads: Vec<Load> = LOADS
+        .iter()
+        .map(|(name, options)| Load::start(&server, name, options))
+        .collect();
+    let sessions = ["-tls1_2", "-tls1_3"].map(|version| Session::begin(&server, version));
+    let mut lanes = 2;
+    for round in plan {
+        let downloads = ["--http1.1", "--http2"].map(|version| Download::start(&server, version));
+        let mut socket = WebSocket::open(&server);
+        for _ in 0..round.reloads {
+            server.reload(lanes);
+            socket.echo("after a reload");
+        }
+        for _ in 0..round.resizes {
+            lanes = lanes % 3 + 1;
+            server.reload(lanes);
+            socket.echo("after another number of lanes");
+        }
+        for session in &sessions {
+            session.resume(&server, "after reloads");
+        }
+        let old = server.daemon.master();
+        let changed = server.daemon.upgrade(&[]);
+        changed.unwrap_or_else(|error| panic!("{error}{}", server.daemon.log()));
+        socket.echo("after a change of the binary");
+        for session in &sessions {
+            session.resume(&server, "after a change of the binary");
+        }
+        for download in downloads {
+            download.finish();
+        }
+        socket.close();
+        wait_for("the old binary to end", || !is_running(old));
+    }
+    for load in loads {
+        load.finish();
+    }
+    let log = server.daemon.log();
+    let is_bad = |line: &&str| line.contains("[alert]") || line.contains("[emerg]");
+    assert_eq!(log.lines().find(is_bad), None);
+}
+
+/// A server with TLS, and what its configuration is made of.
+struct Secure {
+    daemon: Daemon,
+    origin: u16,
+}
+
+impl Secure {
+    fn start() -> Secure {
+        let origin = start_echo();
+        let daemon = Daemon::configured(|folder, port| configuration(folder, port, origin, 2));
+        let folder = daemon.folder.path();
+        let subject = [
+            "-subj",
+            "/CN=a.test",
+            "-addext",
+            "subjectAltName=DNS:a.test",
+        ];
+        let files = ["-keyout", "a.key", "-out", "a.pem"];
+        let new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+        let request = ["req", "-x509", "-nodes", "-days", "3650"];
+        openssl(folder, &[&request[..], &new, &subject, &files].concat());
+        let pattern: Vec<u8> = (0..PATTERN_BYTES).map(|at| at as u8).collect();
+        let mut bytes = pattern.repeat(DOWNLOAD_BYTES / PATTERN_BYTES + 1);
+        bytes.truncate(DOWNLOAD_BYTES);
+        std::fs::write(folder.join("download"), bytes).unwrap();
+        daemon.start_again().unwrap();
+        Secure { daemon, origin }
+    }
+
+    fn port(&self) -> u16 {
+        self.daemon.port
+    }
+
+    fn status(&self) -> Value {
+        let socket = self.daemon.folder.path().join("nginx.control");
+        let output = turnpike(&["status", "--json", "--socket", socket.to_str().unwrap()]);
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    /// Puts a configuration with so many lanes in force, and waits for it.
+    fn reload(&self, lanes: usize) {
+        let folder = &self.daemon.folder;
+        let text = configuration(folder.name(), self.port(), self.origin, lanes);
+        folder.write("nginx.conf", &text);
+        let generation = |status: Value| status["generation"].as_u64().unwrap_or_default();
+        let before = generation(self.status());
+        signal::send(self.daemon.master(), SIGHUP).unwrap();
+        wait_for("the reload", || generation(self.status()) > before);
+    }
+}
+
+fn configuration(folder: &str, port: u16, origin: u16, lanes: usize) -> String {
+    format!(
+        "daemon on; pid nginx.pid; error_log error.log notice; worker_processes {lanes};
+        events {{ }}
+        http {{
+            access_log off;
+            keepalive_requests 1000000000;
+            keepalive_timeout 600s;
+            send_timeout 600s;
+            server {{
+                listen 127.0.0.1:{port} ssl;
+                http2 on;
+                ssl_certificate {folder}/a.pem;
+                ssl_certificate_key {folder}/a.key;
+                ssl_session_timeout 1h;
+                location / {{ return 200 served; }}
+                location /download {{ root {folder}; }}
+                location /socket {{
+                    proxy_pass http://127.0.0.1:{origin};
+                    proxy_http_version 1.1;
+                    proxy_set_header Upgrade $http_upgrade;
+                    proxy_set_header Connection upgrade;
+                    proxy_read_timeout 600s;
+                }}
+            }}
+        }}"
+    )
+}
+
+/// An origin that upgrades every connection and returns what it gets. It ends with the process.
+fn start_echo() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || -> Option<()> {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).ok()?;
+                    head.push(byte[0]);
+                }
+                let answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                               Upgrade: websocket\r\n\r\n";
+                stream.write_all(answer).ok()?;
+                let mut buffer = [0; 1024];
+                loop {
+                    let count = stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
+                    stream.write_all(&buffer[..count]).ok()?;
+                }
+            });
+        }
+    });
+    port
+}
+
+/// `turnpike load`, until it is stopped.
+struct Load {
+    name: &'static str,
+    child: Child,
+    report: std::path::PathBuf,
+    failures: std::path::PathBuf,
+}
+
+impl Load {
+    fn start(server: &Secure, name: &'static str, options: &[&str]) -> Load {
+        let folder = server.daemon.folder.path();
+        let report = folder.join(format!("{name}.json"));
+        let failures = folder.join(format!("{name}.failures"));
+        let mut command = Command::new(TURNPIKE);
+        let command = command
+            .args(["load", "--insecure", "--threads", "1", "--quiet"])
+            .args(["--duration", "3600s", "--timeout", "300s", "--rate", "100"])
+            .arg(format!("--json={}", report.display()))
+            .arg("--failures")
+            .arg(&failures)
+            .args(options)
+            .arg(format!("https://127.0.0.1:{}/", server.port()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        Load {
+            name,
+            child: command.spawn().unwrap(),
+            report,
+            failures,
+        }
+    }
+
+    /// Stops it; fails if a request has.
+    fn finish(mut self) {
+        signal::send(i32::try_from(self.child.id()).unwrap(), SIGINT).unwrap();
+        self.child.wait().unwrap();
+        let name = self.name;
+        let failures = std::fs::read_to_string(&self.failures).unwrap();
+        assert_eq!(failures, "", "{name}");
+        let report = std::fs::read_to_string(&self.report).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let requests = &report["requests"];
+        assert_eq!(requests["failed"], 0, "{name}: {report}");
+        assert!(requests["answered"].as_u64() > Some(0), "{name}: {report}");
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // It has ended, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A download of which only the beginning was read.
+struct Download {
+    version: &'static str,
+    child: Child,
+    output: ChildStdout,
+    received: Vec<u8>,
+}
+
+impl Download {
+    fn start(server: &Secure, version: &'static str) -> Download {
+        let url = format!("https://127.0.0.1:{}/download", server.port());
+        let mut child = Command::new("curl")
+            .args(["-skN", version, &url])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let mut received = vec![0; 1000];
+        output.read_exact(&mut received).unwrap();
+        Download {
+            version,
+            child,
+            output,
+            received,
+        }
+    }
+
+    /// Reads the rest.
+    fn finish(mut self) {
+        self.output.read_to_end(&mut self.received).unwrap();
+        let version = self.version;
+        assert!(self.child.wait().unwrap().success(), "{version}");
+        assert_eq!(self.received.len(), DOWNLOAD_BYTES, "{version}");
+        let mut parts = self.received.chunks(PATTERN_BYTES);
+        let is_right = |part: &[u8]| (0..).zip(part).all(|(at, byte)| *byte == at as u8);
+        assert!(parts.all(is_right), "{version}: other bytes");
+    }
+}
+
+/// A connection over TLS that was upgraded.
+struct WebSocket {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+}
+
+impl WebSocket {
+    fn open(server: &Secure) -> WebSocket {
+        let at = format!("127.0.0.1:{}", server.port());
+        let mut child = Command::new("openssl")
+            .args(["s_client", "-quiet", "-connect", &at])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut socket = WebSocket {
+            child,
+            input,
+            output,
+        };
+        let head = "GET /socket HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\n\
+                    Upgrade: websocket\r\n\r\n";
+        socket.input.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            socket.output.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+        socket.echo("at first");
+        socket
+    }
+
+    /// Sends a text and receives it again.
+    fn echo(&mut self, text: &str) {
+        self.input.write_all(text.as_bytes()).unwrap();
+        let mut back = vec![0; text.len()];
+        let received = self.output.read_exact(&mut back);
+        assert!(received.is_ok(), "the WebSocket is closed {text}");
+        assert_eq!(String::from_utf8_lossy(&back), text);
+    }
+
+    fn close(mut self) {
+        drop(self.input);
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+    }
+}
+
+/// A session of OpenSSL's client that can be resumed.
+struct Session {
+    version: &'static str,
+    file: String,
+}
+
+impl Session {
+    fn begin(server: &Secure, version: &'static str) -> Session {
+        let file = server
+            .daemon
+            .folder
+            .path()
+            .join(format!("session{version}"));
+        let session = Session {
+            version,
+            file: file.display().to_string(),
+        };
+        let output = session.ask(server, "-sess_out");
+        assert!(output.contains("New, TLSv1"), "{output}");
+        session
+    }
+
+    /// Begins a connection with the session that was made at first.
+    fn resume(&self, server: &Secure, when: &str) {
+        let output = self.ask(server, "-sess_in");
+        let version = self.version;
+        assert!(
+            output.contains("Reused, TLSv1"),
+            "{version} {when}: {output}"
+        );
+    }
+
+    fn ask(&self, server: &Secure, option: &str) -> String {
+        let at = format!("127.0.0.1:{}", server.port());
+        let mut client = Command::new("openssl")
+            .args([
+                "s_client",
+                "-ign_eof",
+                "-connect",
+                &at,
+                "-servername",
+                "a.test",
+            ])
+            .args([self.version, option, &self.file])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut input = client.stdin.take().unwrap();
+        input.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let output = client.wait_with_output().unwrap();
+        drop(input);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
