@@ -1,0 +1,102 @@
+//! The memory of idle connections over TLS: what a connection that waits for its next request costs
+//! the serving process.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use turnpike_testkit::{Server, wait_for};
+
+#[path = "support/tls.rs"]
+mod tls_support;
+use tls_support::{TURNPIKE, configured, keys};
+
+/// Connections that are weighed: enough that what is made once does not count.
+const CONNECTIONS: u64 = 400;
+
+/// Options of `turnpike load`, and the most bytes of a connection.
+const CASES: &[(&str, &[&str], u64)] =
+    &[("HTTP/1", &[], 12 * 1024), ("HTTP/2", &["--h2"], 20 * 1024)];
+
+#[test]
+fn an_idle_connection_over_tls_is_small() {
+    let keys = keys();
+    for (name, options, bytes_max) in CASES {
+        let http = "server { %SECURE% http2 on; location / { return 200 served; } }";
+        let text = configured(&keys, http)
+            .replace(
+                "worker_processes 2;",
+                "worker_processes 1; control %FOLDER%/control;",
+            )
+            .replace("events { }", "events { worker_connections 2048; }");
+        let server = Server::builder(TURNPIKE).configuration(&text).start();
+        // What is made once is made now.
+        drop(load(&server, options, 20, 1));
+        let serving = status(&server)["serving"]["pid"].as_u64().unwrap();
+        let before = proportional_bytes(serving);
+        let clients = load(&server, options, CONNECTIONS, 2);
+        let after = proportional_bytes(serving);
+        drop(clients);
+        let each = after.saturating_sub(before) / CONNECTIONS;
+        println!("{name}: {each} bytes");
+        assert!(each <= *bytes_max, "{name}: {each} bytes, not {bytes_max}");
+    }
+}
+
+/// Clients that hold connections open.
+struct Clients(Child);
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Opens connections, and waits until they have had so many requests each.
+fn load(server: &Server, options: &[&str], connections: u64, requests: u64) -> Clients {
+    let total = |name: &str| status(server)["serving"]["totals"][name].as_u64();
+    let (requests_before, accepted_before) = (
+        total("requests").unwrap(),
+        total("connections_accepted").unwrap(),
+    );
+    let count = connections.to_string();
+    let child = Command::new(TURNPIKE)
+        .args(["load", "--insecure", "--threads", "1", "--quiet"])
+        .args(["--duration", "3600s", "--timeout", "300s"])
+        .args(["--connections", &count, "--rate", &count])
+        .args(options)
+        .arg(format!("https://127.0.0.1:{}/", server.port()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let clients = Clients(child);
+    let are_there = || {
+        let accepted = total("connections_accepted")? - accepted_before;
+        let answered = total("requests")? - requests_before;
+        (accepted >= connections && answered >= requests * connections).then_some(())
+    };
+    assert!(wait_for(are_there).is_some(), "{connections} connections");
+    clients
+}
+
+fn status(server: &Server) -> Value {
+    let socket = server.folder().join("control");
+    let output = Command::new(TURNPIKE)
+        .args(["status", "--json", "--socket"])
+        .arg(socket)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// The memory of a process; what it shares with others counts by its part.
+fn proportional_bytes(process: u64) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    kib.unwrap().trim().parse::<u64>().unwrap() * 1024
+}
