@@ -120,7 +120,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[accelerate] [--quick] [--no-write] [--server PATH]",
+        arguments: "[accelerate | secure] [--quick] [--no-write] [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
     },

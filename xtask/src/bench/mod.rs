@@ -11,6 +11,7 @@ mod plan;
 mod progress;
 mod report;
 mod rounds;
+mod secure;
 
 use crate::contender::{self, Contender};
 use crate::machine;
@@ -27,10 +28,10 @@ const QUICK: (usize, u64, u64, usize) = (3, 2, 2_000, 2_000);
 
 /// Measures, writes the results' folder and the README's table.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    if let Some((first, rest)) = arguments.split_first()
-        && first == "accelerate"
-    {
-        return accelerate::run(rest);
+    match arguments.split_first() {
+        Some((first, rest)) if first == "accelerate" => return accelerate::run(rest),
+        Some((first, rest)) if first == "secure" => return secure::run(rest),
+        _ => {}
     }
     let options = Options::parse(
         arguments,

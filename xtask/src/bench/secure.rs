@@ -1,0 +1,294 @@
+//! HTTPS beside nginx: handshakes, requests of open connections, and HTTP/2.
+//!
+//! What is measured is the time that the serving process runs for an operation. All cases and both
+//! servers are interleaved in one run, with the server on one core and the client on another.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use turnpike_testkit::{Folder, Server};
+
+use super::progress::Progress;
+use crate::contender::{Contender, serving_pid};
+use crate::machine;
+use crate::options::Options;
+use crate::outcome::Outcome;
+use crate::workspace::must;
+
+/// Interleaved rounds.
+const ROUNDS: usize = 7;
+/// Enough to see that everything works.
+const QUICK_ROUNDS: usize = 1;
+
+/// In a quick run each case has this part of its requests.
+const QUICK_PART: u64 = 10;
+
+/// Requests before those that count: connections are made, and the caches of the CPU filled.
+const WARM_UP_PART: u64 = 10;
+
+/// The name that nginx 1.22 has for HTTP/2 on a listener is the older one.
+const CONFIGURATION: &str = r"
+worker_processes 1;
+worker_cpu_affinity %MASK%;
+error_log %FOLDER%/error.log crit;
+events { worker_connections 4096; }
+http {
+    access_log off;
+    keepalive_requests 1000000000;
+    ssl_protocols TLSv1.3;
+    ssl_session_tickets %TICKETS%;
+    server {
+        listen 127.0.0.1:%PORT% ssl http2;
+        ssl_certificate %KEYS%/%KEY%.pem;
+        ssl_certificate_key %KEYS%/%KEY%.key;
+        root %FOLDER%/html;
+    }
+}
+";
+
+/// An operation and how `turnpike load` offers it.
+#[derive(Debug)]
+struct Case {
+    name: &'static str,
+    /// The certificate's file.
+    key: &'static str,
+    tickets: &'static str,
+    object: &'static str,
+    requests: u64,
+    options: &'static [&'static str],
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "full handshake and one request, ECDSA P-256",
+        key: "ec",
+        tickets: "off",
+        object: "/600.html",
+        requests: 4_000,
+        options: &["-c", "16", "--connreqs", "1", "--tls-resume", "0"],
+    },
+    Case {
+        name: "full handshake and one request, RSA-2048",
+        key: "rsa",
+        tickets: "off",
+        object: "/600.html",
+        requests: 2_000,
+        options: &["-c", "16", "--connreqs", "1", "--tls-resume", "0"],
+    },
+    Case {
+        name: "resumed handshake and one request",
+        key: "ec",
+        tickets: "on",
+        object: "/600.html",
+        requests: 4_000,
+        options: &["-c", "16", "--connreqs", "1", "--tls-resume", "100"],
+    },
+    Case {
+        name: "request of an open connection, 600 B",
+        key: "ec",
+        tickets: "off",
+        object: "/600.html",
+        requests: 60_000,
+        options: &["-c", "64"],
+    },
+    Case {
+        name: "request of an open connection, 16 KB",
+        key: "ec",
+        tickets: "off",
+        object: "/16K.bin",
+        requests: 30_000,
+        options: &["-c", "64"],
+    },
+    Case {
+        name: "request of an open connection, 1 MB",
+        key: "ec",
+        tickets: "off",
+        object: "/1M.bin",
+        requests: 1_000,
+        options: &["-c", "16"],
+    },
+    Case {
+        name: "HTTP/2 request, 600 B, 100 streams a connection",
+        key: "ec",
+        tickets: "off",
+        object: "/600.html",
+        requests: 100_000,
+        options: &["-c", "8", "--h2", "--streams", "100"],
+    },
+    Case {
+        name: "HTTP/2 request, 16 KB, 100 streams a connection",
+        key: "ec",
+        tickets: "off",
+        object: "/16K.bin",
+        requests: 30_000,
+        options: &["-c", "8", "--h2", "--streams", "100"],
+    },
+];
+
+/// How a run is made.
+struct Plan<'a> {
+    /// The program whose `load` is the client.
+    client: &'a Path,
+    keys: &'a Folder,
+    server_cpu: usize,
+    client_cpu: usize,
+    part: u64,
+}
+
+/// Measures, and prints a table.
+pub(super) fn run(arguments: &[String]) -> Outcome {
+    let valued = ["--server", "--rounds", "--cpu"];
+    let options = Options::parse(arguments, &valued, &["--quick", "--debug"])?;
+    let (rounds, part) = match options.has("--quick") {
+        true => (QUICK_ROUNDS, QUICK_PART),
+        false => (ROUNDS, 1),
+    };
+    let rounds = options.number("--rounds", rounds)?.max(1);
+    let contenders = [Contender::ours(&options)?, Contender::nginx()?];
+    let keys = keys()?;
+    let plan = Plan {
+        client: &contenders[0].program,
+        keys: &keys,
+        server_cpu: options.number("--cpu", machine::cpus() - 1)?,
+        client_cpu: 0,
+        part,
+    };
+    let mut progress = Progress::of(rounds * CASES.len() * contenders.len());
+    // Microseconds of each case and server, in each round.
+    let mut samples = vec![[Vec::new(), Vec::new()]; CASES.len()];
+    for round in 0..rounds {
+        for (case, samples) in CASES.iter().zip(&mut samples) {
+            // A B, B A: a machine that slows down slows both.
+            for place in [round % 2, 1 - round % 2] {
+                let contender = &contenders[place];
+                let number = round + 1;
+                progress.step(&format!(
+                    "round {number}, {}, {}",
+                    case.name, contender.name
+                ));
+                samples[place].push(sample(&plan, contender, case)?);
+            }
+        }
+    }
+    progress.end();
+    print!("{}", table(&contenders, &samples));
+    Ok(())
+}
+
+/// Certificates with keys of both kinds.
+fn keys() -> Result<Folder, String> {
+    let folder = Folder::create().map_err(|error| error.to_string())?;
+    let kinds: [(&str, &[&str]); 2] = [
+        ("ec", &["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]),
+        ("rsa", &["rsa:2048"]),
+    ];
+    for (name, kind) in kinds {
+        must(
+            Command::new("openssl")
+                .current_dir(folder.path())
+                .args([
+                    "req",
+                    "-x509",
+                    "-nodes",
+                    "-days",
+                    "30",
+                    "-subj",
+                    "/CN=a.test",
+                ])
+                .args(["-keyout", &format!("{name}.key"), "-out"])
+                .args([&format!("{name}.pem"), "-newkey"])
+                .args(kind)
+                .stderr(Stdio::null()),
+        )?;
+    }
+    Ok(folder)
+}
+
+/// Microseconds that the serving process ran for an operation.
+fn sample(plan: &Plan<'_>, contender: &Contender, case: &Case) -> Result<f64, String> {
+    let mask = format!("1{}", "0".repeat(plan.server_cpu));
+    let text = CONFIGURATION
+        .replace("%MASK%", &mask)
+        .replace("%TICKETS%", case.tickets)
+        .replace("%KEYS%", &plan.keys.path().display().to_string())
+        .replace("%KEY%", case.key);
+    let server = contender
+        .builder(&text)
+        .file("html/16K.bin", vec![b'x'; 16 * 1024])
+        .file("html/1M.bin", vec![b'x'; 1024 * 1024])
+        .try_start()
+        .map_err(|error| format!("{}: {error}", contender.name))?;
+    let pid = serving_pid(&server)?;
+    let requests = case.requests / plan.part;
+    drive(plan, case, &server, (requests / WARM_UP_PART).max(1))?;
+    let before = machine::process_us(pid);
+    let answered = drive(plan, case, &server, requests)?;
+    let spent_us = machine::process_us(pid) - before;
+    Ok(spent_us as f64 / answered.max(1) as f64)
+}
+
+/// Sends requests from the client's core; returns the number of answers.
+fn drive(plan: &Plan<'_>, case: &Case, server: &Server, requests: u64) -> Result<u64, String> {
+    let report = server.folder().join("load.json");
+    must(
+        Command::new("taskset")
+            .args(["-c", &plan.client_cpu.to_string()])
+            .arg(plan.client)
+            .args(["load", "--insecure", "--quiet", "--threads", "1"])
+            .args(["--timeout", "60s", "--requests", &requests.to_string()])
+            .arg(format!("--json={}", report.display()))
+            .args(case.options)
+            .arg(format!(
+                "https://127.0.0.1:{}{}",
+                server.port(),
+                case.object
+            ))
+            .stdout(Stdio::null()),
+    )?;
+    let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
+    let report: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let count = |name: &str| report["requests"][name].as_u64().unwrap_or(0);
+    match count("failed") {
+        0 => Ok(count("answered")),
+        failed => Err(format!("{}: {failed} requests failed", case.name)),
+    }
+}
+
+/// The medians of all cases, and of the ratios of the rounds.
+fn table(contenders: &[Contender; 2], samples: &[[Vec<f64>; 2]]) -> String {
+    let [ours, theirs] = contenders;
+    let mut text = format!(
+        "Microseconds of the serving process for an operation; medians of the rounds\n\n\
+         | operation | {} | {} | ratio | from | to |\n|---|---|---|---|---|---|\n",
+        ours.name, theirs.name
+    );
+    for (case, [own, other]) in CASES.iter().zip(samples) {
+        let mut ratios: Vec<f64> = own
+            .iter()
+            .zip(other)
+            .map(|(own, other)| own / other)
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let (low, high) = (ratios.first(), ratios.last());
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "| {} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} |",
+            case.name,
+            median(own),
+            median(other),
+            median(&ratios),
+            low.unwrap_or(&f64::NAN),
+            high.unwrap_or(&f64::NAN)
+        );
+    }
+    text
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
