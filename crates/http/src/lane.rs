@@ -1,11 +1,13 @@
 //! What a lane has at hand while it serves: its clock and counters, the plan with the lane's own
 //! state for it, and a pool of exchanges.
 
+mod background;
+mod progress;
+mod shutdown;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-
-use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
 use turnpike_lane::event_loop::WatchedSockets;
@@ -13,13 +15,16 @@ use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::simulation::{self, Fault};
 
-use crate::counters::{AllCounters, Doing, HttpCounters};
+use crate::counters::{AllCounters, HttpCounters};
 use crate::exchange::Exchange;
 use crate::h1::input::InputPool;
 use crate::plan::resolved::Plan;
 use crate::requester::{ConnectionFacts, Requester};
 use crate::response::LocalFuture;
 
+use background::Background;
+pub use progress::Progress;
+pub use shutdown::Shutdown;
 pub use turnpike_plan::lane::{LaneSlot, LaneState, LaneStateMaker};
 
 /// Bytes of memory that exchanges kept for use again may hold together: some hundreds of the usual
@@ -39,30 +44,32 @@ pub struct LaneShared {
     pub counters: Arc<HttpCounters>,
     /// Counters of all lanes, for the pages that sum them.
     pub all_counters: Arc<AllCounters>,
-    /// Work that no client waits for.
+    /// What the lane does at the moment.
+    pub progress: Progress,
+    /// Whether the lane still serves as before.
+    pub shutdown: Shutdown,
+    /// Work that no connection of HTTP/1 drives.
     pub(crate) background: Background,
     /// TLS handshakes of this turn.
     pub handshakes: Rc<Handshakes>,
     /// Where sockets of upstream servers are watched; not there before the first plan.
     pub watched_sockets: OnceCell<WatchedSockets>,
-    /// What the lane has begun last; readable from everywhere.
-    pub doing: Arc<Doing>,
-    /// Requests answered in this round of the loop that also began in it.
-    pub(crate) round_answers: Cell<u64>,
-    /// Whether the lane finishes what was begun: answers say that the connection is closed.
-    pub ending: Cell<bool>,
-    /// Whether the lane goes, since another plan has fewer.
-    pub(crate) leaving: Cell<bool>,
-    /// The plan in force, which exchanges of the pool hold.
-    plan: RefCell<Weak<LanePlan>>,
-    pool: RefCell<ExchangePool>,
-    /// Buffers that connections read into.
-    pub(crate) inputs: Rc<InputPool>,
+    buffers: Buffers,
     random: Random,
-    /// See [`LaneShared::take_scratch`].
-    scratch: Cell<Vec<u8>>,
     /// The next connection number, and the end of the block it is from.
     serials: Cell<(u64, u64)>,
+}
+
+/// What was used before and is used again.
+#[derive(Default)]
+struct Buffers {
+    /// The plan in force, which exchanges of the pool hold.
+    plan: RefCell<Weak<LanePlan>>,
+    exchanges: RefCell<ExchangePool>,
+    /// Buffers that connections read into.
+    inputs: Rc<InputPool>,
+    /// See [`LaneShared::take_scratch`].
+    scratch: Cell<Vec<u8>>,
 }
 
 /// Exchanges that were used before, those used last at the end.
@@ -94,18 +101,6 @@ impl ExchangePool {
     }
 }
 
-/// Tasks that no client waits for, until the lane takes them up.
-#[derive(Default)]
-pub(crate) struct Background {
-    pub(crate) waiting: RefCell<Vec<LocalFuture<'static, ()>>>,
-    /// The requests that wait and those that run.
-    pub(crate) under_way: Cell<usize>,
-    /// Answers on streams of connections that clients share among requests.
-    pub(crate) streams: RefCell<Vec<LocalFuture<'static, ()>>>,
-    /// Wakes the lane, where it waits for driven connections.
-    pub(crate) notify: Rc<Notify>,
-}
-
 /// A plan of HTTP as one lane holds it.
 pub type LanePlan = turnpike_plan::lane::LanePlan<Plan>;
 
@@ -118,20 +113,15 @@ impl LaneShared {
         Rc::new(Self {
             index,
             counters: all_counters.add_lane(index),
-            doing: Arc::default(),
             all_counters,
             clock,
-            handshakes: Rc::new(Handshakes::new(background.notify.clone())),
+            progress: Progress::default(),
+            shutdown: Shutdown::default(),
+            handshakes: Rc::new(Handshakes::new(background.wake().clone())),
             background,
             watched_sockets: OnceCell::new(),
-            round_answers: Cell::new(0),
-            ending: Cell::new(false),
-            leaving: Cell::new(false),
-            plan: RefCell::default(),
-            pool: RefCell::default(),
-            inputs: Rc::default(),
+            buffers: Buffers::default(),
             random: Random::new(seed),
-            scratch: Cell::default(),
             serials: Cell::new((0, 0)),
         })
     }
@@ -142,7 +132,7 @@ impl LaneShared {
         plan: &Rc<LanePlan>,
         client: &ConnectionFacts,
     ) -> Box<Exchange> {
-        match self.pool.borrow_mut().take() {
+        match self.buffers.exchanges.borrow_mut().take() {
             Some(mut exchange) => {
                 if !Rc::ptr_eq(&exchange.plan, plan) {
                     exchange.plan = plan.clone();
@@ -165,45 +155,45 @@ impl LaneShared {
             std::mem::forget(exchange);
             return;
         }
-        if Rc::as_ptr(&exchange.plan) != self.plan.borrow().as_ptr() {
+        if Rc::as_ptr(&exchange.plan) != self.buffers.plan.borrow().as_ptr() {
             return;
         }
         exchange.clear();
         let kept_bytes = exchange.trim_buffers(KEPT_BUFFER_BYTES_MAX);
         let bytes = size_of::<Exchange>() + kept_bytes;
-        self.pool.borrow_mut().put(exchange, bytes);
+        self.buffers.exchanges.borrow_mut().put(exchange, bytes);
     }
 
     /// Runs a task that no client waits for on the lane's runtime, from the end of this turn on.
     pub fn run_in_background(&self, task: LocalFuture<'static, ()>) {
-        self.background
-            .under_way
-            .set(self.background.under_way.get() + 1);
-        self.background.waiting.borrow_mut().push(task);
-        self.background.notify.notify_one();
+        self.background.add_request(task);
     }
 
     /// Runs the answer to a request, of many on a connection, on the lane's runtime.
     pub(crate) fn drive_stream(&self, answer: LocalFuture<'static, ()>) {
-        self.background.streams.borrow_mut().push(answer);
-        self.background.notify.notify_one();
+        self.background.add_stream(answer);
     }
 
     /// The plan in force.
     pub(crate) fn plan(&self) -> Option<Rc<LanePlan>> {
-        self.plan.borrow().upgrade()
+        self.buffers.plan.borrow().upgrade()
     }
 
     /// Serves by this plan from now on: exchanges that hold another are let go.
     pub(crate) fn use_plan(&self, plan: &Rc<LanePlan>) {
-        *self.plan.borrow_mut() = Rc::downgrade(plan);
+        *self.buffers.plan.borrow_mut() = Rc::downgrade(plan);
         self.forget_exchanges();
+    }
+
+    /// Buffers that connections read into.
+    pub(crate) fn inputs(&self) -> &Rc<InputPool> {
+        &self.buffers.inputs
     }
 
     /// Lets go of exchanges that are kept for use again.
     pub fn forget_exchanges(&self) {
-        *self.pool.borrow_mut() = ExchangePool::default();
-        self.inputs.clear();
+        *self.buffers.exchanges.borrow_mut() = ExchangePool::default();
+        self.buffers.inputs.clear();
     }
 
     /// The number of a new connection, unique in the process.
@@ -218,7 +208,7 @@ impl LaneShared {
 
     /// Empty room for a text that is made and thrown away again, such as a file's path.
     pub fn take_scratch(&self) -> Vec<u8> {
-        let mut scratch = self.scratch.take();
+        let mut scratch = self.buffers.scratch.take();
         scratch.clear();
         scratch
     }
@@ -226,7 +216,7 @@ impl LaneShared {
     /// Gives the room back, to be used again.
     pub fn keep_scratch(&self, scratch: Vec<u8>) {
         if scratch.capacity() <= KEPT_BUFFER_BYTES_MAX {
-            self.scratch.set(scratch);
+            self.buffers.scratch.set(scratch);
         }
     }
 

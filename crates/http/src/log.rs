@@ -34,10 +34,7 @@ impl Exchange {
         let now_ms = self.lane.clock.now_ms();
         match now_ms.saturating_sub(self.account.started_ms()) {
             // It began and ended in one round, whose end nobody has measured yet.
-            0 => self
-                .lane
-                .round_answers
-                .set(self.lane.round_answers.get() + 1),
+            0 => self.lane.progress.count_round_answer(),
             took_ms => counters.request_times.record(took_ms * 1_000_000),
         }
         self.write_access_log();

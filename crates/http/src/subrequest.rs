@@ -151,7 +151,7 @@ impl Exchange {
     /// Runs a subrequest whose answer nobody looks at. `false`: there is too much in the
     /// background already.
     pub fn start_in_background(mut self: Box<Self>) -> bool {
-        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
+        if self.lane.background.under_way() >= BACKGROUND_REQUESTS_MAX {
             return false;
         }
         let lane = Rc::clone(&self.lane);
@@ -168,7 +168,7 @@ impl Exchange {
     ///
     /// The copy holds `guard`, as [`Rooms::hold`](crate::rooms::Rooms::hold) says.
     pub fn repeat_aside(&self, guard: impl Any) -> bool {
-        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
+        if self.lane.background.under_way() >= BACKGROUND_REQUESTS_MAX {
             return false;
         }
         let mut copy = self.copy_in_place(Purpose::Renewal);
@@ -199,7 +199,7 @@ impl Exchange {
     /// Reads a body to its end in the background. Gives it back where there is too much of that
     /// already.
     fn read_body_aside(&self, body: Box<dyn BodyStream>) -> Result<(), Box<dyn BodyStream>> {
-        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
+        if self.lane.background.under_way() >= BACKGROUND_REQUESTS_MAX {
             return Err(body);
         }
         let mut copy = self.copy_in_place(Purpose::Renewal);

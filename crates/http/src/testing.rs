@@ -94,7 +94,7 @@ pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
     let mut exchange = Exchange::new(lane, plan, client);
     exchange.begin_request();
     if !input.is_empty() {
-        let mut received = Input::new(&exchange.lane.inputs);
+        let mut received = Input::new(exchange.lane.inputs());
         received.put(input);
         let head = request::read(&mut received, &mut exchange);
         assert!(matches!(head, Head::Complete | Head::Refused(_)));

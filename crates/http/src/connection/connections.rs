@@ -91,7 +91,7 @@ impl Connections {
             returned: RefCell::default(),
             background_ended: Cell::new(0),
             streams_ended: Cell::new(0),
-            notify: lane.background.notify.clone(),
+            notify: lane.background.wake().clone(),
         });
         Self {
             lane,
@@ -161,7 +161,7 @@ impl Connections {
     /// waits for.
     #[cfg(feature = "simulation")]
     pub fn left(&self) -> [usize; 4] {
-        let under_way = self.lane.background.under_way.get();
+        let under_way = self.lane.background.under_way();
         [self.slots.len(), self.driven, self.awaited, under_way]
     }
 

@@ -184,17 +184,17 @@ impl Connections {
     fn drive_background(&mut self, event_loop: &mut EventLoop) {
         let background = &self.lane.background;
         let ended = self.return_queue.background_ended.take();
-        background.under_way.set(background.under_way.get() - ended);
+        background.requests_ended(ended);
         let ended = ended + self.return_queue.streams_ended.take();
         self.driven -= ended;
-        for answer in background.streams.borrow_mut().drain(..) {
+        for answer in background.take_streams() {
             self.driven += 1;
             event_loop.drive(background::counted_stream(
                 answer,
                 Rc::clone(&self.return_queue),
             ));
         }
-        for task in background.waiting.borrow_mut().drain(..) {
+        for task in background.take_requests() {
             self.driven += 1;
             event_loop.drive(background::counted(task, Rc::clone(&self.return_queue)));
         }
@@ -207,7 +207,7 @@ impl Connections {
         let took_ns = monotonic_ns().saturating_sub(event_loop.clock.now_ns());
         let counters = &self.lane.counters;
         counters.rounds.record(took_ns);
-        let answers = self.lane.round_answers.take();
+        let answers = self.lane.progress.take_round_answers();
         if answers > 0 {
             counters.request_times.record_many(took_ns, answers);
         }

@@ -100,7 +100,7 @@ impl Connections {
         self.lane.counters.active.add();
         let mut connection = Connection {
             transport: moving.transport,
-            input: Input::new(&self.lane.inputs),
+            input: Input::new(self.lane.inputs()),
             client: moving.client,
             no_delay: moving.no_delay,
             plan: self.plan.clone(),

@@ -27,7 +27,7 @@ impl Connections {
                 Command::Adopt(moving) => self.adopt(event_loop, *moving),
                 Command::AdoptGates(gates) => self.adopt_gates(event_loop, gates),
                 Command::Announce => {
-                    self.lane.ending.set(true);
+                    self.lane.shutdown.drain();
                     self.wake_driven();
                 }
                 Command::Quit => self.quit(event_loop),
@@ -73,7 +73,7 @@ impl Connections {
     fn leave(&mut self, event_loop: &mut EventLoop, leave: Leave) {
         event_loop.set_heartbeat(None);
         self.ending = Ending::Leaving(Successors::new(&leave.plan, leave.successors));
-        self.lane.leaving.set(true);
+        self.lane.shutdown.leave();
         self.wake_driven();
         self.drain_gates(event_loop, |_| false);
         self.hand_over_waiting(event_loop);
@@ -104,7 +104,7 @@ impl Connections {
         self.ending = Ending::Draining {
             since_ms: event_loop.clock.now_ms(),
         };
-        self.lane.ending.set(true);
+        self.lane.shutdown.drain();
         self.drain_gates(event_loop, |_| false);
         self.hurry_waiting(event_loop);
         self.wake_driven();

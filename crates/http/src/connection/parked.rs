@@ -432,7 +432,7 @@ impl Connections {
         let mut exchange = self.exchange(connection);
         exchange.begin_request();
         exchange.account.begin(half.started_ms);
-        let mut input = Input::new(&self.lane.inputs);
+        let mut input = Input::new(self.lane.inputs());
         input.put(&half.input);
         give_up(&mut input, &mut exchange);
         exchange.account.set_action(Action::ReadingHeaders);

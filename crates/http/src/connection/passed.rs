@@ -67,7 +67,7 @@ impl Connections {
         let (listens_by_tls, expects_header) = (listen.tls, listen.proxy_protocol);
         let mut connection = Connection {
             transport: passed.transport,
-            input: Input::new(&self.lane.inputs),
+            input: Input::new(self.lane.inputs()),
             client,
             no_delay: false,
             security: match passed.tls {
@@ -132,7 +132,7 @@ impl Connections {
         self.round.has_worked = true;
         Connection {
             transport,
-            input: Input::new(&self.lane.inputs),
+            input: Input::new(self.lane.inputs()),
             client,
             no_delay: false,
             security: Security::of_new(self.plan.listen(listen).tls),

@@ -278,7 +278,7 @@ impl Connections {
             .client
             .asks_again(connection.client.requests, is_pipelined);
         self.lane.counters.requests.add();
-        self.lane.doing.note(
+        self.lane.progress.doing().note(
             connection.client.serial,
             exchange.request.head().fields.bytes(),
         );

@@ -19,7 +19,7 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     if has_body && exchange.response.status() < 300 && exchange.take_expect() {
         out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
-    if exchange.lane.ending.get() {
+    if exchange.lane.shutdown.is_draining() {
         exchange.sending.close_connection();
     }
     let chunked = settle_framing(exchange);

@@ -160,7 +160,7 @@ impl Serving<'_> {
                     return CloseReason::Refused;
                 }
             }
-            if self.opening.lane.ending.get() || self.opening.lane.leaving.get() {
+            if self.opening.lane.shutdown.has_begun() {
                 self.shared.wire.borrow_mut().go_away();
             }
             if let Err(error) = self.send() {
@@ -191,7 +191,7 @@ impl Serving<'_> {
         if !self.shared.wire.borrow().is_going_away() {
             return None;
         }
-        match self.opening.lane.ending.get() || self.opening.lane.leaving.get() {
+        match self.opening.lane.shutdown.has_begun() {
             true => Some(CloseReason::Drained),
             false => Some(CloseReason::Answered),
         }
@@ -395,7 +395,9 @@ impl Serving<'_> {
         exchange.begin_request();
         std::mem::swap(exchange.read_request().head_mut(), &mut self.reader.head);
         let head_bytes = exchange.request.head().fields.bytes();
-        lane.doing.note(self.opening.client.serial, head_bytes);
+        lane.progress
+            .doing()
+            .note(self.opening.client.serial, head_bytes);
         let block_bytes = self.reader.block_bytes as u64;
         exchange.account.head_received(block_bytes);
         exchange.sending.keep_connection(true);

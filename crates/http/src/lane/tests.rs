@@ -21,9 +21,9 @@ fn exchanges_are_kept_up_to_a_number_of_bytes() {
     for exchange in all {
         lane.recycle(exchange);
     }
-    let kept = lane.pool.borrow().idle.len();
+    let kept = lane.buffers.exchanges.borrow().idle.len();
     assert!(kept < many && kept > many / 2, "{kept} of {many}");
-    assert!(lane.pool.borrow().bytes <= POOL_BYTES_MAX);
+    assert!(lane.buffers.exchanges.borrow().bytes <= POOL_BYTES_MAX);
     // What comes back is clear, and its room is still there.
     let mut again = lane.exchange(plan, client);
     assert!(again.sending.output().is_empty() && again.rooms.take_held::<u8>().is_none());

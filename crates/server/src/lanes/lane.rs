@@ -171,7 +171,7 @@ fn run(
     // It is set once: the lane has just begun.
     let _ = facts.set(Facts {
         thread: stack::thread_number(),
-        doing: shared.doing.clone(),
+        doing: shared.progress.doing().clone(),
     });
     let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
     let FirstPlans {
