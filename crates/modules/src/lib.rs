@@ -146,7 +146,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     without_effect::OTHERS,
 ];
 
-/// Every family of `stream`, in the order in which they add to a server.
+/// Every family of `stream`, in the order in which they read a server. What they add there has
+/// places of its own (`turnpike_stream::phase::HandlerPlace`).
 pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &map::Map,
     &geo::Geo,

@@ -9,7 +9,7 @@ use crate::session::Session;
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Phases before the content, in their order. All handlers of a phase are asked, in the order of
-/// the list of families, until one of them ends the session.
+/// their places, until one of them ends the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The client's address is replaced (`realip`).
@@ -18,19 +18,56 @@ pub enum Phase {
     PreAccess,
     /// Access rules.
     Access,
-    /// The first bytes are looked at.
+    /// The first bytes are looked at, and may choose another server for the session.
+    ServerChoice,
+    /// The first bytes are looked at by the server that was chosen.
     Preread,
 }
 
 /// How many phases there are.
-pub const PHASE_COUNT: usize = 4;
+pub const PHASE_COUNT: usize = Phase::Preread as usize + 1;
+
+/// Places of handlers, in the order in which they are asked. Each is in one phase, and is named for
+/// what its handlers look at or do. At one place, the handler that was added first is asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HandlerPlace {
+    /// The client's address.
+    ClientAddress,
+    /// Limits of concurrency.
+    Concurrency,
+    /// Any other limit.
+    OtherLimit,
+    /// Access by the client's address.
+    AddressAccess,
+    /// Any other access control.
+    OtherAccess,
+    /// The name of the server that a TLS client asks for.
+    ServerName,
+    /// What else the first bytes show.
+    FirstBytes,
+    /// Variables that get a value once the first bytes are known.
+    Assignments,
+}
+
+impl HandlerPlace {
+    /// The phase that it is in.
+    pub fn phase(self) -> Phase {
+        match self {
+            Self::ClientAddress => Phase::PostAccept,
+            Self::Concurrency | Self::OtherLimit => Phase::PreAccess,
+            Self::AddressAccess | Self::OtherAccess => Phase::Access,
+            Self::ServerName => Phase::ServerChoice,
+            Self::FirstBytes | Self::Assignments => Phase::Preread,
+        }
+    }
+}
 
 /// What a handler says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The next handler is asked.
     Declined,
-    /// More of what the client sends is needed; only in [`Phase::Preread`].
+    /// More of what the client sends is needed; only in the phases that look at the first bytes.
     Again,
     /// The session ends with this status.
     Status(Status),
@@ -69,11 +106,6 @@ impl Status {
 
 /// Looks at a session before its content.
 pub trait Handler: Send + Sync {
-    /// Whether it may choose another server for the session. It is asked before all others of its
-    /// phase, and those of the server that it chooses follow.
-    fn chooses_server(&self) -> bool {
-        false
-    }
     /// Looks at it. Must not block.
     fn handle(&self, session: &mut Session) -> Verdict;
 }

@@ -108,11 +108,10 @@ async fn run(session: &mut Session, client: &Client) -> Status {
     if session.is_undecided() {
         return Status::InternalServerError;
     }
-    if let Err(status) = preread(session, client, true).await {
-        return status;
-    }
-    if let Err(status) = preread(session, client, false).await {
-        return status;
+    for phase in [Phase::ServerChoice, Phase::Preread] {
+        if let Err(status) = preread(session, client, phase).await {
+            return status;
+        }
     }
     session.action.set("");
     let Some(content) = session.server().content.clone() else {
@@ -121,14 +120,10 @@ async fn run(session: &mut Session, client: &Client) -> Status {
     content.serve(session, client).await
 }
 
-/// Asks the handlers of the preread phase that may choose another server, or the others. The
-/// error is how the session ends.
-async fn preread(session: &mut Session, client: &Client, choosing: bool) -> Result<(), Status> {
-    let handlers = session.server().handlers(Phase::Preread).to_vec();
+/// Asks the handlers of a phase that looks at the first bytes. The error is how the session ends.
+async fn preread(session: &mut Session, client: &Client, phase: Phase) -> Result<(), Status> {
+    let handlers = session.server().handlers(phase).to_vec();
     for handler in handlers {
-        if handler.chooses_server() != choosing {
-            continue;
-        }
         let verdict = loop {
             let connected = match (handler.handle(session), client) {
                 (Verdict::Again, Client::Connected(connected)) => connected,

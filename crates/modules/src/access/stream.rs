@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::log::Level;
-use turnpike_stream::phase::{Handler, Phase, Status, Verdict};
+use turnpike_stream::phase::{Handler, HandlerPlace, Status, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 
@@ -34,7 +34,7 @@ impl Family for Access {
     ) -> Result<(), ConfError> {
         warn_of_low_bits(view, builder, &["allow", "deny"]);
         if let Some(rules) = plan::rules(view)? {
-            draft.add_handler(Phase::Access, Arc::new(rules));
+            draft.add_handler(HandlerPlace::AddressAccess, Arc::new(rules));
         }
         Ok(())
     }

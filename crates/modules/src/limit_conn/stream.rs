@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_stream::phase::{Handler, Phase, Status, Verdict};
+use turnpike_stream::phase::{Handler, HandlerPlace, Status, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 use turnpike_stream::variables::VariableRow;
@@ -49,7 +49,7 @@ impl Family for LimitConn {
     ) -> Result<(), ConfError> {
         let status = Status::ServiceUnavailable.number();
         if let Some(limits) = plan::in_force(view, builder, status)? {
-            draft.add_handler(Phase::PreAccess, Arc::new(limits));
+            draft.add_handler(HandlerPlace::Concurrency, Arc::new(limits));
         }
         Ok(())
     }

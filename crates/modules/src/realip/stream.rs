@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::sys::socket::PeerAddress;
-use turnpike_stream::phase::{Handler, Phase, Verdict};
+use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 use turnpike_stream::variables::{self, VariableRow};
@@ -59,7 +59,7 @@ impl Family for RealIp {
         warn_of_low_bits(view, builder, &["set_real_ip_from"]);
         let trust = plan::trust(view)?;
         if !trust.is_empty() {
-            draft.add_handler(Phase::PostAccept, Arc::new(trust));
+            draft.add_handler(HandlerPlace::ClientAddress, Arc::new(trust));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Context, Row, Value, View};
 use turnpike_plan::rooms::Room;
 use turnpike_plan::tls::version_name;
-use turnpike_stream::phase::{Handler, Phase, Verdict};
+use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 use turnpike_stream::variables::VariableRow;
@@ -91,17 +91,13 @@ impl Family for SslPreread {
         draft: &mut ServerDraft,
     ) -> Result<(), ConfError> {
         if view.flag("ssl_preread") {
-            draft.add_handler(Phase::Preread, Arc::new(Reader));
+            draft.add_handler(HandlerPlace::ServerName, Arc::new(Reader));
         }
         Ok(())
     }
 }
 
 impl Handler for Reader {
-    fn chooses_server(&self) -> bool {
-        true
-    }
-
     fn handle(&self, session: &mut Session) -> Verdict {
         let Ok(hello) = client_hello::read(&session.preread) else {
             return Verdict::Declined;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnpike_conf::{Arguments, ConfError, Context, Entry, Merge, Repeat, Row, View, bytes_of};
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::VariableId;
-use turnpike_stream::phase::{Handler, Phase, Verdict};
+use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 
@@ -48,7 +48,10 @@ impl Family for StreamSet {
             assignments.push(read.map_err(|message| view.error(entry.span, message))?);
         }
         if !assignments.is_empty() {
-            draft.add_handler(Phase::Preread, Arc::new(Assignments(assignments)));
+            draft.add_handler(
+                HandlerPlace::Assignments,
+                Arc::new(Assignments(assignments)),
+            );
         }
         Ok(())
     }

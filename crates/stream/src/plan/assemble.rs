@@ -131,7 +131,7 @@ impl Draft<'_> {
             tls: draft.tls,
             content: draft.content,
             loggers: draft.loggers,
-            handlers: draft.handlers,
+            handlers: super::by_phase(draft.handlers),
         });
         for entry in view.own_all("listen") {
             if let Err(message) = self.listen(entry, index, &names) {

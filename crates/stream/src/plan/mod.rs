@@ -14,7 +14,7 @@ use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::server_names::NameTable;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 
-use crate::phase::{Content, Handler, Logger, PHASE_COUNT, Phase};
+use crate::phase::{Content, Handler, HandlerPlace, Logger, PHASE_COUNT, Phase};
 use crate::session::Session;
 use crate::variables::{VariableRow, VariableTable};
 
@@ -60,7 +60,7 @@ pub struct ServerDraft {
     /// What the server says of TLS, whether its listens use it or not.
     pub tls: Option<Tls>,
     content: Option<Arc<dyn Content>>,
-    handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
     loggers: Vec<Arc<dyn Logger>>,
 }
 
@@ -151,15 +151,27 @@ impl ServerDraft {
         }
     }
 
-    /// Adds a handler behind those of the phase.
-    pub fn add_handler(&mut self, phase: Phase, handler: Arc<dyn Handler>) {
-        self.handlers[phase as usize].push(handler);
+    /// Adds a handler at its place.
+    pub fn add_handler(&mut self, place: HandlerPlace, handler: Arc<dyn Handler>) {
+        self.handlers.push((place, handler));
     }
 
     /// Adds a logger.
     pub fn add_logger(&mut self, logger: Arc<dyn Logger>) {
         self.loggers.push(logger);
     }
+}
+
+/// Handlers in the order in which each phase asks them.
+fn by_phase(
+    mut handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
+) -> [Vec<Arc<dyn Handler>>; PHASE_COUNT] {
+    handlers.sort_by_key(|(place, _)| *place);
+    let mut phases: [Vec<Arc<dyn Handler>>; PHASE_COUNT] = Default::default();
+    for (place, handler) in handlers {
+        phases[place.phase() as usize].push(handler);
+    }
+    phases
 }
 
 impl Server {
