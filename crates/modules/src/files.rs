@@ -2,15 +2,16 @@
 //! the lane's memory where the file is unchanged, and under the location's rule for symbolic links.
 //! It answers no request.
 
+mod settings;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
-use turnpike_conf::{Entry, View};
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LaneSlot, LaneState};
-use turnpike_http::plan::{Builder, LocationDraft};
-use turnpike_http::settings::{OpenFileCacheSettings, Symlinks as SymlinkSettings};
+use turnpike_http::plan::Builder;
 use turnpike_http::{Quoted, phase::Verdict};
 use turnpike_lane::files::{
     self, CONTENT_BYTES_MAX, CacheRules, ContentCache, FileError, FileHandle, Now, OpenFileCache,
@@ -19,13 +20,26 @@ use turnpike_lane::files::{
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::file::Metadata;
 
+use settings::{OpenFileCacheSettings, SymlinkSettings};
+
+pub(crate) use settings::check_open_file_cache;
+
 /// Largest file whose content is kept in memory where it may be compressed: what is compressed
 /// anew for each request costs far more than the memory.
 const COMPRESSED_CONTENT_BYTES_MAX: u64 = 512 * 1024;
 
 /// Access to the files of one location.
 #[derive(Clone)]
-pub(crate) enum Files {
+pub(crate) struct Files {
+    source: Source,
+    symlinks: SymlinkSettings,
+    /// Whether responses have an entity tag made from the file (`etag`).
+    has_tags: bool,
+}
+
+/// Where open files come from.
+#[derive(Clone)]
+enum Source {
     /// Every request asks the file system (`open_file_cache off`). Content of so many bytes is kept
     /// in memory.
     Asked(LaneSlot<Contents>, u64),
@@ -52,26 +66,20 @@ struct Caches {
 
 impl Files {
     /// What the directives in force in a location say.
-    pub(crate) fn of(view: View<'_>, builder: &mut Builder<'_>, draft: &LocationDraft) -> Self {
-        let settings = draft.settings.open_file_cache.clone();
-        let directive = view.nearest("open_file_cache");
-        let (Some(settings), Some(directive)) = (settings, directive) else {
-            let bytes_max = match view.flag("gzip") {
-                true => COMPRESSED_CONTENT_BYTES_MAX,
-                false => CONTENT_BYTES_MAX,
-            };
-            return Self::Asked(contents(builder), bytes_max);
-        };
-        let directive: *const Entry = directive;
-        if let Some(&slot) = builder.store::<Caches>().by_directive.get(&directive) {
-            return Self::Trusted(slot, settings);
-        }
-        let (entries_max, inactive_ms) = (settings.entries_max, settings.inactive_ms);
-        let slot = builder
-            .lane_state(move || Cache(RefCell::new(OpenFileCache::new(entries_max, inactive_ms))));
-        let caches = builder.store::<Caches>();
-        caches.by_directive.insert(directive, slot);
-        Self::Trusted(slot, settings)
+    ///
+    /// # Errors
+    /// A value that cannot be read.
+    pub(crate) fn of(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        Ok(Self {
+            source: Source::of(view, builder)?,
+            symlinks: settings::symlinks(view, builder)?,
+            has_tags: view.flag("etag"),
+        })
+    }
+
+    /// Whether responses have an entity tag made from the file.
+    pub(crate) fn have_tags(&self) -> bool {
+        self.has_tags
     }
 
     /// Opens a file, or takes it from the cache. A hot one costs no system call with
@@ -80,10 +88,10 @@ impl Files {
     /// # Errors
     /// The call that failed, and why.
     pub(crate) fn open(&self, exchange: &Exchange, path: &[u8]) -> Result<FileHandle, FileError> {
-        let symlinks = symlinks(exchange, path);
+        let symlinks = self.symlinks(exchange, path);
         let clock = &exchange.lane.clock;
-        match self {
-            Self::Asked(slot, bytes_max) if symlinks.rule == SymlinkRule::Off => {
+        match &self.source {
+            Source::Asked(slot, bytes_max) if symlinks.rule == SymlinkRule::Off => {
                 let now = Now {
                     monotonic_ms: clock.now_ms(),
                     unix_ms: clock.unix_ms(),
@@ -95,8 +103,8 @@ impl Files {
                     .borrow_mut()
                     .open(path, *bytes_max, now)
             }
-            Self::Asked(..) => files::open(path, symlinks).map(FileHandle::Owned),
-            Self::Trusted(slot, settings) => {
+            Source::Asked(..) => files::open(path, symlinks).map(FileHandle::Owned),
+            Source::Trusted(slot, settings) => {
                 let rules = rules(settings, symlinks);
                 let mut cache = exchange.plan.state(slot).0.borrow_mut();
                 cache.open(path, &rules, clock.now_ms())
@@ -109,15 +117,55 @@ impl Files {
     /// # Errors
     /// The call that failed, and why.
     pub(crate) fn inspect(&self, exchange: &Exchange, path: &[u8]) -> Result<Metadata, FileError> {
-        let symlinks = symlinks(exchange, path);
-        match self {
-            Self::Asked(..) => files::inspect(path, symlinks),
-            Self::Trusted(slot, settings) => {
+        let symlinks = self.symlinks(exchange, path);
+        match &self.source {
+            Source::Asked(..) => files::inspect(path, symlinks),
+            Source::Trusted(slot, settings) => {
                 let rules = rules(settings, symlinks);
                 let mut cache = exchange.plan.state(slot).0.borrow_mut();
                 cache.inspect(path, &rules, exchange.lane.clock.now_ms())
             }
         }
+    }
+
+    /// Which symbolic links on the way to a path are refused.
+    fn symlinks(&self, exchange: &Exchange, path: &[u8]) -> Symlinks {
+        let (rule, from) = match &self.symlinks {
+            SymlinkSettings::Allowed => return Symlinks::FOLLOWED,
+            SymlinkSettings::Refused(from) => (SymlinkRule::On, from),
+            SymlinkSettings::RefusedUnlessOwner(from) => (SymlinkRule::IfNotOwner, from),
+        };
+        match from {
+            None => Symlinks::for_path(rule, b"", path),
+            Some(from) => match from.constant() {
+                Some(from) => Symlinks::for_path(rule, from, path),
+                None => Symlinks::for_path(rule, &from.value(exchange), path),
+            },
+        }
+    }
+}
+
+impl Source {
+    fn of(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let settings = settings::open_file_cache(view)?;
+        let directive = view.nearest("open_file_cache");
+        let (Some(settings), Some(directive)) = (settings, directive) else {
+            let bytes_max = match view.flag("gzip") {
+                true => COMPRESSED_CONTENT_BYTES_MAX,
+                false => CONTENT_BYTES_MAX,
+            };
+            return Ok(Self::Asked(contents(builder), bytes_max));
+        };
+        let directive: *const Entry = directive;
+        if let Some(&slot) = builder.store::<Caches>().by_directive.get(&directive) {
+            return Ok(Self::Trusted(slot, settings));
+        }
+        let (entries_max, inactive_ms) = (settings.entries_max, settings.inactive_ms);
+        let slot = builder
+            .lane_state(move || Cache(RefCell::new(OpenFileCache::new(entries_max, inactive_ms))));
+        let caches = builder.store::<Caches>();
+        caches.by_directive.insert(directive, slot);
+        Ok(Self::Trusted(slot, settings))
     }
 }
 
@@ -181,20 +229,5 @@ fn rules(settings: &OpenFileCacheSettings, symlinks: Symlinks) -> CacheRules {
         uses_min: settings.uses_min,
         keep_errors: settings.errors,
         symlinks,
-    }
-}
-
-fn symlinks(exchange: &Exchange, path: &[u8]) -> Symlinks {
-    let (rule, from) = match &exchange.location().settings.symlinks {
-        SymlinkSettings::Allowed => return Symlinks::FOLLOWED,
-        SymlinkSettings::Refused(from) => (SymlinkRule::On, from),
-        SymlinkSettings::RefusedUnlessOwner(from) => (SymlinkRule::IfNotOwner, from),
-    };
-    match from {
-        None => Symlinks::for_path(rule, b"", path),
-        Some(from) => match from.constant() {
-            Some(from) => Symlinks::for_path(rule, from, path),
-            None => Symlinks::for_path(rule, &from.value(exchange), path),
-        },
     }
 }

@@ -44,7 +44,7 @@ impl Family for Flv {
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         if view.own("flv").is_some() {
-            let files = Files::of(view, builder, draft);
+            let files = Files::of(view, builder)?;
             draft.add_handler(HandlerPlace::Answer, Arc::new(Videos { files }));
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Handler for Videos {
             Err(verdict) => return verdict,
         };
         let whole_bytes = file.metadata().size_bytes;
-        let verdict = static_files::answer_opened(exchange, file);
+        let verdict = static_files::answer_opened(exchange, &self.files, file);
         let start = start.filter(|start| (1..whole_bytes).contains(start));
         if let (Verdict::Respond, Some(start)) = (&verdict, start) {
             let left = whole_bytes - start;

@@ -189,10 +189,6 @@ const REFUSED: &[(&str, &str)] = &[
         "value \"200\" must be between 300 and 599",
     ),
     ("error_page x /x; server { }", "invalid value \"x\""),
-    (
-        "open_file_cache inactive=1s; server { }",
-        "must have the \"max\" parameter",
-    ),
 ];
 
 #[test]

@@ -25,32 +25,6 @@ pub(super) fn size_or_variable(name: &str, words: &[&str]) -> Result<(), String>
     }
 }
 
-/// `off | max=N [inactive=time]`.
-pub(super) fn open_file_cache(name: &str, words: &[&str]) -> Result<(), String> {
-    let mut has_max = false;
-    for word in words {
-        let is_right = match word.split_once('=') {
-            Some(("max", number)) => {
-                has_max = true;
-                value::number(number).is_some_and(|number| number > 0)
-            }
-            Some(("inactive", time)) => value::seconds(time).is_some(),
-            _ if *word == "off" => {
-                has_max = true;
-                true
-            }
-            _ => false,
-        };
-        if !is_right {
-            return Err(format!("invalid \"{name}\" parameter \"{word}\""));
-        }
-    }
-    match has_max {
-        true => Ok(()),
-        false => Err(format!("\"{name}\" must have the \"max\" parameter")),
-    }
-}
-
 /// `code ... [=[response]] uri`.
 pub(super) fn error_page(_: &str, words: &[&str]) -> Result<(), String> {
     super::error_page::codes(words).map(|_| ())

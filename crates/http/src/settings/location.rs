@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_conf::{ConfError, View, value};
 use turnpike_plan::environment::Environment;
 use turnpike_plan::product::Product;
 
@@ -35,31 +35,6 @@ pub enum LingeringClose {
     On,
     /// At every close.
     Always,
-}
-
-/// `disable_symlinks`.
-#[derive(Clone, Debug)]
-pub enum Symlinks {
-    Allowed,
-    /// Refused, from the prefix on where one is given.
-    Refused(Option<Template>),
-    /// Refused where link and target have different owners.
-    RefusedUnlessOwner(Option<Template>),
-}
-
-/// `open_file_cache` and its companions.
-#[derive(Clone, Debug)]
-pub struct OpenFileCacheSettings {
-    /// Entries kept.
-    pub entries_max: usize,
-    /// Dropped when not used for so long, in milliseconds.
-    pub inactive_ms: u64,
-    /// Looked at again after so long, in milliseconds.
-    pub valid_ms: u64,
-    /// Uses within `inactive` that keep a descriptor open.
-    pub uses_min: u32,
-    /// Failures are remembered too.
-    pub errors: bool,
 }
 
 /// What a location's directives say.
@@ -119,8 +94,6 @@ pub struct LocationSettings {
     pub limit_rate: Option<Template>,
     /// Bytes sent before the limit holds.
     pub limit_rate_after: Option<Template>,
-    /// ETag is sent for files.
-    pub etag: bool,
     pub error_pages: Arc<[ErrorPage]>,
     /// `error_page` may lead to another.
     pub recursive_error_pages: bool,
@@ -150,10 +123,6 @@ pub struct LocationSettings {
     pub subrequest_output_bytes: usize,
     /// HTTP/1.1 bodies of unknown length are chunked.
     pub chunked_transfer_encoding: bool,
-    /// Symbolic links in paths.
-    pub symlinks: Symlinks,
-    /// Open files are kept.
-    pub open_file_cache: Option<OpenFileCacheSettings>,
 }
 
 impl LocationSettings {
@@ -202,7 +171,6 @@ impl LocationSettings {
             output_buffer_bytes: view.buffers("output_buffers").1 as usize,
             limit_rate: template(view, "limit_rate", variables)?,
             limit_rate_after: template(view, "limit_rate_after", variables)?,
-            etag: view.flag("etag"),
             error_pages: ErrorPage::read_all(view, variables)?.into(),
             recursive_error_pages: view.flag("recursive_error_pages"),
             satisfy: satisfy(view),
@@ -218,8 +186,6 @@ impl LocationSettings {
             log_subrequest: view.flag("log_subrequest"),
             subrequest_output_bytes: view.size("subrequest_output_buffer_size") as usize,
             chunked_transfer_encoding: view.flag("chunked_transfer_encoding"),
-            symlinks: symlinks(view, variables)?,
-            open_file_cache: open_file_cache(view)?,
         })
     }
 }
@@ -312,78 +278,4 @@ fn keepalive_timeout(view: View<'_>) -> Result<(u64, Option<u64>), ConfError> {
         read(0, value::milliseconds)?.unwrap_or(DEFAULT_MS),
         read(1, value::seconds)?,
     ))
-}
-
-fn symlinks<S>(view: View<'_>, variables: &mut VariableTable<S>) -> Result<Symlinks, ConfError> {
-    let Some(entry) = view.nearest("disable_symlinks") else {
-        return Ok(Symlinks::Allowed);
-    };
-    let mut mode = None;
-    let mut from = None;
-    for word in &entry.arguments {
-        match word.text.as_str() {
-            "on" | "off" | "if_not_owner" if mode.is_none() => mode = Some(word.text.as_str()),
-            text => {
-                let prefix = text.strip_prefix("from=").ok_or_else(|| {
-                    view.error(entry.span, format!("invalid parameter \"{text}\""))
-                })?;
-                if prefix.is_empty() {
-                    continue;
-                }
-                let compiled = Template::compile(prefix.as_bytes(), variables)
-                    .map_err(|message| view.error(entry.span, message))?;
-                from = Some(compiled);
-            }
-        }
-    }
-    match mode {
-        Some("on") => Ok(Symlinks::Refused(from)),
-        Some("if_not_owner") => Ok(Symlinks::RefusedUnlessOwner(from)),
-        Some(_) => Ok(Symlinks::Allowed),
-        None => Err(view.error(
-            entry.span,
-            "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter"
-                .to_owned(),
-        )),
-    }
-}
-
-fn open_file_cache(view: View<'_>) -> Result<Option<OpenFileCacheSettings>, ConfError> {
-    const INACTIVE_DEFAULT_MS: u64 = 60_000;
-    let Some(entry) = view.nearest("open_file_cache") else {
-        return Ok(None);
-    };
-    let mut entries_max = None;
-    let mut inactive_ms = INACTIVE_DEFAULT_MS;
-    for word in &entry.arguments {
-        let text = word.text.as_str();
-        if text == "off" {
-            return Ok(None);
-        } else if let Some(max) = text.strip_prefix("max=") {
-            let max = max.parse().ok().filter(|max| *max > 0);
-            entries_max = Some(max.ok_or_else(|| invalid_cache(view, entry, text))?);
-        } else if let Some(time) = text.strip_prefix("inactive=") {
-            inactive_ms = value::seconds(time).ok_or_else(|| invalid_cache(view, entry, text))?;
-            inactive_ms = inactive_ms.saturating_mul(1000);
-        } else {
-            return Err(invalid_cache(view, entry, text));
-        }
-    }
-    let Some(entries_max) = entries_max else {
-        let message = "\"open_file_cache\" must have the \"max\" parameter".to_owned();
-        return Err(view.error(entry.span, message));
-    };
-    let uses = view.number("open_file_cache_min_uses");
-    Ok(Some(OpenFileCacheSettings {
-        entries_max,
-        inactive_ms,
-        valid_ms: view.seconds("open_file_cache_valid").saturating_mul(1000),
-        uses_min: u32::try_from(uses).unwrap_or(u32::MAX),
-        errors: view.flag("open_file_cache_errors"),
-    }))
-}
-
-fn invalid_cache(view: View<'_>, entry: &Entry, text: &str) -> ConfError {
-    let message = format!("invalid \"open_file_cache\" parameter \"{text}\"");
-    view.error(entry.span, message)
 }

@@ -11,7 +11,7 @@ mod types;
 
 pub use error_page::{ErrorPage, ErrorTarget, PageStatus};
 pub(crate) use location::declare_folders;
-pub use location::{LingeringClose, LocationSettings, OpenFileCacheSettings, Satisfy, Symlinks};
+pub use location::{LingeringClose, LocationSettings, Satisfy};
 pub use root::Root;
 pub use rows::ROWS;
 pub use server::{EventsSettings, Http2Settings, ServerSettings};

@@ -282,7 +282,7 @@ impl StaticForms {
         if !accepts || file.metadata().is_directory() {
             return Verdict::Declined;
         }
-        let verdict = static_files::answer(exchange, path, file);
+        let verdict = static_files::answer(exchange, &self.files, path, file);
         if matches!(verdict, Verdict::Respond) {
             let coding = form.coding.token();
             let fields = exchange.response.fields_mut();

@@ -84,7 +84,7 @@ impl Family for Compression {
         let forms: Box<[StaticForm]> = forms.collect();
         if !forms.is_empty() {
             let handler = StaticForms {
-                files: Files::of(view, builder, draft),
+                files: Files::of(view, builder)?,
                 acceptance,
                 forms,
             };

@@ -44,7 +44,7 @@ impl Family for Index {
                 turnpike_http::variables::Template::compile(default, &mut builder.variables);
             names.extend(template.ok());
         }
-        let files = Files::of(view, builder, draft);
+        let files = Files::of(view, builder)?;
         draft.add_handler(
             HandlerPlace::IndexFile,
             Arc::new(FolderIndex { files, names }),

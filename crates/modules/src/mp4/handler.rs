@@ -45,7 +45,7 @@ impl Handler for Films {
             Err(verdict) => return verdict,
         };
         let Some(wish) = wish.filter(|_| file.metadata().is_file()) else {
-            return static_files::answer_opened(exchange, file);
+            return static_files::answer_opened(exchange, &self.files, file);
         };
         let film = Film {
             source: match Source::of(&file) {
@@ -55,7 +55,12 @@ impl Handler for Films {
             file_bytes: file.metadata().size_bytes,
             index_bytes_max: self.index_bytes_max,
         };
-        Verdict::Wait(Box::new(Cutting { film, file, wish }))
+        Verdict::Wait(Box::new(Cutting {
+            film,
+            files: self.files.clone(),
+            file,
+            wish,
+        }))
     }
 }
 
@@ -199,13 +204,19 @@ impl Film {
 /// A request that waits for its part.
 struct Cutting {
     film: Film,
+    files: Files,
     file: FileHandle,
     wish: Wish,
 }
 
 impl Work for Cutting {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
-        let Cutting { film, file, wish } = self;
+        let Cutting {
+            film,
+            files,
+            file,
+            wish,
+        } = self;
         let Ok(job) = run_blocking(move || film.cut(&wish)) else {
             exchange.log(
                 Level::Error,
@@ -221,7 +232,7 @@ impl Work for Cutting {
             Some(Err(error)) => return fail(exchange, &error),
             None => return Verdict::Status(500),
         };
-        let verdict = static_files::answer_opened(exchange, file);
+        let verdict = static_files::answer_opened(exchange, &files, file);
         if let (Verdict::Respond, Some(part)) = (&verdict, part) {
             let Part { index, samples } = part;
             let length = samples.end - samples.start;

@@ -30,7 +30,7 @@ impl Family for Mp4 {
     ) -> Result<(), ConfError> {
         if view.own("mp4").is_some() {
             let films = Films {
-                files: Files::of(view, builder, draft),
+                files: Files::of(view, builder)?,
                 index_bytes_max: view.size("mp4_max_buffer_size"),
                 from_key_frame: view.flag("mp4_start_key_frame"),
             };

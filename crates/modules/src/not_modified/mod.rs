@@ -6,6 +6,7 @@
 
 mod handler;
 mod plan;
+mod rows;
 #[cfg(test)]
 mod tests;
 

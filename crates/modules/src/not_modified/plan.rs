@@ -7,8 +7,9 @@ use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::Conditions;
+use super::rows::ROWS;
 
-/// Conditional requests, by the core's directive `if_modified_since`.
+/// Conditional requests, by `if_modified_since`.
 pub(crate) struct NotModified;
 
 impl Family for NotModified {
@@ -17,7 +18,7 @@ impl Family for NotModified {
     }
 
     fn rows(&self) -> &'static [Row] {
-        &[]
+        ROWS
     }
 
     fn location(

@@ -7,6 +7,7 @@ mod body;
 mod handler;
 mod parse;
 mod plan;
+mod rows;
 #[cfg(test)]
 mod tests;
 

@@ -7,8 +7,9 @@ use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::RangeFilter;
+use super::rows::ROWS;
 
-/// Ranges, by the core's directive `max_ranges`.
+/// Ranges, by `max_ranges`.
 pub(crate) struct Ranges;
 
 impl Family for Ranges {
@@ -17,7 +18,7 @@ impl Family for Ranges {
     }
 
     fn rows(&self) -> &'static [Row] {
-        &[]
+        ROWS
     }
 
     fn location(

@@ -46,7 +46,7 @@ impl Family for Rewrite {
             // What stands in an `if` belongs to the program around it.
             _ => return Ok(()),
         };
-        let program = Program::compile(view, builder, draft)?;
+        let program = Program::compile(view, builder)?;
         if !program.is_empty() {
             draft.add_handler(place, Arc::new(program));
         }

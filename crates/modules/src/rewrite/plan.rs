@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use turnpike_conf::{ConfError, Context, Entry, View, Word, bytes_of};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::plan::{Builder, LocationDraft, LocationIndex, Pattern};
+use turnpike_http::plan::{Builder, LocationIndex, Pattern};
 use turnpike_http::variables::{Evaluate, Template, VariableId, VariableTable};
 use turnpike_lane::log::Level;
 
@@ -94,14 +94,10 @@ pub(super) enum FileTest {
 
 impl Program {
     /// Reads the directives of a block in the order they are written.
-    pub(super) fn compile(
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &LocationDraft,
-    ) -> Result<Self, ConfError> {
+    pub(super) fn compile(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
         let steps = steps(view, builder)?;
         let log = view.flag("rewrite_log");
-        let files = Files::of(view, builder, draft);
+        let files = Files::of(view, builder)?;
         Ok(Self { steps, log, files })
     }
 

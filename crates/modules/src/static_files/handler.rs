@@ -31,7 +31,7 @@ impl Handler for StaticFile {
         }
         files::with_file_path(exchange, |exchange, path| {
             match self.files.open(exchange, path) {
-                Ok(file) => answer(exchange, path, file),
+                Ok(file) => answer(exchange, &self.files, path, file),
                 Err(error) => refuse(exchange, path, error),
             }
         })
@@ -52,8 +52,10 @@ pub(crate) fn open(exchange: &mut Exchange, files: &Files) -> Result<FileHandle,
 }
 
 /// Answers with the open file that the request's path stands for.
-pub(crate) fn answer_opened(exchange: &mut Exchange, file: FileHandle) -> Verdict {
-    files::with_file_path(exchange, |exchange, path| answer(exchange, path, file))
+pub(crate) fn answer_opened(exchange: &mut Exchange, files: &Files, file: FileHandle) -> Verdict {
+    files::with_file_path(exchange, |exchange, path| {
+        answer(exchange, files, path, file)
+    })
 }
 
 /// Sends a text and a part of the file in place of the whole file, with which the request is
@@ -71,7 +73,12 @@ pub(crate) fn put_part(response: &mut Response, text: Vec<u8>, offset: u64, leng
 }
 
 /// Answers with an open file, and says what it is by the request's path.
-pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> Verdict {
+pub(crate) fn answer(
+    exchange: &mut Exchange,
+    files: &Files,
+    path: &[u8],
+    file: FileHandle,
+) -> Verdict {
     let metadata = *file.metadata();
     if metadata.is_directory() {
         return to_folder(exchange);
@@ -96,7 +103,7 @@ pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> 
     // A time to come is not told: nothing can have been modified then (RFC 9110 section 8.8.2.1).
     response.set_last_modified(Some(metadata.modified_s.min(now_s)));
     response.allow_ranges(true);
-    if settings.etag {
+    if files.have_tags() {
         write_etag(&metadata, response.etag_mut());
     }
     if response.content_type().is_empty() {

@@ -4,6 +4,7 @@
 
 mod handler;
 mod plan;
+mod rows;
 #[cfg(test)]
 mod tests;
 

@@ -7,10 +7,10 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::StaticFile;
+use super::rows::ROWS;
 use crate::files::Files;
 
-/// Files: every location has them. Their directives (`root`, `types`, `open_file_cache` ...) are
-/// the core's, since others stand on them too.
+/// Files: every location has them. `root` and `types` are the core's, since it names files itself.
 pub(crate) struct StaticFiles;
 
 impl Family for StaticFiles {
@@ -19,7 +19,7 @@ impl Family for StaticFiles {
     }
 
     fn rows(&self) -> &'static [Row] {
-        &[]
+        ROWS
     }
 
     fn location(
@@ -28,7 +28,7 @@ impl Family for StaticFiles {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let files = Files::of(view, builder, draft);
+        let files = Files::of(view, builder)?;
         draft.add_handler(HandlerPlace::File, Arc::new(StaticFile { files }));
         Ok(())
     }

@@ -55,7 +55,7 @@ impl Family for TryFiles {
                 Resort::Status(status.ok_or_else(error)?)
             }
         };
-        let files = Files::of(view, builder, draft);
+        let files = Files::of(view, builder)?;
         let trial = Trial {
             files,
             candidates,
