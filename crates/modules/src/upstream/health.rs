@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of, value};
+use turnpike_http::h1::origin;
 use turnpike_http::plan::Builder;
 use turnpike_http::regex::Regex;
 use turnpike_upstream::{Check, CheckRules, CheckTls};
+use turnpike_wire::message::Version;
 
 use super::background::{self, BackgroundTasks};
 use super::handler::Upstream;
@@ -290,12 +292,7 @@ pub(crate) fn check(
         let message = "\"persistent\" parameter requires \"mandatory\"".to_owned();
         return Err(place(message));
     }
-    let end: &[u8] = match rules.keepalive_time_ms {
-        0 => b"\r\nConnection: close\r\n\r\n",
-        _ => b"\r\n\r\n",
-    };
-    let line = [b"GET ".as_slice(), &uri, b" HTTP/1.1\r\nHost: "];
-    question.request = [&line.concat(), checked.host, end].concat();
+    question.request = request(&uri, checked.host, rules.keepalive_time_ms > 0);
     let number = checked.upstream.group().add_check();
     let check = Check {
         group: Arc::downgrade(checked.upstream.group()),
@@ -309,6 +306,18 @@ pub(crate) fn check(
     };
     builder.store::<BackgroundTasks>().add(Arc::new(check));
     Ok(())
+}
+
+/// The request of a check.
+fn request(uri: &[u8], host: &[u8], keeps_connection: bool) -> Vec<u8> {
+    let mut request = b"GET".to_vec();
+    origin::end_request_line(uri, Version::Http11, &mut request);
+    origin::write_field("Host", host, &mut request);
+    if !keeps_connection {
+        origin::write_field("Connection", b"close", &mut request);
+    }
+    origin::end_head(&mut request);
+    request
 }
 
 /// Reads the parameters; the path that is asked for.
