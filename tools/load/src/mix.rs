@@ -5,28 +5,24 @@
 /// Most requests one connection may be given; beyond it "unlimited" is meant.
 const CONNREQS_MAX: u32 = u32::MAX - 1;
 
-/// A small fast generator (splitmix64), one per thread.
+/// A small fast generator, one per thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     /// A generator whose series depends on `seed` alone.
     pub(crate) fn new(seed: u64) -> Self {
-        Random(seed)
+        Random(fastrand::Rng::with_seed(seed))
     }
 
     /// The next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
     /// A number in `0.0..1.0`.
     pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        self.0.f64()
     }
 
     /// An exponentially distributed number with mean 1.
