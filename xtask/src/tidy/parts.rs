@@ -1,6 +1,7 @@
-//! The limit on the size of an exchange. Every handler gets the exchange, so every family may come
-//! to depend on its fields. Its own fields, the parts, are public, so that two of them can be
-//! borrowed at once; the fields of a part are private, so that only its owner changes them.
+//! The limit on the size of an exchange, and of what all exchanges of a lane share. Every handler
+//! gets both, so every family may come to depend on their fields. The exchange's own fields, the
+//! parts, are public, so that two of them can be borrowed at once; the fields of a part are
+//! private, so that only its owner changes them.
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,13 @@ const PART_FOLDERS: [&str; 2] = ["crates/http/src", "crates/plan/src"];
 
 /// The references of an exchange to objects that its lane shares; they are no parts of it.
 const SHARED: [&str; 2] = ["LaneShared", "LanePlan"];
+
+/// The type that all exchanges of a lane share.
+const LANE: &str = "LaneShared";
+
+/// The file that defines it; its parts are in the folder of the same name.
+const LANE_FILE: &str = "crates/http/src/lane.rs";
+const LANE_FOLDER: &str = "crates/http/src/lane";
 
 /// A struct with named fields, as it is written.
 #[derive(Debug)]
@@ -62,6 +70,31 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
             findings.extend(check_part(field, &sources));
         }
     }
+    findings.extend(check_lane(&sources));
+    findings
+}
+
+/// Checks what exchanges of a lane share: as many fields as an exchange at most, and parts of the
+/// same kind. Most of its fields are of types that other crates own.
+fn check_lane(sources: &[(&Path, String)]) -> Vec<Finding> {
+    let is_here = |(file, _): &&(&Path, String)| {
+        *file == Path::new(LANE_FILE) || file.starts_with(LANE_FOLDER)
+    };
+    let here: Vec<_> = sources.iter().filter(is_here).collect();
+    let find = |name: &str| {
+        let mut found = here.iter();
+        found.find_map(|(file, text)| find_struct(file, &Source::scan(text), name))
+    };
+    let Some(lane) = find(LANE) else {
+        let text = format!("no struct {LANE}: xtask/src/tidy/parts.rs names its file");
+        return vec![Finding::new(Path::new(LANE_FILE), 1, text)];
+    };
+    let mut findings = too_many(LANE, &lane, EXCHANGE_FIELDS_MAX);
+    for field in &lane.fields {
+        if let Some(part) = find(&field.kind) {
+            findings.extend(size_and_privacy(LANE, &field.kind, &part));
+        }
+    }
     findings
 }
 
@@ -77,11 +110,16 @@ fn check_part(field: &Field, sources: &[(&Path, String)]) -> Vec<Finding> {
         );
         return vec![Finding::new(Path::new(EXCHANGE_FILE), field.line, text)];
     };
-    let mut findings = too_many(&field.kind, &part, PART_FIELDS_MAX);
+    size_and_privacy(EXCHANGE, &field.kind, &part)
+}
+
+/// Checks how many fields a part has, and that they are private.
+fn size_and_privacy(whole: &str, name: &str, part: &Struct) -> Vec<Finding> {
+    let mut findings = too_many(name, part, PART_FIELDS_MAX);
     for open in part.fields.iter().filter(|field| field.is_public) {
         let text = format!(
-            "field {} of {}, a part of {EXCHANGE}, is not private: give its owner a method",
-            open.name, field.kind
+            "field {} of {name}, a part of {whole}, is not private: give its owner a method",
+            open.name
         );
         findings.push(Finding::new(&part.file, open.line, text));
     }

@@ -4,11 +4,17 @@ use std::path::{Path, PathBuf};
 
 /// The findings for an exchange with these fields and for `parts`, which are in another file.
 fn findings(fields: &str, parts: &str) -> Vec<String> {
+    findings_with(fields, parts, "pub struct LaneShared { a: u8 }")
+}
+
+/// The same, with what exchanges of a lane share.
+fn findings_with(fields: &str, parts: &str, lane: &str) -> Vec<String> {
     let exchange = format!("struct Early; pub struct Exchange {{ {fields} }}");
     let far = "struct Far {}".to_owned();
     let files = [
         (PathBuf::from(super::EXCHANGE_FILE), exchange),
         (PathBuf::from("crates/http/src/parts.rs"), parts.to_owned()),
+        (PathBuf::from(super::LANE_FILE), lane.to_owned()),
         (PathBuf::from("crates/wire/src/a.rs"), far),
     ];
     let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
@@ -109,4 +115,27 @@ fn fields_are_private_to_their_owner() {
 fn an_exchange_that_is_nowhere_is_a_finding() {
     let found = super::check(&[], &|_: &Path| None);
     assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn what_exchanges_of_a_lane_share_has_a_limit_too() {
+    let many: String = (0..13).map(|number| format!("a{number}: u8,")).collect();
+    let many = format!("struct LaneShared {{ {many} }}");
+    let cases = [
+        ("struct LaneShared { pub a: Open }", ""),
+        (
+            "struct LaneShared { pub a: Part } struct Part { a: u8 }",
+            "",
+        ),
+        ("struct Lane {}", "no struct LaneShared"),
+        (many.as_str(), "LaneShared has 13 fields, at most 12"),
+        (
+            "struct LaneShared { a: Rc<Part> } struct Part { pub(crate) a: u8 }",
+            "field a of Part, a part of LaneShared, is not private",
+        ),
+    ];
+    for (lane, expected) in cases {
+        let found = findings_with("pub a: Part,", "struct Part { a: u8 }", lane);
+        assert_found(lane, &found, expected);
+    }
 }
