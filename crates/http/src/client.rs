@@ -173,7 +173,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Tells a client that waits for it to send its body.
+    /// Asks a client that waits for `100 Continue` to send its body.
     fn ask_for_body(self, exchange: &mut Exchange) -> Result<(), Verdict> {
         if !exchange.take_expect() {
             return Ok(());

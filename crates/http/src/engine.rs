@@ -326,8 +326,8 @@ impl Exchange {
         Some(Outcome::Respond)
     }
 
-    /// For 205, which has no content (RFC 9110 section 15.3.6) and says so by its length. A stream
-    /// is told when the head is sent.
+    /// Removes the content of a 205, whose length is 0 (RFC 9110 section 15.3.6). A stream ends
+    /// when the head is sent.
     fn leave_out_content(&mut self) {
         self.response.set_content_length(Some(0));
         if !matches!(self.response.body(), Body::Stream(_)) {
@@ -545,8 +545,8 @@ impl Work for ServerChoice {
     }
 }
 
-/// MSIE up to 6 (but for 6 with SV1), as nginx tells it by the User-Agent field: a browser that
-/// keeps connections badly and cannot read gzip.
+/// Whether a User-Agent field is that of MSIE up to 6 (but for 6 with SV1), by nginx's rules. Such
+/// a browser keeps connections badly and cannot read gzip.
 pub fn is_old_msie(agent: &[u8]) -> bool {
     let Some(at) = memchr::memmem::find(agent, b"MSIE ") else {
         return false;

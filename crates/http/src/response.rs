@@ -37,7 +37,7 @@ pub struct Response {
     varies_by_coding: bool,
 }
 
-/// What tells one state of a resource from another (RFC 9110 section 8.8).
+/// Marks by which states of a resource differ (RFC 9110 section 8.8).
 #[derive(Default)]
 struct Validators {
     /// Value of ETag with its quotes; empty sends none.
@@ -175,8 +175,8 @@ pub enum Parts {
 /// A future that lives on one lane.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// The rest of a body cannot be had; the stream has said why in the log. The connection is closed,
-/// since nothing else tells the client.
+/// The rest of a body cannot be had; the reason is in the log. The connection is closed, since the
+/// client learns it in no other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyFailed;
 
@@ -428,7 +428,7 @@ impl Response {
         &mut self.body
     }
 
-    /// Sets what follows the head; its length is told apart.
+    /// Sets what follows the head, without its length.
     pub fn set_body(&mut self, body: Body) {
         self.body = body;
     }

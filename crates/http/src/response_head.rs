@@ -13,7 +13,7 @@ use crate::response::{Body, Places};
 use crate::variables::append_number;
 use turnpike_plan::Quoted;
 
-/// Writes a head in the form of its protocol. It is told the status first, then field by field.
+/// Writes a head in the form of its protocol: the status first, then field by field.
 pub(crate) trait HeadWriter {
     /// The status, and its reason for protocols that have one.
     fn status(&mut self, status: u16, reason: &str);
@@ -43,7 +43,7 @@ pub(crate) fn has_unknown_length(exchange: &Exchange) -> bool {
         && !matches!(response.status(), 204 | 304)
 }
 
-/// Tells `writer` the head of the exchange's response.
+/// Passes the head of the exchange's response to `writer`.
 pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
     let mut scratch = exchange.lane.take_scratch();
     status_and_server(exchange, writer);

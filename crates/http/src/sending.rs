@@ -1,4 +1,4 @@
-//! How a response leaves: what of it is on its way, and what its connection is told.
+//! How a response leaves: what of it is on its way, and what happens to its connection.
 
 /// A response on its way to the socket.
 #[derive(Default)]

@@ -184,7 +184,7 @@ impl Exchange {
         true
     }
 
-    /// Tells the body that nothing more is asked of it. One that others wait for is read on.
+    /// Ends the body, of which no more is wanted. A body that others wait for is read to its end.
     pub(crate) fn end_body(&mut self) {
         let Body::Stream(mut body) = self.response.take_body() else {
             return;

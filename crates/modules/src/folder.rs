@@ -104,7 +104,7 @@ pub(crate) fn describe(exchange: &Exchange, entry: &DirEntry) -> io::Result<Meta
     }
 }
 
-/// The kind that metadata tells.
+/// The kind of an entry with this metadata.
 pub(crate) fn kind_of(metadata: &Metadata) -> EntryKind {
     if metadata.is_directory() {
         EntryKind::Folder

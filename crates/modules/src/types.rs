@@ -2,7 +2,7 @@
 
 use turnpike_conf::View;
 
-/// Content types, told without their parameters and in any case.
+/// Content types, compared without their parameters and in any case.
 pub(crate) struct Types {
     /// `None`: all.
     names: Option<Vec<Box<[u8]>>>,

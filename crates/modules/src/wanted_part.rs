@@ -11,7 +11,7 @@ use turnpike_http::rooms::Room;
 #[derive(Default)]
 pub(crate) struct WantedPart {
     part: Option<Part>,
-    /// Whether somebody was told of it: servers that were not send the whole.
+    /// Whether somebody has asked for the part. Otherwise servers send the whole.
     is_told: Cell<bool>,
 }
 

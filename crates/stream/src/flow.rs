@@ -27,7 +27,7 @@ const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// Attempts at a full gate before a datagram is given up, as a network would.
 const FULL_ATTEMPTS_MAX: usize = 100;
 
-/// What tells flows apart.
+/// The key of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowKey {
     /// The address of ours that the client sends to.

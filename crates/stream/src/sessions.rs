@@ -31,7 +31,7 @@ pub struct Sessions {
     /// Plans before it that sessions may still hold: what they buffer goes by time too.
     old_plans: Vec<Weak<LanePlan>>,
     under_way: Rc<Cell<usize>>,
-    /// Told when a session ends.
+    /// Notified when a session ends.
     ended: Rc<Notify>,
     /// Connections that sessions pass to other addresses, until they are taken.
     passed: Rc<RefCell<Vec<Passed>>>,

@@ -1,4 +1,4 @@
-//! What the serving process tells a lane.
+//! Commands of the serving process to a lane.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -22,12 +22,12 @@ pub enum Command {
     Leave(Box<Leave>),
     /// Take a connection of another lane over.
     Adopt(Box<Moving>),
-    /// Accept from these gates too, whose lanes do not come to it; none of them any more when there
-    /// are none. Before that, accept what waits, though nothing has told of it.
+    /// Accept from these gates too, whose lanes are silent; an empty list ends that. First accept
+    /// the connections that wait, since no event reports them.
     AdoptGates(Vec<LaneGate>),
     /// Write what is buffered.
     Flush {
-        /// Told when it is done.
+        /// Gets a message when it is done.
         done: SyncSender<()>,
     },
     /// End now.
@@ -42,11 +42,11 @@ pub struct Apply {
     pub gates: Vec<LaneGate>,
     /// How the lane accepts.
     pub accept: AcceptSettings,
-    /// Where the lane tells how it is, when that has changed.
+    /// Where the lane reports its state, when that place has changed.
     pub heartbeat: Option<Box<dyn Pulse>>,
     /// The CPUs that the lane is to run on from now on, when that has changed.
     pub cpus: Option<CpuSet>,
-    /// Told when the plan is in force.
+    /// Gets a message when the plan is in force.
     pub done: SyncSender<()>,
 }
 
@@ -56,6 +56,6 @@ pub struct Leave {
     pub plan: Arc<Plan>,
     /// The lanes that stay, at least one.
     pub successors: Vec<Arc<Mailbox<Command>>>,
-    /// Told when it accepts no more and has handed over what waited.
+    /// Gets a message when the lane accepts no more and has handed over what waited.
     pub done: SyncSender<()>,
 }

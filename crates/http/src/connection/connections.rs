@@ -127,7 +127,7 @@ impl Connections {
         std::mem::take(&mut self.others)
     }
 
-    /// Whether the lane was told to end at once.
+    /// Whether the lane has the command to end at once.
     pub fn is_terminated(&self) -> bool {
         matches!(self.ending, Ending::Now)
     }

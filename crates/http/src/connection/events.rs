@@ -1,4 +1,4 @@
-//! What the lane's event loop tells its connections.
+//! What connections do with the events of the lane's loop.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! Connections that speak HTTP/2: how they are told apart, and how they are driven.
+//! Connections that speak HTTP/2: how they are recognised, and how they are driven.
 
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
 use turnpike_plan::tls;
 
-/// What a connection speaks, told by its session or by its first bytes.
+/// The protocol of a connection, by its TLS session or by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spoken {
     Http1,
@@ -66,7 +66,7 @@ impl Connections {
             return;
         };
         slot.is_http2 = true;
-        // The first event may have told of what is not read yet.
+        // The first event may have reported bytes that are not read yet.
         slot.watch.event(false);
         self.http2_connections += 1;
         self.count_writing(0);

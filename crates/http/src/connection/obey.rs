@@ -1,4 +1,4 @@
-//! What a lane does when the serving process tells it something.
+//! What a lane does with the commands of the serving process.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -184,7 +184,7 @@ impl Connections {
     /// that the end is to be read too, of which nothing else would tell.
     pub(super) fn parked_ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
         for reads in 0.. {
-            // Of what a TLS session has decrypted, no event tells again.
+            // No further event reports what a TLS session has decrypted.
             if reads >= READS_PER_EVENT_MAX && !self.holds_input(token) {
                 break;
             }

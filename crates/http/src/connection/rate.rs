@@ -46,7 +46,7 @@ impl Exchange {
         })
     }
 
-    /// Whether a limit may apply, told without evaluating anything.
+    /// Whether a limit may apply. Nothing is evaluated for this.
     pub(crate) fn may_be_limited(&self) -> bool {
         self.sending.limit_rate().is_some() || self.location().settings.limit_rate.is_some()
     }

@@ -437,7 +437,7 @@ impl Connections {
         } else {
             self.keep(event_loop, Some(token), connection, exchange);
         }
-        // Of what came meanwhile the loop has told already, and will not again.
+        // The loop has reported what came meanwhile, and will not do so again.
         if watch.is_readable() {
             self.parked_ready(event_loop, token, watch.has_ended());
         }

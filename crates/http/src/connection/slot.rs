@@ -11,8 +11,8 @@ use crate::phase::Awaiting;
 /// the connect within a few round trips, of the slowest networks too.
 const FIRST_GRACE_MS: u64 = 3_000;
 
-/// How long a drain waits for the next request of an idle connection, in milliseconds: one that is
-/// in steady use has asked by then, and was told that it is closed.
+/// How long a drain waits for the next request of an idle connection, in milliseconds. A client
+/// that uses it steadily has sent one by then, and its answer says that the connection is closed.
 const IDLE_GRACE_MS: u64 = 1_000;
 
 /// What stands at a place of the lane's connections.

@@ -164,7 +164,7 @@ impl Transfer {
         }
     }
 
-    /// The connection is closed right behind the last byte: the kernel is told to wait for that, so
+    /// The connection is closed right behind the last byte: the kernel has to wait for that, so
     /// that the end of the data and the FIN leave in one segment. It saves a segment and its
     /// acknowledgement for every short connection.
     pub(super) fn closes(&mut self) {

@@ -12,7 +12,7 @@ use super::{AllCounters, COUNTERS, CloseReason, Counter, HttpCounters};
 use turnpike_plan::metrics::{Kind, Reader, Row, Samples};
 use turnpike_plan::product::{NGINX_VERSION, TURNPIKE_VERSION};
 
-/// A listening socket whose queue is told of.
+/// A listening socket whose queue is counted.
 pub struct WatchedGate {
     pub address: String,
     /// The lane; `None`: all of them.

@@ -1,4 +1,4 @@
-//! Lanes keep their numbers, and what they did last can be told.
+//! Lanes keep their numbers, and show what they did last.
 
 use super::*;
 

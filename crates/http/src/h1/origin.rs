@@ -90,7 +90,7 @@ pub struct BodyPiece<'a> {
 pub struct BodyReader(BodyDecoder);
 
 impl BodyReader {
-    /// A reader of a body whose end is told so.
+    /// A reader of a body whose end is marked so.
     pub fn new(end: BodyEnd, strictness: Strictness) -> Self {
         Self(BodyDecoder::of_response(end).under(strictness))
     }

@@ -117,7 +117,7 @@ impl Peer {
         Ok(text.len() as u64)
     }
 
-    /// Asks for the body that the client holds back until it is told to send it.
+    /// Asks for the body that the client holds back until `100 Continue` comes.
     ///
     /// # Errors
     /// What the socket says; `WriteZero` where it does not take so few bytes at once.
@@ -146,8 +146,8 @@ impl Peer {
         self.transport().shutdown_write()
     }
 
-    /// Tells the client that nothing more comes, where TLS has a word for it, and waits until that
-    /// has left. One that is cut short so would be an attack for all that the client knows.
+    /// Ends the TLS session, if there is one, by `close_notify`, and waits until that has left.
+    /// Without it, the client would have to take the end for an attack.
     pub(crate) async fn end_session(&self, timeout_ms: u64) {
         self.transport().end_session();
         // The connection is closed in any case.

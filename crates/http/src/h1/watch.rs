@@ -2,7 +2,7 @@
 //!
 //! A driven connection keeps its registration with the lane's epoll instance, edge-triggered as
 //! while it was parked: registering it with the runtime for the time of one exchange, and back
-//! again, would cost four system calls. The loop notes here what it is told, and wakes the future.
+//! again, would cost four system calls. The loop notes events here, and wakes the future.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -34,8 +34,8 @@ impl Watch {
         }
     }
 
-    /// The socket was read empty: only a new event says that there is more. Not so once the peer
-    /// has ended, of which nothing tells a second time.
+    /// The socket was read empty: only a new event says that there is more. Once the peer has
+    /// ended, the socket stays readable, since no second event reports that.
     pub(crate) fn emptied(&self) {
         self.readable.set(self.ended.get());
     }

@@ -90,7 +90,7 @@ impl HeadWriter for Fields<'_> {
 }
 
 impl Answer {
-    /// Sends the head, and makes ready to send the body. What is at hand of a body tells whether
+    /// Sends the head, and makes ready to send the body. The first piece of a body shows whether
     /// there is any.
     pub(super) fn begin(exchange: &mut Exchange, stream: &Stream) -> Result<Answer, BodyFailed> {
         exchange.account.set_action(Action::Sending);

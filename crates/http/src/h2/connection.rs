@@ -39,12 +39,12 @@ const READ_BYTES: usize = 16 * 1024;
 /// like would grow without end for a client that takes nothing.
 const UNSENT_BYTES_MAX: usize = 256 * 1024;
 
-/// How long a client that has nothing open is waited for when the lane ends, in milliseconds: it
-/// was told, and what it had sent before is under way.
+/// How long a client without open streams is waited for when the lane ends, in milliseconds: GOAWAY
+/// was sent, and what the client sent before it is under way.
 const ENDING_GRACE_MS: u64 = 1_000;
 
 /// Bytes that are read and thrown away while a connection ends: more than sockets and networks
-/// hold of what the client had sent before it was told. A flood is not read on for longer.
+/// hold of what the client had sent before it got GOAWAY. A flood is not read for longer.
 const ENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What is known of a connection when its first frames come.

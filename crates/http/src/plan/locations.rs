@@ -33,7 +33,7 @@ pub enum Found {
     Prefix(LocationIndex),
     /// An exact location or a regular expression: the search is over.
     Decided(LocationIndex),
-    /// A location whose name has a slash more: the client is told of it.
+    /// A location whose name has one more slash: the client is redirected to it.
     Redirect(LocationIndex),
     /// None: the enclosing location holds.
     Nothing,

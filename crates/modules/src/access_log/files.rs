@@ -40,7 +40,7 @@ pub(super) struct FileCache {
 pub(super) enum Lost {
     /// The log has it.
     Told,
-    /// The log has yet to be told: a full disk, or a FIFO whose reader is slow.
+    /// The error log does not have it yet: a full disk, or a FIFO whose reader is slow.
     Write(io::Error),
 }
 

@@ -35,7 +35,7 @@ const USER_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The check of a location.
 pub(super) struct AuthHandler {
-    /// What the user is told.
+    /// The text that browsers show to the user.
     pub(super) realm: Template,
     /// Where the users are.
     pub(super) file: Template,

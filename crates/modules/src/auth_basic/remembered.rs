@@ -2,7 +2,7 @@
 //! that is made to be slow would make a page of fifty files take ten seconds.
 //!
 //! What is kept is a keyed hash of user, password and what is stored, under a key that this process
-//! drew at random: neither a password nor anything that tells of one outside of this process. A
+//! drew at random: neither a password nor anything that reveals one outside of this process. A
 //! change of the stored password is another entry, and so takes effect at once.
 
 use std::collections::{HashSet, VecDeque};

@@ -111,7 +111,7 @@ impl Listing {
         response.set_content_type(kind);
         response.set_text(text);
         response.send_text();
-        // nginx makes a listing while it sends it, so that its length is not told before.
+        // nginx makes a listing while it sends it, so it sends no length.
         response.set_content_length(None);
         let listing = response.take_stream();
         if !is_head {

@@ -70,8 +70,8 @@ fn with_port(text: &[u8]) -> Option<IpAddr> {
     inside.parse().ok().filter(IpAddr::is_ipv6)
 }
 
-/// The address that X-Forwarded-For tells: read from its end while the one that tells is trusted,
-/// one step (not `recursive`) or as many as there are.
+/// The address in X-Forwarded-For. The list is read from its end while the sender of an entry is
+/// trusted: one step, or with `recursive` as many as there are.
 pub(super) fn forwarded<'a>(
     peer: IpAddr,
     fields: impl DoubleEndedIterator<Item = &'a [u8]>,

@@ -80,7 +80,7 @@ impl Family for Metrics {
 
 const BY_SERVER: &str = "by=server";
 
-/// Whether a page in this block or one inside it tells of servers.
+/// Whether a page in this block or one inside it shows servers.
 fn shows_servers(view: View<'_>) -> bool {
     let shows = |entry: &Entry| entry.argument(0) == BY_SERVER;
     view.own("metrics").is_some_and(shows) || view.children("location").any(shows_servers)

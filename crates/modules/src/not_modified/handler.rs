@@ -38,7 +38,7 @@ impl Filter for Conditions {
                 response.allow_ranges(false);
                 response.fields_mut().remove(b"Content-Encoding");
                 response.fields_mut().remove(b"Accept-Ranges");
-                // A stream is not sent either, and is told so when the head is.
+                // A stream is not sent either; it is ended when the head is sent.
                 if !matches!(response.body(), Body::Stream(_)) {
                     response.set_body(Body::Empty);
                 }

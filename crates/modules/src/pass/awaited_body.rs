@@ -1,4 +1,4 @@
-//! The short way of a body: one whose length is told, and which the buffers can hold, is received
+//! The short way of a body: one of known length, which the buffers can hold, is received
 //! behind its head without a task, and leaves together with our head.
 //!
 //! ```text
@@ -99,7 +99,7 @@ impl Arriving {
             let Some(missing) = self.length.checked_sub(from).filter(|bytes| *bytes > 0) else {
                 return relay::begin(exchange, self.answer);
             };
-            // The end of the stream may have been told of together with the last bytes.
+            // The end of the stream may have been reported together with the last bytes.
             let closed = connection
                 .watched_socket()
                 .is_none_or(WatchedSocket::is_closed);

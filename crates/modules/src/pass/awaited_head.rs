@@ -1,5 +1,5 @@
 //! The short way: a request that fits into a kept connection is written in the turn, and the lane's
-//! own event loop tells when the answer is there. No task, no timer, no registration.
+//! own event loop reports the answer. There is no task, timer or registration.
 //!
 //! Whatever does not fit (a server that breaks, an answer that asks for another server, a body
 //! that has not come whole) goes on as a future, from where it is.
@@ -123,8 +123,8 @@ impl SentRequest {
                 })
                 .and_then(|()| progress.read_head(exchange, passing, &mut input, &mut head));
             match step {
-                // Until nothing is there: the end may have come with this piece, and been told of
-                // together with it.
+                // It is read until nothing is there: the end may have come with this piece, and
+                // one event reports both.
                 Ok(ReceivedHead::Incomplete) => {}
                 other => break other,
             }

@@ -106,7 +106,7 @@ impl NextConditions {
     /// that failed.
     pub(crate) fn allow(self, failure: Failure, method: Method, sent: bool) -> bool {
         let once = {
-            // Of a method that we do not know it cannot be told.
+            // A method that we do not know may not be repeated.
             matches!(
                 method,
                 Method::Post | Method::Lock | Method::Patch | Method::Other

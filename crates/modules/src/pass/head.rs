@@ -198,7 +198,7 @@ pub(crate) fn take_off(
     from: usize,
 ) -> Result<(), String> {
     let taken = records.take_off(exchange, bytes, from);
-    // What does not go now goes with the request, or not at all: then reading tells why.
+    // What is not sent now is sent with the request. If it cannot be sent, the next read fails.
     let _ = connection.try_write_http2();
     taken
 }

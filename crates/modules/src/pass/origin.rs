@@ -143,7 +143,7 @@ pub(crate) struct Path<'a> {
     pub(crate) location: Option<&'a [u8]>,
 }
 
-/// How the end of the request's body is told.
+/// How the end of the request's body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyFraming {
     /// No body.

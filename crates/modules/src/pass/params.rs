@@ -44,7 +44,7 @@ pub(crate) const ROW: Row = Row {
     ..Row::PLAIN
 };
 
-/// Appends host and target of the request, the usual key of a cache: nothing else tells what an
+/// Appends host and target of the request, the usual key of a cache: nothing else shows what an
 /// application's answer depends on.
 pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
     out.extend_from_slice(exchange.request.host());

@@ -66,7 +66,7 @@ struct Relay {
     surplus: bool,
     /// Where the server has compressed the body for its way here.
     expander: Option<Expander>,
-    /// How its end is told.
+    /// How its end is marked.
     told_end: BodyEnd,
     /// Received and not decoded.
     incoming: Vec<u8>,
@@ -612,7 +612,7 @@ impl Relay {
         }
     }
 
-    /// What the sender is told after a piece.
+    /// Whether another piece follows.
     fn more(&self) -> bool {
         self.state != State::Whole || self.holds()
     }

@@ -22,7 +22,7 @@ use super::conditions::Failure;
 
 /// A store that may answer in place of the upstream servers of a location.
 pub(crate) trait ResponseStore: Send + Sync {
-    /// Told once who makes responses of kept heads.
+    /// Gets, once, the object that makes responses of kept heads.
     fn attach(&self, _presenter: Weak<dyn Presenter>) {}
 
     /// Asked for each request, before its body is read and before a server is chosen, and once

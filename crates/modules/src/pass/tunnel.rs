@@ -131,8 +131,8 @@ impl Upgraded {
         }
     }
 
-    /// What the client says goes to the server. When the client ends its side, the server is told
-    /// and may still answer.
+    /// Passes the client's bytes to the server. When the client ends its side, the server's side is
+    /// ended too; the server may still answer.
     async fn up(&self, client: &Duplex<'_>, mut piece: Vec<u8>) -> Ended {
         let send_ms = self.passing.timeouts.send_ms;
         loop {

@@ -5,7 +5,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::h1::origin::write_number;
 use turnpike_wire::message::{Method, Version, decimal};
 
-/// What `via on` calls this server: a pseudonym tells nobody the names of machines.
+/// The name of this server in `via on`: a pseudonym does not show the names of machines.
 const PSEUDONYM: &str = "turnpike";
 
 /// `Max-Forwards` (RFC 9110 section 7.6.2).

@@ -29,7 +29,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// How HTTP/2 tells the host.
+    /// The field of HTTP/2 that has the host.
     pub(super) fn authority(&self) -> Authority {
         match self.is_grpc && self.fields.host.is_some() {
             true => Authority::Field,

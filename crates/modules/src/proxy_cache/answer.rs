@@ -78,7 +78,7 @@ pub(super) fn give(
     let response = &mut exchange.response;
     response.set_content_length(Some(variant.length()));
     if variant.for_head {
-        // The length is that of what GET would bring, if it was told.
+        // The length is that of the answer to GET, if it is known.
         response.set_content_length(variant.head.content_length());
     }
     response.set_unconditional(false);

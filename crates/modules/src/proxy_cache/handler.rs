@@ -46,7 +46,7 @@ pub(super) struct Question {
 
 impl ResponseStore for Cache {
     fn attach(&self, presenter: Weak<dyn Presenter>) {
-        // Told once only, when the plan is built.
+        // It is called once only, when the plan is built.
         let _ = self.presenter.set(presenter);
     }
 

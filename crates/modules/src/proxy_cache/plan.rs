@@ -30,7 +30,7 @@ const USUAL_STATUSES: &[u16] = &[200, 301, 302];
 /// warned of by earlier editions of the standard.
 const HEURISTIC_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// Tells locations apart, also those of different plans.
+/// The next number of a location, unique among all plans.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
 /// What holds in a location.

@@ -1,4 +1,4 @@
-//! `Cache-Status` (RFC 9211): what the cache had to do with a response, told to its recipients.
+//! `Cache-Status` (RFC 9211): a field that shows what the cache had to do with a response.
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;

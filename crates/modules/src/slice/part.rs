@@ -3,7 +3,7 @@
 use turnpike_http::response::Response;
 use turnpike_wire::message::decimal;
 
-/// A part of the whole, and what tells whether others are of the same whole.
+/// A part of the whole, and what shows whether others are of the same whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartOf {
     /// The first byte.

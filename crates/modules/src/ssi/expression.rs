@@ -127,7 +127,7 @@ fn variable_name(text: &[u8]) -> Result<(&[u8], &[u8]), String> {
     }
 }
 
-/// Compiles the regular expression of a comparison, which no case tells apart.
+/// Compiles the regular expression of a comparison, which ignores case.
 ///
 /// # Errors
 /// What is wrong with it.

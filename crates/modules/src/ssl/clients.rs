@@ -18,7 +18,7 @@ use super::files;
 pub(super) struct Clients {
     /// CAs whose certificates are good.
     pub(super) trust: Trust,
-    /// Names of CAs that clients are told.
+    /// Names of CAs that are sent to clients.
     hints: Vec<DistinguishedName>,
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn answer(
     let response = &mut exchange.response;
     response.set_status(200);
     response.set_content_length(Some(metadata.size_bytes));
-    // A time to come is not told: nothing can have been modified then (RFC 9110 section 8.8.2.1).
+    // A time in the future is not sent (RFC 9110 section 8.8.2.1).
     response.set_last_modified(Some(metadata.modified_s.min(now_s)));
     response.allow_ranges(true);
     if files.have_tags() {
@@ -121,7 +121,7 @@ pub(crate) fn answer(
     Verdict::Respond
 }
 
-/// A folder without its slash: the client is told the right path, so that relative links work.
+/// Redirects from a folder without its slash to the right path, so that relative links work.
 fn to_folder(exchange: &mut Exchange) -> Verdict {
     let location = exchange.response.location_mut();
     location.clear();

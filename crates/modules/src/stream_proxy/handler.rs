@@ -160,7 +160,7 @@ impl Passing {
         }
     }
 
-    /// What `open` gives for one of the servers; it is told the name of the group.
+    /// The result of `open` for one of the servers; its argument is the name of the group.
     async fn connected<T>(
         &self,
         session: &mut Session,
@@ -255,7 +255,7 @@ fn failed(session: &Session, picked: Picked, reason: FailReason) {
     }
 }
 
-/// The ends that a PROXY protocol header tells of.
+/// The two addresses in a PROXY protocol header.
 fn ends(session: &Session) -> Option<(SocketAddr, SocketAddr)> {
     session.peer.inet().zip(session.local.inet())
 }

@@ -1,4 +1,4 @@
-//! What is asked and told of groups while the server runs: verbs of the control socket, metrics.
+//! Groups while the server runs: verbs of the control socket, and metrics.
 //!
 //! A mode or weight that was commanded holds until it is commanded otherwise or the process ends;
 //! a reload does not change it. Servers that were added last until the next reload. Nothing is

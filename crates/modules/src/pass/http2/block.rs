@@ -4,7 +4,7 @@
 use turnpike_wire::h2::hpack::{Encoder, Indexing};
 use turnpike_wire::message::Known;
 
-/// How the host is told.
+/// The field that has the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Authority {
     /// As `:authority`.
