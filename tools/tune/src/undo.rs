@@ -144,6 +144,17 @@ fn made(facts: &Facts, choice: &Choice) -> Result<Plan, Failed> {
 
 /// `tune apply`.
 pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
+    let system = System::under(&command.source.root);
+    let folder = command.state.folder(&command.source.root);
+    // Before the facts are read: what an apply that died has left would hide what is to be changed.
+    let journal = match command.yes && nix::unistd::geteuid().is_root() {
+        true => {
+            let mut journal = open(&folder)?;
+            recover(&system, &mut journal)?;
+            Some(journal)
+        }
+        false => None,
+    };
     let facts = cli::read(&command.source)?;
     let plan = match &command.plan {
         Some(path) => read_plan(path)?,
@@ -153,7 +164,6 @@ pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
         say(NOTHING);
         return Ok(ExitCode::SUCCESS);
     }
-    let system = System::under(&command.source.root);
     if !command.yes {
         let lines = steps::preview(&system, &facts, &plan, command.keep);
         say(&text(&lines));
@@ -162,16 +172,14 @@ pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
         );
         return Ok(ExitCode::SUCCESS);
     }
-    if !facts.rights.is_root {
+    let Some(mut journal) = journal else {
         let lines = steps::preview(&system, &facts, &plan, command.keep);
         say(&text(&lines));
         return Err((
             EXIT_FAILED,
             "nothing was changed: root is needed".to_owned(),
         ));
-    }
-    let mut journal = open(&command.state.folder(&command.source.root))?;
-    recover(&system, &mut journal)?;
+    };
     let result = steps::apply(&system, &facts, &plan, command.keep, &mut journal);
     let lines = result.map_err(|error| {
         let path = journal.path().display().to_string();

@@ -52,7 +52,9 @@ impl Field {
         }
         let html = folder.join("html");
         let page = "0".repeat(600);
-        std::fs::create_dir_all(&html)
+        // A folder of that name that somebody else has made could hold anything.
+        std::fs::create_dir(folder)
+            .and_then(|()| std::fs::create_dir(&html))
             .and_then(|()| std::fs::write(html.join("index.html"), page))
             .map_err(|error| format!("{}: {error}", html.display()))?;
         Ok(Field {

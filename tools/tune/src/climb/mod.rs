@@ -65,7 +65,8 @@ pub(crate) fn run(command: &Climb) -> Result<ExitCode, Failed> {
         return Err((EXIT_FAILED, text.to_owned()));
     }
     bench::watch();
-    let folder = std::env::temp_dir().join(format!("turnpike-climb-{}", std::process::id()));
+    guard::clean_dead();
+    let folder = guard::folder(std::process::id());
     let result = real(command, effort, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     result.map_err(|text| (EXIT_FAILED, format!("{text}; everything is put back")))
