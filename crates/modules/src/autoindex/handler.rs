@@ -29,6 +29,8 @@ pub(super) struct Listing {
     pub(super) frame: Frame,
     /// Whether names are counted in characters, since the page is sent as UTF-8.
     pub(super) utf8: bool,
+    /// What nginx's page lacks for browsers of today: the character set, and the width of a phone.
+    pub(super) meta: bool,
 }
 
 /// What `fancyindex_header` and its like say.

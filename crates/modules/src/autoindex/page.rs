@@ -18,6 +18,11 @@ const CUT_NAME_WIDTH: usize = NAME_WIDTH - 3;
 /// Largest size that is shown in bytes where sizes are rounded.
 const PLAIN_BYTES_MAX: u64 = 9999;
 
+/// Names of files are UTF-8, and a phone shows the lines without shrinking them.
+const META: &str = "<meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+    <style>pre { overflow-x: auto }</style>";
+
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const GIB: u64 = 1024 * MIB;
@@ -43,7 +48,13 @@ pub(super) fn write(listing: &Listing, path: &[u8], items: &[Item], out: &mut Ve
 }
 
 fn begin_page(listing: &Listing, path: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
+    if listing.meta {
+        out.extend_from_slice(b"<!DOCTYPE html>\r\n<html>\r\n<head>");
+        out.extend_from_slice(META.as_bytes());
+        out.extend_from_slice(b"<title>Index of ");
+    } else {
+        out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
+    }
     html::escape(path, out);
     out.extend_from_slice(b"</title>");
     if let Some(style) = &listing.frame.style {

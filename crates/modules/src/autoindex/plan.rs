@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_plan::product::Product;
 
 use super::handler::{Format, Frame, Listing};
 use super::rows::ROWS;
@@ -24,7 +25,7 @@ impl Family for Autoindex {
     fn location(
         &self,
         view: View<'_>,
-        _builder: &mut Builder<'_>,
+        builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         let is_fancy = view.flag("fancyindex");
@@ -32,6 +33,8 @@ impl Family for Autoindex {
             return Ok(());
         }
         let charset = view.nearest("charset").map(|entry| entry.argument(0));
+        // Under nginx's name the page is nginx's to the byte.
+        let meta = charset.is_none() && builder.environment.product() == Product::Turnpike;
         let listing = Listing {
             format: match view.choice("autoindex_format") {
                 _ if is_fancy => Format::Html,
@@ -52,7 +55,8 @@ impl Family for Autoindex {
                 true => frame(view),
                 false => Frame::default(),
             },
-            utf8: charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
+            utf8: meta || charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
+            meta,
         };
         draft.add_handler(HandlerPlace::Listing, Arc::new(listing));
         Ok(())

@@ -30,6 +30,27 @@ fn listing(exact_size: bool, utf8: bool) -> Listing {
         frame: Frame::default(),
         exact_size,
         utf8,
+        meta: false,
+    }
+}
+
+#[test]
+fn our_own_page_names_the_character_set_and_fits_a_phone() {
+    let own = Listing {
+        meta: true,
+        ..listing(true, true)
+    };
+    let items = [item("ünï.txt".as_bytes(), EntryKind::File, 12)];
+    let mut out = Vec::new();
+    page::write(&own, b"/", &items, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    for part in [
+        "<!DOCTYPE html>\r\n<html>\r\n<head><meta charset=\"utf-8\">",
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
+        "</style><title>Index of /</title></head>\r\n<body>\r\n",
+        ">ünï.txt</a>",
+    ] {
+        assert!(text.contains(part), "{text}");
     }
 }
 
