@@ -23,6 +23,7 @@
 //! ```
 
 pub mod clients;
+pub mod collector;
 pub mod corpus;
 mod exchange;
 mod folder;

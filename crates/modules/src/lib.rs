@@ -44,6 +44,7 @@ mod mirror;
 mod more_headers;
 mod mp4;
 mod not_modified;
+mod otel;
 mod part;
 mod pass;
 mod post_action;
@@ -94,6 +95,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     &upstream::Upstreams,
     &split_clients::SplitClients,
     &referer::Referer,
+    // Its variables are there for what rewrites.
+    &otel::OpenTelemetry,
     &rewrite::Rewrite,
     &more_headers::MoreHeaders,
     &headers::Headers,
@@ -164,6 +167,12 @@ pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &stream_proxy::StreamProxy,
     &stream_return::StreamReturn,
 ];
+
+/// Ends what families do beside the lanes: spans that wait are sent. Called once, before a serving
+/// process ends; it takes a second at most for each collector.
+pub fn finish() {
+    otel::finish();
+}
 
 #[cfg(test)]
 mod tests {

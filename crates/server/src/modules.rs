@@ -145,17 +145,13 @@ pub fn standing(file: &str) -> Standing {
         flag == name || name.strip_suffix("_module") == Some(flag)
     };
     // Modules of others, whose directives work here.
-    if name == "http_headers_more_filter_module" {
+    if matches!(name, "http_headers_more_filter_module" | "otel_module") {
         return Standing::Present;
     }
     // The switches of these have other names, or are not among those that tools ask for.
     let is_other = matches!(
         name,
-        "http_xslt_filter_module"
-            | "http_perl_module"
-            | "http_js_module"
-            | "stream_js_module"
-            | "otel_module"
+        "http_xslt_filter_module" | "http_perl_module" | "http_js_module" | "stream_js_module"
     );
     match MODULES.iter().find(names) {
         Some(module) if module.present => Standing::Present,

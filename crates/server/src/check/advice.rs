@@ -112,8 +112,8 @@ pub(crate) static NGINX: &[Advice] = &[
         "Express it with map, set, if and rewrite, or move it to the application.",
     ),
     advice(
-        "OpenTelemetry and profiling",
-        &["otel_*", "google_perftools_profiles"],
+        "profiling",
+        &["google_perftools_profiles"],
         "Remove the line; metrics; shows what the server does.",
     ),
     advice(

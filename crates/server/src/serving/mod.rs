@@ -403,6 +403,7 @@ impl Serving {
         self.log.event(Level::Notice, format_args!("exiting"));
         self.service.stop();
         self.service.flush_logs();
+        turnpike_modules::finish();
         self.log.event(Level::Notice, format_args!("exit"));
         self.phase = Phase::Ended { well: true };
     }

@@ -1,0 +1,27 @@
+//! `otel_trace` and its like, with the names of nginx's OpenTelemetry module: spans of requests, and
+//! the trace context that is passed on (W3C Trace Context).
+//!
+//! ```text
+//!  request ─► traceparent read, ids made ─► traceparent for upstream servers
+//!     │
+//!     └─ end ─► span (protobuf) ─► queue ─► batches, off the lanes ─► collector (OTLP)
+//! ```
+//!
+//! A lane never waits for a collector: it puts a span into a bounded queue, or drops it.
+
+mod context;
+mod exporter;
+mod handler;
+mod message;
+mod plan;
+mod rows;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use plan::OpenTelemetry;
+
+/// Sends the spans that wait in queues: called once, at the end of a process without lanes.
+pub(crate) fn finish() {
+    exporter::finish();
+}
