@@ -110,7 +110,7 @@ fn complain_of_thread(error: &io::Error, log: &ErrorLog) {
     let errno = Errno(error);
     log.event(
         Level::Alert,
-        format_args!("no thread tells which system calls the sandbox refuses {errno}"),
+        format_args!("no thread can report which system calls the sandbox refuses {errno}"),
     );
 }
 

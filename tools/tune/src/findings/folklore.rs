@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "settings-contradict",
         title: "Files set the same setting to different values",
-        why: "The last file wins; whoever edits another one wonders why nothing changes.",
+        why: "The last file wins, so a change in another file has no effect.",
         source: "sysctl.d(5); tuned pull requests 518 and 492",
         fix: "Keep one line for each setting.",
         effect: "What is written is what holds.",

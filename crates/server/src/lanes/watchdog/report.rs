@@ -73,7 +73,7 @@ fn narrate(lane: usize, facts: &Facts, log: &ErrorLog) {
         }
         None => log.event(
             Level::Warn,
-            format_args!("lane {lane} does not tell what functions it is in"),
+            format_args!("lane {lane} does not report which functions it is in"),
         ),
     }
 }
