@@ -3,6 +3,7 @@
 //!
 //! The values are unauthenticated. They only choose the route of the connection.
 
+pub mod ja4;
 #[cfg(test)]
 mod tests;
 
@@ -47,11 +48,19 @@ pub fn read(bytes: &[u8]) -> Result<Option<ClientHello>, NotHello> {
     if let Some(old) = read_version_2(bytes) {
         return old;
     }
+    match complete_body(bytes)? {
+        Some(body) => hello(&body).map(Some).ok_or(NotHello),
+        None => Ok(None),
+    }
+}
+
+/// Collects the body of a ClientHello from its records; `Ok(None)`: more bytes are needed.
+fn complete_body(bytes: &[u8]) -> Result<Option<Vec<u8>>, NotHello> {
     let mut message = Vec::new();
     let mut rest = bytes;
     loop {
         if let Some(body) = whole_body(&message)? {
-            return hello(body).map(Some).ok_or(NotHello);
+            return Ok(Some(body.to_vec()));
         }
         if rest
             .iter()

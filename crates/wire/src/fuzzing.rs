@@ -4,7 +4,7 @@
 //! plain test also runs the committed corpora.
 
 use crate::certificate::{Certificate, RevocationList};
-use crate::client_hello;
+use crate::client_hello::{self, ja4};
 use crate::dns::{self, AnswerError, Extension, Question};
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, Part, RecordError, RecordReader};
@@ -124,6 +124,23 @@ pub fn client_hello(data: &[u8]) {
     }
     if data.len() <= CLIENT_HELLO_BYTES_MAX {
         assert_eq!(settled.unwrap_or(Ok(None)), whole);
+    }
+}
+
+/// The fingerprint of a TLS client: it is of fixed length and printable, is there once the hello is
+/// complete and not before, and what follows the hello does not change it.
+pub fn ja4(data: &[u8]) {
+    let Some(offers) = ja4::Offers::read(data) else {
+        return;
+    };
+    let text = offers.fingerprint(|list| [list.len() as u8; ja4::SHA256_BYTES]);
+    assert!(text.iter().chain(&offers.raw()).all(u8::is_ascii_graphic));
+    assert_eq!(text[..10], offers.raw()[..10]);
+    let longer = [data, b"\x17\x03\x03"].concat();
+    assert_eq!(ja4::Offers::read(&longer).as_ref(), Some(&offers));
+    for end in [data.len() / 4, data.len() / 2, data.len().saturating_sub(1)] {
+        let cut = ja4::Offers::read(&data[..end]);
+        assert!(cut.is_none() || cut.as_ref() == Some(&offers));
     }
 }
 

@@ -11,6 +11,7 @@ const TARGETS: &[Target] = &[
     ("h1_chunked", h1_chunked),
     ("proxy_protocol", proxy_protocol),
     ("client_hello", client_hello),
+    ("ja4", ja4),
     ("dns_answer", dns_answer),
     ("fastcgi_response", fastcgi_response),
     ("ssi_template", ssi_template),
