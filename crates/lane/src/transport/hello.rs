@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
+use turnpike_wire::client_hello::ja4;
 
 use super::Transport;
 use super::session::{Session, Sink};
@@ -22,11 +23,15 @@ const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 #[derive(Default)]
 pub struct Hello {
     acceptor: Acceptor,
+    /// The bytes of it that came before; the library takes them and does not show them again.
+    earlier: Vec<u8>,
 }
 
 /// A complete ClientHello.
 pub struct Greeting {
     accepted: Accepted,
+    /// The offers that identify the client; `None` if they could not be read.
+    offers: Option<ja4::Offers>,
     /// The bytes after it.
     rest: Vec<u8>,
 }
@@ -45,18 +50,33 @@ impl Hello {
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Greeting>, HelloError> {
         // The library takes a read of no bytes for the client's end.
         while !bytes.is_empty() {
+            let before = bytes;
             let read = self.acceptor.read_tls(&mut bytes);
             if let Err(error) = read {
                 return Err(HelloError::from(&error));
             }
             let accepted = self.acceptor.accept();
             let accepted = accepted.map_err(HelloError::from)?;
+            let taken = &before[..before.len() - bytes.len()];
             if let Some(accepted) = accepted {
-                let rest = bytes.to_vec();
-                return Ok(Some(Greeting { accepted, rest }));
+                return Ok(Some(Greeting {
+                    accepted,
+                    offers: self.offers(taken),
+                    rest: bytes.to_vec(),
+                }));
             }
+            self.earlier.extend_from_slice(taken);
         }
         Ok(None)
+    }
+
+    /// Reads the offers, of which `last` is the last part.
+    fn offers(&mut self, last: &[u8]) -> Option<ja4::Offers> {
+        if self.earlier.is_empty() {
+            return ja4::Offers::read(last);
+        }
+        self.earlier.extend_from_slice(last);
+        ja4::Offers::read(&self.earlier)
     }
 }
 
@@ -82,6 +102,11 @@ impl Greeting {
     /// The content of the ClientHello.
     pub fn hello(&self) -> ClientHello<'_> {
         self.accepted.client_hello()
+    }
+
+    /// The offers that the client is identified by; `None` if its hello is not well formed.
+    pub fn offers(&self) -> Option<&ja4::Offers> {
+        self.offers.as_ref()
     }
 }
 

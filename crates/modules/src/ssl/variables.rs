@@ -35,7 +35,7 @@ pub(super) fn of_http() -> [VariableRow<Exchange>; 2] {
 }
 
 /// The variables of whatever may have come by TLS, but those of clients' certificates.
-pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 12] {
+pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
     [
         row(
             "ssl_alpn_protocol",
@@ -74,6 +74,14 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 12] {
         absent("ssl_ech_outer_server_name", NO_ECH),
         absent("ssl_ech_status", NO_ECH),
         row(
+            "ssl_ja4",
+            fingerprint,
+            "The JA4 fingerprint of the client: which versions, cipher suites, extensions and \
+             signature algorithms its hello offers, such as \
+             `t13d1516h2_8daaf6152771_e5627efa2ab1`. Clients can imitate one another. nginx has \
+             no such variable.",
+        ),
+        row(
             "ssl_protocol",
             |subject, out| append(subject, out, |session| session.version.as_bytes()),
             "The version of TLS, such as `TLSv1.3`.",
@@ -103,6 +111,13 @@ fn https(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(b"on");
     }
     true
+}
+
+fn fingerprint<S: HasTlsSession>(subject: &S, out: &mut Vec<u8>) -> bool {
+    let session = subject.tls_session();
+    let fingerprint = session.and_then(|session| session.fingerprint.as_ref());
+    out.extend_from_slice(fingerprint.map_or(&[], |text| text.as_slice()));
+    fingerprint.is_some()
 }
 
 /// What a session knows; no value where that is empty.

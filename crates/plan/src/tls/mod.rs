@@ -9,9 +9,11 @@ mod tests;
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use rustls::{HandshakeKind, ServerConfig};
 use turnpike_lane::transport::{Greeting, Transport};
 use turnpike_lane::trust::Trust;
+use turnpike_wire::client_hello::ja4;
 
 pub use certificates::{
     CertificateNames, CertificateSource, Certificates, CertificatesByName, CertifiedKeys, Loaded,
@@ -81,7 +83,12 @@ pub struct Offer {
     pub ciphers: Box<[u16]>,
     /// The numbers of the groups for the key exchange, in the client's order.
     pub groups: Box<[u16]>,
+    /// The fingerprint of the client (JA4); `None` if its hello is not well formed.
+    pub fingerprint: Option<Fingerprint>,
 }
+
+/// The fingerprint of a client (JA4), ASCII.
+pub type Fingerprint = [u8; ja4::FINGERPRINT_BYTES];
 
 /// A connection that may use TLS.
 pub trait HasTlsSession {
@@ -109,8 +116,16 @@ pub struct TlsSession {
     pub offered_ciphers: Box<[u16]>,
     /// Numbers of the groups that the client offered, in its order.
     pub offered_groups: Box<[u16]>,
+    /// The fingerprint of the client (JA4); `None` if its hello was not well formed.
+    pub fingerprint: Option<Fingerprint>,
     /// The client's certificate; `None` if none was sent.
     pub client: Option<ClientCertificate>,
+}
+
+fn sha256(bytes: &[u8]) -> [u8; ja4::SHA256_BYTES] {
+    let mut sum = [0; ja4::SHA256_BYTES];
+    sum.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    sum
 }
 
 /// Adds HTTP/2 (RFC 9113 section 3.2) as the first protocol that clients may choose.
@@ -127,6 +142,7 @@ impl Offer {
             server_name: self.server_name.clone(),
             offered_ciphers: self.ciphers.clone(),
             offered_groups: self.groups.clone(),
+            fingerprint: self.fingerprint,
             ..TlsSession::default()
         }
     }
@@ -144,6 +160,7 @@ impl Offer {
                 .map(|&suite| suite.into())
                 .collect(),
             groups: groups.iter().map(|&group| group.into()).collect(),
+            fingerprint: greeting.offers().map(|offers| offers.fingerprint(sha256)),
         }
     }
 }
@@ -167,6 +184,7 @@ impl TlsSession {
                 is_resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
                 offered_ciphers: offer.ciphers,
                 offered_groups: offer.groups,
+                fingerprint: offer.fingerprint,
                 client: clients.and_then(|trust| {
                     ClientCertificate::check(session.peer_certificates()?, trust)
                 }),
