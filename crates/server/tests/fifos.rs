@@ -150,7 +150,7 @@ fn a_configuration_with_a_fifo_is_refused() {
             "include FIFOS/fifo; events { }".to_owned(),
             "(not a regular file)",
         ),
-        (tls("proxy_ssl_trusted_certificate"), "not a regular file"),
+        (tls("proxy_ssl_trusted_certificate"), "timed out"),
         ("pid FIFOS/fifo; events { }".to_owned(), ""),
     ] {
         let output = check(&folder, &text);

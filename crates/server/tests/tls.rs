@@ -703,8 +703,24 @@ const WRONG: &[(&str, &str)] = &[
         "SSL_CTX_set1_curves_list(\"brainpoolP256r1\") failed: none is supported",
     ),
     (
-        "%PAIR% ssl_conf_command MinProtocol TLSv1.2;",
-        "\"ssl_conf_command MinProtocol\" is not supported yet",
+        "%PAIR% ssl_conf_command MinProtocol TLSv1.4;",
+        "SSL_CONF_cmd(\"MinProtocol\", \"TLSv1.4\") failed: a version is wanted",
+    ),
+    (
+        "%PAIR% ssl_conf_command MaxProtocol TLSv1.1;",
+        "\"ssl_conf_command MaxProtocol\" leaves neither TLSv1.2 nor TLSv1.3",
+    ),
+    (
+        "%PAIR% ssl_conf_command VerifyMode Peer;",
+        "\"ssl_conf_command VerifyMode\" is not supported: use the directives of ssl",
+    ),
+    (
+        "%PAIR% ssl_conf_command Certificate %KEYS%/ec.pem;",
+        "\"ssl_conf_command Certificate\" needs \"ssl_conf_command PrivateKey\" beside it",
+    ),
+    (
+        "%PAIR% ssl_ech_file %KEYS%/ech.pem;",
+        "the library has no Encrypted Client Hello for servers; it is not supported yet",
     ),
 ];
 
@@ -748,6 +764,10 @@ const WARNED: &[(&str, &str)] = &[
     (
         "ssl_stapling on; ssl_stapling_verify on;",
         "\"ssl_stapling\" ignored",
+    ),
+    (
+        "ssl_conf_command Options KTLS,NoRenegotiation,-SessionTicket;",
+        "\"ssl_conf_command Options KTLS\" ignored",
     ),
     (
         "ssl_ecdh_curve X25519:secp521r1;",

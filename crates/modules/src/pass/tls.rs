@@ -276,7 +276,7 @@ fn file<S>(
     };
     let text = entry.argument(0);
     let path = builder.environment.conf_folder().join(text);
-    match builder.environment.file(&path) {
+    match builder.environment.file_or_fifo(&path) {
         Ok(bytes) => Ok(Some(bytes.to_vec())),
         Err(error) => Err(unreadable(view, entry, &path, &error)),
     }

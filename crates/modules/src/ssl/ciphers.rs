@@ -12,9 +12,19 @@ struct Suite {
     is: &'static [&'static str],
 }
 
-/// Words that stand for all of them.
+/// Words that stand for all of them. `PROFILE=SYSTEM` is the policy of the machine with the OpenSSL
+/// of Fedora and Red Hat, and stands in their stock files.
 const COMMON: &[&str] = &[
-    "ALL", "DEFAULT", "HIGH", "TLSV1.2", "KECDHE", "KEECDH", "ECDH", "ECDHE", "EECDH",
+    "ALL",
+    "DEFAULT",
+    "ECDH",
+    "ECDHE",
+    "EECDH",
+    "HIGH",
+    "KECDHE",
+    "KEECDH",
+    "PROFILE=SYSTEM",
+    "TLSV1.2",
 ];
 
 /// In OpenSSL's own order: the strongest first, ECDSA before RSA.

@@ -19,13 +19,18 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// The full path and the bytes of the file that a directive's first argument names.
+/// The name of a file in a directive: its last argument.
+pub(super) fn name_of(entry: &Entry) -> &str {
+    entry.arguments.last().map_or("", |word| &word.text)
+}
+
+/// The full path and the bytes of the file that a directive names; it may be a FIFO.
 pub(super) fn read<S>(
     builder: &mut Builder<'_, S>,
     entry: &Entry,
 ) -> (String, Result<Vec<u8>, Unreadable>) {
     let path = path(builder, entry);
-    let read = builder.environment.file(&path);
+    let read = builder.environment.file_or_fifo(&path);
     let bytes = read.map(|bytes| bytes.to_vec()).map_err(Unreadable);
     (path.display().to_string(), bytes)
 }
@@ -49,5 +54,5 @@ pub(super) fn passwords<S>(
 }
 
 fn path<S>(builder: &Builder<'_, S>, entry: &Entry) -> PathBuf {
-    builder.environment.conf_folder().join(entry.argument(0))
+    builder.environment.conf_folder().join(name_of(entry))
 }

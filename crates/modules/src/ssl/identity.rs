@@ -9,6 +9,7 @@ use turnpike_lane::trust;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::CertificatesByName;
 
+use super::commands::Commands;
 use super::source::Source;
 use super::{files, private_key};
 
@@ -34,6 +35,7 @@ impl Identities {
     pub(super) fn read<S>(
         view: View<'_>,
         builder: &mut Builder<'_, S>,
+        commands: &Commands<'_>,
     ) -> Result<Option<Identities>, ConfError> {
         let certificates = view.nearest_all("ssl_certificate");
         let keys = view.nearest_all("ssl_certificate_key");
@@ -50,6 +52,9 @@ impl Identities {
                 return Err(view.error(certificate.span, message));
             };
             pairs.push([*certificate, *key]);
+        }
+        if !pairs.is_empty() {
+            pairs.extend(commands.pair(view)?);
         }
         if pairs.iter().any(|pair| has_variables(*pair)) {
             let cache = view.nearest("ssl_certificate_cache");
@@ -96,7 +101,9 @@ impl Identities {
 
 /// Whether what one of these directives names has variables in it.
 pub(crate) fn has_variables(entries: [&Entry; 2]) -> bool {
-    entries.iter().any(|entry| entry.argument(0).contains('$'))
+    entries
+        .iter()
+        .any(|entry| files::name_of(entry).contains('$'))
 }
 
 /// The certificates that directives name by variables, each with the key that another one names.
@@ -113,7 +120,7 @@ pub(super) fn by_name<S>(
     let mut templates = Vec::new();
     for [certificate, key] in pairs {
         let mut template = |entry: &Entry| {
-            let text = bytes_of(entry.argument(0));
+            let text = bytes_of(files::name_of(entry));
             builder.template(view, entry, &text)
         };
         templates.push([template(certificate)?, template(key)?]);
@@ -201,7 +208,7 @@ fn file<S>(
     entry: &Entry,
     what: &str,
 ) -> Result<(String, Vec<u8>), ConfError> {
-    let text = entry.argument(0);
+    let text = files::name_of(entry);
     let directive = entry.row.name;
     if let Some(start) = NO_FILES.iter().find(|start| text.starts_with(**start)) {
         let message = format!("\"{start}\" in \"{directive}\" is not supported yet, name a file");

@@ -10,6 +10,7 @@ mod checks;
 mod ciphers;
 mod client_variables;
 mod clients;
+mod commands;
 mod files;
 mod identity;
 mod plan;

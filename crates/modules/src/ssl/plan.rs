@@ -13,6 +13,8 @@ use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls, group_name};
 
 use super::ciphers;
 use super::clients::Clients;
+use super::commands::Commands;
+use super::files;
 use super::identity::Identities;
 use super::sessions::Resumption;
 
@@ -46,13 +48,18 @@ pub(super) fn server<S>(
     if view.flag("ssl_reject_handshake") {
         return Ok(Some(ServerTls::Reject));
     }
-    let Some(identities) = Identities::read(view, builder)? else {
+    // Without a certificate nobody is served by them.
+    let commands = match view.nearest("ssl_certificate") {
+        Some(_) => Commands::read(view, builder)?,
+        None => Commands::default(),
+    };
+    let Some(identities) = Identities::read(view, builder, &commands)? else {
         return Ok(None);
     };
     refuse_unsupported(view)?;
     warn_of_the_rest(view, builder);
     let clients = Clients::read(view, builder)?;
-    let mut config = config(view, builder, &identities, clients.as_ref())?;
+    let mut config = config(view, builder, &identities, (clients.as_ref(), &commands))?;
     config.alpn_protocols = protocols;
     let by_name = match identities {
         Identities::Read(keys) => {
@@ -72,16 +79,16 @@ fn config<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
     identities: &Identities,
-    clients: Option<&Clients>,
+    (clients, commands): (Option<&Clients>, &Commands<'_>),
 ) -> Result<ServerConfig, ConfError> {
     let trusted = clients.map_or(&[][..], |clients| clients.trust.anchors());
     let trusted = trusted.iter().map(|anchor| anchor.as_ref());
     let ends = identities.ends().into_iter();
     let resumption = Resumption::new(view, ends.chain(trusted));
-    let versions = versions(view, builder)?;
+    let versions = versions(view, builder, commands)?;
     let provider = CryptoProvider {
-        cipher_suites: cipher_suites(view, builder, &versions)?,
-        kx_groups: groups(view, builder)?,
+        cipher_suites: cipher_suites(view, builder, (&versions, commands))?,
+        kx_groups: groups(view, builder, commands)?,
         ..default_provider()
     };
     let library = |why: String| view.error(view.end(), format!("cannot set TLS up: {why}"));
@@ -94,7 +101,9 @@ fn config<S>(
     }
     // What is shown follows.
     .with_cert_resolver(Arc::new(Certificates(Vec::new())));
-    config.ignore_client_order = view.flag("ssl_prefer_server_ciphers");
+    let server_order = commands.server_order;
+    config.ignore_client_order =
+        server_order.unwrap_or_else(|| view.flag("ssl_prefer_server_ciphers"));
     let bytes = match view.has_row("ssl_buffer_size") {
         true => view.size("ssl_buffer_size"),
         false => RECORD_BYTES_MAX,
@@ -102,9 +111,11 @@ fn config<S>(
     let bytes = bytes.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX) + RECORD_OVERHEAD_BYTES;
     config.max_fragment_size = usize::try_from(bytes).ok();
     let cache = resumption.cache(view, builder);
-    let tickets = resumption.tickets(view, builder)?;
+    let tickets = resumption.tickets(view, builder, commands.tickets)?;
     if cache.is_none() && tickets.is_none() {
         config.send_tls13_tickets = 0;
+    } else if let Some(count) = commands.ticket_count {
+        config.send_tls13_tickets = count;
     }
     config.session_storage = cache.unwrap_or_else(|| Arc::new(NoServerSessionStorage {}));
     if let Some(tickets) = tickets {
@@ -130,7 +141,10 @@ fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
     if view.has_row("ssl_early_data") && view.flag("ssl_early_data") {
         refused("ssl_early_data", "\"ssl_early_data on\"")?;
     }
-    refused("ssl_ech_file", "\"ssl_ech_file\"")
+    refused(
+        "ssl_ech_file",
+        "\"ssl_ech_file\": the library has no Encrypted Client Hello for servers; it",
+    )
 }
 
 /// What is done without, since nobody is worse off than by another way.
@@ -157,6 +171,26 @@ fn warn_of_the_rest<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
 }
 
 fn versions<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    commands: &Commands<'_>,
+) -> Result<Vec<&'static SupportedProtocolVersion>, ConfError> {
+    let mut versions = named_versions(view, builder)?;
+    versions.retain(|version| {
+        let is_new = **version == rustls::version::TLS13;
+        commands.allows(if is_new { 3 } else { 2 })
+    });
+    match commands.limit() {
+        Some(entry) if versions.is_empty() => {
+            let name = entry.argument(0);
+            let message = format!("\"ssl_conf_command {name}\" leaves neither TLSv1.2 nor TLSv1.3");
+            Err(view.error(entry.span, message))
+        }
+        _ => Ok(versions),
+    }
+}
+
+fn named_versions<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
 ) -> Result<Vec<&'static SupportedProtocolVersion>, ConfError> {
@@ -188,36 +222,24 @@ fn versions<S>(
 fn cipher_suites<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
-    versions: &[&'static SupportedProtocolVersion],
+    (versions, commands): (&[&'static SupportedProtocolVersion], &Commands<'_>),
 ) -> Result<Vec<rustls::SupportedCipherSuite>, ConfError> {
     let is_new = |suite: &&rustls::SupportedCipherSuite| suite.tls13().is_some();
     let mut suites: Vec<_> = DEFAULT_CIPHER_SUITES.to_vec();
     suites.retain(|suite| is_new(&suite));
-    for entry in view.nearest_all("ssl_conf_command") {
+    if let Some(entry) = commands.ciphersuites {
         let (name, value) = (entry.argument(0), entry.argument(1));
-        match name.to_ascii_lowercase().as_str() {
-            "ciphersuites" => {
-                suites = ciphers::choose_tls13(value).map_err(|unknown| {
-                    let message = format!(
-                        "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: \"{unknown}\" is not \
-                         supported"
-                    );
-                    view.error(entry.span, message)
-                })?;
-            }
-            "options" => {
-                let message = format!("\"ssl_conf_command {name} {value}\" ignored");
-                builder.warn(view, entry, message);
-            }
-            _ => {
-                let message = format!("\"ssl_conf_command {name}\" is not supported yet");
-                return Err(view.error(entry.span, message));
-            }
-        }
+        suites = ciphers::choose_tls13(value).map_err(|unknown| {
+            let message = format!(
+                "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: \"{unknown}\" is not supported"
+            );
+            view.error(entry.span, message)
+        })?;
     }
-    let list = view.text("ssl_ciphers");
+    let entry = commands.ciphers.or_else(|| view.nearest("ssl_ciphers"));
+    let list = entry.map_or_else(|| view.text("ssl_ciphers"), files::name_of);
     let chosen = ciphers::choose(list);
-    if let Some(entry) = view.nearest("ssl_ciphers") {
+    if let Some(entry) = entry {
         if !chosen.not_there.is_empty() {
             let names = chosen.not_there.join(", ");
             let message = format!("cipher suites in \"ssl_ciphers\" are not supported: {names}");
@@ -249,8 +271,10 @@ fn cipher_suites<S>(
 fn groups<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
+    commands: &Commands<'_>,
 ) -> Result<Vec<&'static dyn SupportedKxGroup>, ConfError> {
-    let text = view.text("ssl_ecdh_curve");
+    let entry = commands.groups.or_else(|| view.nearest("ssl_ecdh_curve"));
+    let text = entry.map_or_else(|| view.text("ssl_ecdh_curve"), files::name_of);
     let list = match text {
         "" | "auto" => CURVES_DEFAULT,
         list => list,
@@ -273,7 +297,7 @@ fn groups<S>(
             None => missing.push(name),
         }
     }
-    let Some(entry) = view.nearest("ssl_ecdh_curve") else {
+    let Some(entry) = entry else {
         return Ok(groups);
     };
     let missing = missing.join(", ");

@@ -160,8 +160,11 @@ const SHARED: &[Row] = &[
         arguments: Arguments::exactly(2),
         repeat: Repeat::Many,
         syntax: "name value",
-        summary: "`Ciphersuites` chooses the cipher suites of TLS 1.3. `Options` is a warning; \
-            other commands are refused in a server that has a certificate.",
+        summary: "OpenSSL's commands: `Ciphersuites` (the suites of TLS 1.3), `CipherString`, \
+            `Curves` and `Groups`, `MinProtocol` and `MaxProtocol`, `Certificate` with \
+            `PrivateKey`, `NumTickets`, and of `Options` `SessionTicket` and `ServerPreference`. \
+            They take the place of the directives. What has no effect here is a warning; other \
+            commands are refused in a server that has a certificate.",
         ..TEXT
     },
     Row {

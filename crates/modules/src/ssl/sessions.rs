@@ -72,7 +72,8 @@ impl Resumption {
         }
     }
 
-    /// What makes tickets; `None`: there are none.
+    /// What makes tickets; `None`: there are none. `wanted` takes the place of
+    /// `ssl_session_tickets`.
     ///
     /// # Errors
     /// A file with a key cannot be used, or the machine has no random numbers for keys.
@@ -80,9 +81,10 @@ impl Resumption {
         &self,
         view: View<'_>,
         builder: &mut Builder<'_, S>,
+        wanted: Option<bool>,
     ) -> Result<Option<Arc<dyn ProducesTickets>>, ConfError> {
         let of_files = ticket_keys::of_files(view, builder)?;
-        if !view.flag("ssl_session_tickets") {
+        if !wanted.unwrap_or_else(|| view.flag("ssl_session_tickets")) {
             return Ok(None);
         }
         let keys = match of_files {
