@@ -41,6 +41,7 @@ pub struct Requester {
     proxy_header: Option<Rc<ProxyHeader>>,
     tls: Option<Arc<TlsSession>>,
     is_plain_on_tls_port: bool,
+    is_early: bool,
 }
 
 impl Requester {
@@ -52,6 +53,7 @@ impl Requester {
             proxy_header: None,
             tls: None,
             is_plain_on_tls_port: false,
+            is_early: false,
         }
     }
 
@@ -122,6 +124,12 @@ impl Requester {
         self.tls.as_deref()
     }
 
+    /// Whether the request came as early data of TLS, and the handshake was not complete when it
+    /// was begun (RFC 8470): somebody may have recorded it and sent it again.
+    pub fn is_early(&self) -> bool {
+        self.is_early
+    }
+
     /// Whether plain HTTP is spoken where TLS is expected.
     pub(crate) fn is_plain_on_tls_port(&self) -> bool {
         self.is_plain_on_tls_port
@@ -131,6 +139,11 @@ impl Requester {
     pub(crate) fn asks_again(&mut self, requests: u64, is_pipelined: bool) {
         self.connection.requests = requests;
         self.connection.is_pipelined = is_pipelined;
+    }
+
+    /// The request came as early data, or not.
+    pub(crate) fn came_early(&mut self, is_early: bool) {
+        self.is_early = is_early;
     }
 
     /// The PROXY protocol's header of the connection was read, or there is none.
@@ -163,6 +176,7 @@ impl Requester {
         self.proxy_header = None;
         self.tls = None;
         self.is_plain_on_tls_port = false;
+        self.is_early = false;
     }
 
     /// Forgets whom a request was for: the next one names its own.

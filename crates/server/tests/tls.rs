@@ -679,10 +679,6 @@ const WRONG: &[(&str, &str)] = &[
         "\"ssl_ocsp leaf\" is not supported yet",
     ),
     (
-        "%PAIR% ssl_early_data on;",
-        "\"ssl_early_data on\" is not supported yet",
-    ),
-    (
         "%PAIR% ssl_session_ticket_key %KEYS%/t.key;",
         "open() \"%KEYS%/t.key\" failed (2: No such file or directory)",
     ),
@@ -764,6 +760,10 @@ const WARNED: &[(&str, &str)] = &[
     (
         "ssl_stapling on; ssl_stapling_verify on;",
         "\"ssl_stapling\" ignored",
+    ),
+    (
+        "ssl_early_data on; ssl_session_ticket_key %KEYS%/ec.key;",
+        "\"ssl_session_ticket_key\" ignored: with \"ssl_early_data on\"",
     ),
     (
         "ssl_conf_command Options KTLS,NoRenegotiation,-SessionTicket;",

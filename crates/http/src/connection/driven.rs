@@ -202,7 +202,12 @@ async fn linger(exchange: &mut Exchange, peer: &Peer) {
     let wanted = match settings.lingering_close {
         LingeringClose::Off => false,
         LingeringClose::Always => true,
-        LingeringClose::On => !exchange.body.is_finished() || peer.has_unread(),
+        LingeringClose::On => {
+            !exchange.body.is_finished()
+                || peer.has_unread()
+                // The end of the handshake is still to come.
+                || peer.transport().is_handshaking()
+        }
     };
     if wanted {
         exchange.account.set_action(Action::ClosingLingering);

@@ -277,6 +277,8 @@ impl Connections {
         exchange
             .client
             .asks_again(connection.client.requests, is_pipelined);
+        let is_early = connection.transport.is_handshaking();
+        exchange.client.came_early(is_early);
         self.lane.counters.requests.add();
         self.lane.progress.doing().note(
             connection.client.serial,
@@ -496,7 +498,12 @@ fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) 
 fn lingers(connection: &Connection, exchange: &Exchange) -> bool {
     match exchange.location().settings.lingering_close {
         LingeringClose::Off => false,
-        LingeringClose::On => !exchange.body.is_finished() || connection.input.has_unread(),
+        LingeringClose::On => {
+            !exchange.body.is_finished()
+                || connection.input.has_unread()
+                // The end of the handshake is still to come.
+                || connection.transport.is_handshaking()
+        }
         LingeringClose::Always => true,
     }
 }

@@ -392,6 +392,8 @@ impl Serving<'_> {
         let lane = Rc::clone(&self.opening.lane);
         lane.counters.requests.add();
         let mut exchange = self.opening.exchange();
+        let is_early = self.waited.transport().is_handshaking();
+        exchange.client.came_early(is_early);
         exchange.begin_request();
         std::mem::swap(exchange.read_request().head_mut(), &mut self.reader.head);
         let head_bytes = exchange.request.head().fields.bytes();

@@ -71,6 +71,13 @@ impl Transport {
         }
     }
 
+    /// Whether there is a TLS session whose handshake is not complete. What has come until then is
+    /// early data, which somebody who recorded it may have sent again (RFC 8446 section 8).
+    pub fn is_handshaking(&self) -> bool {
+        let session = self.session.get();
+        session.is_some_and(|session| session.borrow().connection().is_handshaking())
+    }
+
     /// Passes the TLS session to `look`; `None` if the transport is plain.
     pub fn with_session<T>(&self, look: impl FnOnce(&TlsConnection) -> T) -> Option<T> {
         let session = self.session.get()?;

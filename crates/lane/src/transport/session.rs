@@ -13,6 +13,9 @@ use crate::sys::socket::{self, More};
 /// A session.
 pub(super) struct Session {
     connection: Connection,
+    /// The early data (RFC 8446 section 2.3) that was received and not read; the library limits
+    /// it.
+    early: Vec<u8>,
     /// Whether the last read used the socket, and got less than it asked for.
     was_short: bool,
     /// Whether the end of the session has been sent.
@@ -22,7 +25,7 @@ pub(super) struct Session {
 /// The state of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// The handshake is complete.
+    /// The handshake is complete, or early data has come, which may be answered before that.
     Done,
     /// The peer must send.
     WantsRead,
@@ -61,6 +64,7 @@ impl Session {
     pub(super) fn new(connection: Connection) -> Session {
         Session {
             connection,
+            early: Vec::new(),
             was_short: false,
             is_closed: false,
         }
@@ -101,7 +105,8 @@ impl Session {
                 }
                 Err(error) => return Err(HandshakeError::Socket(error)),
             }
-            if !self.connection.is_handshaking() {
+            self.take_early();
+            if !self.connection.is_handshaking() || !self.early.is_empty() {
                 return Ok(Handshake::Done);
             }
             match self.receive(socket) {
@@ -129,6 +134,11 @@ impl Session {
         // event.
         self.was_short = false;
         self.fill(socket)?;
+        if !self.early.is_empty() {
+            let count = self.early.len().min(bytes_max);
+            buffer.extend(self.early.drain(..count));
+            return Ok(count);
+        }
         let mut reader = self.connection.reader();
         let chunk = reader.fill_buf()?;
         let count = chunk.len().min(bytes_max);
@@ -140,6 +150,9 @@ impl Session {
     /// Decrypts until there is input; returns its size, 0 at the end.
     pub(super) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         loop {
+            if !self.early.is_empty() {
+                return Ok(self.early.len());
+            }
             match self.connection.reader().fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
@@ -152,13 +165,24 @@ impl Session {
             }
             // Sends answers to the peer's key updates; the rest is sent later.
             let _ = self.flush(socket);
+            self.take_early();
+        }
+    }
+
+    /// Takes the early data that the library holds.
+    fn take_early(&mut self) {
+        if let Connection::Server(server) = &mut self.connection
+            && let Some(mut early) = server.early_data()
+        {
+            // A buffer in memory is read: that cannot fail.
+            let _ = early.read_to_end(&mut self.early);
         }
     }
 
     /// Whether decrypted input is available.
     pub(super) fn holds_input(&mut self) -> bool {
         let mut reader = self.connection.reader();
-        reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty())
+        !self.early.is_empty() || reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }
 
     /// Whether the last read has left no input, neither here nor in the socket.
@@ -167,7 +191,7 @@ impl Session {
         let is_empty = reader
             .fill_buf()
             .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        is_empty && self.was_short
+        is_empty && self.early.is_empty() && self.was_short
     }
 
     fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {

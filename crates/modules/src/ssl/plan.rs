@@ -35,6 +35,9 @@ const RECORD_OVERHEAD_BYTES: u64 = 5;
 const RECORD_BYTES_MAX: u64 = 16 * 1024;
 const RECORD_BYTES_MIN: u64 = 32;
 
+/// Bytes of early data that a client may send; nginx's number.
+const EARLY_DATA_BYTES_MAX: u32 = 16 * 1024;
+
 /// TLS of a server that offers these protocols (ALPN), the best first; empty offers none. `None`:
 /// it has no certificate.
 ///
@@ -110,8 +113,20 @@ fn config<S>(
     };
     let bytes = bytes.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX) + RECORD_OVERHEAD_BYTES;
     config.max_fragment_size = usize::try_from(bytes).ok();
-    let cache = resumption.cache(view, builder);
-    let tickets = resumption.tickets(view, builder, commands.tickets)?;
+    let (cache, tickets) = match takes_early_data(view) {
+        // The library takes early data in sessions that it can forget: each once, so that what
+        // somebody has recorded is not taken again.
+        true => {
+            config.max_early_data_size = EARLY_DATA_BYTES_MAX;
+            config.send_half_rtt_data = true;
+            warn_of_ticket_keys(view, builder);
+            (Some(resumption.own_cache(view, builder)), None)
+        }
+        false => (
+            resumption.cache(view, builder),
+            resumption.tickets(view, builder, commands.tickets)?,
+        ),
+    };
     if cache.is_none() && tickets.is_none() {
         config.send_tls13_tickets = 0;
     } else if let Some(count) = commands.ticket_count {
@@ -138,13 +153,23 @@ fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
         let text = format!("\"ssl_ocsp {}\"", view.choice("ssl_ocsp"));
         refused("ssl_ocsp", &text)?;
     }
-    if view.has_row("ssl_early_data") && view.flag("ssl_early_data") {
-        refused("ssl_early_data", "\"ssl_early_data on\"")?;
-    }
     refused(
         "ssl_ech_file",
         "\"ssl_ech_file\": the library has no Encrypted Client Hello for servers; it",
     )
+}
+
+/// Whether clients may send early data; `stream` has no such directive.
+fn takes_early_data(view: View<'_>) -> bool {
+    view.has_row("ssl_early_data") && view.flag("ssl_early_data")
+}
+
+fn warn_of_ticket_keys<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
+    if let Some(entry) = view.nearest("ssl_session_ticket_key") {
+        let message = "\"ssl_session_ticket_key\" ignored: with \"ssl_early_data on\" this server \
+                       keeps its sessions itself, so that early data is taken once";
+        builder.warn(view, entry, message);
+    }
 }
 
 /// What is done without, since nobody is worse off than by another way.

@@ -64,7 +64,11 @@ const HTTP_ONLY: &[Row] = &[
     },
     Row {
         name: "ssl_early_data",
-        summary: "`on` is not supported yet: refused in a server that has a certificate.",
+        summary: "Lets clients of TLS 1.3 that come again send a request before the handshake is \
+            complete. Somebody who recorded such a request can send it to another server: see \
+            `$ssl_early_data`. This server takes the early data of a session once. Such a server \
+            keeps its sessions itself, in `ssl_session_cache` or in a cache of its own, and gives \
+            no tickets that others open.",
         ..FLAG
     },
     Row {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest::{Context as Digest, SHA256, SHA256_OUTPUT_LEN};
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use rustls::server::{
+    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
+};
 use rustls::ticketer::TicketRotator;
 use turnpike_conf::{ConfError, View, value};
 use turnpike_plan::builder::Builder;
@@ -148,9 +150,31 @@ impl Resumption {
                 _ => {}
             }
         }
+        self.cache_named(builder, &key?, count)
+    }
+
+    /// The cache in force, or where there is none one that all such servers share.
+    pub(super) fn own_cache<S>(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_, S>,
+    ) -> Arc<dyn StoresServerSessions> {
+        let cache = self.cache(view, builder);
+        let own = || self.cache_named(builder, "ssl sessions", BUILTIN_SESSIONS);
+        cache
+            .or_else(own)
+            .unwrap_or_else(|| Arc::new(NoServerSessionStorage {}))
+    }
+
+    fn cache_named<S>(
+        &self,
+        builder: &mut Builder<'_, S>,
+        name: &str,
+        count: u64,
+    ) -> Option<Arc<dyn StoresServerSessions>> {
         let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
         // A cache of another size is another one.
-        let key = format!("{} {count}", key?);
+        let key = format!("{name} {count}");
         let make = || ServerSessionMemoryCache::new(count) as Arc<_>;
         let sessions = builder.environment.zone(&key, &make).downcast().ok()?;
         Some(Arc::new(Cache {

@@ -23,14 +23,25 @@ pub(super) const fn absent<S>(name: &'static str, summary: &'static str) -> Vari
 }
 
 const NOT_TOLD: &str = "No value: what it is about is not told by the library.";
-const NO_EARLY: &str = "No value: early data is not supported yet.";
 const NO_ECH: &str = "No value: Encrypted Client Hello is not supported yet.";
 
 /// The variables that HTTP alone has.
 pub(super) fn of_http() -> [VariableRow<Exchange>; 2] {
     [
         row("https", https, "`on` with TLS, else empty."),
-        absent("ssl_early_data", NO_EARLY),
+        row(
+            "ssl_early_data",
+            |exchange, out| {
+                let is_early = exchange.client.is_early();
+                if is_early {
+                    out.push(b'1');
+                }
+                is_early
+            },
+            "`1` where the request came as early data and the handshake was not complete when it \
+             was begun; else no value. `proxy_set_header Early-Data $ssl_early_data` lets an \
+             upstream server answer with 425 (RFC 8470).",
+        ),
     ]
 }
 
