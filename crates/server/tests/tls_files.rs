@@ -111,6 +111,9 @@ fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
         put("text.pem", "ec.pem");
         server.wait_for_log("error.log", "no certificate in it");
         assert_eq!(shown(port).as_deref(), Some("subject=CN = w.test"));
+        fs::remove_file(keys.path().join("ec.key")).unwrap();
+        server.wait_for_log("error.log", "ec.key\" is gone: what was read of it stays");
+        assert_eq!(shown(port).as_deref(), Some("subject=CN = w.test"));
         is_done.store(true, Ordering::Relaxed);
         clients.join().unwrap();
     });

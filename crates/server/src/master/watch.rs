@@ -31,6 +31,13 @@ pub(super) struct FileWatch {
     pub(super) next_at: Option<Instant>,
 }
 
+/// What a look has found.
+#[derive(Default, Debug)]
+pub(super) struct Seen {
+    pub(super) changed: Vec<PathBuf>,
+    pub(super) gone: Vec<PathBuf>,
+}
+
 /// The texts of a configuration, and files as they are on the disk now.
 struct Reread(MemoryLoader);
 
@@ -42,23 +49,36 @@ impl FileWatch {
         self.next_at = is_needed.then(|| Instant::now() + LOOK_PAUSE);
     }
 
-    /// The files whose content is another one than that in force, each told once a change.
-    pub(super) fn look(&mut self, configuration: &Configuration) -> Vec<PathBuf> {
+    /// The files whose content is another one than that in force, and those that are gone, each
+    /// told once a change.
+    pub(super) fn look(&mut self, configuration: &Configuration) -> Seen {
         self.next_at = Some(Instant::now() + LOOK_PAUSE);
-        let mut changed = Vec::new();
+        let mut found = Seen::default();
         for (path, bytes) in configuration.shared_files() {
             let stamp = stamp(&path);
-            let seen = self.seen.entry(path.clone()).or_default();
-            if seen.0 != stamp || !seen.1 {
-                // Settled where it is what it was at the last look.
-                let is_settled = seen.0 == stamp && stamp.is_some();
-                *seen = (stamp, is_settled);
-                if is_settled && fs::read(&path).is_ok_and(|read| *read != *bytes) {
-                    changed.push(path);
+            let Some(seen) = self.seen.get_mut(&path) else {
+                self.seen.insert(path, (stamp, false));
+                continue;
+            };
+            if seen.0 == stamp && seen.1 {
+                continue;
+            }
+            // Settled where it is what it was at the last look.
+            let is_settled = seen.0 == stamp;
+            *seen = (stamp, is_settled);
+            if !is_settled {
+                continue;
+            }
+            match stamp {
+                Some(_) if fs::read(&path).is_ok_and(|read| *read != *bytes) => {
+                    found.changed.push(path);
                 }
+                // A FIFO has no stamp, and is there.
+                None if !path.exists() => found.gone.push(path),
+                _ => {}
             }
         }
-        changed
+        found
     }
 }
 

@@ -17,6 +17,7 @@ use crate::master::child::State;
 use crate::master::loaded::{LoadError, LoadedConfiguration};
 use crate::master::pid_file::PidFile;
 use crate::master::systemd::State as Told;
+use crate::master::watch::Seen;
 
 /// A configuration with all that it needs, or why there is none.
 type Opened = Result<LoadedConfiguration, LoadError>;
@@ -43,7 +44,15 @@ impl Master {
     /// Puts files in force that have changed since the configuration was read, which stays what it
     /// is.
     pub(super) fn look_at_files(&mut self) {
-        let changed = self.watch.look(&self.loaded.configuration);
+        let Seen { changed, gone } = self.watch.look(&self.loaded.configuration);
+        for path in &gone {
+            let path = path.display();
+            let what = format_args!(
+                "\"{path}\" is gone: what was read of it stays in force, and the next start or \
+                 reload fails"
+            );
+            self.log.event(Level::Warn, what);
+        }
         for path in &changed {
             let path = path.display();
             let what = format_args!("\"{path}\" has changed, and is read again");
