@@ -37,5 +37,6 @@ pub mod bench {
     pub use crate::interrupt::{is_asked, watch};
     pub use crate::process::Process;
     pub use crate::statistics::{Interval, interval, mean};
+    pub use crate::study::{Rung, ladder};
     pub use crate::topology::{Namespace, Topology};
 }

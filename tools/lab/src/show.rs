@@ -31,7 +31,8 @@ pub(crate) fn list() -> Result<(), LabError> {
 fn extent(loaded: &study::Loaded) -> String {
     let study = &loaded.study;
     if study.contender.is_empty() {
-        return "a record of published steps: lab show prints it, nothing is run".to_owned();
+        return "a record of published steps: turnpike tune climb repeats it, lab show prints it"
+            .to_owned();
     }
     let dimensions = matrix::dimensions(study, placement::allowed().len());
     let mut cases = matrix::cases(study, &dimensions, &Choice::default());

@@ -67,7 +67,7 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
     turnpike_host::raise_file_limit();
     let loaded = study::load(&wish.study)?;
     if loaded.study.contender.is_empty() {
-        let text = "this study is data and has nothing to run; see it with `turnpike lab show`";
+        let text = "this study is data and has nothing to run; `turnpike lab show` prints it";
         return Err(loaded.source.mistake(&loaded.study.name, text));
     }
     let session = Session::plan(loaded, wish)?;

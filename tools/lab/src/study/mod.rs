@@ -73,6 +73,30 @@ pub(crate) fn load(name: &str) -> Result<Loaded, LabError> {
     }
 }
 
+/// A step of a published ladder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rung {
+    pub text: String,
+    pub connections_per_s: f64,
+    /// Whether the publication kept the step.
+    pub kept: bool,
+    /// The tuner's names of what it changed; none where the tuner does not change that.
+    pub knobs: Vec<String>,
+}
+
+/// The ladder of a study that ships; empty where it has none.
+pub fn ladder(name: &str) -> Vec<Rung> {
+    let study = load(name).map(|loaded| loaded.study);
+    let steps = study.map(|study| study.ladder).unwrap_or_default();
+    let rungs = steps.into_iter().map(|step| Rung {
+        text: step.text,
+        connections_per_s: step.connections_per_s,
+        kept: step.kept,
+        knobs: step.knobs,
+    });
+    rungs.collect()
+}
+
 /// Reads and checks a study's text.
 ///
 /// # Errors

@@ -389,6 +389,9 @@ pub(crate) struct Step {
     /// What a tuner would change.
     #[serde(default)]
     pub(crate) changes: Vec<String>,
+    /// The tuner's names of what is changed.
+    #[serde(default)]
+    pub(crate) knobs: Vec<String>,
 }
 
 fn default_kept() -> bool {
