@@ -11,7 +11,7 @@ use turnpike_host::Host;
 use turnpike_lab::bench::{Process, Topology, is_asked};
 
 use super::knobs::{Levels, Place};
-use super::search::{Bench, Run};
+use super::search::{Bench, Failure, Run};
 
 /// How long a server may take until it answers.
 const START_PATIENCE: Duration = Duration::from_secs(10);
@@ -72,10 +72,20 @@ impl Field {
     }
 
     /// The configuration of levels here.
-    pub(crate) fn configuration(&self, levels: Levels) -> String {
+    fn configuration(&self, levels: Levels) -> String {
+        let folder = self.folder.display().to_string();
+        self.placed(levels, &folder, self.topology.address())
+    }
+
+    /// The configuration of levels for others: its paths begin at the folder that `-p` names.
+    pub(crate) fn portable(&self, levels: Levels) -> String {
+        self.placed(levels, ".", "*")
+    }
+
+    fn placed(&self, levels: Levels, folder: &str, address: &str) -> String {
         levels.configuration(&Place {
-            folder: &self.folder.display().to_string(),
-            address: self.topology.address(),
+            folder,
+            address,
             port: PORT,
             client: self.client(),
             cpus: &self.cpus,
@@ -165,31 +175,62 @@ impl Field {
 }
 
 impl Bench for Field {
-    fn run(&mut self, levels: Levels) -> Result<Run, String> {
+    fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
         if is_asked() {
-            return Err("interrupted".to_owned());
+            return Err(Failure::Climb("interrupted".to_owned()));
         }
-        let mut server = self.start(levels)?;
+        if let Some(why) = pressed(&Host::here()) {
+            return Err(Failure::Climb(why));
+        }
+        // Ctrl-C during a run is no fault of the levels.
+        let failure = |why: String| match is_asked() {
+            true => Failure::Climb("interrupted".to_owned()),
+            false => Failure::Levels(why),
+        };
+        let mut server = self.start(levels).map_err(failure)?;
         let before = self.overflows();
-        let report = self.drive()?;
+        let report = self.drive().map_err(failure)?;
         let overflows = self.overflows().saturating_sub(before);
         if server.ended().is_some() {
-            return Err(format!("the server died: {}", server.stderr()));
+            let why = format!("the server died: {}", server.stderr());
+            return Err(failure(why));
         }
         server.stop();
         let _ = std::fs::remove_file(self.folder.join("access.log"));
         let run = Run {
-            connections_per_s: report["requests_per_s"].as_f64().unwrap_or(0.0),
-            p99_us: report["latency_us"]["p99"].as_f64().unwrap_or(0.0),
+            // Whole numbers, so that a record decides as the climb did.
+            connections_per_s: number("requests_per_s", &report).round(),
+            p99_us: number("p99", &report["latency_us"]).round(),
             errors: report["errors_total"].as_u64().unwrap_or(0),
             answered: report["requests"]["answered"].as_u64().unwrap_or(0),
             client_limited: report["client_limited"].as_bool().unwrap_or(false),
             overflows,
         };
         self.runs.push((levels.key(), run.clone()));
-        eprint!(".");
         Ok(run)
     }
+}
+
+fn number(name: &str, report: &Value) -> f64 {
+    report[name].as_f64().unwrap_or(0.0)
+}
+
+/// Why the machine has no memory for more runs.
+fn pressed(host: &Host) -> Option<String> {
+    /// With less, the kernel soon ends processes, and perhaps not ours.
+    const AVAILABLE_BYTES_MIN: u64 = 128 << 20;
+    /// The share of the last ten seconds, in percent, in which all work waited for memory.
+    const FULL_PERCENT_MAX: f64 = 10.0;
+    let memory = host.memory();
+    let full = host.pressure().memory_full;
+    if memory.total_bytes > 0 && memory.available_bytes < AVAILABLE_BYTES_MIN {
+        let available = memory.available_bytes >> 20;
+        return Some(format!(
+            "the machine has only {available} MB of memory left"
+        ));
+    }
+    (full > FULL_PERCENT_MAX)
+        .then(|| format!("all work waits for memory in {full} % of the time (PSI)"))
 }
 
 /// `TcpExt.ListenOverflows` of a text of `/proc/net/netstat`.

@@ -24,6 +24,19 @@ impl Knob {
         Knob::SynCookies,
     ];
 
+    /// Its name, as studies give it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Knob::Workers => "workers",
+            Knob::AccessLog => "access_log",
+            Knob::Backlog => "backlog",
+            Knob::Somaxconn => "somaxconn",
+            Knob::AcceptMutex => "accept_mutex",
+            Knob::OpenFileCache => "open_file_cache",
+            Knob::SynCookies => "tcp_syncookies",
+        }
+    }
+
     /// The levels, by what a table says of them. The first is the deliberately bad one.
     pub(crate) fn levels(self) -> &'static [&'static str] {
         match self {
@@ -64,6 +77,16 @@ impl Levels {
     /// The levels as digits: a key of recorded runs.
     pub(crate) fn key(self) -> String {
         self.0.iter().map(ToString::to_string).collect()
+    }
+
+    /// Every combination of levels.
+    pub(crate) fn grid() -> Vec<Levels> {
+        let mut grid = vec![Levels::default()];
+        for knob in Knob::ALL {
+            let with = |level: usize| grid.iter().map(move |levels| levels.with(knob, level));
+            grid = (0..knob.levels().len()).flat_map(with).collect();
+        }
+        grid
     }
 
     /// Kernel settings of the server's network namespace.

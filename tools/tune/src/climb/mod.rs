@@ -1,12 +1,15 @@
 //! `tune climb`: finds the best levels of seven knobs by experiment, in network namespaces of its
 //! own, as study S3 did by hand: one step, paired runs, keep or undo.
 //!
-//! `knobs` says what is moved, `search` decides, and is pure but for the runs that a `Bench` gives;
-//! `field` makes real runs, a record gives them again.
+//! `knobs` says what is moved, `search` decides, and is pure but for the runs that a `Bench` gives,
+//! as is `optimum`, which compares the end with the best of all; `field` makes real runs, a record
+//! gives them again. `bundle` writes down what came of it, for people and for other machines.
 
+mod bundle;
 mod field;
 mod guard;
 mod knobs;
+mod optimum;
 mod record;
 mod search;
 mod table;
@@ -21,13 +24,15 @@ use crate::cli::{EXIT_FAILED, EXIT_USAGE, Failed, say};
 use crate::report;
 use field::{Field, Wish};
 use knobs::Levels;
-use search::Effort;
+use optimum::Optimum;
+use record::Climbing;
+use search::{Bench, Climbed, Effort, Failure};
 
 pub(crate) use guard::run as guard;
 
 #[derive(Debug, Args)]
 pub(crate) struct Climb {
-    /// Shorter runs and fewer pairs: about three minutes
+    /// Shorter runs and fewer pairs: about four minutes
     #[arg(long)]
     quick: bool,
     /// The server: a program that takes nginx's configuration with -c
@@ -39,40 +44,89 @@ pub(crate) struct Climb {
     /// Undo a step that makes the 99th percentile of latency longer than N times
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     p99_factor: f64,
+    /// Run all 432 combinations after the climb, and compare its end with the best: ten minutes
+    /// more
+    #[arg(long)]
+    grid: bool,
+    /// Write the ladder, its picture, the configuration, a plan for apply and every run to a new
+    /// folder
+    #[arg(long, value_name = "DIR")]
+    bundle: Option<PathBuf>,
     /// Write every run to a file, which --replay takes
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Decide again from recorded runs; runs nothing
-    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "grid", "bundle"])]
     replay: Option<PathBuf>,
+}
+
+impl Climb {
+    fn climbing(&self) -> Climbing {
+        let (pairs, pairs_max) = if self.quick { (4, 12) } else { (6, 24) };
+        Climbing {
+            server: self.server.display().to_string(),
+            effort: Effort {
+                pairs,
+                pairs_max,
+                p99_factor_max: self.p99_factor,
+            },
+            has_grid: self.grid,
+        }
+    }
 }
 
 /// `tune climb`.
 pub(crate) fn run(command: &Climb) -> Result<ExitCode, Failed> {
-    let effort = Effort {
-        pairs: if command.quick { 4 } else { 8 },
-        p99_factor_max: command.p99_factor,
-    };
     if let Some(path) = &command.replay {
-        let mut recorded = record::read(path).map_err(|text| (EXIT_USAGE, text))?;
-        let climbed = search::climb(&mut recorded, Levels::default(), effort);
-        let climbed = climbed.map_err(|text| (EXIT_USAGE, text))?;
-        say(&table::text(&climbed, report::width()));
+        let recorded = record::read(path).map_err(|text| (EXIT_USAGE, text))?;
+        let result = replay(recorded).map_err(|failure| (EXIT_USAGE, failure.text()))?;
+        say(&table::text(&result.0, result.1.as_ref(), report::width()));
         return Ok(ExitCode::SUCCESS);
     }
     if !nix::unistd::geteuid().is_root() {
         let text = "root is needed: climb makes network namespaces of its own";
         return Err((EXIT_FAILED, text.to_owned()));
     }
+    // What cannot be written at the end is said at the beginning.
+    if let Some(path) = &command.bundle {
+        let made = std::fs::create_dir(path);
+        made.map_err(|error| (EXIT_USAGE, format!("{}: {error}", path.display())))?;
+    }
     bench::watch();
     guard::clean_dead();
     let folder = guard::folder(std::process::id());
-    let result = real(command, effort, &folder);
+    let result = real(command, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     result.map_err(|text| (EXIT_FAILED, format!("{text}; everything is put back")))
 }
 
-fn real(command: &Climb, effort: Effort, folder: &Path) -> Result<ExitCode, String> {
+/// Decides again from recorded runs.
+fn replay(mut recorded: record::Recorded) -> Result<(Climbed, Option<Optimum>), Failure> {
+    let climbing = recorded.climbing.clone();
+    searched(&mut recorded, &climbing, &mut |_| {})
+}
+
+/// A climb, and the best of the grid where that is asked for.
+fn searched(
+    bench: &mut dyn Bench,
+    climbing: &Climbing,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Climbed, Option<Optimum>), Failure> {
+    let effort = climbing.effort;
+    let climbed = search::climb(bench, Levels::default(), effort, |tried| {
+        progress(&table::line(tried));
+    })?;
+    if !climbing.has_grid {
+        return Ok((climbed, None));
+    }
+    let optimum = optimum::find(bench, climbed.levels, effort, |left| {
+        progress(&format!("a run of each of {left} combinations"));
+    })?;
+    Ok((climbed, Some(optimum)))
+}
+
+fn real(command: &Climb, folder: &Path) -> Result<ExitCode, String> {
+    let climbing = command.climbing();
     let wish = Wish {
         program: command.server.clone(),
         connections: command.connections,
@@ -80,17 +134,19 @@ fn real(command: &Climb, effort: Effort, folder: &Path) -> Result<ExitCode, Stri
     };
     let guard = guard::start(folder)?;
     let mut field = Field::new(wish, folder, allowed_cpus())?;
-    let climbed = search::climb(&mut field, Levels::default(), effort);
-    eprintln!();
+    let result = searched(&mut field, &climbing, &mut |line| eprintln!("{line}"));
+    let record = record::text(&climbing, &field.runs);
     if let Some(path) = &command.record {
-        record::write(path, &field.runs)?;
+        bundle::write(path, &record)?;
     }
-    let climbed = climbed?;
-    say(&table::text(&climbed, report::width()));
-    say(&format!(
-        "\nThe final configuration:\n\n{}",
-        field.configuration(climbed.levels)
-    ));
+    let (climbed, optimum) = result.map_err(Failure::text)?;
+    let text = table::text(&climbed, optimum.as_ref(), report::width());
+    let configuration = field.portable(climbed.levels);
+    if let Some(path) = &command.bundle {
+        bundle::make(path, &climbing, &climbed, &text, &configuration, &record)?;
+    }
+    say(&text);
+    say(&format!("\nThe final configuration:\n\n{configuration}"));
     for (path, value) in climbed.levels.settings() {
         say(&format!("# {} = {value}\n", path.replace('/', ".")));
     }
@@ -107,3 +163,6 @@ fn allowed_cpus() -> Vec<usize> {
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     turnpike_host::list(line.unwrap_or("0"))
 }
+
+#[cfg(test)]
+mod tests;

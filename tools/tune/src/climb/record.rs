@@ -6,32 +6,44 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::knobs::Levels;
-use super::search::{Bench, Run};
+use super::search::{Bench, Effort, Failure, Run};
 
 /// The version of the format.
-const SCHEMA: &str = "turnpike-tune-climb/1";
+const SCHEMA: &str = "turnpike-tune-climb/2";
+
+/// How a climb was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Climbing {
+    /// The server's program.
+    pub(crate) server: String,
+    pub(crate) effort: Effort,
+    /// Whether the whole grid was run too.
+    pub(crate) has_grid: bool,
+}
 
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: String,
+    climbing: Climbing,
     runs: Vec<(String, Run)>,
 }
 
-/// Runs by their levels.
+/// Recorded runs by their levels.
 #[derive(Debug)]
-pub(crate) struct Recorded(BTreeMap<String, VecDeque<Run>>);
+pub(crate) struct Recorded {
+    pub(crate) climbing: Climbing,
+    runs: BTreeMap<String, VecDeque<Run>>,
+}
 
-/// Writes runs.
-///
-/// # Errors
-/// In words.
-pub(crate) fn write(path: &Path, runs: &[(String, Run)]) -> Result<(), String> {
+/// The text of a record.
+pub(crate) fn text(climbing: &Climbing, runs: &[(String, Run)]) -> String {
     let file = File {
         schema: SCHEMA.to_owned(),
+        climbing: climbing.clone(),
         runs: runs.to_vec(),
     };
-    let text = serde_json::to_string(&file).map_err(|error| error.to_string())?;
-    std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))
+    // Numbers and names only, which JSON always holds.
+    serde_json::to_string(&file).unwrap_or_default() + "\n"
 }
 
 /// Reads runs.
@@ -49,21 +61,28 @@ pub(crate) fn read(path: &Path) -> Result<Recorded, String> {
 /// # Errors
 /// In words.
 pub(crate) fn of_text(text: &str) -> Result<Recorded, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if file.schema != SCHEMA {
-        return Err("no record of `turnpike tune climb --record`".to_owned());
+    let wrong = "no record of `turnpike tune climb --record` of this version";
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if value["schema"] != SCHEMA {
+        return Err(wrong.to_owned());
     }
+    let file: File = serde_json::from_value(value).map_err(|error| format!("{wrong}: {error}"))?;
     let mut runs: BTreeMap<String, VecDeque<Run>> = BTreeMap::new();
     for (key, run) in file.runs {
         runs.entry(key).or_default().push_back(run);
     }
-    Ok(Recorded(runs))
+    Ok(Recorded {
+        climbing: file.climbing,
+        runs,
+    })
 }
 
 impl Bench for Recorded {
-    fn run(&mut self, levels: Levels) -> Result<Run, String> {
-        let runs = self.0.get_mut(&levels.key());
+    /// Levels without runs left were not possible when it was recorded.
+    fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
+        let runs = self.runs.get_mut(&levels.key());
         let run = runs.and_then(VecDeque::pop_front);
-        run.ok_or_else(|| format!("the record has no more runs of {}", levels.key()))
+        let why = || format!("the record has no more runs of {}", levels.key());
+        run.ok_or_else(|| Failure::Levels(why()))
     }
 }

@@ -1,14 +1,22 @@
-//! The ladder: each step with its figure and its interval, as study S3 printed it.
+//! The ladder: each step with its figure and its interval, as study S3 printed it, and S3's own
+//! steps beside.
 
 use std::fmt::Write as _;
 
+use turnpike_lab::bench::{Rung, ladder};
+
+use super::knobs::Knob;
+use super::optimum::Optimum;
 use super::search::{Climbed, Tried, Verdict};
+use crate::report::wrapped;
 
 /// Columns of the bars.
 const BAR: usize = 20;
+/// The published ladder.
+const STUDY: &str = "s3-tuning-ladder";
 
 /// The table for people.
-pub(crate) fn text(climbed: &Climbed, width: usize) -> String {
+pub(crate) fn text(climbed: &Climbed, optimum: Option<&Optimum>, width: usize) -> String {
     let rates = climbed.tried.iter().map(|tried| tried.rate);
     let highest = rates.fold(climbed.start_rate, f64::max).max(1.0);
     let bar = |rate: f64| "#".repeat((rate / highest * BAR as f64).round() as usize);
@@ -27,30 +35,117 @@ pub(crate) fn text(climbed: &Climbed, width: usize) -> String {
             bar(tried.rate),
             tried.text
         );
-        text.push_str(&crate::report::wrapped(&remark(tried), 14 + BAR, width));
+        text.push_str(&wrapped(&remark(tried), 14 + BAR, width));
     }
-    let kept = climbed
-        .tried
-        .iter()
-        .filter(|tried| tried.verdict == Verdict::Kept);
-    let product: f64 = kept.clone().map(|tried| tried.ratio).product();
-    let _ = writeln!(
-        text,
-        "\n{} of {} steps kept; together {product:.2} times the start.",
-        kept.count(),
-        climbed.tried.len()
-    );
+    text.push_str(&sum(climbed));
+    if let Some(optimum) = optimum {
+        text.push_str(&wrapped(&against(climbed, optimum), 0, width));
+    }
+    text.push_str(&beside(climbed, &ladder(STUDY), width));
     text
 }
 
+/// A step in a line, while the climb runs.
+pub(crate) fn line(tried: &Tried) -> String {
+    format!("{}: {}", tried.text, remark(tried))
+}
+
+fn sum(climbed: &Climbed) -> String {
+    let tried = climbed.tried.iter();
+    let kept = tried.filter(|tried| tried.verdict == Verdict::Kept);
+    let product: f64 = kept.clone().map(|tried| tried.ratio).product();
+    let found: Vec<&str> = climbed.found().into_iter().map(Knob::name).collect();
+    format!(
+        "\n{} of {} steps kept; together {product:.2} times the start. {} of {} knobs found: {}.\n",
+        kept.count(),
+        climbed.tried.len(),
+        found.len(),
+        Knob::ALL.len(),
+        match found.is_empty() {
+            true => "none".to_owned(),
+            false => found.join(", "),
+        }
+    )
+}
+
+/// The end of the climb against the best of the grid.
+fn against(climbed: &Climbed, optimum: &Optimum) -> String {
+    let texts = Knob::ALL.map(|knob| knob.levels()[optimum.levels.level(knob)]);
+    let best = format!(
+        "The best of {} combinations: {}.",
+        optimum.combinations,
+        texts.join(", ")
+    );
+    match &optimum.end {
+        None => format!("{best} The climb ended there."),
+        Some(end) => {
+            let differing = Knob::ALL
+                .into_iter()
+                .filter(|knob| climbed.levels.level(*knob) != optimum.levels.level(*knob));
+            let differing: Vec<&str> = differing.map(Knob::name).collect();
+            let (ratio, bounds) = (end.ratio, interval(end));
+            format!(
+                "{best} The climb's end makes {ratio:.2} times its rate{bounds} in {} new pairs of \
+                 runs; they differ in {}.",
+                end.pairs,
+                differing.join(", ")
+            )
+        }
+    }
+}
+
+/// The published steps, each with what the same knobs did here.
+fn beside(climbed: &Climbed, rungs: &[Rung], width: usize) -> String {
+    let mut text = "\nThe steps of study S3, and the same knobs here:\n\n".to_owned();
+    let mut before: Option<f64> = None;
+    for rung in rungs {
+        let factor = before.map_or(1.0, |before| rung.connections_per_s / before);
+        let undone = if rung.kept { "" } else { " (undone)" };
+        let _ = writeln!(text, "  x {factor:.2}  {}{undone}", rung.text);
+        let here = match rung.knobs.is_empty() {
+            true => match before {
+                None => "here: its start is not ours".to_owned(),
+                Some(_) => "here: not tried, climb moves neither addresses nor queues".to_owned(),
+            },
+            false => format!("here: {}", same_knobs(climbed, &rung.knobs)),
+        };
+        text.push_str(&wrapped(&here, 10, width));
+        if rung.kept {
+            before = Some(rung.connections_per_s);
+        }
+    }
+    text
+}
+
+fn same_knobs(climbed: &Climbed, names: &[String]) -> String {
+    let is_same = |tried: &&Tried| {
+        let mut knobs = tried.knobs.iter();
+        knobs.any(|knob| names.iter().any(|name| name == knob.name()))
+    };
+    let tried = climbed.tried.iter().filter(is_same);
+    let texts: Vec<String> = tried.map(line).collect();
+    texts.join("; ")
+}
+
+fn interval(tried: &Tried) -> String {
+    let bounds = tried.bounds;
+    bounds.map_or_else(String::new, |bounds| {
+        format!(" [{:.2}, {:.2}]", bounds.low, bounds.high)
+    })
+}
+
 fn remark(tried: &Tried) -> String {
-    let bounds = tried
-        .bounds
-        .map(|bounds| format!(" [{:.2}, {:.2}]", bounds.low, bounds.high));
+    if tried.verdict == Verdict::Impossible {
+        return format!("{}: {}", tried.verdict.text(), tried.obstacle);
+    }
     let limited = match tried.client_limited {
         true => "; the client was the limit: at least this",
         false => "",
     };
-    let (ratio, bounds) = (tried.ratio, bounds.unwrap_or_default());
-    format!("x {ratio:.2}{bounds}, {}{limited}", tried.verdict.text())
+    let verdict = tried.verdict.text();
+    format!(
+        "x {:.2}{}, {verdict}{limited}",
+        tried.ratio,
+        interval(tried)
+    )
 }

@@ -9,7 +9,7 @@ struct Imagined<F: Fn(Levels) -> Run> {
 }
 
 impl<F: Fn(Levels) -> Run> Bench for Imagined<F> {
-    fn run(&mut self, levels: Levels) -> Result<Run, String> {
+    fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
         self.count += 1;
         let mut run = (self.run)(levels);
         // One percent of noise that returns every five runs.
@@ -20,11 +20,13 @@ impl<F: Fn(Levels) -> Run> Bench for Imagined<F> {
 
 const EFFORT: Effort = Effort {
     pairs: 4,
+    pairs_max: 8,
     p99_factor_max: 3.0,
 };
 
 fn climbed(run: impl Fn(Levels) -> Run) -> Climbed {
-    climb(&mut Imagined { run, count: 0 }, Levels::default(), EFFORT).unwrap()
+    let mut bench = Imagined { run, count: 0 };
+    climb(&mut bench, Levels::default(), EFFORT, |_| {}).unwrap()
 }
 
 fn rate(connections_per_s: f64) -> Run {
@@ -104,29 +106,63 @@ fn errors_and_latency_undo_a_faster_step() {
 fn a_bench_that_fails_ends_the_climb() {
     struct Broken;
     impl Bench for Broken {
-        fn run(&mut self, _levels: Levels) -> Result<Run, String> {
-            Err("interrupted".to_owned())
+        fn run(&mut self, _levels: Levels) -> Result<Run, Failure> {
+            Err(Failure::Climb("interrupted".to_owned()))
         }
     }
-    let error = climb(&mut Broken, Levels::default(), EFFORT).unwrap_err();
-    assert_eq!(error, "interrupted");
+    let error = climb(&mut Broken, Levels::default(), EFFORT, |_| {}).unwrap_err();
+    assert_eq!(error, Failure::Climb("interrupted".to_owned()));
 }
 
 #[test]
-fn a_recorded_climb_is_decided_as_it_was() {
-    let text = include_str!("../../../climbs/two-cpus-busy.json");
-    let mut recorded = crate::climb::record::of_text(text).unwrap();
-    let climbed = climb(&mut recorded, Levels::default(), EFFORT).unwrap();
-    let kept = climbed
-        .tried
-        .iter()
-        .filter(|tried| tried.verdict == Verdict::Kept);
-    let kept: Vec<&str> = kept.map(|tried| tried.text.as_str()).collect();
-    let expected = [
-        "backlog 4096, somaxconn 4096",
-        "a worker for each CPU",
-        "accept_mutex off",
-    ];
-    assert_eq!(kept, expected);
-    assert!(crate::climb::table::text(&climbed, 80).contains("3 of 9 steps kept"));
+fn levels_that_are_not_possible_are_left_out_and_the_rest_goes_on() {
+    struct NoReuseport(usize);
+    impl Bench for NoReuseport {
+        fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
+            self.0 += 1;
+            match levels.level(Knob::AcceptMutex) {
+                2 => Err(Failure::Levels("no such listen parameter".to_owned())),
+                _ => Ok(rate([1000.0, 1010.0, 990.0][self.0 % 3])),
+            }
+        }
+    }
+    let climbed = climb(&mut NoReuseport(0), Levels::default(), EFFORT, |_| {}).unwrap();
+    let tried = climbed.tried.iter().find(|tried| tried.text == "reuseport");
+    let tried = tried.unwrap();
+    assert_eq!(tried.verdict, Verdict::Impossible);
+    assert_eq!(tried.obstacle, "no such listen parameter");
+    let last = climbed.tried.last().unwrap();
+    assert_ne!(last.verdict, Verdict::Impossible);
+}
+
+#[test]
+fn a_large_difference_is_decided_early_and_a_small_one_late() {
+    const NOISE: [f64; 7] = [1.0, 1.05, 0.96, 1.02, 0.97, 1.04, 0.99];
+    let count = std::cell::Cell::new(0);
+    let climbed = climbed(|levels| {
+        count.set(count.get() + 1);
+        let log = [1.0, 1.0, 2.0][levels.level(Knob::AccessLog)];
+        let cache = [1.0, 1.006][levels.level(Knob::OpenFileCache)];
+        rate(1000.0 * log * cache * NOISE[count.get() % NOISE.len()])
+    });
+    let pairs = |words: &str| {
+        let mut tried = climbed.tried.iter();
+        tried.find(|tried| tried.text == words).unwrap().pairs
+    };
+    assert_eq!(pairs("access log off"), EFFORT.pairs);
+    assert_eq!(pairs("open_file_cache max=1000"), EFFORT.pairs_max);
+}
+
+/// Latency of a start that dropped handshakes is not compared: those who waited are not in it.
+#[test]
+fn latency_is_compared_only_with_runs_that_dropped_nobody() {
+    let climbed = climbed(|levels| {
+        let is_long = levels.level(Knob::Backlog) == 1;
+        Run {
+            overflows: if is_long { 0 } else { 9 },
+            p99_us: if is_long { 900.0 } else { 100.0 },
+            ..rate(if is_long { 2000.0 } else { 1000.0 })
+        }
+    });
+    assert_eq!(climbed.tried[0].verdict, Verdict::Kept);
 }

@@ -1,0 +1,91 @@
+#![allow(clippy::unwrap_used)]
+
+use super::knobs::Knob;
+use super::search::Run;
+use super::*;
+use crate::change::Change;
+
+/// A server of which each run is kept, as `Field` keeps them.
+struct Server(Vec<(String, Run)>);
+
+impl Bench for Server {
+    fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
+        let long = levels.level(Knob::Backlog) * levels.level(Knob::Somaxconn);
+        let workers = [1.0, 1.6, 1.3][levels.level(Knob::Workers)];
+        let noise = 1.0 + (self.0.len() % 3) as f64 / 50.0;
+        let run = Run {
+            connections_per_s: (9000.0 * (1.0 + long as f64) * workers * noise).round(),
+            p99_us: 900.0,
+            answered: 9000,
+            overflows: if long == 1 { 0 } else { 70 },
+            ..Run::default()
+        };
+        self.0.push((levels.key(), run.clone()));
+        Ok(run)
+    }
+}
+
+fn climbing(has_grid: bool) -> Climbing {
+    Climbing {
+        server: "nginx".to_owned(),
+        effort: Effort {
+            pairs: 4,
+            pairs_max: 8,
+            p99_factor_max: 3.0,
+        },
+        has_grid,
+    }
+}
+
+#[test]
+fn a_record_decides_as_its_climb_did() {
+    let climbing = climbing(true);
+    let mut server = Server(Vec::new());
+    let (climbed, optimum) = searched(&mut server, &climbing, &mut |_| {}).unwrap();
+    let text = table::text(&climbed, optimum.as_ref(), 80);
+    let recorded = record::of_text(&record::text(&climbing, &server.0)).unwrap();
+    let (again, best) = replay(recorded).unwrap();
+    assert_eq!(table::text(&again, best.as_ref(), 80), text);
+    assert!(text.contains("The best of 432 combinations"), "{text}");
+    // Study S3 stands beside it, with what the same knobs did here.
+    assert!(text.contains("x 1.82  accept_mutex off"), "{text}");
+    assert!(text.contains("here: not tried, climb moves"), "{text}");
+}
+
+#[test]
+fn a_file_that_is_no_record_is_refused() {
+    for text in ["{}", "{\"schema\":\"turnpike-tune-climb/1\",\"runs\":[]}"] {
+        let error = record::of_text(text).unwrap_err();
+        assert!(error.starts_with("no record of"), "{error}");
+    }
+}
+
+#[test]
+fn a_bundle_has_what_was_kept() {
+    let climbing = climbing(false);
+    let (climbed, _) = searched(&mut Server(Vec::new()), &climbing, &mut |_| {}).unwrap();
+    let plan = bundle::plan(&climbing, &climbed);
+    let changes: Vec<&Change> = plan.steps.iter().map(|step| &step.change).collect();
+    assert_eq!(changes, [&Change::setting("net.core.somaxconn", 4096)]);
+    let picture = bundle::picture(&climbed);
+    for tried in &climbed.tried {
+        let title = format!("<title>{}: {:.0} connections", tried.text, tried.rate);
+        assert!(picture.contains(&title), "{title}");
+    }
+    assert_eq!(picture.matches("class=\"kept\"").count(), 3);
+}
+
+/// Recorded climbs, and what was found on each.
+const RECORDED: &[(&str, &[&str])] = &[(
+    include_str!("../../climbs/two-cpus-busy.json"),
+    &["workers", "backlog", "somaxconn", "accept_mutex"],
+)];
+
+#[test]
+fn recorded_climbs_find_what_they_found() {
+    for (text, expected) in RECORDED {
+        let (climbed, _) = replay(record::of_text(text).unwrap()).unwrap();
+        let found: Vec<&str> = climbed.found().into_iter().map(Knob::name).collect();
+        assert_eq!(found, *expected);
+    }
+}
