@@ -14,6 +14,8 @@ pub const ACCEPTED_NOBODY: &str = "accept4, nobody there";
 pub struct Tracer {
     child: Child,
     report: std::path::PathBuf,
+    pid: u32,
+    threads: Vec<String>,
 }
 
 impl Tracer {
@@ -33,18 +35,26 @@ impl Tracer {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("strace: {error}; please run: cargo xtask setup test"))?;
-        let tracer = Tracer { child, report };
-        match wait_for(|| is_traced(pid, &threads).then_some(())) {
+        let tracer = Tracer {
+            child,
+            report,
+            pid,
+            threads,
+        };
+        match wait_for(|| is_traced(pid, &tracer.threads).then_some(())) {
             Some(()) => Ok(tracer),
             None => Err("strace may not trace the serving process".to_owned()),
         }
     }
 
-    /// Stops counting; returns the calls by name.
+    /// Stops counting, once the threads wait for events; returns the calls by name.
     ///
     /// # Errors
     /// strace left no report.
     pub fn end(mut self) -> Result<BTreeMap<String, u64>, String> {
+        // A call is counted when it returns, which may be after its peer has seen its effect.
+        let is_at_rest = || self.threads.iter().all(|thread| sleeps(self.pid, thread));
+        let _ = wait_for(|| is_at_rest().then_some(())); // else the numbers show it
         process::signal(self.child.id(), Signal::SIGINT);
         self.child
             .wait()
@@ -105,6 +115,16 @@ fn serving_threads(pid: u32) -> Vec<String> {
         true => vec![pid.to_string()],
         false => lanes,
     }
+}
+
+/// Whether a thread sleeps, which lanes do only while they wait for events, or has ended.
+fn sleeps(pid: u32, thread: &str) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")) else {
+        return true;
+    };
+    // The state stands behind the name, which may have any bytes.
+    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    state.starts_with('S')
 }
 
 /// Whether each of these threads has a tracer.
