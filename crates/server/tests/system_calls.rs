@@ -1,5 +1,5 @@
-//! Tests of the number of system calls of a request, in optimised cases: the numbers are the same
-//! on every machine.
+//! Tests of the number of system calls and allocations of a request, in optimised cases: the
+//! numbers are the same on every machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -175,4 +175,122 @@ fn a_hit_of_a_hot_file_of_a_disk_zone_takes_one_stat() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }
     assert!(server.connect().round(GET).body.starts_with(b"yyy"));
+}
+
+/// The calls of each name but those that wait for events.
+fn working(calls: &BTreeMap<String, f64>) -> f64 {
+    let waits = |name: &str| name.starts_with("epoll_wait") || name.starts_with("epoll_pwait");
+    let working = calls.iter().filter(|(name, _)| !waits(name));
+    working.map(|(_, count)| count).sum()
+}
+
+/// The heap allocations of the server per round. Only builds with debug assertions count them.
+fn allocations_of(server: &Server, mut round: impl FnMut()) -> f64 {
+    let mut asking = server.connect();
+    let mut count = || -> u64 {
+        let page = asking.round("GET /status HTTP/1.1\r\nHost: x\r\n\r\n");
+        let page = String::from_utf8(page.body).unwrap();
+        let mut lines = page.lines();
+        let line = lines.find_map(|line| line.trim().strip_prefix("allocations "));
+        line.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
+    };
+    (0..WARM_UP_REQUESTS).for_each(|_| round());
+    let before_asking = count();
+    let before = count();
+    (0..REQUESTS).for_each(|_| round());
+    let made = count() - before;
+    made.saturating_sub(before - before_asking) as f64 / REQUESTS as f64
+}
+
+/// What the same rounds of requests cost: system calls, then allocations.
+const ROUNDS: usize = 2 * (REQUESTS + WARM_UP_REQUESTS);
+
+/// Allocations of work beside the requests, such as a look at the clock's zone.
+const OTHER_ALLOCATIONS_MAX: f64 = 0.2;
+
+#[test]
+fn a_small_proxied_answer_takes_four_calls_and_no_allocation_on_kept_connections() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    let round = [Step::ReadHead, Step::send(answer)];
+    let origin = Origin::start(vec![std::iter::repeat_n(round, ROUNDS).flatten().collect()]);
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            events {{ }}
+            http {{
+                access_log off;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://127.0.0.1:{}; }}
+                    location = /status {{ stub_status; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    let calls = calls(&server, 5);
+    assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
+    assert_eq!(sum(&calls, RECEIVES), 2.0, "{calls:?}");
+    assert!(working(&calls) <= 4.1, "{calls:?}");
+    let mut peer = server.connect();
+    let allocations = allocations_of(&server, || assert_eq!(peer.round(GET).body, b"hello"));
+    assert!(allocations <= OTHER_ALLOCATIONS_MAX, "{allocations}");
+}
+
+#[test]
+fn a_hit_of_a_memory_zone_takes_two_calls_and_no_allocation() {
+    let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\n\
+        Content-Length: 5\r\n\r\nhello";
+    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(answer)]]);
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            events {{ }}
+            http {{
+                access_log off;
+                proxy_cache_path stored keys_zone=stored:1m memory;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://127.0.0.1:{}; proxy_cache stored; }}
+                    location = /status {{ stub_status; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    let calls = calls(&server, 5);
+    assert_eq!(sum(&calls, SENDS), 1.0, "{calls:?}");
+    assert_eq!(sum(&calls, RECEIVES), 1.0, "{calls:?}");
+    assert!(working(&calls) <= 2.1, "{calls:?}");
+    let mut peer = server.connect();
+    let allocations = allocations_of(&server, || assert_eq!(peer.round(GET).body, b"hello"));
+    assert!(allocations <= OTHER_ALLOCATIONS_MAX, "{allocations}");
+}
+
+#[test]
+fn a_small_file_takes_no_allocation() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .file("html/a", "hello")
+        .configuration(
+            "worker_processes 1;
+            events { }
+            http {
+                access_log off;
+                open_file_cache max=10;
+                server {
+                    listen 127.0.0.1:%PORT%;
+                    root %FOLDER%/html;
+                    location = /status { stub_status; }
+                }
+            }",
+        )
+        .start();
+    let mut peer = server.connect();
+    let kept = allocations_of(&server, || assert_eq!(peer.round(GET).body, b"hello"));
+    assert!(kept <= OTHER_ALLOCATIONS_MAX, "{kept}");
+    let alone = allocations_of(&server, || {
+        let answer = server.exchange("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert!(answer.ends_with(b"\r\n\r\nhello"));
+    });
+    assert!(alone <= OTHER_ALLOCATIONS_MAX, "{alone}");
 }

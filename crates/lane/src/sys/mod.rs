@@ -16,7 +16,7 @@
 
 use std::{ffi::CStr, io, mem::MaybeUninit};
 
-#[cfg(feature = "count-allocations")]
+#[cfg(any(feature = "count-allocations", debug_assertions))]
 pub mod allocations;
 pub mod crypt;
 pub mod datagram;
