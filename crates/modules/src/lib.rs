@@ -9,6 +9,7 @@ mod access;
 mod access_log;
 mod added_body;
 mod addition;
+mod address;
 mod auth_basic;
 mod auth_request;
 mod autoindex;
@@ -29,7 +30,6 @@ mod flv;
 mod folder;
 mod geo;
 mod grpc;
-
 mod headers;
 mod hostnames;
 mod html;

@@ -2,21 +2,10 @@
 
 use std::net::IpAddr;
 
-use turnpike_http::exchange::Exchange;
-use turnpike_plan::variables::{self, Evaluate, Subject};
-use turnpike_stream::session::Session;
+use turnpike_plan::variables::{self, Evaluate};
 
-use super::address::{NONE, forwarded, plain};
 use super::plan::{Geo, Table};
-
-/// What has an address that can be looked up.
-pub(super) trait Located: Subject {
-    /// The client's own.
-    fn client_address(&self) -> Option<IpAddr>;
-
-    /// Follows what trusted proxies say back from an address.
-    fn forwarded(&self, from: IpAddr, geo: &Geo) -> IpAddr;
-}
+use crate::address::{Located, NONE, plain};
 
 impl<S: Located> Evaluate<S> for Geo {
     fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool {
@@ -50,29 +39,7 @@ impl Geo {
         };
         Some(match self.proxies.is_empty() {
             true => own,
-            false => subject.forwarded(own, self),
+            false => subject.forwarded(own, &self.proxies, self.proxy_recursive),
         })
-    }
-}
-
-impl Located for Exchange {
-    fn client_address(&self) -> Option<IpAddr> {
-        Some(self.client.peer().inet()?.ip())
-    }
-
-    fn forwarded(&self, from: IpAddr, geo: &Geo) -> IpAddr {
-        let fields = self.request.head().fields.values(b"X-Forwarded-For");
-        forwarded(from, fields, &geo.proxies, geo.proxy_recursive)
-    }
-}
-
-impl Located for Session {
-    fn client_address(&self) -> Option<IpAddr> {
-        Some(self.peer.inet()?.ip())
-    }
-
-    /// A session has no fields; `proxy` does nothing here, as in nginx, which does not know it.
-    fn forwarded(&self, from: IpAddr, _: &Geo) -> IpAddr {
-        from
     }
 }

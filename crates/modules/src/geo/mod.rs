@@ -3,7 +3,6 @@
 //! Addresses are looked up in networks (the longest prefix wins) or in ranges. nginx's binary
 //! bases are neither read nor written: texts are read as they are.
 
-mod address;
 mod handler;
 mod networks;
 mod plan;

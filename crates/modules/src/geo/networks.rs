@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::address::{Network, masked};
+use crate::address::{Network, masked};
 
 /// A table of networks. A look-up asks once for each prefix length that occurs.
 #[derive(Default)]

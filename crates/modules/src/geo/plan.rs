@@ -8,10 +8,9 @@ use turnpike_conf::{ConfError, Directive, View};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::variables::VariableId;
 
-use super::address::Network;
-use super::handler::Located;
 use super::networks::Networks;
 use super::ranges::{self, Ranges, RangesDraft};
+use crate::address::{Located, Network};
 
 /// A table, ready to be asked.
 pub(super) struct Geo {

@@ -3,9 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::address::{Network, forwarded};
 use super::networks::Networks;
 use super::ranges::{self, RangesDraft};
+use crate::address::{Network, forwarded};
 
 #[test]
 fn the_longest_prefix_wins() {

@@ -1,17 +1,54 @@
-//! Addresses and networks as texts have them, and the address behind trusted proxies.
+//! Addresses and networks as texts have them, the address behind trusted proxies, and the subjects
+//! that have an address to look up.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use turnpike_http::exchange::Exchange;
+use turnpike_plan::variables::Subject;
+use turnpike_stream::session::Session;
+
+/// A subject with an address that can be looked up.
+pub(crate) trait Located: Subject {
+    /// The client's own address.
+    fn client_address(&self) -> Option<IpAddr>;
+
+    /// The address that trusted proxies name, beginning with `from`: one step back, or as many as
+    /// there are (`recursive`).
+    fn forwarded(&self, from: IpAddr, trusted: &[Network], recursive: bool) -> IpAddr;
+}
+
+impl Located for Exchange {
+    fn client_address(&self) -> Option<IpAddr> {
+        Some(self.client.peer().inet()?.ip())
+    }
+
+    fn forwarded(&self, from: IpAddr, trusted: &[Network], recursive: bool) -> IpAddr {
+        let fields = self.request.head().fields.values(b"X-Forwarded-For");
+        forwarded(from, fields, trusted, recursive)
+    }
+}
+
+impl Located for Session {
+    fn client_address(&self) -> Option<IpAddr> {
+        Some(self.peer.inet()?.ip())
+    }
+
+    /// A session has no fields; trusted proxies do nothing here, as in nginx, which has none.
+    fn forwarded(&self, from: IpAddr, _: &[Network], _: bool) -> IpAddr {
+        from
+    }
+}
+
 /// A network: its first address and how many leading bits it fixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Network {
-    pub(super) first: IpAddr,
-    pub(super) bits: u32,
+pub(crate) struct Network {
+    pub(crate) first: IpAddr,
+    pub(crate) bits: u32,
 }
 
 impl Network {
     /// Reads an address with or without a prefix length; bits behind the prefix are dropped.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
@@ -30,13 +67,13 @@ impl Network {
     }
 
     /// Whether the address is in the network.
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         self.first.is_ipv4() == address.is_ipv4() && masked(address, self.bits) == self.first
     }
 }
 
 /// The address with all but its leading bits cleared.
-pub(super) fn masked(address: IpAddr, bits: u32) -> IpAddr {
+pub(crate) fn masked(address: IpAddr, bits: u32) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
             let mask = u32::MAX.checked_shl(32 - bits.min(32)).unwrap_or(0);
@@ -50,10 +87,10 @@ pub(super) fn masked(address: IpAddr, bits: u32) -> IpAddr {
 }
 
 /// What stands for an address that is none: nginx looks this one up.
-pub(super) const NONE: IpAddr = IpAddr::V4(Ipv4Addr::BROADCAST);
+pub(crate) const NONE: IpAddr = IpAddr::V4(Ipv4Addr::BROADCAST);
 
 /// IPv4 addresses out of their IPv6 clothes.
-pub(super) fn plain(address: IpAddr) -> IpAddr {
+pub(crate) fn plain(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
@@ -72,7 +109,7 @@ fn with_port(text: &[u8]) -> Option<IpAddr> {
 
 /// The address in X-Forwarded-For. The list is read from its end while the sender of an entry is
 /// trusted: one step, or with `recursive` as many as there are.
-pub(super) fn forwarded<'a>(
+pub(crate) fn forwarded<'a>(
     peer: IpAddr,
     fields: impl DoubleEndedIterator<Item = &'a [u8]>,
     trusted: &[Network],
