@@ -27,6 +27,7 @@ pub mod collector;
 pub mod corpus;
 mod exchange;
 mod folder;
+pub mod mmdb;
 mod origin;
 pub mod php;
 pub mod ports;
