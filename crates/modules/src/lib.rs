@@ -29,6 +29,7 @@ mod files;
 mod flv;
 mod folder;
 mod geo;
+mod geoip2;
 mod grpc;
 mod headers;
 mod hostnames;
@@ -92,6 +93,7 @@ use turnpike_http::plan::Family;
 pub const FAMILIES: &[&dyn Family] = &[
     &map::Map,
     &geo::Geo,
+    &geoip2::GeoIp2,
     &upstream::Upstreams,
     &split_clients::SplitClients,
     &referer::Referer,
@@ -154,6 +156,7 @@ pub const FAMILIES: &[&dyn Family] = &[
 pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &map::Map,
     &geo::Geo,
+    &geoip2::GeoIp2,
     &upstream::Upstreams,
     &split_clients::SplitClients,
     &realip::RealIp,

@@ -103,8 +103,8 @@ pub(crate) static NGINX: &[Advice] = &[
     ),
     advice(
         "GeoIP",
-        &["geoip_*", "geoip2*"],
-        "Write the networks into a geo block.",
+        &["geoip_*"],
+        "Use geoip2 with a MaxMind DB file (mmdb), or write the networks into a geo block.",
     ),
     advice(
         "njs and Perl",
