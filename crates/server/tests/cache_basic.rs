@@ -350,3 +350,59 @@ fn what_the_cache_does_is_counted() {
         assert!(text.contains(line), "{line} in\n{answer}");
     }
 }
+
+/// What the module ngx_cache_purge says, and the answers to PURGE and to GET after it.
+const MODULE_RULES: &[(&str, &str, &str, u16, &str)] = &[
+    ("a method", "PURGE from 127.0.0.1", "PURGE", 200, "MISS"),
+    ("everybody", "on from all", "PURGE", 200, "MISS"),
+    (
+        "a network",
+        "BAN from 10.0.0.0/8 127.0.0.0/8",
+        "BAN",
+        200,
+        "MISS",
+    ),
+    ("nobody here", "PURGE from 10.0.0.1", "PURGE", 403, "HIT"),
+];
+
+#[test]
+fn requests_purge_as_in_the_known_module() {
+    for (what, rule, method, expected, after) in MODULE_RULES {
+        let origin = Counting::start(&response(FRESH, "x"));
+        let directives = format!("proxy_cache_key $uri; proxy_cache_purge {rule};");
+        let server = server(&origin, MEMORY, &directives);
+        ask(&server, "GET /a", "");
+        let got = ask(&server, &format!("{method} /a"), "");
+        assert_eq!(got.status, *expected, "{what}");
+        if *expected == 200 {
+            assert_eq!(got.header("Content-Type"), Some("text/html"), "{what}");
+            assert!(
+                got.text().contains("<br>Key: /a\r\n"),
+                "{what}: {}",
+                got.text()
+            );
+            let again = ask(&server, &format!("{method} /a"), "");
+            assert_eq!(again.status, 404, "{what}");
+        }
+        assert_eq!(status(&ask(&server, "GET /a", "")), *after, "{what}");
+    }
+}
+
+#[test]
+fn a_location_purges_the_key_that_it_names() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let directives = "proxy_cache_key $uri;
+        location ~ ^/purge(/.*) { proxy_cache_purge Z $1; }
+        location ~ ^/refused(/.*) { deny all; proxy_cache_purge Z $1; }";
+    let server = server(&origin, MEMORY, directives);
+    for path in ["/a", "/%3Cb%3E"] {
+        ask(&server, &format!("GET {path}"), "");
+    }
+    assert_eq!(ask(&server, "GET /refused/a", "").status, 403);
+    assert_eq!(status(&ask(&server, "GET /a", "")), "HIT");
+    assert_eq!(ask(&server, "GET /purge/a", "").status, 200);
+    assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+    let got = ask(&server, "GET /purge/%3Cb%3E", "");
+    assert!(got.text().contains("Key: /&lt;b&gt;"), "{}", got.text());
+    assert_eq!(ask(&server, "GET /purge/%3Cb%3E", "").status, 404);
+}

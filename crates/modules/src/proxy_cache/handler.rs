@@ -24,6 +24,7 @@ use super::counts;
 use super::note::note;
 use super::plan::{Honor, PostUse, Settings, ZoneChoice};
 use super::purge;
+use super::purge_rules::Ruling;
 use super::recorder::{Changing, Post, Storing};
 use super::waiting::{Checking, ReadingBody, Waited, Waiter};
 use crate::pass::response_store::{Lookup, Presenter, ResponseStore};
@@ -62,7 +63,12 @@ impl Cache {
     fn look_up_key(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Lookup {
         let settings = &*self.settings;
         let method = exchange.method();
-        let purges = !settings.purge.is_empty() && any_holds(exchange, &settings.purge);
+        let reply = match settings.purge.ruling(exchange) {
+            Ruling::No => None,
+            Ruling::Purges(reply) => Some(reply),
+            Ruling::Forbidden => return Lookup::Answer(Verdict::Status(403)),
+        };
+        let purges = reply.is_some();
         if !purges && !settings.caches(method) {
             return self.pass_uncached(exchange, key);
         }
@@ -75,8 +81,8 @@ impl Cache {
             Err(status) => return Lookup::Answer(Verdict::Status(status)),
         };
         self.write_key(exchange, key);
-        if purges {
-            return Lookup::Answer(purge::by_request(exchange, &zone, key));
+        if let Some(reply) = reply {
+            return Lookup::Answer(purge::by_request(exchange, &zone, key, reply));
         }
         exchange.upstream.answered_from(None);
         self.look_up_in(exchange, &zone, key)

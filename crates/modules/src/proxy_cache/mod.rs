@@ -16,6 +16,7 @@ mod hot;
 mod note;
 mod plan;
 mod purge;
+mod purge_rules;
 mod recorder;
 mod rows;
 mod status;

@@ -15,6 +15,7 @@ use turnpike_wire::message::Method;
 use super::answer::Giving;
 use super::handler::Cache;
 use super::hot::HotBodies;
+use super::purge_rules::{PurgeRule, purge_location};
 use super::rows::STALE_WORDS;
 use super::status::{self, StatusField};
 use super::zones::Zones;
@@ -43,7 +44,7 @@ pub(super) struct Settings {
     pub(super) uses_min: u32,
     pub(super) bypass: Vec<Template>,
     pub(super) no_store: Vec<Template>,
-    pub(super) purge: Vec<Template>,
+    pub(super) purge: PurgeRule,
     pub(super) stale: StaleUses,
     /// None: where the response itself allows to be used meanwhile.
     pub(super) background_update: Option<bool>,
@@ -188,6 +189,10 @@ pub(super) fn location(
     let rules = rules(pass)?;
     let invalidation = Invalidation::read(pass, builder)?;
     let status_field = status_field(pass)?;
+    if purge_location(pass, builder, draft)? {
+        return Ok(());
+    }
+    let purge = PurgeRule::read(pass, builder)?;
     let Some(zone) = zone(pass, builder)? else {
         return Ok(());
     };
@@ -202,7 +207,7 @@ pub(super) fn location(
         uses_min: u32::try_from(pass.number("cache_min_uses")).unwrap_or(u32::MAX),
         bypass: conditions("cache_bypass", builder)?,
         no_store: conditions("no_cache", builder)?,
-        purge: conditions("cache_purge", builder)?,
+        purge,
         stale: StaleUses::read(pass),
         background_update: pass.view.try_flag(&pass.name("cache_background_update")),
         lock: pass.flag("cache_lock"),

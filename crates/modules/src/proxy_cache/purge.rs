@@ -14,6 +14,7 @@ use turnpike_wire::message::Head;
 
 use super::handler::request_field;
 use super::zones::Zones;
+use crate::html;
 
 const PURGE: CommandRow = CommandRow {
     name: "cache.purge",
@@ -117,8 +118,22 @@ impl Command for ListCommand {
     }
 }
 
+/// How a purge by request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// By 204, as in NGINX Plus.
+    Status,
+    /// By a page, as in the module ngx_cache_purge.
+    Page,
+}
+
 /// A request that purges: its key, a prefix (`*` at the end), or the tags that it names.
-pub(super) fn by_request(exchange: &Exchange, zone: &Arc<Zone>, key: &[u8]) -> Verdict {
+pub(super) fn by_request(
+    exchange: &mut Exchange,
+    zone: &Arc<Zone>,
+    key: &[u8],
+    reply: Reply,
+) -> Verdict {
     let soft = exchange
         .field(b"Soft-Purge")
         .is_some_and(|value| value == b"1");
@@ -126,7 +141,8 @@ pub(super) fn by_request(exchange: &Exchange, zone: &Arc<Zone>, key: &[u8]) -> V
     let tags = request_tags(exchange);
     let now_ms = exchange.lane.clock.unix_ms();
     if tags.is_empty() && key.last() != Some(&b'*') {
-        return verdict(zone.purge(&Target::Key(key.to_vec()), manner, now_ms));
+        let purged = zone.purge(&Target::Key(key.to_vec()), manner, now_ms);
+        return verdict(exchange, purged, key, reply);
     }
     let targets = match tags.is_empty() {
         true => vec![Target::Prefix(key[..key.len() - 1].to_vec())],
@@ -137,9 +153,11 @@ pub(super) fn by_request(exchange: &Exchange, zone: &Arc<Zone>, key: &[u8]) -> V
     };
     Verdict::Wait(Box::new(Purging {
         zone: zone.clone(),
+        key: key.into(),
         targets,
         manner,
         now_ms,
+        reply,
     }))
 }
 
@@ -157,17 +175,21 @@ fn request_tags(exchange: &Exchange) -> Vec<Box<[u8]>> {
 /// Looks every key over: too long for a lane's turn.
 struct Purging {
     zone: Arc<Zone>,
+    key: Box<[u8]>,
     targets: Vec<Target>,
     manner: Manner,
     now_ms: u64,
+    reply: Reply,
 }
 
 impl Work for Purging {
-    async fn run(self, _: &mut Exchange, _: Client<'_>) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, _: Client<'_>) -> Verdict {
+        let (key, reply) = (self.key, self.reply);
+        let (zone, targets, manner, now_ms) = (self.zone, self.targets, self.manner, self.now_ms);
         let purge = move || {
             let mut sum = Purged::default();
-            for target in &self.targets {
-                sum.keys += self.zone.purge(target, self.manner, self.now_ms).keys;
+            for target in &targets {
+                sum.keys += zone.purge(target, manner, now_ms).keys;
             }
             sum
         };
@@ -176,16 +198,31 @@ impl Work for Purging {
             return Verdict::Status(503);
         };
         match purge.await {
-            Some(purged) => verdict(purged),
+            Some(purged) => verdict(exchange, purged, &key, reply),
             None => Verdict::Status(500),
         }
     }
 }
 
-fn verdict(purged: Purged) -> Verdict {
-    match purged.keys {
-        0 => Verdict::Status(404),
-        _ => Verdict::Status(204),
+fn verdict(exchange: &mut Exchange, purged: Purged, key: &[u8], reply: Reply) -> Verdict {
+    match (purged.keys, reply) {
+        (0, _) => Verdict::Status(404),
+        (_, Reply::Status) => Verdict::Status(204),
+        (_, Reply::Page) => {
+            let response = &mut exchange.response;
+            response.set_status(200);
+            response.set_content_type(b"text/html");
+            let text = response.text_mut();
+            text.clear();
+            text.extend_from_slice(
+                b"<html>\r\n<head><title>Successful purge</title></head>\r\n<body>\r\n\
+                  <center><h1>Successful purge</h1>\r\n<br>Key: ",
+            );
+            html::escape(key, text);
+            text.extend_from_slice(b"\r\n</center>\r\n</body>\r\n</html>\r\n");
+            response.send_text();
+            Verdict::Respond
+        }
     }
 }
 

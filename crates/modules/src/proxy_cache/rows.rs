@@ -200,13 +200,15 @@ macro_rules! cache_rows {
                 variables: Some(0),
                 arguments: Arguments::at_least(1),
                 repeat: Repeat::Many,
-                syntax: "string ...",
+                syntax: "string ... | off | on | method [from all | address ...] | zone key",
                 summary: "Treats a request as a purge if one of these values is neither empty nor \
                     \"0\". It removes all variants of the request's key. If the key ends in `*`, \
                     it removes all keys that start with it. With a `Surrogate-Key` or `Cache-Tag` \
                     field, it removes the responses with one of these tags. `Soft-Purge: 1` marks \
                     the responses as stale instead. The answer is 204, or 404 if nothing was \
-                    found.",
+                    found. As in the module ngx_cache_purge, a method (`on` is PURGE) can be named \
+                    instead, with the clients that may use it; or, in a location for purges only, \
+                    a zone and the key. The answer is then a page with the status 200, or 404.",
                 ..PLAIN
             },
             Row {

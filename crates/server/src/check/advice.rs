@@ -166,15 +166,6 @@ pub(crate) static OTHERS: &[Advice] = &[
     ),
     advice("echo", &["echo", "echo_*"], "Use return CODE TEXT."),
     advice(
-        "cache purge",
-        &[
-            "proxy_cache_purge",
-            "fastcgi_cache_purge",
-            "uwsgi_cache_purge",
-        ],
-        "Use turnpike cache purge, which takes URLs, prefixes and tags.",
-    ),
-    advice(
         "traffic status",
         &["vhost_traffic_status*", "check_status", "req_status*"],
         "Use status; and metrics;.",

@@ -9,7 +9,7 @@ fn advice_is_found_by_name() {
     let cases: &[(&str, Option<&str>)] = &[
         ("ssl_protocols", Some("TLS to clients")),
         ("listen ssl", None),
-        ("fastcgi_cache_purge", Some("cache purge")),
+        ("upload_pass", Some("push and live streaming")),
         ("more_set_headers", Some("headers-more")),
         ("content_by_lua_block", Some("OpenResty (Lua)")),
         ("zstd_dict_file", Some("brotli and zstd")),

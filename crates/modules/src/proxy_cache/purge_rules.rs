@@ -1,0 +1,167 @@
+//! Which requests purge: by conditions, as in NGINX Plus, or as in the module ngx_cache_purge, by a
+//! method or in a location for nothing else.
+
+use std::sync::Arc;
+
+use turnpike_cache::zone::Zone;
+use turnpike_conf::{ConfError, Entry};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, Verdict};
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
+
+use super::purge::{self, Reply};
+use super::zones::Zones;
+use crate::cidr::Cidr;
+use crate::pass::view::PassView;
+use crate::predicates::{self, any_holds};
+
+/// The requests of a location that purge.
+pub(super) enum PurgeRule {
+    /// Those for which one of the values is neither empty nor "0".
+    Conditions(Vec<Template>),
+    /// Those with a method.
+    Method(ByMethod),
+}
+
+/// `METHOD from ADDRESS ...`.
+pub(super) struct ByMethod {
+    method: Box<[u8]>,
+    /// The clients that may purge; none names all of them.
+    from: Option<Vec<Cidr>>,
+}
+
+/// What a rule says of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// The request does not purge.
+    No,
+    /// The request purges, and is answered so.
+    Purges(Reply),
+    /// The request would purge, and its client may not.
+    Forbidden,
+}
+
+impl PurgeRule {
+    /// Reads `..._cache_purge`.
+    ///
+    /// # Errors
+    /// An address that cannot be read, or what is wrong with a variable.
+    pub(super) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        if let Some(entry) = pass.nearest("cache_purge")
+            && let Some(rule) = by_method(pass, entry)?
+        {
+            return Ok(rule);
+        }
+        let conditions = predicates::read(pass.view, &pass.name("cache_purge"), builder)?;
+        Ok(Self::Conditions(conditions))
+    }
+
+    /// What it says of a request.
+    pub(super) fn ruling(&self, exchange: &Exchange) -> Ruling {
+        match self {
+            Self::Conditions(conditions) => {
+                match !conditions.is_empty() && any_holds(exchange, conditions) {
+                    true => Ruling::Purges(Reply::Status),
+                    false => Ruling::No,
+                }
+            }
+            Self::Method(rule) if exchange.method_name() != &*rule.method => Ruling::No,
+            Self::Method(rule) => match rule.allows(exchange) {
+                true => Ruling::Purges(Reply::Page),
+                false => Ruling::Forbidden,
+            },
+        }
+    }
+}
+
+impl ByMethod {
+    fn allows(&self, exchange: &Exchange) -> bool {
+        let Some(from) = &self.from else {
+            return true;
+        };
+        let client = exchange.client.peer().inet();
+        client.is_some_and(|client| from.iter().any(|range| range.contains(client.ip())))
+    }
+}
+
+/// `off`, `on` or a method, and after it perhaps `from` with those who may. Nothing else is meant
+/// by a first word in capitals.
+fn by_method(pass: PassView<'_>, entry: &Entry) -> Result<Option<PurgeRule>, ConfError> {
+    let words: Vec<&str> = entry
+        .arguments
+        .iter()
+        .map(|word| word.text.as_str())
+        .collect();
+    let method = match words.first().copied() {
+        Some("off") if words.len() == 1 => return Ok(Some(PurgeRule::Conditions(Vec::new()))),
+        Some("on") => "PURGE",
+        Some(word) if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()) => {
+            word
+        }
+        _ => return Ok(None),
+    };
+    let from = match words.get(1..).unwrap_or_default() {
+        [] | ["from", "all"] => None,
+        ["from", addresses @ ..] if !addresses.is_empty() => {
+            let mut ranges = Vec::with_capacity(addresses.len());
+            for text in addresses {
+                let range = Cidr::parse(text).ok_or_else(|| {
+                    let message = format!("invalid parameter \"{text}\"");
+                    pass.view.error(entry.span, message)
+                })?;
+                ranges.push(range);
+            }
+            Some(ranges)
+        }
+        [word, ..] => {
+            let message =
+                format!("invalid parameter \"{word}\", expected \"from\" keyword and addresses");
+            return Err(pass.view.error(entry.span, message));
+        }
+    };
+    Ok(Some(PurgeRule::Method(ByMethod {
+        method: method.as_bytes().into(),
+        from,
+    })))
+}
+
+/// A location for purges only: every request purges its key.
+struct PurgeLocation {
+    zone: Arc<Zone>,
+    key: Template,
+}
+
+impl Handler for PurgeLocation {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        let key = self.key.value(exchange);
+        purge::by_request(exchange, &self.zone, &key, Reply::Page)
+    }
+}
+
+/// `..._cache_purge ZONE KEY` in this very location.
+///
+/// # Errors
+/// What is wrong with the key.
+pub(super) fn purge_location(
+    pass: PassView<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<bool, ConfError> {
+    let Some(entry) = pass.view.own(&pass.name("cache_purge")) else {
+        return Ok(false);
+    };
+    let [name, key] = entry.arguments.as_slice() else {
+        return Ok(false);
+    };
+    let zones = builder.store::<Zones>().clone();
+    let Some(zone) = zones.find(pass.prefix, &name.text) else {
+        return Ok(false);
+    };
+    let key = builder.template(pass.view, entry, &key.bytes())?;
+    draft.content = Some(Arc::new(PurgeLocation {
+        zone: Arc::clone(zone),
+        key,
+    }));
+    Ok(true)
+}
