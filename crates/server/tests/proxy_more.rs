@@ -146,6 +146,7 @@ fn requests_follow_the_directives() {
             proxy_set_body \"b=$arg_b\";
             proxy_set_header Host $host:$proxy_port;
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_set_header Forwarded $proxy_add_forwarded;
             proxy_set_header X-None $arg_none;
             proxy_set_header Cookie \"\";
         }",
@@ -155,13 +156,14 @@ fn requests_follow_the_directives() {
         &[(
             "made",
             "GET /?b=c HTTP/1.1\nHost: here\nCookie: a\nX-Own: d\nX-Forwarded-For: e\n\
-             Connection: close\n\n",
+             Forwarded: for=\"[2001:db8::1]\"\nForwarded: for=\"open\nConnection: close\n\n",
             "HTTP/1.1 200 OK\n*\n(closed)",
         )],
     );
     let came = String::from_utf8(origin.received()[0].clone()).unwrap();
     let expected = format!(
-        "PUT /?b=c HTTP/1.1\nHost: here:{}\nX-Forwarded-For: e, 127.0.0.1\nContent-Length: 3\n\
+        "PUT /?b=c HTTP/1.1\nHost: here:{}\nX-Forwarded-For: e, 127.0.0.1\n\
+         Forwarded: for=\"[2001:db8::1]\", for=127.0.0.1;proto=http\nContent-Length: 3\n\
          X-Own: d\n\n",
         origin.port()
     );

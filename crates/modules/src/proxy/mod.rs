@@ -6,6 +6,7 @@
 //! on raw but bodies. Who the servers are, and connections to them, is the upstream family's.
 
 mod cookies;
+mod forwarded;
 mod head;
 mod hops;
 pub(crate) mod origin;

@@ -4,7 +4,16 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::VariableRow;
 use turnpike_lane::sys::socket::PeerAddress;
 
+use super::forwarded;
+
 pub(super) const ROWS: &[VariableRow] = &[
+    VariableRow {
+        name: "proxy_add_forwarded",
+        get: forwarded::add,
+        set: None,
+        summary: "The client's Forwarded field (RFC 7239) with the client's address and protocol \
+            appended. A field that does not follow the grammar is left out.",
+    },
     VariableRow {
         name: "proxy_add_x_forwarded_for",
         get: add_forwarded_for,
