@@ -120,43 +120,78 @@ pub const MODULES: &[Module] = &[
     with("debug", false),
 ];
 
+/// Modules of others whose directives work here, by their files without `.so`.
+const OTHERS_PRESENT: &[&str] = &[
+    "ndk_http_module",
+    "ngx_http_brotli_filter_module",
+    "ngx_http_brotli_static_module",
+    "ngx_http_cache_purge_module",
+    "ngx_http_fancyindex_module",
+    "ngx_http_geoip2_module",
+    "ngx_http_headers_more_filter_module",
+    "ngx_http_set_misc_module",
+    "ngx_http_zstd_filter_module",
+    "ngx_http_zstd_static_module",
+    "ngx_otel_module",
+    "ngx_stream_geoip2_module",
+];
+
+/// Modules that do nothing unless one of their directives is used, and these are refused: the
+/// packages of distributions load them whether they are used or not. The switches of nginx's own
+/// among them have other names, or are not among those that tools ask for.
+const OTHERS_ABSENT: &[&str] = &[
+    "ngx_http_array_var_module",
+    "ngx_http_auth_pam_module",
+    "ngx_http_dav_ext_module",
+    "ngx_http_echo_module",
+    "ngx_http_js_module",
+    "ngx_http_lua_module",
+    "ngx_http_perl_module",
+    "ngx_http_shibboleth_module",
+    "ngx_http_subs_filter_module",
+    "ngx_http_upload_module",
+    "ngx_http_uploadprogress_module",
+    "ngx_http_upstream_fair_module",
+    "ngx_http_vhost_traffic_status_module",
+    "ngx_http_xslt_filter_module",
+    "ngx_nchan_module",
+    "ngx_rtmp_module",
+    "ngx_stream_js_module",
+];
+
 /// Whether what `load_module` names is here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// The module's directives work.
     Present,
-    /// The module is one of nginx's own, whose directives are refused by name.
+    /// The module is a known one, whose directives are refused by name.
     Absent,
-    /// The module is not one of nginx's.
+    /// The module is not a known one, or does something without a directive.
     Unknown,
 }
 
 /// Whether the module of a file, such as `modules/ngx_http_gzip_static_module.so`, is here.
 pub fn standing(file: &str) -> Standing {
     let name = file.rsplit('/').next().unwrap_or_default();
-    let name = name
-        .strip_prefix("ngx_")
-        .and_then(|name| name.strip_suffix(".so"));
-    let Some(name) = name else {
+    let Some(name) = name.strip_suffix(".so") else {
+        return Standing::Unknown;
+    };
+    if OTHERS_PRESENT.contains(&name) {
+        return Standing::Present;
+    }
+    if OTHERS_ABSENT.contains(&name) {
+        return Standing::Absent;
+    }
+    let Some(name) = name.strip_prefix("ngx_") else {
         return Standing::Unknown;
     };
     let names = |module: &&Module| {
         let (Flag::Without(flag) | Flag::With(flag)) = module.flag;
         flag == name || name.strip_suffix("_module") == Some(flag)
     };
-    // Modules of others, whose directives work here.
-    if matches!(name, "http_headers_more_filter_module" | "otel_module") {
-        return Standing::Present;
-    }
-    // The switches of these have other names, or are not among those that tools ask for.
-    let is_other = matches!(
-        name,
-        "http_xslt_filter_module" | "http_perl_module" | "http_js_module" | "stream_js_module"
-    );
     match MODULES.iter().find(names) {
         Some(module) if module.present => Standing::Present,
         Some(_) => Standing::Absent,
-        None if is_other => Standing::Absent,
         None => Standing::Unknown,
     }
 }
@@ -207,7 +242,14 @@ mod tests {
                 "modules/ngx_http_headers_more_filter_module.so",
                 Standing::Present,
             ),
-            ("modules/ngx_http_lua_module.so", Standing::Unknown),
+            ("modules/ngx_http_lua_module.so", Standing::Absent),
+            ("modules/ngx_rtmp_module.so", Standing::Absent),
+            ("modules/ndk_http_module.so", Standing::Present),
+            ("ngx_http_brotli_static_module.so", Standing::Present),
+            ("modules/ngx_stream_geoip2_module.so", Standing::Present),
+            ("modules/ngx_http_geoip_module.so", Standing::Absent),
+            ("modules/ngx_http_zip_module.so", Standing::Unknown),
+            ("ngx_http_headers_more_filter_module", Standing::Unknown),
             ("a.so", Standing::Unknown),
         ] {
             assert_eq!(super::standing(file), standing, "{file}");

@@ -33,6 +33,14 @@ const OFF_OR_SIZE: Row = Row {
     syntax: "size | off",
     ..ONE
 };
+const UPLOADS: Row = Row {
+    contexts: &[Context::Http],
+    merge: Merge::Own,
+    repeat: Repeat::Many,
+    arguments: Arguments::exactly(2),
+    syntax: "zone size",
+    ..TEXT
+};
 const QUALITY: Row = Row {
     syntax: "number",
     ..KEY
@@ -56,6 +64,7 @@ pub(super) const ROWS: &[Row] = table! {
 /// Settings of modules whose main directive is refused.
 pub(super) const MODULES: &[Row] = table! {
     "Checked; takes effect with a module that is not supported yet.";
+    "upload_progress" => UPLOADS,
     "image_filter" => OFF,
     "image_filter_buffer" => SIZE,
     "image_filter_interlace" => FLAG,

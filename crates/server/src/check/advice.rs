@@ -93,7 +93,7 @@ pub(crate) static NGINX: &[Advice] = &[
     ),
     advice(
         "image and media filters",
-        &["image_filter*", "flv", "mp4*", "hls*", "f4f*"],
+        &["image_filter*", "hls*", "f4f*"],
         "Prepare the files beforehand, or leave these locations to nginx on another port.",
     ),
     advice(
@@ -215,6 +215,11 @@ pub(crate) static OTHERS: &[Advice] = &[
         "Passenger",
         &["passenger*", "rails_*", "rack_*"],
         "Run the application with its own HTTP server, and use proxy_pass.",
+    ),
+    advice(
+        "upload progress",
+        &["track_uploads", "report_uploads", "upload_progress_*"],
+        "Let the page measure its own upload: XMLHttpRequest reports its progress.",
     ),
     advice(
         "push and live streaming",

@@ -9,6 +9,7 @@ fn advice_is_found_by_name() {
     let cases: &[(&str, Option<&str>)] = &[
         ("ssl_protocols", Some("TLS to clients")),
         ("listen ssl", None),
+        ("track_uploads", Some("upload progress")),
         ("upload_pass", Some("push and live streaming")),
         ("more_set_headers", Some("headers-more")),
         ("content_by_lua_block", Some("OpenResty (Lua)")),
