@@ -1,0 +1,144 @@
+//! Tests of `stream` over TCP while the configuration and the binary change: no relay breaks.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use support::daemon::Daemon;
+use turnpike_lane::sys::signal;
+use turnpike_testkit::{ports, wait_for};
+
+/// The longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The clients at a time: more than lanes, and few enough for a busy machine.
+const CLIENTS: usize = 8;
+
+/// The rounds of a relay. A new binary waits for the last relay of the old one, so they must end.
+const ROUNDS: usize = 20;
+
+/// A server that sends back what it gets.
+fn echo() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            thread::spawn(move || {
+                let mut piece = [0; 4096];
+                while let Ok(count @ 1..) = client.read(&mut piece) {
+                    client.write_all(&piece[..count]).unwrap();
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Clients whose relays follow each other; each panics where a byte is missing.
+struct Relays {
+    stop: Arc<AtomicBool>,
+    ended: Arc<AtomicU64>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Relays {
+    fn start(ports: [u16; 2]) -> Relays {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ended = Arc::new(AtomicU64::new(0));
+        let clients = (0..CLIENTS).map(|client| {
+            let (stop, ended) = (Arc::clone(&stop), Arc::clone(&ended));
+            let port = ports[client % ports.len()];
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    relay(port);
+                    ended.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        Relays {
+            clients: clients.collect(),
+            stop,
+            ended,
+        }
+    }
+
+    /// Waits until some more relays have ended well.
+    fn go_on(&self) {
+        let until = self.ended.load(Ordering::Relaxed) + CLIENTS as u64;
+        let went_on = || {
+            let has_failed = self.clients.iter().any(JoinHandle::is_finished);
+            assert!(!has_failed, "a relay broke");
+            (self.ended.load(Ordering::Relaxed) >= until).then_some(())
+        };
+        wait_for(went_on).expect("relays go on");
+    }
+
+    fn finish(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().unwrap();
+        }
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
+/// One connection: every question has its answer, and the end is orderly.
+fn relay(port: u16) {
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    for round in 0..ROUNDS {
+        let question = format!("question {round:04}");
+        client.write_all(question.as_bytes()).unwrap();
+        let mut answer = vec![0; question.len()];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, question.as_bytes());
+        thread::sleep(Duration::from_millis(1));
+    }
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(client.read(&mut [0; 8]).unwrap(), 0, "nothing but the end");
+}
+
+#[test]
+fn no_relay_breaks_when_configuration_and_binary_change() {
+    let origin = echo();
+    let [one, each] = [0; 2].map(|_| ports::reserve().unwrap());
+    let main = format!(
+        "stream {{
+            server {{ listen 127.0.0.1:{one}; proxy_pass 127.0.0.1:{origin}; }}
+            server {{ listen 127.0.0.1:{each} reuseport; proxy_pass 127.0.0.1:{origin}; }}
+        }}"
+    );
+    let daemon = Daemon::start_as("", "", &main);
+    let relays = Relays::start([one, each]);
+    relays.go_on();
+    for _ in 0..2 {
+        for _ in 0..5 {
+            let done = || daemon.log().matches("reloaded: generation").count();
+            let before = done();
+            signal::send(daemon.master(), nix::libc::SIGHUP).unwrap();
+            wait_for(|| (done() > before).then_some(())).expect("a reload");
+            relays.go_on();
+        }
+        let old = daemon.master();
+        let report = daemon
+            .upgrade(&[])
+            .unwrap_or_else(|error| panic!("{error}{}", daemon.log()));
+        assert_eq!(report["old_pid"], old);
+        relays.go_on();
+        support::wait_for("the old one to end", || !support::is_running(old));
+    }
+    assert!(relays.finish() >= 13 * CLIENTS as u64);
+    let log = daemon.log();
+    assert!(
+        !log.contains("[alert]") && !log.contains("[emerg]"),
+        "{log}"
+    );
+}
