@@ -7,12 +7,12 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 use turnpike_testkit::{Folder, Server};
 
+#[path = "support/tls_peer.rs"]
+mod tls_peer;
 #[path = "support/tls.rs"]
 mod tls_support;
 use tls_support::{keys, s_client, start};
@@ -39,57 +39,9 @@ const HTTP: &str = r#"
         }
     }"#;
 
-/// Trusts everybody: the certificates of these tests have signed themselves.
-#[derive(Debug)]
-struct Trusting;
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        default_provider()
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
-
 /// A client that keeps its sessions.
 fn client() -> Arc<ClientConfig> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
-    let builder = builder
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap();
-    let builder = builder
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trusting));
-    let mut config = builder.with_no_client_auth();
+    let mut config = tls_peer::client();
     config.enable_early_data = true;
     config.resumption = Resumption::in_memory_sessions(8);
     Arc::new(config)

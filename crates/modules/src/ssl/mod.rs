@@ -6,6 +6,7 @@
 //! `stream`. What cannot be done is refused by
 //! name, with the place of its directive; what only cannot be done as well is a warning.
 
+mod certificate_compression;
 mod checks;
 mod ciphers;
 mod client_variables;

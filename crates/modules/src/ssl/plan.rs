@@ -11,6 +11,7 @@ use turnpike_conf::{ConfError, View};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls, group_name};
 
+use super::certificate_compression::COMPRESSORS;
 use super::ciphers;
 use super::clients::Clients;
 use super::commands::Commands;
@@ -107,6 +108,10 @@ fn config<S>(
     let server_order = commands.server_order;
     config.ignore_client_order =
         server_order.unwrap_or_else(|| view.flag("ssl_prefer_server_ciphers"));
+    config.cert_compressors = match view.flag("ssl_certificate_compression") {
+        true => COMPRESSORS.to_vec(),
+        false => Vec::new(),
+    };
     let bytes = match view.has_row("ssl_buffer_size") {
         true => view.size("ssl_buffer_size"),
         false => RECORD_BYTES_MAX,
@@ -185,12 +190,6 @@ fn warn_of_the_rest<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
     {
         let message = "\"ssl_stapling\" ignored: OCSP responses are not fetched yet, name one by \
                        \"ssl_stapling_file\"";
-        builder.warn(view, entry, message);
-    }
-    if let Some(entry) = view.nearest("ssl_certificate_compression")
-        && view.flag("ssl_certificate_compression")
-    {
-        let message = "\"ssl_certificate_compression\" ignored: it is not supported yet";
         builder.warn(view, entry, message);
     }
 }

@@ -140,8 +140,8 @@ const SHARED: &[Row] = &[
     },
     Row {
         name: "ssl_certificate_compression",
-        summary: "Accepted without effect: certificates are not compressed, and `on` is a \
-            warning.",
+        summary: "Sends certificates compressed, by Brotli or zlib, to clients of TLS 1.3 that \
+            take them (RFC 8879).",
         ..FLAG
     },
     Row {
