@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
 .PHONY: h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stall \
-	dokuwiki fuzz-long fuzz-live-long choices-long bench lab clean
+	dokuwiki otel fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -23,7 +23,7 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 
-package: ## Debian packages and a tarball, under target/package
+package: ## Debian and rpm packages and a tarball, under target/package
 	$(XTASK) setup build package
 	$(XTASK) package
 
@@ -35,7 +35,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 		docs-check fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
-	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki fuzz-live-long \
+	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki otel fuzz-live-long \
 		fuzz-long package-test
 
 setup: ## Install the Debian packages that the tests need
@@ -108,6 +108,10 @@ choices-long: ## 10,000 random server blocks, each request compared with nginx
 dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
 	$(XTASK) setup applications
 	$(XTASK) dokuwiki --debug
+
+otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code
+	$(XTASK) setup applications
+	$(XTASK) otel --debug
 
 package-check: ## The files of the packages: the list, pages, completions, settings
 	$(XTASK) package-check

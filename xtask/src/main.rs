@@ -14,6 +14,7 @@ mod fuzz_live;
 mod h2spec;
 mod machine;
 mod options;
+mod otel;
 mod outcome;
 mod package;
 mod reload_torture;
@@ -147,6 +148,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--server PATH | --debug]",
         summary: "use Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload",
         run: dokuwiki::run,
+    },
+    Chore {
+        name: "otel",
+        arguments: "[--server PATH | --debug]",
+        summary: "send spans to a collector of gRPC's and OpenTelemetry's own code",
+        run: otel::run,
     },
     Chore {
         name: "simulate",

@@ -72,6 +72,7 @@ const SETS: &[Set] = &[
             package("binutils", "objcopy"),
             package("debootstrap", "debootstrap"),
             package("iproute2", "ip"),
+            package("rpm", "rpmbuild"),
             package("systemd", "systemd-analyze"),
             package("zsh", "zsh"),
             package("fish", "fish"),
@@ -85,6 +86,7 @@ const SETS: &[Set] = &[
             package("php-fpm", "php-fpm8.2"),
             package("nginx-light", "/etc/nginx/fastcgi_params"),
             package("curl", "curl"),
+            package("python3-venv", "/usr/lib/python3.11/ensurepip"),
         ],
     },
     Set {
