@@ -4,17 +4,21 @@ use std::sync::Arc;
 
 use turnpike_cache::purge::{Manner, Target, tags};
 use turnpike_cache::zone::{Purged, Storage, Zone};
+use turnpike_conf::ConfError;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::phase::{Verdict, Work};
-use turnpike_http::plan::Builder;
+use turnpike_http::phase::{Handler, Verdict, Work};
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
 use turnpike_plan::background::run_blocking;
 use turnpike_plan::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_wire::message::Head;
 
 use super::handler::request_field;
+use super::purge_rules::Reply;
 use super::zones::Zones;
 use crate::html;
+use crate::pass::view::PassView;
 
 const PURGE: CommandRow = CommandRow {
     name: "cache.purge",
@@ -118,15 +122,6 @@ impl Command for ListCommand {
     }
 }
 
-/// How a purge by request is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    /// By 204, as in NGINX Plus.
-    Status,
-    /// By a page, as in the module ngx_cache_purge.
-    Page,
-}
-
 /// A request that purges: its key, a prefix (`*` at the end), or the tags that it names.
 pub(super) fn by_request(
     exchange: &mut Exchange,
@@ -159,6 +154,46 @@ pub(super) fn by_request(
         now_ms,
         reply,
     }))
+}
+
+/// A location for purges only: every request purges its key.
+struct PurgeLocation {
+    zone: Arc<Zone>,
+    key: Template,
+}
+
+impl Handler for PurgeLocation {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        let key = self.key.value(exchange);
+        by_request(exchange, &self.zone, &key, Reply::Page)
+    }
+}
+
+/// `..._cache_purge ZONE KEY` in this very location.
+///
+/// # Errors
+/// What is wrong with the key.
+pub(super) fn purge_location(
+    pass: PassView<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<bool, ConfError> {
+    let Some(entry) = pass.view.own(&pass.name("cache_purge")) else {
+        return Ok(false);
+    };
+    let [name, key] = entry.arguments.as_slice() else {
+        return Ok(false);
+    };
+    let zones = builder.store::<Zones>().clone();
+    let Some(zone) = zones.find(pass.prefix, &name.text) else {
+        return Ok(false);
+    };
+    let key = builder.template(pass.view, entry, &key.bytes())?;
+    draft.content = Some(Arc::new(PurgeLocation {
+        zone: Arc::clone(zone),
+        key,
+    }));
+    Ok(true)
 }
 
 fn request_tags(exchange: &Exchange) -> Vec<Box<[u8]>> {

@@ -1,26 +1,29 @@
 //! Which requests purge: by conditions, as in NGINX Plus, or as in the module ngx_cache_purge, by a
-//! method or in a location for nothing else.
+//! method.
 
-use std::sync::Arc;
-
-use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::phase::{Handler, Verdict};
-use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 
-use super::purge::{self, Reply};
-use super::zones::Zones;
 use crate::cidr::Cidr;
 use crate::pass::view::PassView;
 use crate::predicates::{self, any_holds};
 
+/// How a purge by request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// By 204, as in NGINX Plus.
+    Status,
+    /// By a page, as in the module ngx_cache_purge.
+    Page,
+}
+
 /// The requests of a location that purge.
 pub(super) enum PurgeRule {
-    /// Those for which one of the values is neither empty nor "0".
+    /// Requests for which one of the values is neither empty nor "0".
     Conditions(Vec<Template>),
-    /// Those with a method.
+    /// Requests with a method.
     Method(ByMethod),
 }
 
@@ -124,44 +127,4 @@ fn by_method(pass: PassView<'_>, entry: &Entry) -> Result<Option<PurgeRule>, Con
         method: method.as_bytes().into(),
         from,
     })))
-}
-
-/// A location for purges only: every request purges its key.
-struct PurgeLocation {
-    zone: Arc<Zone>,
-    key: Template,
-}
-
-impl Handler for PurgeLocation {
-    fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let key = self.key.value(exchange);
-        purge::by_request(exchange, &self.zone, &key, Reply::Page)
-    }
-}
-
-/// `..._cache_purge ZONE KEY` in this very location.
-///
-/// # Errors
-/// What is wrong with the key.
-pub(super) fn purge_location(
-    pass: PassView<'_>,
-    builder: &mut Builder<'_>,
-    draft: &mut LocationDraft,
-) -> Result<bool, ConfError> {
-    let Some(entry) = pass.view.own(&pass.name("cache_purge")) else {
-        return Ok(false);
-    };
-    let [name, key] = entry.arguments.as_slice() else {
-        return Ok(false);
-    };
-    let zones = builder.store::<Zones>().clone();
-    let Some(zone) = zones.find(pass.prefix, &name.text) else {
-        return Ok(false);
-    };
-    let key = builder.template(pass.view, entry, &key.bytes())?;
-    draft.content = Some(Arc::new(PurgeLocation {
-        zone: Arc::clone(zone),
-        key,
-    }));
-    Ok(true)
 }
