@@ -121,7 +121,7 @@ const MISTAKES: &[Mistake] = &[
         None,
         1,
         "unknown field `sead`, expected one of `repetitions`, `seconds`, `warmup_s`, `seed`, \
-         `topology`, `quick` in STUDY:10",
+         `topology`, `driver_may_limit`, `quick` in STUDY:10",
     ),
     (
         "server = \"all\"",
