@@ -117,6 +117,25 @@ fn spans_reach_the_collector_by_grpc_and_by_http() {
     }
 }
 
+/// A location, and the client's flags; then the trace, the flags and the state that the upstream
+/// server gets: the client's own, or new ones.
+type Case = (
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    &'static str,
+    bool,
+);
+
+const CASES: &[Case] = &[
+    ("/ignore", "01", Some(TRACE), "01", true),
+    ("/extract", "01", Some(TRACE), "01", true),
+    ("/inject", "01", None, "00", false),
+    ("/propagate", "01", Some(TRACE), "00", true),
+    ("/sampled", "01", Some(TRACE), "01", true),
+    ("/sampled", "00", Some(TRACE), "00", true),
+];
+
 #[test]
 fn the_context_is_passed_on_as_configured() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -135,17 +154,8 @@ fn the_context_is_passed_on_as_configured() {
                 {pass} }}"
         ),
     );
-    // The client's flags; the trace, the flags and the state that the upstream server gets: the
-    // client's own, or new ones.
-    let cases = [
-        ("/ignore", "01", Some(TRACE), "01", true),
-        ("/extract", "01", Some(TRACE), "01", true),
-        ("/inject", "01", None, "00", false),
-        ("/propagate", "01", Some(TRACE), "00", true),
-        ("/sampled", "01", Some(TRACE), "01", true),
-        ("/sampled", "00", Some(TRACE), "00", true),
-    ];
-    for (index, (target, flags, trace, sent_flags, has_state)) in cases.into_iter().enumerate() {
+    for (index, (target, flags, trace, sent_flags, has_state)) in CASES.iter().copied().enumerate()
+    {
         assert!(
             ask(&server, target, &traced(flags)).contains(" 200 "),
             "{target}"

@@ -1,5 +1,5 @@
-//! `otel_trace` and its like, with the names of nginx's OpenTelemetry module: spans of requests, and
-//! the trace context that is passed on (W3C Trace Context).
+//! `otel_trace` and its like, with the names of nginx's OpenTelemetry module: spans of requests,
+//! and the trace context that is passed on (W3C Trace Context).
 //!
 //! ```text
 //!  request ─► traceparent read, ids made ─► traceparent for upstream servers
