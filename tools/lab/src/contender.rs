@@ -42,6 +42,8 @@ pub(crate) struct Start<'a> {
     pub(crate) contender: &'a Contender,
     pub(crate) values: &'a Values,
     pub(crate) folder: &'a Path,
+    /// The folder of the constant files.
+    pub(crate) constant: &'a Path,
     pub(crate) placed: &'a Placed,
     pub(crate) topology: &'a Topology,
 }
@@ -153,7 +155,7 @@ fn launch(
     cpus: &[usize],
 ) -> Result<Process, String> {
     let folder = PathBuf::from(values.get("folder").cloned().unwrap_or_default());
-    furnish(start.study, &folder, values)?;
+    furnish(start, &folder, values)?;
     if let Some(text) = configuration.and_then(|name| start.study.configuration(name)) {
         let text = template::fill(text.get_ref(), values).map_err(|error| error.to_string())?;
         let path = folder.join(&program.file);
@@ -203,13 +205,13 @@ fn signal(stop: Stop) -> Signal {
 }
 
 /// The folders that configurations expect, and the study's files.
-fn furnish(study: &Study, folder: &Path, values: &Values) -> Result<(), String> {
+fn furnish(start: &Start<'_>, folder: &Path, values: &Values) -> Result<(), String> {
     for name in ["logs", "html", "cache"] {
         let path = folder.join(name);
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    for (name, content) in &study.files {
-        files::write(&folder.join(name.get_ref()), content, values)?;
+    for (name, content) in &start.study.files {
+        files::place(folder, start.constant, name.get_ref(), content, values)?;
     }
     Ok(())
 }

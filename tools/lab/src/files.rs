@@ -36,6 +36,38 @@ pub(crate) enum FileContent {
     Lines { lines: u64, text: String },
 }
 
+impl FileContent {
+    /// Whether it is the same for each contender and run.
+    pub(crate) fn is_constant(&self) -> bool {
+        !matches!(self, FileContent::Lines { .. })
+    }
+}
+
+/// Puts a file into a contender's folder. A constant one is a link to that in the folder `constant`,
+/// where it was written before the first run: servers treat files that have just changed with more
+/// care than those that people serve.
+///
+/// # Errors
+/// The message, with the file's path.
+pub(crate) fn place(
+    folder: &Path,
+    constant: &Path,
+    name: &str,
+    content: &FileContent,
+    values: &Values,
+) -> Result<(), String> {
+    let path = folder.join(name);
+    if !content.is_constant() {
+        return write(&path, content, values);
+    }
+    let made = match path.parent() {
+        Some(parent) => std::fs::create_dir_all(parent),
+        None => Ok(()),
+    };
+    made.and_then(|()| std::os::unix::fs::symlink(constant.join(name), &path))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// Writes a file.
 ///
 /// # Errors

@@ -43,3 +43,23 @@ fn words_have_the_length_and_are_the_same_each_time() {
     let different: std::collections::BTreeSet<&str> = text.split_whitespace().collect();
     assert!((200..=VOCABULARY_WORDS).contains(&different.len()));
 }
+
+#[test]
+fn constant_files_are_links_and_others_are_written() {
+    let folder = std::env::temp_dir().join(format!("turnpike-lab-files-{}", std::process::id()));
+    let (constant, own) = (folder.join("constant"), folder.join("own"));
+    let values = Values::from([("port".to_owned(), "80".to_owned())]);
+    let bytes = content("file = 4");
+    let lines = content("file = { lines = 1, text = \"{port}\" }");
+    assert_eq!((bytes.is_constant(), lines.is_constant()), (true, false));
+    write(&constant.join("html/a"), &bytes, &values).unwrap();
+    place(&own, &constant, "html/a", &bytes, &values).unwrap();
+    place(&own, &constant, "conf/b", &lines, &values).unwrap();
+    assert_eq!(
+        std::fs::read_link(own.join("html/a")).unwrap(),
+        constant.join("html/a")
+    );
+    assert_eq!(std::fs::read(own.join("html/a")).unwrap(), b"turn");
+    assert_eq!(std::fs::read(own.join("conf/b")).unwrap(), b"80\n");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -13,6 +13,7 @@ use super::values::{self, Place};
 use crate::contender::{self, Running, Start};
 use crate::driver::{self, Order, Reading};
 use crate::error::LabError;
+use crate::files;
 use crate::interrupt;
 use crate::matrix::Case;
 use crate::metric::Figure;
@@ -30,6 +31,10 @@ use crate::topology::Topology;
 /// The time that a driver may continue after its end.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 
+/// The age at which a file is no longer new for any server: file systems keep times by 4 ms or more,
+/// and servers look again for some seconds.
+const SETTLED: Duration = Duration::from_secs(5);
+
 /// The margin at each end of the measured time, since the driver's clock is not ours.
 const MARGIN: Duration = Duration::from_millis(20);
 
@@ -43,6 +48,8 @@ const DRIVER_SHARE_MAX: f64 = 0.95;
 pub(super) struct Bench<'a> {
     pub(super) session: &'a Session,
     pub(super) topology: &'a Topology,
+    /// Files that are the same for each run.
+    constant: Folder,
 }
 
 /// What one run is made of.
@@ -70,7 +77,36 @@ struct Begun {
     workers: Result<Vec<u64>, String>,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// A place for runs, with the constant files of the study, which are no longer new when it
+    /// returns.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn new(session: &'a Session, topology: &'a Topology) -> Result<Self, LabError> {
+        let constant = Folder::make()?;
+        let mut any = false;
+        for (name, content) in &session.loaded.study.files {
+            if content.is_constant() {
+                files::write(
+                    &constant.path().join(name.get_ref()),
+                    content,
+                    &Values::new(),
+                )
+                .map_err(|text| LabError::step("writing the files", text))?;
+                any = true;
+            }
+        }
+        if any {
+            interrupt::wait_until(Instant::now() + SETTLED)?;
+        }
+        Ok(Self {
+            session,
+            topology,
+            constant,
+        })
+    }
+
     /// Runs a case once; also returns how its contender was run.
     ///
     /// # Errors
@@ -155,6 +191,7 @@ impl Bench<'_> {
             contender: setting.contender,
             values: &setting.values,
             folder: setting.folder.path(),
+            constant: self.constant.path(),
             placed: &setting.placed,
             topology: self.topology,
         })

@@ -217,10 +217,7 @@ impl Session {
     ) -> Result<(), LabError> {
         let total = self.cases.len() * self.repetitions as usize;
         let mut progress = Progress::new(total, total - done.len(), quiet);
-        let bench = Bench {
-            session: self,
-            topology,
-        };
+        let bench = Bench::new(self, topology)?;
         let raw = folder.join(results::RAW);
         for round in 0..self.repetitions {
             let order = matrix::order(&self.cases, round, self.seed);
