@@ -29,6 +29,8 @@ pub(crate) struct Script {
     pub(crate) cut: Option<Cut>,
     /// The delay between the last answer and the client's close; `None`: the server closes.
     pub(crate) close_after_ms: Option<u64>,
+    /// Whether it sends the beginning of a TLS handshake instead of requests.
+    pub(crate) is_handshake: bool,
 }
 
 /// Bytes that are sent at one time.
@@ -315,7 +317,12 @@ impl Client {
                 Some(Effect::None)
             }
             Ok(read) => {
-                note(&|| format!("reads {}", shown(&self.received[from..])));
+                let is_handshake = self.script.is_handshake;
+                note(&|| match is_handshake {
+                    // Its random numbers are new in each run.
+                    true => format!("reads {read} bytes of a handshake"),
+                    false => format!("reads {}", shown(&self.received[from..])),
+                });
                 self.read_at_ms = now_ms + self.script.read_pause_ms;
                 self.follow(now_ms);
                 Some(Effect::Read(read))
@@ -334,6 +341,9 @@ impl Client {
 
     /// Counts the complete responses.
     fn follow(&mut self, now_ms: u64) {
+        if self.script.is_handshake {
+            return;
+        }
         while self.misread.is_none() && self.response_at < self.received.len() {
             let request = self.script.requests.get(self.answers);
             let is_headless = request.is_some_and(Request::is_head);

@@ -11,6 +11,7 @@
 mod client;
 mod content;
 mod expected;
+mod handshake;
 mod message;
 mod origin;
 mod plan;

@@ -26,6 +26,7 @@ pub(crate) fn registry() -> Registry {
 pub(crate) fn build(
     registry: &Registry,
     text: &str,
+    generation: u64,
     environment: &mut dyn Environment,
 ) -> Result<Plan, String> {
     let path = Path::new("/configuration").to_path_buf();
@@ -35,5 +36,6 @@ pub(crate) fn build(
     let (_, scope) = registry
         .load(&loader, &path, None)
         .map_err(|errors| errors.to_string())?;
-    Plan::build(View::root(&scope), 1, FAMILIES, environment).map_err(|errors| errors.to_string())
+    Plan::build(View::root(&scope), generation, FAMILIES, environment)
+        .map_err(|errors| errors.to_string())
 }

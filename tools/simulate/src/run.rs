@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -10,8 +10,8 @@ use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Weak};
 
 use turnpike_conf::{ConfError, Entry, Registry};
 use turnpike_http::connection::{Apply, Command, Connections};
@@ -25,6 +25,7 @@ use turnpike_lane::sys::simulation::{self, Fault, Lookout};
 use turnpike_lane::sys::socket::Kind;
 
 use crate::client::Client;
+use crate::handshake;
 use crate::plan;
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario, stream};
 use crate::verdict;
@@ -70,6 +71,8 @@ pub(crate) struct Left {
     pub(crate) ended: io::Result<()>,
     pub(crate) connections: [usize; 4],
     pub(crate) event_loop: [usize; 3],
+    /// Plans from before a reload that something still held.
+    pub(crate) old_plans: usize,
     /// Holders of the lane's own objects after all of it was dropped: exchanges, with their
     /// buffers, that were not returned.
     pub(crate) holders: usize,
@@ -87,6 +90,8 @@ impl Bench {
             let body = crate::content::body(FILE_NUMBER + number as u64, *length);
             std::fs::write(files.join(number.to_string()), body)?;
         }
+        std::fs::write(folder.join("certificate.pem"), handshake::CERTIFICATE)?;
+        std::fs::write(folder.join("key.pem"), handshake::KEY)?;
         let gate = UnixListener::bind(folder.join("gate"))?;
         gate.set_nonblocking(true)?;
         let origins = (0..ORIGINS)
@@ -113,9 +118,13 @@ impl Bench {
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, String> {
         let scenario = Scenario::new(seed);
         let folder = self.folder.display().to_string();
-        let configuration = scenario.settings.configuration(&folder);
         let mut logs = Logs::new(&self.folder)?;
-        let plan = plan::build(&self.registry, &configuration, &mut logs)?;
+        let plans = self.plans(&scenario, &folder, &mut logs)?;
+        let old_plans: Vec<_> = plans.iter().map(Arc::downgrade).collect();
+        let mut applies = plans.into_iter().map(|plan| self.apply(plan));
+        let first = applies.next().ok_or("no plan")?;
+        let times_ms = scenario.reloads_ms.iter().copied();
+        let reloads: VecDeque<_> = times_ms.zip(applies).collect();
         let counters = Arc::new(AllCounters::default());
         let mailbox = Mailbox::new().map_err(|error| format!("no mailbox: {error}"))?;
         let mailbox = Arc::new(mailbox);
@@ -129,12 +138,14 @@ impl Bench {
             folder: self.folder.clone(),
             listeners: self.origins.clone(),
             lookout: Lookout::new().map_err(|error| format!("no epoll instance: {error}"))?,
+            reloads,
             is_traced: options.is_traced,
         };
         let world = World::new(start, mailbox.clone());
         let world = Rc::new(RefCell::new(world));
         simulation::enter(Some(Box::new(Shared(world.clone()))));
-        let served = AssertUnwindSafe(|| self.serve(plan, &world, counters.clone(), mailbox));
+        let served =
+            AssertUnwindSafe(|| serve(first, &old_plans, &world, counters.clone(), mailbox));
         let left = catch_unwind(served);
         simulation::enter(None);
         let mut world = Rc::into_inner(world)
@@ -148,10 +159,12 @@ impl Bench {
         };
         if options.is_traced {
             let errors = logs.errors.contents()?;
-            report
-                .trace
-                .push(format!("configuration:\n{configuration}"));
-            report.trace.push(format!("error log:\n{errors}"));
+            let text = scenario.settings.configuration(&folder, 1);
+            let texts = [
+                format!("configuration:\n{text}"),
+                format!("error log:\n{errors}"),
+            ];
+            report.trace.extend(texts);
         }
         match left {
             Ok(Ok(left)) => {
@@ -180,53 +193,75 @@ impl Bench {
         while turnpike_lane::sys::socket::accept(self.gate.as_fd()).is_ok() {}
     }
 
-    fn serve(
+    /// The plans of a run: the first, and one for each reload.
+    fn plans(
         &self,
-        plan: Plan,
-        world: &RefCell<World>,
-        counters: Arc<AllCounters>,
-        mailbox: Arc<Mailbox<Command>>,
-    ) -> io::Result<Left> {
-        let shared = LaneShared::new(0, counters);
-        world.borrow_mut().counters = Some(shared.counters.clone());
-        let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
-        let accept = AcceptSettings {
-            connections_max: plan.events.connections_max,
-            multi_accept: plan.events.multi_accept,
-            ..AcceptSettings::default()
+        scenario: &Scenario,
+        folder: &str,
+        logs: &mut Logs,
+    ) -> Result<Vec<Arc<Plan>>, String> {
+        let numbers = 1..=scenario.reloads_ms.len() as u64 + 1;
+        let build = |number| {
+            let text = scenario.settings.configuration(folder, number);
+            plan::build(&self.registry, &text, number, logs).map(Arc::new)
         };
-        let plan = Arc::new(plan);
-        let mut connections =
-            Connections::new(shared.clone(), LanePlan::new(plan.clone()), mailbox);
-        let returned = connections.returned();
-        let (done, _) = sync_channel(1);
+        numbers.map(build).collect()
+    }
+
+    /// A plan for the lane, with its gate.
+    fn apply(&self, plan: Arc<Plan>) -> Apply {
         let gate = LaneGate {
             number: 0,
             socket: self.gate.clone(),
             mode: AcceptMode::Shared,
             kind: Kind::Stream,
         };
-        let apply = Apply {
+        Apply {
+            accept: AcceptSettings {
+                connections_max: plan.events.connections_max,
+                multi_accept: plan.events.multi_accept,
+                ..AcceptSettings::default()
+            },
             plan,
             gates: vec![gate],
-            accept,
             heartbeat: None,
             cpus: None,
-            done,
-        };
-        connections.apply(&mut event_loop, apply);
-        let ended = event_loop::run(&mut event_loop, &mut connections, &returned);
-        let (held, watched) = (connections.left(), event_loop.left());
-        drop(connections);
-        drop(event_loop);
-        shared.forget_exchanges();
-        Ok(Left {
-            ended,
-            connections: held,
-            event_loop: watched,
-            holders: Rc::strong_count(&shared) - 1,
-        })
+            // Nobody waits for it.
+            done: sync_channel(1).0,
+        }
     }
+}
+
+/// Lets a lane serve from its first plan to its end.
+fn serve(
+    first: Apply,
+    plans: &[Weak<Plan>],
+    world: &RefCell<World>,
+    counters: Arc<AllCounters>,
+    mailbox: Arc<Mailbox<Command>>,
+) -> io::Result<Left> {
+    let shared = LaneShared::new(0, counters);
+    world.borrow_mut().counters = Some(shared.counters.clone());
+    let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
+    let plan = LanePlan::new(first.plan.clone());
+    let mut connections = Connections::new(shared.clone(), plan, mailbox);
+    let returned = connections.returned();
+    connections.apply(&mut event_loop, first);
+    let ended = event_loop::run(&mut event_loop, &mut connections, &returned);
+    let (held, watched) = (connections.left(), event_loop.left());
+    let reloads = world.borrow().reloaded_ms.len();
+    let is_held = |plan: &&Weak<Plan>| plan.strong_count() > 0;
+    let old_plans = plans[..reloads].iter().filter(is_held).count();
+    drop(connections);
+    drop(event_loop);
+    shared.forget_exchanges();
+    Ok(Left {
+        ended,
+        connections: held,
+        event_loop: watched,
+        old_plans,
+        holders: Rc::strong_count(&shared) - 1,
+    })
 }
 
 /// A log in a file of its own, emptied for each run.

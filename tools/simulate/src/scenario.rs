@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::client::{Cut, CutAt, How, Piece, Script};
+use crate::handshake;
 use crate::origin::{Answer, Ending, Failing, Origins};
 use crate::request::{Request, Target, Upload};
 use crate::world::Weather;
@@ -36,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) resets_timed_out: bool,
     pub(crate) header_buffer_bytes: usize,
     pub(crate) rate_bytes: usize,
+    /// Whether the gate is for TLS: then no client gets beyond the handshake.
+    pub(crate) is_tls: bool,
     pub(crate) proxy: ProxySettings,
 }
 
@@ -64,17 +67,24 @@ pub(crate) struct Scenario {
     pub(crate) scripts: Vec<Script>,
     pub(crate) origins: Origins,
     pub(crate) weather: Weather,
+    /// The times of the reloads, in order.
+    pub(crate) reloads_ms: Vec<u64>,
 }
 
 impl Scenario {
     pub(crate) fn new(seed: u64) -> Scenario {
         let mut random = stream(seed, 1);
-        let settings = settings(&mut random);
+        let mut settings = settings(&mut random);
         let mut numbers = 1..;
         let clients = 1 + random.index(4);
-        let scripts: Vec<Script> = (0..clients)
+        let mut scripts: Vec<Script> = (0..clients)
             .map(|_| script(&mut random, &mut numbers))
             .collect();
+        let mut tls = stream(seed, 4);
+        settings.is_tls = tls.percent(TLS_PERCENT);
+        if settings.is_tls {
+            scripts = (0..clients).map(|_| failing_handshake(&mut tls)).collect();
+        }
         let origins = origins(&mut random, &settings, &scripts);
         let weather = Weather {
             short_sends: random.pick(&[0, 0, 10, 50]),
@@ -86,8 +96,30 @@ impl Scenario {
             scripts,
             origins,
             weather,
+            reloads_ms: reloads_ms(&mut stream(seed, 3)),
         }
     }
+}
+
+/// The times of the reloads: most runs have none.
+fn reloads_ms(random: &mut Random) -> Vec<u64> {
+    let count = random.pick(&[0, 0, 0, 1, 2]);
+    let mut at_ms = 0;
+    let next = |_| {
+        at_ms += random.pick(&[0, 1, 5, 60, 400, 1_500, 3_000]);
+        at_ms
+    };
+    (0..count).map(next).collect()
+}
+
+/// The part of the runs whose clients do not get beyond a TLS handshake, in percent.
+const TLS_PERCENT: u64 = 10;
+
+fn failing_handshake(random: &mut Random) -> Script {
+    let mut script = handshake::script(random);
+    let bytes = script.bytes.len();
+    script.cut = random.percent(75).then(|| cut(random, bytes));
+    script
 }
 
 /// The random numbers of a seed for one use, independent of those for another.
@@ -112,6 +144,7 @@ fn settings(random: &mut Random) -> Settings {
         resets_timed_out: random.percent(30),
         header_buffer_bytes: random.pick(&[64, 1024]),
         rate_bytes: random.pick(&[5_000, 20_000]),
+        is_tls: false,
         proxy: ProxySettings {
             buffering: random.percent(60),
             request_buffering: random.percent(60),
@@ -161,6 +194,7 @@ fn script(random: &mut Random, numbers: &mut impl Iterator<Item = u64>) -> Scrip
         requests,
         bytes,
         pieces,
+        is_handshake: false,
     }
 }
 
@@ -338,8 +372,8 @@ fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Ans
 const CACHED_PATHS: u64 = 2;
 
 impl Settings {
-    /// The text of the configuration.
-    pub(crate) fn configuration(&self, folder: &str) -> String {
+    /// The text of the configuration. All plans of a run differ in `X-Plan` only, their number.
+    pub(crate) fn configuration(&self, folder: &str, plan: u64) -> String {
         let flag = |on: bool| if on { "on" } else { "off" };
         let mut text = format!(
             "events {{ worker_connections 64; multi_accept {}; accept_mutex off; }}\n\
@@ -348,6 +382,7 @@ impl Settings {
              $request_length $body_bytes_sent';\n\
              access_log {folder}/access simulated;\n\
              default_type text/plain;\n\
+             add_header X-Plan {plan} always;\n\
              keepalive_requests {};\n\
              keepalive_timeout {}ms;\n\
              client_header_timeout {}ms;\n\
@@ -373,7 +408,14 @@ impl Settings {
             self.header_buffer_bytes,
         );
         self.proxy.write(folder, &mut text);
-        text.push_str(&format!("server {{ listen unix:{folder}/gate;\n"));
+        let ssl = match self.is_tls {
+            true => format!(
+                " ssl; ssl_certificate {folder}/certificate.pem; \
+                 ssl_certificate_key {folder}/key.pem"
+            ),
+            false => String::new(),
+        };
+        text.push_str(&format!("server {{ listen unix:{folder}/gate{ssl};\n"));
         for (number, length) in TEXT_BYTES.iter().enumerate() {
             let body = crate::content::body(number as u64, *length);
             let body = String::from_utf8_lossy(&body);

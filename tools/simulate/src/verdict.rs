@@ -49,7 +49,10 @@ pub(crate) fn judge(
             .position(|socket| socket.peer == Peer::Client(index));
         if let Some(connection) = connection {
             let lines = log.get(&(connection as u64 + 1));
-            byte_counts(world, client, index, lines, &answers, &mut problems);
+            match client.script.is_handshake {
+                true => problems.extend(lines.map(|lines| format!("{lines:?} were logged"))),
+                false => byte_counts(world, client, index, lines, &answers, &mut problems),
+            }
         }
         let name = |problem| format!("client {index}: {problem}");
         report.problems.extend(problems.into_iter().map(name));
@@ -77,6 +80,7 @@ fn nothing_is_left(world: &World, left: &Left, counters: &HttpCounters, report: 
         (timers, "timers"),
         (watched_sockets, "watched sockets"),
         (futures, "futures"),
+        (left.old_plans, "plans from before a reload"),
         (left.holders, "exchanges with their buffers"),
         (world.active_at_end as usize, "connections"),
         (open, "connections to origins"),
@@ -167,7 +171,7 @@ impl Transcript {
         let mut answers: Vec<Message> = Vec::new();
         let mut interim_bytes = 0;
         let mut at = 0;
-        while at < client.received.len() {
+        while at < client.received.len() && !client.script.is_handshake {
             let request = client.script.requests.get(answers.len());
             let is_headless = request.is_some_and(Request::is_head);
             match message::response(&client.received[at..], is_headless, has_ended) {
@@ -224,6 +228,7 @@ impl Transcript {
                 has_left: has_left(client),
             };
             problems.extend(case.problem());
+            problems.extend(plan_problem(world, client, index, answer));
             let has_close = answer.field("Connection") == Some("close");
             if has_close && self.answers.len() > index + 1 {
                 problems.push(format!("was answered after a close, at request {index}"));
@@ -260,6 +265,30 @@ impl Transcript {
             problems.push(format!("request {count} got no answer"));
         }
     }
+}
+
+/// The error in the plan that an answer was made by, if any: a request that comes after a reload is
+/// served by the new plan, and none before it.
+fn plan_problem(world: &World, client: &Client, index: usize, answer: &Message) -> Option<String> {
+    let number = answer.field("X-Plan").and_then(|text| text.parse().ok());
+    let Some(number) = number else {
+        return Some(format!(
+            "request {index} was answered without a plan's number"
+        ));
+    };
+    let in_force_by = |at_ms: u64| {
+        let reloads = world.reloaded_ms.iter();
+        1 + reloads.filter(|reload_ms| **reload_ms < at_ms).count()
+    };
+    // An earlier head may have been read before the reload, so its body is of the old plan.
+    let request = client.script.requests.get(index);
+    let is_plain = request.is_some_and(|request| request.upload.is_none());
+    let asked_ms = client.asked_ms.get(index).copied().filter(|_| is_plain);
+    let least = in_force_by(asked_ms.unwrap_or(0));
+    let answered_ms = client.answered_ms.get(index);
+    let most = in_force_by(answered_ms.map_or(u64::MAX, |at_ms| at_ms + 1));
+    (!(least..=most).contains(&number))
+        .then(|| format!("request {index} was served by plan {number}, not by {least} to {most}"))
 }
 
 /// Whether the server may abort an answer because the client has left.

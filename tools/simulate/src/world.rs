@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use turnpike_http::connection::Command;
+use turnpike_http::connection::{Apply, Command};
 use turnpike_http::counters::HttpCounters;
 use turnpike_lane::event_loop::Mailbox;
 use turnpike_lane::sys::simulation::{self, Fault, Lookout};
@@ -108,6 +108,10 @@ pub(crate) struct World {
     has_idled: bool,
     looks: u64,
     stage: Stage,
+    /// The reloads to come, with their times.
+    reloads: VecDeque<(u64, Apply)>,
+    /// The times of the reloads that were ordered.
+    pub(crate) reloaded_ms: Vec<u64>,
     mailbox: Arc<Mailbox<Command>>,
     pub(crate) counters: Option<Arc<HttpCounters>>,
     /// The connections that the lane still held when it was asked to end.
@@ -125,6 +129,7 @@ pub(crate) struct Start {
     pub(crate) folder: PathBuf,
     pub(crate) listeners: Rc<Vec<UnixListener>>,
     pub(crate) lookout: Lookout,
+    pub(crate) reloads: VecDeque<(u64, Apply)>,
     pub(crate) is_traced: bool,
 }
 
@@ -148,6 +153,8 @@ impl World {
             by_descriptor: HashMap::new(),
             registered: Vec::new(),
             lookout: start.lookout,
+            reloads: start.reloads,
+            reloaded_ms: Vec::new(),
             has_entered: false,
             has_idled: false,
             looks: 0,
@@ -303,11 +310,22 @@ impl World {
             Stage::Quiet { since_ms } => Some(since_ms + QUIET_MS),
             Stage::Traffic | Stage::Ending => None,
         };
-        [clients, upstream, stage].into_iter().flatten().min()
+        let reload = self.reloads.front().map(|(at_ms, _)| *at_ms);
+        let reload = reload.filter(|_| self.stage != Stage::Ending);
+        let all = [clients, upstream, stage, reload];
+        all.into_iter().flatten().min()
     }
 
     fn go_on(&mut self) {
         let now_ms = self.now_ms();
+        let is_due = |(at_ms, _): &mut (u64, Apply)| *at_ms <= now_ms;
+        if self.stage != Stage::Ending
+            && let Some((_, apply)) = self.reloads.pop_front_if(is_due)
+        {
+            self.note(|| "a reload is ordered".to_owned());
+            self.reloaded_ms.push(now_ms);
+            self.mailbox.send(Command::Apply(Box::new(apply)));
+        }
         match self.stage {
             Stage::Traffic if self.clients.iter().all(|client| client.ended.is_some()) => {
                 self.note(|| "all clients have gone".to_owned());
