@@ -43,9 +43,9 @@ impl FileContent {
     }
 }
 
-/// Puts a file into a contender's folder. A constant one is a link to that in the folder `constant`,
-/// where it was written before the first run: servers treat files that have just changed with more
-/// care than those that people serve.
+/// Puts a file into a contender's folder. A constant one is a link to a file of the folder
+/// `constant`, which was written before the first run: servers treat files that have just changed
+/// with more care than those that people serve.
 ///
 /// # Errors
 /// The message, with the file's path.

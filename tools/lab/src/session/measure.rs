@@ -31,8 +31,8 @@ use crate::topology::Topology;
 /// The time that a driver may continue after its end.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The age at which a file is no longer new for any server: file systems keep times by 4 ms or more,
-/// and servers look again for some seconds.
+/// The age at which a file is no longer new for any server: file systems keep times by 4 ms or
+/// more, and servers look again for some seconds.
 const SETTLED: Duration = Duration::from_secs(5);
 
 /// The margin at each end of the measured time, since the driver's clock is not ours.
