@@ -23,7 +23,7 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 
-package: ## Debian and rpm packages and a tarball, under target/package
+package: ## Debian packages and a tarball, under target/package
 	$(XTASK) setup build package
 	$(XTASK) package
 
