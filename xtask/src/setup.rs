@@ -72,7 +72,6 @@ const SETS: &[Set] = &[
             package("binutils", "objcopy"),
             package("debootstrap", "debootstrap"),
             package("iproute2", "ip"),
-            package("rpm", "rpmbuild"),
             package("systemd", "systemd-analyze"),
             package("zsh", "zsh"),
             package("fish", "fish"),
