@@ -81,7 +81,7 @@ docs: docs-check ## The documentation as a site with search, under target/book
 docs-check: ## Check that the generated pages are current and that links lead somewhere
 	$(XTASK) docs --check
 
-fuzz: ## Each fuzz target, ten seconds
+fuzz: ## Each fuzz target, five seconds
 	$(XTASK) fuzz
 
 fuzz-live: ## Fuzz Turnpike and nginx with mutated requests and answers: a minute

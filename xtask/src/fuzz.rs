@@ -10,7 +10,7 @@ use crate::workspace::{self, must};
 /// The version that was tried: `-s none` makes it work on a stable compiler.
 const CARGO_FUZZ_VERSION: &str = "0.13.2";
 /// Long enough to reach every state of the parsers from their corpus, short enough for each push.
-const SECONDS: u32 = 10;
+const SECONDS: u32 = 5;
 
 /// Runs the named targets, all of them when none is named.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
