@@ -246,8 +246,8 @@ pub fn ssi_template(data: &[u8]) {
     }
 }
 
-/// An MP4 file, of which a part is cut out. The first bytes say which part. What comes out is a
-/// film whose index is first, of bytes that the file has.
+/// A part is cut out of an MP4 file; the first bytes say which part. The result is a film whose
+/// index comes first, and the file has all its bytes.
 pub fn mp4(data: &[u8]) {
     let Some((&[knob, start, length], file)) = data.split_first_chunk() else {
         return;

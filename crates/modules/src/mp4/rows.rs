@@ -26,8 +26,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "10m",
-        summary: "The largest index of an MP4 file, in bytes, of which a part is cut out. A file \
-            with a larger one is answered with 500.",
+        summary: "The largest index that an MP4 file may have, in bytes. A request for a part of a \
+            file with a larger index gets 500.",
         ..Row::PLAIN
     },
     Row {

@@ -22,7 +22,7 @@ pub(super) const fn absent<S>(name: &'static str, summary: &'static str) -> Vari
     row(name, |_, _| false, summary)
 }
 
-const NOT_TOLD: &str = "No value: what it is about is not told by the library.";
+const UNKNOWN: &str = "No value: the TLS library does not report it.";
 const NO_ECH: &str = "No value: Encrypted Client Hello is not supported yet.";
 
 /// The variables that HTTP alone has.
@@ -102,7 +102,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
             |subject, out| append(subject, out, |session| &session.server_name),
             "The name that the client asked for by SNI, in lower case; no value without.",
         ),
-        absent("ssl_session_id", NOT_TOLD),
+        absent("ssl_session_id", UNKNOWN),
         row(
             "ssl_session_reused",
             |subject, out| {
@@ -113,7 +113,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
             },
             "`r` where an earlier session was resumed, else `.`.",
         ),
-        absent("ssl_sigalg", NOT_TOLD),
+        absent("ssl_sigalg", UNKNOWN),
     ]
 }
 

@@ -24,7 +24,7 @@ const KEPT_VARIABLE: &str = "TZ";
 pub(super) enum Server {
     /// A process of this number.
     Process(i32),
-    /// A process that another master has started; its end is told by the handle.
+    /// A process that another master has started; the handle shows when it ends.
     Adopted {
         /// The number.
         process: i32,

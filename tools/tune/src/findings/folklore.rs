@@ -16,8 +16,8 @@ pub(super) const ROWS: &[Row] = &[
         source: "Linux 4.12 (commit 4396e46187ca); vincent.bernat.ch, Coping with the TCP \
             TIME-WAIT",
         fix: "Delete the line.",
-        effect: "None, but for one error less at each start. On a kernel before 4.12: clients \
-                 behind NAT are no longer dropped.",
+        effect: "There is one error less at each start, and nothing else changes. On a kernel \
+                 before 4.12, clients behind NAT are no longer dropped.",
         find: recycle,
     },
     Row {
