@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,6 +12,10 @@ use std::time::Duration;
 
 use turnpike_testkit::process::{self, find_program};
 use turnpike_testkit::{Folder, Server, Signal, wait_for};
+
+#[path = "support/echo.rs"]
+mod echo;
+use echo::echo;
 
 /// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -109,24 +113,6 @@ fn memcached_is_used_through_a_group_of_servers() {
         log.contains("while connecting to upstream, client: 127.0.0.1"),
         "{log}"
     );
-}
-
-/// A server that echoes on every connection, with threads of its own.
-fn echo() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for client in listener.incoming() {
-            let mut client = client.unwrap();
-            thread::spawn(move || {
-                let mut piece = [0; 4096];
-                while let Ok(count @ 1..) = client.read(&mut piece) {
-                    client.write_all(&piece[..count]).unwrap();
-                }
-            });
-        }
-    });
-    port
 }
 
 #[test]

@@ -2,15 +2,18 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/echo.rs"]
+mod echo;
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use echo::echo;
 use support::daemon::Daemon;
 use turnpike_lane::sys::signal;
 use turnpike_testkit::{ports, wait_for};
@@ -23,24 +26,6 @@ const CLIENTS: usize = 8;
 
 /// The rounds of a relay. A new binary waits for the last relay of the old one, so they must end.
 const ROUNDS: usize = 20;
-
-/// A server that sends back what it gets.
-fn echo() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for client in listener.incoming() {
-            let mut client = client.unwrap();
-            thread::spawn(move || {
-                let mut piece = [0; 4096];
-                while let Ok(count @ 1..) = client.read(&mut piece) {
-                    client.write_all(&piece[..count]).unwrap();
-                }
-            });
-        }
-    });
-    port
-}
 
 /// Clients whose relays follow each other; each panics where a byte is missing.
 struct Relays {
