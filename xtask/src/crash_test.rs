@@ -15,6 +15,7 @@ use crate::contender::{self, Contender, OBJECT};
 use crate::machine;
 use crate::options::Options;
 use crate::outcome::Outcome;
+use crate::set_on_drop::SetOnDrop;
 
 /// Kills of one run.
 const KILLS: usize = 10;
@@ -102,6 +103,7 @@ fn crash(contender: &Contender, kills: usize) -> Result<(Vec<Transaction>, Vec<D
     let mut killed = Vec::new();
     let mut transactions = std::thread::scope(|scope| {
         let (port, is_over) = (server.port(), &is_over);
+        let end = SetOnDrop(is_over);
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| scope.spawn(move || client(port, is_over)))
             .collect();
@@ -110,7 +112,7 @@ fn crash(contender: &Contender, kills: usize) -> Result<(Vec<Transaction>, Vec<D
             killed.extend(kill(&server));
         }
         std::thread::sleep(EVERY);
-        is_over.store(true, Ordering::Release);
+        drop(end);
         clients
             .into_iter()
             .filter_map(|client| client.join().ok())

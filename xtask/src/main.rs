@@ -18,6 +18,7 @@ mod otel;
 mod outcome;
 mod package;
 mod reload_torture;
+mod set_on_drop;
 mod setup;
 mod simulate;
 mod stall;

@@ -14,13 +14,14 @@ pub(crate) mod upstreams;
 mod victim;
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::contender::{Contender, OBJECT};
 use crate::options::Options;
 use crate::outcome::Outcome;
+use crate::set_on_drop::SetOnDrop;
 use crate::{machine, workspace};
 use clients::Load;
 use ledger::{Account, Act, Deed, now_us};
@@ -184,7 +185,7 @@ fn torture(
     };
     let (accounts, result) = std::thread::scope(|scope| {
         let is_over = &is_over;
-        let end = EndOfClients(is_over);
+        let end = SetOnDrop(is_over);
         for _ in 0..machine::cpus() {
             scope.spawn(move || clients::burn(is_over));
         }
@@ -214,15 +215,6 @@ fn torture(
         started_us,
         log: victim.log(),
     })
-}
-
-/// Ends the clients when it is dropped, so that a panic does not leave the scope waiting for them.
-struct EndOfClients<'a>(&'a AtomicBool);
-
-impl Drop for EndOfClients<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 fn do_acts<'scope>(
