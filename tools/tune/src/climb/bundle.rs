@@ -7,8 +7,9 @@ use std::path::Path;
 
 use turnpike_load::svg::{Anchor, Svg, text_width};
 
+use super::judge::Verdict;
 use super::record::Climbing;
-use super::search::{Climbed, Verdict};
+use super::search::Climbed;
 use crate::change::Change;
 use crate::plan::{Plan, SCHEMA, Step};
 

@@ -1,13 +1,15 @@
 //! `tune climb`: finds the best levels of seven knobs by experiment, in network namespaces of its
 //! own, as study S3 did by hand: one step, paired runs, keep or undo.
 //!
-//! `knobs` says what is moved, `search` decides, and is pure but for the runs that a `Bench` gives,
-//! as is `optimum`, which compares the end with the best of all; `field` makes real runs, a record
-//! gives them again. `bundle` writes down what came of it, for people and for other machines.
+//! `knobs` says what is moved, `search` what is tried next, `judge` whether it stays. They are pure
+//! except for the runs that a `Bench` gives, as is `optimum`, which compares the end with the best
+//! of all. `field` makes real runs, and a record gives them again. `bundle` writes the result, for
+//! people and for other machines.
 
 mod bundle;
 mod field;
 mod guard;
+mod judge;
 mod knobs;
 mod optimum;
 mod record;

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 
 use turnpike_lab::bench::{Rung, ladder};
 
+use super::judge::Verdict;
 use super::knobs::Knob;
 use super::optimum::Optimum;
-use super::search::{Climbed, Tried, Verdict};
+use super::search::{Climbed, Tried};
 use crate::report::wrapped;
 
 /// Columns of the bars.
