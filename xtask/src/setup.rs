@@ -61,8 +61,9 @@ const SETS: &[Set] = &[
             package("memcached", "memcached"),
             package("chromium", "chromium"), // looks at the lab's reports
             package("iproute2", "ip"),
-            package("groff", "groff"),  // reads the manual pages
-            package("golang-go", "go"), // builds h2spec
+            package("ethtool", "ethtool"), // switches NAPI of a veth pair
+            package("groff", "groff"),     // reads the manual pages
+            package("golang-go", "go"),    // builds h2spec
         ],
     },
     Set {
@@ -98,6 +99,7 @@ const SETS: &[Set] = &[
             package("wrk", "wrk"),
             package("apache2-utils", "ab"),
             package("iproute2", "ip"),
+            package("ethtool", "ethtool"),
         ],
     },
 ];

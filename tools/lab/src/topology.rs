@@ -15,6 +15,9 @@ use crate::process;
 const SERVER_ADDRESS: &str = "198.18.0.1";
 const DRIVER_ADDRESS: &str = "198.18.0.2";
 
+/// The name of both ends of the pair, each in its namespace.
+const INTERFACE: &str = "lab0";
+
 /// Kernel settings are read no longer than this.
 const SETTING_BYTES_MAX: usize = 4096;
 
@@ -144,6 +147,40 @@ impl Topology {
     }
 }
 
+impl Topology {
+    /// Changes an attribute of the server's end of the pair, by its path under
+    /// `/sys/class/net/INTERFACE`.
+    ///
+    /// # Errors
+    /// In words; also where there is no pair, since a loopback has no queue of its own.
+    pub fn attribute(&self, path: &str, value: &str) -> Result<(), String> {
+        let file = format!("/sys/class/net/{INTERFACE}/{path}");
+        // `ip netns exec` mounts the namespace's own /sys, which a thread that enters it has not.
+        let script = "printf %s \"$1\" > \"$2\"";
+        self.at_interface(&["sh", "-c", script, "sh", value, &file])
+    }
+
+    /// Switches an offload of the server's end of the pair (ethtool(8), `-K`).
+    ///
+    /// # Errors
+    /// In words; also where there is no pair.
+    pub fn offload(&self, feature: &str, is_on: bool) -> Result<(), String> {
+        let switch = if is_on { "on" } else { "off" };
+        self.at_interface(&["ethtool", "-K", INTERFACE, feature, switch])
+    }
+
+    fn at_interface(&self, words: &[&str]) -> Result<(), String> {
+        let Topology::Pair { server, .. } = self else {
+            return Err("there is no veth pair".to_owned());
+        };
+        let words = within(
+            Some(server),
+            words.iter().map(ToString::to_string).collect(),
+        );
+        run(&words)
+    }
+}
+
 /// Runs a closure in a thread that enters the namespace.
 fn inside<T: Send>(
     namespace: Option<&Namespace>,
@@ -188,13 +225,13 @@ fn pair() -> Result<Topology, String> {
     let driver = Namespace::make("driver")?;
     let (s, d) = (&server.0, &driver.0);
     for line in [
-        format!("-n {s} link add lab0 type veth peer name lab0 netns {d}"),
-        format!("-n {s} address add {SERVER_ADDRESS}/24 dev lab0"),
-        format!("-n {d} address add {DRIVER_ADDRESS}/24 dev lab0"),
+        format!("-n {s} link add {INTERFACE} type veth peer name {INTERFACE} netns {d}"),
+        format!("-n {s} address add {SERVER_ADDRESS}/24 dev {INTERFACE}"),
+        format!("-n {d} address add {DRIVER_ADDRESS}/24 dev {INTERFACE}"),
         format!("-n {s} link set lo up"),
         format!("-n {d} link set lo up"),
-        format!("-n {s} link set lab0 up"),
-        format!("-n {d} link set lab0 up"),
+        format!("-n {s} link set {INTERFACE} up"),
+        format!("-n {d} link set {INTERFACE} up"),
     ] {
         ip(&line)?;
     }
@@ -224,17 +261,24 @@ impl Drop for Namespace {
 }
 
 fn ip(line: &str) -> Result<(), String> {
-    let program = process::find("ip").ok_or("\"ip\" is not installed")?;
+    let words = std::iter::once("ip").chain(line.split(' '));
+    run(&words.map(ToOwned::to_owned).collect::<Vec<String>>())
+}
+
+/// Runs a command that says nothing when all is well.
+fn run(words: &[String]) -> Result<(), String> {
+    let program = process::find(&words[0]).ok_or(format!("\"{}\" is not installed", words[0]))?;
+    let line = words.join(" ");
     let output = Command::new(program)
-        .args(line.split(' '))
+        .args(&words[1..])
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("ip {line}: {error}"))?;
+        .map_err(|error| format!("{line}: {error}"))?;
     match output.status.success() {
         true => Ok(()),
         false => {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            Err(format!("ip {line}: {}", stderr.trim()))
+            Err(format!("{line}: {}", stderr.trim()))
         }
     }
 }

@@ -70,3 +70,22 @@ fn commands_are_run_inside() {
     let inside = within(Some(&namespace), words);
     assert_eq!(inside.join(" "), "ip netns exec no-such-namespace true");
 }
+
+#[test]
+fn an_interface_of_a_pair_is_changed_in_its_namespace() {
+    if !can_make() {
+        return;
+    }
+    let (topology, _) = Topology::make("netns");
+    topology.attribute("queues/rx-0/rps_cpus", "1").unwrap();
+    let read = ["cat", "/sys/class/net/lab0/queues/rx-0/rps_cpus"];
+    let words = topology.server_words(read.map(ToOwned::to_owned).to_vec());
+    let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+    let mask = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    assert_eq!(mask.trim_start_matches(['0', ',']), "1");
+
+    let error = topology.attribute("no_such_attribute", "1").unwrap_err();
+    assert!(error.contains("no_such_attribute"), "{error}");
+    let error = Topology::Loopback(None).offload("gro", true).unwrap_err();
+    assert_eq!(error, "there is no veth pair");
+}

@@ -93,7 +93,7 @@ pub(crate) fn picture(climbed: &Climbed) -> String {
             Verdict::Impossible => tried.verdict.text().to_owned(),
             verdict => format!("x {:.2}, {}", tried.ratio, short(verdict)),
         };
-        let is_kept = tried.verdict == Verdict::Kept;
+        let is_kept = tried.verdict.is_kept();
         (tried.text.clone(), tried.rate, is_kept, factor)
     });
     for (text, rate, is_kept, factor) in std::iter::once(start).chain(steps) {
@@ -114,9 +114,9 @@ pub(crate) fn picture(climbed: &Climbed) -> String {
 }
 
 fn short(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Kept => "kept",
-        _ => "undone",
+    match verdict.is_kept() {
+        true => "kept",
+        false => "undone",
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::Value;
 use turnpike_host::Host;
 use turnpike_lab::bench::{Process, Topology, is_asked};
 
-use super::knobs::{Levels, Place};
+use super::clock::Clock;
+use super::knobs::{Levels, Link, Place};
 use super::search::{Bench, Failure, Run};
 
 /// How long a server may take until it answers.
@@ -36,6 +37,8 @@ pub(crate) struct Field {
     topology: Topology,
     folder: PathBuf,
     cpus: Vec<usize>,
+    /// How the server's interface receives now.
+    link: [Link; 3],
     /// Every run by its levels, for a record.
     pub(crate) runs: Vec<(String, Run)>,
 }
@@ -61,6 +64,7 @@ impl Field {
             wish,
             topology,
             folder: folder.to_path_buf(),
+            link: Levels::default().link(&cpus),
             cpus,
             runs: Vec::new(),
         })
@@ -92,7 +96,34 @@ impl Field {
         })
     }
 
-    fn start(&self, levels: Levels) -> Result<Process, String> {
+    /// Changes how the server's interface receives, where these levels differ from what is.
+    fn receive(&mut self, levels: Levels) -> Result<(), String> {
+        let (start, wanted) = (Levels::default().link(&self.cpus), levels.link(&self.cpus));
+        // What needs something else is switched on after it and off before it.
+        let off = (0..wanted.len())
+            .rev()
+            .filter(|at| wanted[*at] == start[*at]);
+        let on = (0..wanted.len()).filter(|at| wanted[*at] != start[*at]);
+        for at in off.chain(on).collect::<Vec<usize>>() {
+            if self.link[at] == wanted[at] {
+                continue;
+            }
+            let switch = |is_on: bool| if is_on { "1" } else { "0" };
+            match wanted[at] {
+                Link::Gro(is_on) => self.topology.offload("gro", is_on),
+                Link::Threaded(is_on) => self.topology.attribute("threaded", switch(is_on)),
+                Link::Steering(mask) => {
+                    let mask = format!("{mask:x}");
+                    self.topology.attribute("queues/rx-0/rps_cpus", &mask)
+                }
+            }?;
+            self.link[at] = wanted[at];
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, levels: Levels) -> Result<Process, String> {
+        self.receive(levels)?;
         for (path, value) in levels.settings() {
             let changed = self.topology.change(path, value);
             changed.map_err(|error| format!("{path}: {error}"))?;
@@ -187,6 +218,7 @@ impl Bench for Field {
             true => Failure::Climb("interrupted".to_owned()),
             false => Failure::Levels(why),
         };
+        let clock = Clock::start();
         let mut server = self.start(levels).map_err(failure)?;
         let before = self.overflows();
         let report = self.drive().map_err(failure)?;
@@ -196,19 +228,28 @@ impl Bench for Field {
             return Err(failure(why));
         }
         server.stop();
+        let spent = clock.spent();
         let _ = std::fs::remove_file(self.folder.join("access.log"));
+        let answered = report["requests"]["answered"].as_u64().unwrap_or(0);
         let run = Run {
             // Whole numbers, so that a record decides as the climb did.
             connections_per_s: number("requests_per_s", &report).round(),
             p99_us: number("p99", &report["latency_us"]).round(),
             errors: report["errors_total"].as_u64().unwrap_or(0),
-            answered: report["requests"]["answered"].as_u64().unwrap_or(0),
+            answered,
             client_limited: report["client_limited"].as_bool().unwrap_or(false),
             overflows,
+            cpu_us: hundredths(spent.ours_us / answered.max(1) as f64),
+            others_share: hundredths(spent.others_share),
         };
         self.runs.push((levels.key(), run.clone()));
         Ok(run)
     }
+}
+
+/// Few digits, so that a record decides as the climb did and stays short.
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }
 
 fn number(name: &str, report: &Value) -> f64 {

@@ -11,10 +11,31 @@ pub(crate) enum Knob {
     AcceptMutex,
     OpenFileCache,
     SynCookies,
+    MultiAccept,
+    Deferred,
+    Autocorking,
+    PacketSteering,
+    Napi,
 }
 
 impl Knob {
-    pub(crate) const ALL: [Knob; 7] = [
+    pub(crate) const ALL: [Knob; 12] = [
+        Knob::Workers,
+        Knob::AccessLog,
+        Knob::Backlog,
+        Knob::Somaxconn,
+        Knob::AcceptMutex,
+        Knob::OpenFileCache,
+        Knob::SynCookies,
+        Knob::MultiAccept,
+        Knob::Deferred,
+        Knob::Autocorking,
+        Knob::PacketSteering,
+        Knob::Napi,
+    ];
+    /// Those whose start is deliberately bad. A quick climb tries these alone, and a grid has their
+    /// 432 combinations: twelve knobs would have 20,736.
+    pub(crate) const SEVEN: [Knob; 7] = [
         Knob::Workers,
         Knob::AccessLog,
         Knob::Backlog,
@@ -34,10 +55,16 @@ impl Knob {
             Knob::AcceptMutex => "accept_mutex",
             Knob::OpenFileCache => "open_file_cache",
             Knob::SynCookies => "tcp_syncookies",
+            Knob::MultiAccept => "multi_accept",
+            Knob::Deferred => "deferred",
+            Knob::Autocorking => "tcp_autocorking",
+            Knob::PacketSteering => "rps_cpus",
+            Knob::Napi => "napi",
         }
     }
 
-    /// The levels, by what a table says of them. The first is the deliberately bad one.
+    /// The levels, by what a table says of them. A climb starts with the first; of the seven, that
+    /// is the bad one.
     pub(crate) fn levels(self) -> &'static [&'static str] {
         match self {
             Knob::Workers => &[
@@ -55,6 +82,15 @@ impl Knob {
             Knob::AcceptMutex => &["accept_mutex on", "accept_mutex off", "reuseport"],
             Knob::OpenFileCache => &["no open_file_cache", "open_file_cache max=1000"],
             Knob::SynCookies => &["tcp_syncookies 1", "tcp_syncookies 0"],
+            Knob::MultiAccept => &["multi_accept off", "multi_accept on"],
+            Knob::Deferred => &["listen without deferred", "listen ... deferred"],
+            Knob::Autocorking => &["tcp_autocorking 1", "tcp_autocorking 0"],
+            Knob::PacketSteering => &["no rps_cpus", "rps_cpus of all CPUs"],
+            Knob::Napi => &[
+                "packets received without NAPI",
+                "packets received by NAPI with GRO",
+                "packets received by threaded NAPI",
+            ],
         }
     }
 }
@@ -79,10 +115,10 @@ impl Levels {
         self.0.iter().map(ToString::to_string).collect()
     }
 
-    /// Every combination of levels.
+    /// Every combination of the seven knobs' levels.
     pub(crate) fn grid() -> Vec<Levels> {
         let mut grid = vec![Levels::default()];
-        for knob in Knob::ALL {
+        for knob in Knob::SEVEN {
             let with = |level: usize| grid.iter().map(move |levels| levels.with(knob, level));
             grid = (0..knob.levels().len()).flat_map(with).collect();
         }
@@ -90,12 +126,26 @@ impl Levels {
     }
 
     /// Kernel settings of the server's network namespace.
-    pub(crate) fn settings(self) -> [(&'static str, &'static str); 2] {
+    pub(crate) fn settings(self) -> [(&'static str, &'static str); 3] {
         let somaxconn = ["16", "4096"][self.level(Knob::Somaxconn)];
         let cookies = ["1", "0"][self.level(Knob::SynCookies)];
+        let autocorking = ["1", "0"][self.level(Knob::Autocorking)];
         [
             ("net/core/somaxconn", somaxconn),
             ("net/ipv4/tcp_syncookies", cookies),
+            ("net/ipv4/tcp_autocorking", autocorking),
+        ]
+    }
+
+    /// How the server's end of the veth pair receives, in the order in which it is switched on: a
+    /// thread needs NAPI, which a veth has only with GRO (kernel 5.13).
+    pub(crate) fn link(self, cpus: &[usize]) -> [Link; 3] {
+        let mask = cpus.iter().fold(0, |mask, cpu| mask | 1_u128 << cpu);
+        let steering = [0, mask][self.level(Knob::PacketSteering)];
+        [
+            Link::Gro(self.level(Knob::Napi) > 0),
+            Link::Threaded(self.level(Knob::Napi) > 1),
+            Link::Steering(steering),
         ]
     }
 
@@ -129,19 +179,33 @@ impl Levels {
         };
         let mutex = ["on", "off", "off"][self.level(Knob::AcceptMutex)];
         let reuseport = ["", "", " reuseport"][self.level(Knob::AcceptMutex)];
+        let multi = ["off", "on"][self.level(Knob::MultiAccept)];
+        let deferred = ["", " deferred"][self.level(Knob::Deferred)];
         let cache = ["off", "max=1000"][self.level(Knob::OpenFileCache)];
         let backlog = ["16", "4096"][self.level(Knob::Backlog)];
         format!(
             "daemon off;\nerror_log {folder}/error.log;\npid {folder}/pid;\n\
              worker_processes {};\nworker_cpu_affinity {};\nworker_rlimit_nofile 100000;\n\
-             events {{ worker_connections 16384; accept_mutex {mutex}; }}\n\
+             events {{ worker_connections 16384; accept_mutex {mutex}; \
+             multi_accept {multi}; }}\n\
              http {{\n  access_log {log};\n  open_file_cache {cache};\n  server {{\n    \
-             listen {address}:{port} backlog={backlog}{reuseport};\n    root {folder}/html;\n  \
-             }}\n}}\n",
+             listen {address}:{port} backlog={backlog}{reuseport}{deferred};\n    \
+             root {folder}/html;\n  }}\n}}\n",
             workers.len(),
             masks.join(" "),
         )
     }
+}
+
+/// One property of a network interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Generic receive offload.
+    Gro(bool),
+    /// Packets are received by a kernel thread (kernel 5.12).
+    Threaded(bool),
+    /// The CPUs that packets are handed to, as a mask; 0 switches it off.
+    Steering(u128),
 }
 
 /// Where a server runs.

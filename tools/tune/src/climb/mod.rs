@@ -1,4 +1,4 @@
-//! `tune climb`: finds the best levels of seven knobs by experiment, in network namespaces of its
+//! `tune climb`: finds the best levels of twelve knobs by experiment, in network namespaces of its
 //! own, as study S3 did by hand: one step, paired runs, keep or undo.
 //!
 //! `knobs` says what is moved, `search` what is tried next, `judge` whether it stays. They are pure
@@ -7,6 +7,7 @@
 //! people and for other machines.
 
 mod bundle;
+mod clock;
 mod field;
 mod guard;
 mod judge;
@@ -34,7 +35,7 @@ pub(crate) use guard::run as guard;
 
 #[derive(Debug, Args)]
 pub(crate) struct Climb {
-    /// Shorter runs and fewer pairs: about four minutes
+    /// Seven knobs, shorter runs and fewer pairs: about four minutes
     #[arg(long)]
     quick: bool,
     /// The server: a program that takes nginx's configuration with -c
@@ -46,8 +47,8 @@ pub(crate) struct Climb {
     /// Undo a step that makes the 99th percentile of latency longer than N times
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     p99_factor: f64,
-    /// Run all 432 combinations after the climb, and compare its end with the best: ten minutes
-    /// more
+    /// Run all 432 combinations of seven knobs after the climb, and compare its end with the best:
+    /// twenty minutes more
     #[arg(long)]
     grid: bool,
     /// Write the ladder, its picture, the configuration, a plan for apply and every run to a new
@@ -71,6 +72,7 @@ impl Climb {
                 pairs,
                 pairs_max,
                 p99_factor_max: self.p99_factor,
+                has_all_knobs: !self.quick,
             },
             has_grid: self.grid,
         }

@@ -9,7 +9,7 @@ use super::knobs::Levels;
 use super::search::{Bench, Effort, Failure, Run};
 
 /// The version of the format.
-const SCHEMA: &str = "turnpike-tune-climb/2";
+const SCHEMA: &str = "turnpike-tune-climb/3";
 
 /// How a climb was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

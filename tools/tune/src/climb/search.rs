@@ -1,6 +1,8 @@
 //! The search: what is tried next, and whether it stays. It knows runs only by a trait, so that a
 //! recorded climb is searched as a real one is.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use turnpike_lab::bench::Interval;
 
@@ -19,6 +21,11 @@ pub(crate) struct Run {
     pub(crate) client_limited: bool,
     /// Overflows of the listen queue during the run.
     pub(crate) overflows: u64,
+    /// CPU time of server and load generator for each answered connection, in microseconds; 0 in
+    /// records without it.
+    pub(crate) cpu_us: f64,
+    /// The share of all CPU time that others took: other processes, and the hypervisor.
+    pub(crate) others_share: f64,
 }
 
 /// Where runs come from.
@@ -57,6 +64,9 @@ pub(crate) struct Effort {
     pub(crate) pairs_max: usize,
     /// A step whose 99th percentile of latency grows by this factor is undone.
     pub(crate) p99_factor_max: f64,
+    /// Whether all knobs are tried, or the seven with a bad start.
+    #[serde(default)]
+    pub(crate) has_all_knobs: bool,
 }
 
 /// A step that was tried.
@@ -73,9 +83,18 @@ pub(crate) struct Tried {
     pub(crate) rate: f64,
     pub(crate) ratio: f64,
     pub(crate) bounds: Option<Interval>,
+    /// Connections for each second of CPU time, new to old.
+    pub(crate) cpu: Option<Ratio>,
     pub(crate) verdict: Verdict,
     /// The load generator was the limit in most runs: the server can do at least this.
     pub(crate) client_limited: bool,
+}
+
+/// The mean ratio of pairs, with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ratio {
+    pub(crate) mean: f64,
+    pub(crate) bounds: Interval,
 }
 
 /// A climb that is over.
@@ -88,12 +107,24 @@ pub(crate) struct Climbed {
 }
 
 impl Climbed {
+    /// The knobs that were tried.
+    pub(crate) fn knobs(&self) -> BTreeSet<Knob> {
+        let knobs = self.tried.iter().flat_map(|tried| &tried.knobs);
+        knobs.copied().collect()
+    }
+
     /// The knobs that are no longer at their start.
     pub(crate) fn found(&self) -> Vec<Knob> {
         let moved = |knob: &Knob| self.levels.level(*knob) != 0;
         Knob::ALL.into_iter().filter(moved).collect()
     }
 }
+
+/// The share of all CPU time that others may take during a run: the lab's bound for noise.
+const OTHERS_SHARE_MAX: f64 = 0.10;
+/// How often a disturbed pair is run again, for each pair of the last look. A machine that is
+/// always busy ends its climb with disturbed pairs, and with wider intervals.
+const REPEATS: usize = 1;
 
 /// Climbs from these levels.
 ///
@@ -106,7 +137,7 @@ pub(crate) fn climb(
     mut report: impl FnMut(&Tried),
 ) -> Result<Climbed, Failure> {
     let first = bench.run(start)?;
-    let (cause, order) = order(&first);
+    let (cause, order) = order(&first, effort);
     let mut climbed = Climbed {
         cause,
         start_rate: first.connections_per_s,
@@ -116,7 +147,7 @@ pub(crate) fn climb(
     for knobs in order {
         for candidate in candidates(climbed.levels, knobs) {
             let tried = compare(bench, climbed.levels, &candidate, effort)?;
-            if tried.verdict == Verdict::Kept {
+            if tried.verdict.is_kept() {
                 climbed.levels = candidate.levels;
             }
             report(&tried);
@@ -127,7 +158,7 @@ pub(crate) fn climb(
 }
 
 /// Cause before cure: what binds at the start decides what is tried first.
-fn order(first: &Run) -> (String, Vec<&'static [Knob]>) {
+fn order(first: &Run, effort: Effort) -> (String, Vec<&'static [Knob]>) {
     const QUEUE: &[Knob] = &[Knob::Backlog, Knob::Somaxconn];
     const REST: [&[Knob]; 5] = [
         &[Knob::Workers],
@@ -136,20 +167,29 @@ fn order(first: &Run) -> (String, Vec<&'static [Knob]>) {
         &[Knob::AcceptMutex],
         &[Knob::SynCookies],
     ];
+    /// Fine tuning, once the coarse limits are gone.
+    const FINE: [&[Knob]; 5] = [
+        &[Knob::MultiAccept],
+        &[Knob::Deferred],
+        &[Knob::Autocorking],
+        &[Knob::PacketSteering],
+        &[Knob::Napi],
+    ];
     let overflows = first.overflows;
-    match overflows > 0 {
-        true => {
-            let order = std::iter::once(QUEUE).chain(REST);
-            (
-                format!("the listen queue overflowed {overflows} times"),
-                order.collect(),
-            )
-        }
-        false => {
-            let order = REST.into_iter().chain(std::iter::once(QUEUE));
-            ("no queue overflowed: the CPUs".to_owned(), order.collect())
-        }
+    let (cause, mut order) = match overflows > 0 {
+        true => (
+            format!("the listen queue overflowed {overflows} times"),
+            std::iter::once(QUEUE).chain(REST).collect::<Vec<_>>(),
+        ),
+        false => (
+            "no queue overflowed: the CPUs".to_owned(),
+            REST.into_iter().chain(std::iter::once(QUEUE)).collect(),
+        ),
+    };
+    if effort.has_all_knobs {
+        order.extend(FINE);
     }
+    (cause, order)
 }
 
 /// Levels to compare with the present ones.
@@ -187,18 +227,30 @@ pub(super) fn compare(
     effort: Effort,
 ) -> Result<Tried, Failure> {
     let mut pairs = Vec::new();
+    let mut repeats_left = effort.pairs_max * REPEATS;
     loop {
-        for _ in 0..effort.pairs.max(1) {
-            match pair(bench, now, candidate.levels, pairs.len())? {
-                Ok(both) => pairs.push(both),
+        let goal = pairs.len() + effort.pairs.max(1);
+        while pairs.len() < goal {
+            let both = match pair(bench, now, candidate.levels, pairs.len())? {
+                Ok(both) => both,
                 Err(why) => return Ok(impossible(candidate, why)),
+            };
+            if is_disturbed(&both) && repeats_left > 0 {
+                repeats_left -= 1;
+                continue;
             }
+            pairs.push(both);
         }
         let tried = judged(&pairs, candidate, effort);
         if pairs.len() >= effort.pairs_max || is_settled(&tried) {
             return Ok(tried);
         }
     }
+}
+
+/// Whether others used so much of the machine during a pair that its ratio is theirs.
+fn is_disturbed((old, new): &(Run, Run)) -> bool {
+    old.others_share.max(new.others_share) > OTHERS_SHARE_MAX
 }
 
 /// One run of each; or why the new one is not possible.
@@ -239,6 +291,7 @@ fn impossible(candidate: &Candidate, why: String) -> Tried {
         rate: 0.0,
         ratio: 1.0,
         bounds: None,
+        cpu: None,
         verdict: Verdict::Impossible,
         client_limited: false,
     }

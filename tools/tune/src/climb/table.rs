@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use turnpike_lab::bench::{Rung, ladder};
+use turnpike_lab::bench::{Interval, Rung, ladder};
 
 use super::judge::Verdict;
 use super::knobs::Knob;
@@ -53,7 +53,7 @@ pub(crate) fn line(tried: &Tried) -> String {
 
 fn sum(climbed: &Climbed) -> String {
     let tried = climbed.tried.iter();
-    let kept = tried.filter(|tried| tried.verdict == Verdict::Kept);
+    let kept = tried.filter(|tried| tried.verdict.is_kept());
     let product: f64 = kept.clone().map(|tried| tried.ratio).product();
     let found: Vec<&str> = climbed.found().into_iter().map(Knob::name).collect();
     format!(
@@ -61,7 +61,7 @@ fn sum(climbed: &Climbed) -> String {
         kept.count(),
         climbed.tried.len(),
         found.len(),
-        Knob::ALL.len(),
+        climbed.knobs().len(),
         match found.is_empty() {
             true => "none".to_owned(),
             false => found.join(", "),
@@ -71,7 +71,7 @@ fn sum(climbed: &Climbed) -> String {
 
 /// The end of the climb against the best of the grid.
 fn against(climbed: &Climbed, optimum: &Optimum) -> String {
-    let texts = Knob::ALL.map(|knob| knob.levels()[optimum.levels.level(knob)]);
+    let texts = Knob::SEVEN.map(|knob| knob.levels()[optimum.levels.level(knob)]);
     let best = format!(
         "The best of {} combinations: {}.",
         optimum.combinations,
@@ -84,10 +84,17 @@ fn against(climbed: &Climbed, optimum: &Optimum) -> String {
                 .into_iter()
                 .filter(|knob| climbed.levels.level(*knob) != optimum.levels.level(*knob));
             let differing: Vec<&str> = differing.map(Knob::name).collect();
-            let (ratio, bounds) = (end.ratio, interval(end));
+            let (ratio, bounds) = (end.ratio, end.bounds.map_or_else(String::new, interval));
+            let by_cpu = end.cpu.map_or_else(String::new, |cpu| {
+                format!(
+                    ", and {:.2} times its connections for each second of CPU time{}",
+                    cpu.mean,
+                    interval(cpu.bounds)
+                )
+            });
             format!(
-                "{best} The climb's end makes {ratio:.2} times its rate{bounds} in {} new pairs of \
-                 runs; they differ in {}.",
+                "{best} The climb's end makes {ratio:.2} times its rate{bounds}{by_cpu}, in {} new \
+                 pairs of runs; they differ in {}.",
                 end.pairs,
                 differing.join(", ")
             )
@@ -128,11 +135,8 @@ fn same_knobs(climbed: &Climbed, names: &[String]) -> String {
     texts.join("; ")
 }
 
-fn interval(tried: &Tried) -> String {
-    let bounds = tried.bounds;
-    bounds.map_or_else(String::new, |bounds| {
-        format!(" [{:.2}, {:.2}]", bounds.low, bounds.high)
-    })
+fn interval(bounds: Interval) -> String {
+    format!(" [{:.2}, {:.2}]", bounds.low, bounds.high)
 }
 
 fn remark(tried: &Tried) -> String {
@@ -144,9 +148,9 @@ fn remark(tried: &Tried) -> String {
         false => "",
     };
     let verdict = tried.verdict.text();
-    format!(
-        "x {:.2}{}, {verdict}{limited}",
-        tried.ratio,
-        interval(tried)
-    )
+    let bounds = tried.bounds.map_or_else(String::new, interval);
+    let by_cpu = tried.cpu.map_or_else(String::new, |cpu| {
+        format!("; by CPU time x {:.2}{}", cpu.mean, interval(cpu.bounds))
+    });
+    format!("x {:.2}{bounds}{by_cpu}, {verdict}{limited}", tried.ratio)
 }

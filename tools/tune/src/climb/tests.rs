@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use super::knobs::Knob;
+use super::knobs::{Knob, Link};
 use super::search::Run;
 use super::*;
 use crate::change::Change;
@@ -32,6 +32,7 @@ fn climbing(has_grid: bool) -> Climbing {
             pairs: 4,
             pairs_max: 8,
             p99_factor_max: 3.0,
+            has_all_knobs: false,
         },
         has_grid,
     }
@@ -73,6 +74,39 @@ fn a_bundle_has_what_was_kept() {
         assert!(picture.contains(&title), "{title}");
     }
     assert_eq!(picture.matches("class=\"kept\"").count(), 3);
+}
+
+#[test]
+fn a_thread_that_receives_needs_napi() {
+    let cases = [
+        (
+            Knob::Napi,
+            0,
+            [Link::Gro(false), Link::Threaded(false), Link::Steering(0)],
+        ),
+        (
+            Knob::Napi,
+            1,
+            [Link::Gro(true), Link::Threaded(false), Link::Steering(0)],
+        ),
+        (
+            Knob::Napi,
+            2,
+            [Link::Gro(true), Link::Threaded(true), Link::Steering(0)],
+        ),
+        (
+            Knob::PacketSteering,
+            1,
+            [
+                Link::Gro(false),
+                Link::Threaded(false),
+                Link::Steering(0b1001),
+            ],
+        ),
+    ];
+    for (knob, level, expected) in cases {
+        assert_eq!(Levels::default().with(knob, level).link(&[0, 3]), expected);
+    }
 }
 
 /// Recorded climbs, and what was found on each.

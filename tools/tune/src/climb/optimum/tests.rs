@@ -31,6 +31,7 @@ const EFFORT: Effort = Effort {
     pairs: 4,
     pairs_max: 9,
     p99_factor_max: 3.0,
+    has_all_knobs: false,
 };
 
 #[test]

@@ -22,6 +22,7 @@ const EFFORT: Effort = Effort {
     pairs: 4,
     pairs_max: 8,
     p99_factor_max: 3.0,
+    has_all_knobs: false,
 };
 
 fn climbed(run: impl Fn(Levels) -> Run) -> Climbed {
@@ -47,7 +48,7 @@ fn what_pays_is_kept_and_the_rest_is_undone() {
         rate(10_000.0 * workers * log * mutex)
     });
     let levels = Knob::ALL.map(|knob| climbed.levels.level(knob));
-    assert_eq!(levels, [1, 2, 0, 0, 0, 0, 0]);
+    assert_eq!(levels, [1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let verdict = |words: &str| {
         let found = climbed
             .tried
@@ -165,4 +166,66 @@ fn latency_is_compared_only_with_runs_that_dropped_nobody() {
         }
     });
     assert_eq!(climbed.tried[0].verdict, Verdict::Kept);
+}
+
+/// A rate that the client limits says nothing of the server; its CPU time does.
+#[test]
+fn a_step_that_costs_less_cpu_time_stays_though_the_rate_is_the_same() {
+    let cases = [
+        // CPU time with the cache and without it, its p99, the verdict
+        (30.0, 40.0, 100.0, Verdict::Cheaper),
+        (40.0, 40.0, 100.0, Verdict::NoDifference),
+        (50.0, 40.0, 100.0, Verdict::NoDifference),
+        (30.0, 40.0, 900.0, Verdict::Latency),
+        (30.0, 0.0, 100.0, Verdict::NoDifference),
+    ];
+    for (with, without, p99_us, expected) in cases {
+        let climbed = climbed(|levels| match levels.level(Knob::OpenFileCache) {
+            0 => Run {
+                cpu_us: without,
+                ..rate(1000.0)
+            },
+            _ => Run {
+                cpu_us: with,
+                p99_us,
+                ..rate(1000.0)
+            },
+        });
+        let text = "open_file_cache max=1000";
+        let tried = climbed.tried.iter().find(|tried| tried.text == text);
+        assert_eq!(
+            tried.unwrap().verdict,
+            expected,
+            "{with} {without} {p99_us}"
+        );
+    }
+}
+
+/// Others make every third run slow. Those pairs are run again, as long as the bound allows.
+#[test]
+fn pairs_that_others_disturbed_are_run_again() {
+    let count = std::cell::Cell::new(0);
+    let climbed = climbed(|levels| {
+        count.set(count.get() + 1);
+        let is_disturbed = count.get() % 3 == 0;
+        let log = [1.0, 1.0, 1.3][levels.level(Knob::AccessLog)];
+        Run {
+            others_share: if is_disturbed { 0.4 } else { 0.0 },
+            ..rate(1000.0 * log * if is_disturbed { 0.5 } else { 1.0 })
+        }
+    });
+    let tried = climbed
+        .tried
+        .iter()
+        .find(|tried| tried.text == "access log off");
+    let tried = tried.unwrap();
+    assert_eq!(tried.verdict, Verdict::Kept);
+    assert!((tried.ratio - 1.3).abs() < 0.02, "{tried:?}");
+
+    // A machine that is always busy ends its climb all the same.
+    let busy = self::climbed(|_| Run {
+        others_share: 0.5,
+        ..rate(1000.0)
+    });
+    assert_eq!(busy.levels, Levels::default());
 }

@@ -1,0 +1,75 @@
+//! CPU time during a run: what its own processes used, and what others did.
+
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use turnpike_host::Host;
+
+/// The state when a run began.
+pub(super) struct Clock {
+    at: Instant,
+    cpus: usize,
+    machine_us: u64,
+    children_us: u64,
+}
+
+/// CPU time since then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spent {
+    /// Of the processes that have ended since, with their descendants, in microseconds.
+    pub(super) ours_us: f64,
+    /// The share of all CPUs' time that other processes and the hypervisor took.
+    pub(super) others_share: f64,
+}
+
+impl Clock {
+    pub(super) fn start() -> Clock {
+        let times = Host::here().cpu_times();
+        Clock {
+            at: Instant::now(),
+            cpus: times.len(),
+            machine_us: times.iter().map(|cpu| cpu.busy_us + cpu.steal_us).sum(),
+            children_us: children_us(),
+        }
+    }
+
+    /// To be asked once the run's processes have ended: the kernel adds a child's time then.
+    pub(super) fn spent(&self) -> Spent {
+        let now = Clock::start();
+        let elapsed_us = now.at.duration_since(self.at).as_micros() as f64;
+        let machine_us = now.machine_us.saturating_sub(self.machine_us) as f64;
+        let ours_us = now.children_us.saturating_sub(self.children_us) as f64;
+        let whole_us = elapsed_us * self.cpus.max(1) as f64;
+        Spent {
+            ours_us,
+            others_share: ((machine_us - ours_us) / whole_us.max(1.0)).clamp(0.0, 1.0),
+        }
+    }
+}
+
+/// CPU time of all children that were waited for, and of theirs.
+fn children_us() -> u64 {
+    let micros = |time: TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| {
+        micros(usage.user_time()) + micros(usage.system_time())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::Clock;
+
+    #[test]
+    fn the_time_of_an_ended_child_is_ours() {
+        let clock = Clock::start();
+        let loops = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let status = Command::new("sh").args(["-c", loops]).status();
+        assert!(status.is_ok_and(|status| status.success()));
+        let spent = clock.spent();
+        assert!(spent.ours_us > 1000.0, "{spent:?}");
+        assert!((0.0..=1.0).contains(&spent.others_share), "{spent:?}");
+    }
+}
