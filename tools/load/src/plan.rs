@@ -11,7 +11,7 @@ use crate::options::{ArrivalName, Options};
 use crate::schedule::Arrival;
 use crate::source::SourceRange;
 use crate::target::{RequestShape, TargetError, Targets, Url, Wish, read_pages, read_urls};
-use crate::tls::{TlsError, TlsPlan};
+use crate::tls::{ALPN_HTTP2, TlsError, TlsPlan};
 
 /// wrk's defaults.
 const THREADS_DEFAULT: u64 = 2;
@@ -91,6 +91,8 @@ pub(crate) enum PlanError {
     Percent,
     /// The list after --bindcpu.
     Cpus,
+    /// HTTP/2 is offered, and would not be spoken.
+    OfferWithoutHttp2,
     Target(TargetError),
     Tls(TlsError),
     File(PathBuf, std::io::Error),
@@ -106,6 +108,10 @@ impl std::fmt::Display for PlanError {
             PlanError::Request(text) => write!(formatter, "not fit for a request: {text:?}"),
             PlanError::Percent => formatter.write_str("--tls-resume takes 0 to 100"),
             PlanError::Cpus => formatter.write_str("--bindcpu takes a list like 0,2-3"),
+            PlanError::OfferWithoutHttp2 => formatter.write_str(
+                "--alpn offers h2, but without --h2 the requests are HTTP/1.1: add --h2, or leave \
+                 h2 out",
+            ),
             PlanError::Target(error) => error.fmt(formatter),
             PlanError::Tls(error) => error.fmt(formatter),
             PlanError::File(path, error) => {
@@ -123,6 +129,7 @@ impl Plan {
     /// # Errors
     /// When they contradict each other or name what is not there.
     pub(crate) fn new(options: &Options) -> Result<Plan, PlanError> {
+        offer(options)?;
         let (threads, connections) = counts(options)?;
         let shape = shape(options)?;
         let in_order = options.pages.is_some();
@@ -264,6 +271,15 @@ fn wishes(options: &Options) -> Result<Vec<Wish>, PlanError> {
         wishes.extend(read_pages(path).map_err(PlanError::Target)?);
     }
     Ok(wishes)
+}
+
+/// Refuses to offer a protocol that is not spoken: a server that chooses it would count as a fault.
+fn offer(options: &Options) -> Result<(), PlanError> {
+    let mut offered = options.alpn.iter().flat_map(|names| names.split(','));
+    match !options.h2 && offered.any(|name| name == ALPN_HTTP2) {
+        true => Err(PlanError::OfferWithoutHttp2),
+        false => Ok(()),
+    }
 }
 
 fn tls(options: &Options, targets: &Targets) -> Result<Option<TlsPlan>, PlanError> {

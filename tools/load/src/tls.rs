@@ -23,7 +23,7 @@ const SESSIONS_MAX: usize = 256;
 /// The protocol offered unless `--alpn` names others.
 const ALPN_DEFAULT: &str = "http/1.1";
 /// The protocol offered with `--h2`.
-const ALPN_HTTP2: &str = "h2";
+pub(crate) const ALPN_HTTP2: &str = "h2";
 
 /// Why TLS cannot be set up.
 #[derive(Debug)]

@@ -87,7 +87,7 @@ fn a_certificate_nobody_trusts_is_a_tls_error() {
     ));
     assert_eq!(report["errors"]["tls"], 3, "{report:#}");
     let (report, _) = load_json(&format!(
-        "-t 1 -c 1 -n 3 --cacert {CERTIFICATE} --alpn h2 https://{address}/"
+        "-t 1 -c 1 -n 3 --cacert {CERTIFICATE} --alpn spdy/3 https://{address}/"
     ));
     assert_eq!(report["errors"]["tls"], 3, "{report:#}");
 }
