@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::{Driven, EventHandler, EventLoop, TICK_MS};
 use crate::clock::Clock;
@@ -73,6 +74,10 @@ async fn nested<R: EventHandler>(
 ) -> io::Result<()> {
     let descriptor = event_loop.as_fd().try_clone_to_owned()?;
     let ready = readiness::register(descriptor, Interest::READABLE)?;
+    let pause = || Duration::from_millis(simulation::pause_ms(TICK_MS));
+    // It is kept, so that the runtime always has a timer that is due soon: a new timer that is due
+    // before all others wakes the runtime by a system call, though it is not asleep.
+    let mut tick = pin!(tokio::time::sleep(pause()));
     loop {
         let events = event_loop.turn(handler, 0)?;
         for future in event_loop.drives.drain(..) {
@@ -91,12 +96,15 @@ async fn nested<R: EventHandler>(
             continue;
         }
         event_loop.gates.asleep(handler.connections());
-        let pause = Duration::from_millis(simulation::pause_ms(TICK_MS));
+        // A simulation's pause ends with the next action of a peer.
+        if cfg!(feature = "simulation") || tick.is_elapsed() {
+            tick.as_mut().reset(Instant::now() + pause());
+        }
         tokio::select! {
             biased;
             guard = ready.readable() => guard?.clear_ready(),
             () = returned.notified() => {}
-            () = tokio::time::sleep(pause) => {}
+            () = &mut tick => {}
         }
     }
 }
