@@ -4,10 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::time::Duration;
 
 use turnpike_testkit::tracer::Tracer;
-use turnpike_testkit::{Origin, Server, Step};
+use turnpike_testkit::{Origin, Peer, Server, Step};
 
 const REQUESTS: usize = 50;
 
@@ -265,6 +266,71 @@ fn a_hit_of_a_memory_zone_takes_two_calls_and_no_allocation() {
     let mut peer = server.connect();
     let allocations = allocations_of(&server, || assert_eq!(peer.round(GET).body, b"hello"));
     assert!(allocations <= OTHER_ALLOCATIONS_MAX, "{allocations}");
+}
+
+/// The streams of a connection that ask at once.
+const STREAMS: u32 = 60;
+
+/// The frames that begin an HTTP/2 connection with windows for all answers.
+fn opening() -> Vec<u8> {
+    let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff];
+    let window = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0];
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
+    [preface, &settings, &window].concat()
+}
+
+/// The next frame that comes: its kind, flags and payload.
+fn next_frame(peer: &Peer) -> (u8, u8, Vec<u8>) {
+    let mut header = [0; 9];
+    peer.stream().read_exact(&mut header).unwrap();
+    let [high, middle, low, kind, flags, ..] = header;
+    let length = u32::from_be_bytes([0, high, middle, low]);
+    let mut payload = vec![0; length as usize];
+    peer.stream().read_exact(&mut payload).unwrap();
+    (kind, flags, payload)
+}
+
+#[test]
+fn the_answers_of_many_streams_share_a_send() {
+    let body = "x".repeat(16 * 1024);
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .file("html/a", &body)
+        .configuration(
+            "worker_processes 1;
+            events { }
+            http {
+                access_log off;
+                keepalive_requests 1000000;
+                open_file_cache max=10;
+                server { listen 127.0.0.1:%PORT%; http2 on; root %FOLDER%/html; }
+            }",
+        )
+        .start();
+    let mut peer = server.connect();
+    peer.send(opening());
+    let mut stream = 1_u32;
+    let calls = calls_of(&server, || {
+        let mut requests = Vec::new();
+        for _ in 0..STREAMS {
+            requests.extend_from_slice(&[0, 0, 9, 1, 5]);
+            requests.extend_from_slice(&stream.to_be_bytes());
+            requests.extend_from_slice(b"\x82\x86\x04\x02/a\x01\x01x");
+            stream += 2;
+        }
+        peer.send(requests);
+        let (mut ended, mut received) = (0, 0);
+        while ended < STREAMS {
+            let (kind, flags, payload) = next_frame(&peer);
+            if kind == 0 {
+                received += payload.len();
+                ended += u32::from(flags & 1);
+            }
+        }
+        assert_eq!(received, body.len() * STREAMS as usize);
+    });
+    // A send carries 64 KB and a frame at most, and sockets may take a part of it.
+    let sends = sum(&calls, SENDS);
+    assert!(sends <= f64::from(STREAMS) / 2.0, "{calls:?}");
 }
 
 #[test]

@@ -236,7 +236,7 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: Answer) -> E
             let sent = exchange.account.sent_bytes();
             bytes_max = rate.allowed(elapsed_ms).saturating_sub(sent);
             if bytes_max == 0 {
-                stream.shared.work.notify_one();
+                stream.shared.has_sent(stream);
                 let pause_ms = rate.pause_ms(sent, elapsed_ms).max(RATE_PAUSE_MS_MIN);
                 let pause = tokio::time::sleep(Duration::from_millis(pause_ms));
                 // Whether the client has gone is seen above.
@@ -246,7 +246,7 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: Answer) -> E
             }
         }
         let progress = answer.advance(exchange, stream, bytes_max);
-        stream.shared.work.notify_one();
+        stream.shared.has_sent(stream);
         match progress {
             Ok(Progress::Done) => return End::Whole,
             Ok(Progress::WantsRoom) => {

@@ -163,8 +163,11 @@ impl Serving<'_> {
             if self.opening.lane.shutdown.has_begun() {
                 self.shared.wire.borrow_mut().go_away();
             }
-            if let Err(error) = self.send() {
-                return CloseReason::of(&error);
+            if !self.shared.is_filling() && !self.shared.wake_sender() {
+                if let Err(error) = self.send() {
+                    return CloseReason::of(&error);
+                }
+                self.shared.wake_sender();
             }
             self.shared.wake_sender();
             if let Some(reason) = self.has_ended() {

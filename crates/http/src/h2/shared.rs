@@ -21,6 +21,8 @@ pub(super) struct Shared {
     pub(super) work: Notify,
     /// Room for header blocks that are encoded.
     pub(super) block: RefCell<Vec<u8>>,
+    /// The stream that was let go on last, and has not sent since.
+    sender: Cell<Option<StreamId>>,
     /// Counts the turns of streams that share a priority.
     turns: Cell<u64>,
 }
@@ -32,6 +34,7 @@ impl Shared {
             streams: RefCell::default(),
             work: Notify::new(),
             block: RefCell::default(),
+            sender: Cell::new(None),
             turns: Cell::new(0),
         })
     }
@@ -53,19 +56,44 @@ impl Shared {
         self.turns.get()
     }
 
-    /// Lets the stream that is due next go on, where anything can be sent.
-    pub(super) fn wake_sender(&self) {
+    /// Whether a stream is about to send: the output is written once no other can add to it, so
+    /// that one call carries the answers of many streams.
+    pub(super) fn is_filling(&self) -> bool {
+        self.sender.get().is_some()
+    }
+
+    /// Lets the stream that is due next go on, where anything can be sent. Returns whether there is
+    /// one.
+    pub(super) fn wake_sender(&self) -> bool {
         if !self.has_room() {
-            return;
+            return false;
         }
         let streams = self.streams.borrow();
         let wire = self.wire.borrow();
         let waiting = streams
             .iter()
             .filter(|stream| stream.wants_room.get() && wire.window(stream.id) > 0);
-        if let Some(next) = waiting.min_by_key(|stream| stream.place(&wire)) {
-            next.wants_room.set(false);
-            next.room.notify_one();
+        let Some(next) = waiting.min_by_key(|stream| stream.place(&wire)) else {
+            return false;
+        };
+        next.wants_room.set(false);
+        next.room.notify_one();
+        self.sender.set(Some(next.id));
+        true
+    }
+
+    /// A stream has sent what it could for now: the next one is let go on while the output has
+    /// room; then the connection's future writes.
+    pub(super) fn has_sent(&self, stream: &Stream) {
+        self.sends_no_more(stream);
+        if !self.is_filling() && !self.wake_sender() {
+            self.work.notify_one();
+        }
+    }
+
+    fn sends_no_more(&self, stream: &Stream) {
+        if self.sender.get() == Some(stream.id) {
+            self.sender.set(None);
         }
     }
 
@@ -80,6 +108,7 @@ impl Shared {
 
     /// The request of a stream is answered, or never will be.
     pub(super) fn ended(&self, stream: &Stream) {
+        self.sends_no_more(stream);
         self.streams
             .borrow_mut()
             .retain(|other| other.id != stream.id);
