@@ -27,11 +27,18 @@ pub enum Client<'a> {
     Nobody,
 }
 
-/// A connection that was taken over from HTTP: bytes both ways, until either side ends.
+/// A connection, or a stream of one, that was taken over from HTTP: bytes both ways, until either
+/// side ends.
 pub struct Duplex<'a> {
     /// What the client has sent behind its request.
     pub early: Vec<u8>,
-    peer: &'a Peer,
+    end: ClientEnd<'a>,
+}
+
+/// The client's end of a tunnel.
+enum ClientEnd<'a> {
+    Peer(&'a Peer),
+    Stream(&'a Stream),
 }
 
 impl<'a> Client<'a> {
@@ -84,11 +91,17 @@ impl<'a> Client<'a> {
 
     /// Takes the connection over, once the head of the response is sent. `None`: there is none.
     pub fn take_over(self) -> Option<Duplex<'a>> {
-        let Self::Http1(peer) = self else {
-            return None;
-        };
-        let early = peer.take_input();
-        Some(Duplex { early, peer })
+        match self {
+            Self::Http1(peer) => Some(Duplex {
+                early: peer.take_input(),
+                end: ClientEnd::Peer(peer),
+            }),
+            Self::Http2(stream) if stream.asks_for_tunnel() => Some(Duplex {
+                early: Vec::new(),
+                end: ClientEnd::Stream(stream),
+            }),
+            Self::Http2(_) | Self::Nobody => None,
+        }
     }
 
     /// Reads the whole request body: into memory, or, where it is larger than
@@ -236,7 +249,10 @@ impl Duplex<'_> {
     /// # Errors
     /// What the connection says; `TimedOut` after `timeout_ms`; 0 waits for ever.
     pub async fn read(&self, buffer: &mut Vec<u8>, timeout_ms: u64) -> io::Result<usize> {
-        self.peer.read_more(buffer, timeout_ms).await
+        match self.end {
+            ClientEnd::Peer(peer) => peer.read_more(buffer, timeout_ms).await,
+            ClientEnd::Stream(stream) => stream.read_tunnel(buffer, timeout_ms).await,
+        }
     }
 
     /// Sends all of `bytes`.
@@ -244,13 +260,19 @@ impl Duplex<'_> {
     /// # Errors
     /// What the connection says; `TimedOut` when nothing was taken for `timeout_ms`.
     pub async fn write_all(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
-        self.peer.write_all(bytes, timeout_ms).await
+        match self.end {
+            ClientEnd::Peer(peer) => peer.write_all(bytes, timeout_ms).await,
+            ClientEnd::Stream(stream) => stream.write_tunnel(bytes, timeout_ms).await,
+        }
     }
 
     /// Ends our side; the client's stays open.
     pub fn finish(&self) {
-        // One that is closed already needs no more.
-        let _ = self.peer.finish_sending();
+        match self.end {
+            // One that is closed already needs no more.
+            ClientEnd::Peer(peer) => drop(peer.finish_sending()),
+            ClientEnd::Stream(stream) => stream.finish_tunnel(),
+        }
     }
 }
 

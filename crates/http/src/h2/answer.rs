@@ -10,6 +10,7 @@ use turnpike_wire::h2::hpack::{Encoder, Indexing};
 use turnpike_wire::message::{Field, Known};
 
 use super::stream::Stream;
+use super::tunnel;
 use crate::client::Client;
 use crate::engine::{self, Outcome};
 use crate::exchange::{Action, Exchange};
@@ -55,6 +56,8 @@ struct Fields<'a> {
 
 impl HeadWriter for Fields<'_> {
     fn status(&mut self, status: u16, _reason: &str) {
+        // HTTP/2 has no 101: a tunnel begins with a success (RFC 8441 section 5).
+        let status = if status == 101 { 200 } else { status };
         let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
         self.encoder
             .field(b":status", &digits, Indexing::WhenRepeated, self.block);
@@ -94,7 +97,9 @@ impl Answer {
     /// there is any.
     pub(super) fn begin(exchange: &mut Exchange, stream: &Stream) -> Result<Answer, BodyFailed> {
         exchange.account.set_action(Action::Sending);
+        tunnel::refuse_success(exchange, stream);
         response_head::prepare(exchange);
+        let is_tunnel = matches!(exchange.response.body(), Body::Tunnel(_));
         let has_body = !exchange.response.is_head_only()
             && !matches!(exchange.response.body(), Body::Empty | Body::Tunnel(_));
         let mut answer = Answer {
@@ -112,7 +117,7 @@ impl Answer {
             exchange.response.text_mut().clear();
         }
         let is_empty = exchange.response.text().is_empty() && !answer.more;
-        let ends = is_empty && exchange.response.trailers().is_empty();
+        let ends = is_empty && exchange.response.trailers().is_empty() && !is_tunnel;
         let shared = Rc::clone(&stream.shared);
         let mut block = shared.block.borrow_mut();
         let mut wire = shared.wire.borrow_mut();
@@ -201,7 +206,10 @@ pub(super) async fn drive(mut exchange: Box<Exchange>, stream: Rc<Stream>, stage
     };
     let ended = match answer {
         None => End::Nothing,
-        Some(answer) => send(&mut exchange, &stream, answer).await,
+        Some(answer) => match tunnel::run(&mut exchange, &stream).await {
+            Some(ended) => ended,
+            None => send(&mut exchange, &stream, answer).await,
+        },
     };
     end(exchange, &stream, ended);
 }
@@ -219,6 +227,8 @@ pub(super) enum End {
     TimedOut,
     /// The client has gone.
     Gone,
+    /// A tunnel has ended, from whichever side.
+    TunnelEnded,
 }
 
 /// Sends the rest of an answer as fast as its rate limit allows.
@@ -294,10 +304,12 @@ pub(super) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
         // nginx's choice where the client was too slow.
         End::Nothing if exchange.logged_status() == 408 => Some(ErrorCode::ProtocolError),
         End::Nothing | End::Cut => Some(ErrorCode::InternalError),
-        End::Gone => Some(ErrorCode::Cancel),
+        End::Gone | End::TunnelEnded => Some(ErrorCode::Cancel),
     };
     stream.runs();
-    exchange.account.completed(ended == End::Whole);
+    exchange
+        .account
+        .completed(matches!(ended, End::Whole | End::TunnelEnded));
     exchange.end_body();
     exchange.log_access();
     if let Some(code) = code {

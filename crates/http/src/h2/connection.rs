@@ -19,6 +19,7 @@ use turnpike_wire::message::HeadRules;
 use super::answer::{self, Answer, End, Progress, Stage};
 use super::shared::Shared;
 use super::stream::Stream;
+use super::tunnel;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
@@ -169,7 +170,6 @@ impl Serving<'_> {
                 }
                 self.shared.wake_sender();
             }
-            self.shared.wake_sender();
             if let Some(reason) = self.has_ended() {
                 return reason;
             }
@@ -407,10 +407,14 @@ impl Serving<'_> {
         exchange.account.head_received(block_bytes);
         exchange.sending.keep_connection(true);
         self.limit_requests();
-        let stream = Stream::new(id, &self.shared, ends);
+        let asks_for_tunnel = exchange.request.head().is_extended_connect;
+        if asks_for_tunnel {
+            tunnel::complete_request(&mut exchange);
+        }
+        let stream = Stream::new(id, &self.shared, ends, asks_for_tunnel);
         self.shared.streams.borrow_mut().push(Rc::clone(&stream));
         self.fresh = (!ends).then(|| Rc::clone(&stream));
-        if ends {
+        if ends || asks_for_tunnel {
             exchange.body.arrived().set_whole();
         }
         exchange.leave_location();

@@ -14,3 +14,4 @@ mod answer;
 pub(crate) mod connection;
 mod shared;
 pub(crate) mod stream;
+mod tunnel;

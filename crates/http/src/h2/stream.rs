@@ -20,6 +20,8 @@ pub struct Stream {
     /// What has come of the body; its window limits it.
     body: RefCell<Vec<u8>>,
     is_whole: Cell<bool>,
+    /// Whether the request asks for a tunnel (RFC 8441): what comes is no body.
+    asks_for_tunnel: bool,
     /// Whether its exchange was run as far as it goes without waiting.
     has_run: Cell<bool>,
     /// Whether the window was widened for whoever reads the body.
@@ -45,12 +47,19 @@ pub(crate) enum BodyPart {
 }
 
 impl Stream {
-    pub(super) fn new(id: StreamId, shared: &Rc<Shared>, is_whole: bool) -> Rc<Self> {
+    /// The stream of a request. `is_whole`: nothing follows its head.
+    pub(super) fn new(
+        id: StreamId,
+        shared: &Rc<Shared>,
+        is_whole: bool,
+        asks_for_tunnel: bool,
+    ) -> Rc<Self> {
         Rc::new(Self {
             id,
             shared: Rc::clone(shared),
             body: RefCell::default(),
             is_whole: Cell::new(is_whole),
+            asks_for_tunnel,
             has_run: Cell::new(false),
             is_widened: Cell::new(false),
             is_malformed: Cell::new(false),
@@ -96,6 +105,11 @@ impl Stream {
         self.is_gone.get()
     }
 
+    /// Whether the request asks for a tunnel.
+    pub(crate) fn asks_for_tunnel(&self) -> bool {
+        self.asks_for_tunnel
+    }
+
     /// Where the stream stands among those that want to send (RFC 9218 section 10): the urgent
     /// first; of these, what is of use in parts in turn, and the others one behind another.
     pub(super) fn place(&self, wire: &Connection) -> (u8, bool, u64) {
@@ -127,6 +141,30 @@ impl Stream {
             self.shared.work.notify_one();
         }
         Some(BodyPart::Some)
+    }
+
+    /// Takes what has come of a tunnel behind what `buffer` holds; `None`: nothing has.
+    pub(super) fn take_bytes(&self, buffer: &mut Vec<u8>) -> Option<io::Result<usize>> {
+        let mut body = self.body.borrow_mut();
+        match (body.len(), self.is_gone.get(), self.is_whole.get()) {
+            (0, true, _) => return Some(Err(io::ErrorKind::ConnectionReset.into())),
+            (0, false, true) => return Some(Ok(0)),
+            (0, false, false) => return None,
+            _ => {}
+        }
+        let count = body.len();
+        buffer.append(&mut body);
+        if !self.is_whole.get() {
+            let granted = u32::try_from(count).unwrap_or(u32::MAX);
+            self.shared.wire.borrow_mut().grant(self.id, granted);
+            self.shared.work.notify_one();
+        }
+        Some(Ok(count))
+    }
+
+    /// Waits until something comes, or the client goes.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// The whole body is read as fast as it comes: nothing holds the client back.

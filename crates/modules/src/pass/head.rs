@@ -14,6 +14,7 @@ use super::early_hints::Hints;
 use super::origin::{Origin, RecordLayer};
 use super::server::Stop;
 use super::settings::Passing;
+use super::websocket;
 
 /// Fields of a response's head.
 const FIELDS_MAX: usize = 1000;
@@ -54,7 +55,7 @@ pub(crate) fn read_cgi_head(
 }
 
 /// Whether the client asked for the protocols that the server has switched to (RFC 9110 section
-/// 7.8). HTTP/1.0 knows no switching.
+/// 7.8). HTTP/1.0 knows no switching, and HTTP/2 only that by an extended CONNECT.
 pub(crate) fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
     let Some(asked) = exchange.known_field(Known::Upgrade) else {
         return false;
@@ -63,7 +64,8 @@ pub(crate) fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
         return false;
     };
     let mut protocols = list(switched);
-    exchange.request.head().version == Version::Http11
+    let request = exchange.request.head();
+    (request.version == Version::Http11 || request.is_extended_connect)
         && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
 }
 
@@ -128,7 +130,8 @@ impl Progress {
     /// Takes a head of lines that is whole.
     ///
     /// # Errors
-    /// Where it switches to a protocol that nobody has asked for.
+    /// Where it switches to a protocol that nobody has asked for, or does not show that it has
+    /// understood the handshake.
     pub(crate) fn end_lines(
         &mut self,
         exchange: &Exchange,
@@ -136,6 +139,10 @@ impl Progress {
     ) -> Result<ReceivedHead, Stop> {
         if head.status == 101 && !wants_upgrade(exchange, head) {
             return Err(invalid(exchange, "upstream sent unexpected status 101"));
+        }
+        if head.status == 101 && !websocket::is_accepted(exchange, head) {
+            let reason = "upstream sent invalid \"Sec-WebSocket-Accept\" header";
+            return Err(invalid(exchange, reason));
         }
         self.head_bytes = self.lines.head_bytes();
         self.delivery = self.lines.delivery();

@@ -38,5 +38,6 @@ pub(crate) mod try_notes;
 pub(crate) mod tunnel;
 pub(crate) mod upload;
 pub(crate) mod view;
+pub(crate) mod websocket;
 
 pub(crate) use conditions::Failure;

@@ -15,6 +15,7 @@ use super::response;
 use super::server::UpstreamConnection;
 use super::settings::Passing;
 use super::try_notes::end_try;
+use super::websocket;
 
 /// Bytes that each direction carries at a time.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -47,6 +48,10 @@ pub(crate) fn begin(
     response::take_head(exchange, passing);
     if let Some(value) = exchange.upstream.head().known(Known::Upgrade) {
         exchange.response.fields_mut().add(b"Upgrade", value);
+    }
+    if exchange.request.head().is_extended_connect {
+        // It answers a key that the client has not sent.
+        exchange.response.fields_mut().remove(websocket::ACCEPT);
     }
     let early = std::mem::take(exchange.upstream.input_mut());
     exchange.sending.close_connection();

@@ -43,6 +43,8 @@ pub enum HeadFault {
     /// A second field with a name that may occur only once.
     DuplicateField,
     InvalidContentLength,
+    /// `:protocol` without CONNECT, or not a name of a protocol (RFC 8441 section 4).
+    InvalidProtocol,
     TooManyFields,
     ConnectRefused,
     TraceRefused,
@@ -95,6 +97,7 @@ impl HeadFault {
             HeadFault::ConnectionField => "client sent connection-specific header",
             HeadFault::DuplicateField => "client sent duplicate header line",
             HeadFault::InvalidContentLength => "client sent invalid \"Content-Length\" header",
+            HeadFault::InvalidProtocol => "client sent invalid :protocol header",
             HeadFault::TooManyFields => "client sent too many header lines",
             HeadFault::ConnectRefused => "client sent CONNECT method",
             HeadFault::TraceRefused => "client sent TRACE method",
@@ -132,6 +135,7 @@ pub struct RequestReader {
     scheme: Option<Span>,
     authority: Option<Span>,
     path: Option<Span>,
+    protocol: Option<Span>,
     /// The parts of split cookies, as one value.
     cookie: Vec<u8>,
     /// The bytes of names and values.
@@ -165,7 +169,8 @@ impl RequestReader {
         self.priority = None;
         self.part = part;
         self.fault = None;
-        (self.method, self.scheme, self.authority, self.path) = (None, None, None, None);
+        (self.method, self.scheme, self.authority) = (None, None, None);
+        (self.path, self.protocol) = (None, None);
         self.list_bytes = 0;
         self.is_too_large = false;
     }
@@ -213,6 +218,9 @@ impl RequestReader {
         };
         let expect = self.head.known(Known::Expect).unwrap_or_default();
         self.head.expects_continue = !ends && expect.eq_ignore_ascii_case(b"100-continue");
+        if let Some(protocol) = self.protocol {
+            return self.extended_connect(protocol);
+        }
         match self.head.method {
             Method::Connect => Err(HeadFault::ConnectRefused),
             Method::Trace => Err(HeadFault::TraceRefused),
@@ -220,17 +228,42 @@ impl RequestReader {
         }
     }
 
+    /// Completes an extended CONNECT: what comes on the stream is the other protocol's and no body.
+    fn extended_connect(&mut self, protocol: Span) -> Result<(), HeadFault> {
+        if self.head.known(Known::ContentLength).is_some() {
+            return Err(HeadFault::InvalidContentLength);
+        }
+        let fields = &mut self.head.fields;
+        let protocol = protocol.of(fields.bytes()).to_vec();
+        fields.add(b"Upgrade", &protocol);
+        fields.add(b"Connection", b"upgrade");
+        self.head.connection.upgrade = true;
+        self.head.is_extended_connect = true;
+        self.head.body = BodyLength::None;
+        self.head.expects_continue = false;
+        Ok(())
+    }
+
+    /// The method: GET for an extended CONNECT, as HTTP/1 asks for the same.
+    fn take_method(&mut self) -> Result<Span, HeadFault> {
+        let method = self.method.ok_or(HeadFault::MissingMethod)?;
+        let is_connect = method.of(self.head.fields.bytes()) == b"CONNECT";
+        match (is_connect, self.protocol) {
+            (false, None) => Ok(method),
+            (false, Some(_)) => Err(HeadFault::InvalidProtocol),
+            (true, Some(_)) => Ok(self.head.fields.append(b"GET")),
+            (true, None) => match self.path {
+                Some(_) => Ok(method),
+                // The target is the authority (RFC 9113 section 8.5): forward proxies serve it.
+                None => Err(HeadFault::ConnectRefused),
+            },
+        }
+    }
+
     /// Appends the request line in HTTP/1's format, and parses it.
     fn request_line(&mut self) -> Result<(), HeadFault> {
-        let method = self.method.ok_or(HeadFault::MissingMethod)?;
-        let path = match self.path {
-            Some(path) => path,
-            // The target is the authority (RFC 9113 section 8.5); this form is not supported yet.
-            None if method.of(self.head.fields.bytes()) == b"CONNECT" => {
-                return Err(HeadFault::ConnectRefused);
-            }
-            None => return Err(HeadFault::MissingPath),
-        };
+        let method = self.take_method()?;
+        let path = self.path.ok_or(HeadFault::MissingPath)?;
         let bytes = self.head.fields.buffer();
         let start = bytes.len();
         for span in [method, path] {
@@ -318,6 +351,10 @@ impl RequestReader {
                 true => None,
                 false => Some(HeadFault::InvalidPath),
             },
+            b":protocol" => match is_protocol(value) {
+                true => None,
+                false => Some(HeadFault::InvalidProtocol),
+            },
             b":authority" => match holds_control(value) || value.is_empty() {
                 false => None,
                 true => Some(HeadFault::InvalidAuthority),
@@ -332,6 +369,7 @@ impl RequestReader {
             b":method" => &mut self.method,
             b":scheme" => &mut self.scheme,
             b":path" => &mut self.path,
+            b":protocol" => &mut self.protocol,
             _ => &mut self.authority,
         };
         if place.replace(span).is_some() {
@@ -480,6 +518,12 @@ fn is_scheme(value: &[u8]) -> bool {
     };
     let may_follow = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     first.is_ascii_alphabetic() && rest.iter().all(may_follow)
+}
+
+/// Whether a text names a protocol as in `Upgrade` (RFC 9110 section 7.8).
+fn is_protocol(value: &[u8]) -> bool {
+    let mut parts = value.splitn(2, |byte| *byte == b'/');
+    parts.all(|part| !part.is_empty() && part.iter().all(|&byte| is_token_byte(byte)))
 }
 
 /// Whether a text may be a path. The parser of the request line checks its bytes.

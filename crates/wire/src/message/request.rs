@@ -41,6 +41,9 @@ pub struct RequestHead {
     pub body: BodyLength,
     /// Whether the client waits for `100 Continue` (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
+    /// Whether it is an extended CONNECT (RFC 8441). It has the parts of HTTP/1's request for the
+    /// same: GET, `Upgrade` and `Connection`.
+    pub is_extended_connect: bool,
     /// The options of `Connection` (RFC 9110 section 7.6.1); protocols without it leave it empty.
     pub connection: Connection,
     /// The fields in order.

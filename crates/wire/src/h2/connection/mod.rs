@@ -117,6 +117,7 @@ impl Connection {
             (Setting::MaxConcurrentStreams, rules.streams_max),
             (Setting::InitialWindowSize, rules.stream_window),
             (Setting::MaxFrameSize, RECEIVED_PAYLOAD_BYTES_MAX),
+            (Setting::EnableConnectProtocol, 1),
             (Setting::NoRfc7540Priorities, 1),
         ];
         frame::write_settings(&mut connection.endpoint.output, &settings);

@@ -67,6 +67,53 @@ fn a_head_equals_that_of_the_same_http_1_request() {
     assert_eq!(reader.priority.map(|priority| priority.urgency), Some(1));
 }
 
+const CONNECT: Fields = &[
+    (":method", "CONNECT"),
+    (":protocol", "websocket"),
+    (":scheme", "https"),
+    (":path", "/chat"),
+    (":authority", "a"),
+];
+
+#[test]
+fn an_extended_connect_equals_the_http_1_request_for_an_upgrade() {
+    let (reader, fault) = read(&HeadRules::default(), false, CONNECT);
+    assert_eq!(fault, None);
+    let head = &reader.head;
+    assert_eq!(head.line(), b"GET /chat HTTP/2.0");
+    assert_eq!(head.method_text(), b"GET");
+    assert_eq!((head.method, head.body), (Method::Get, BodyLength::None));
+    assert!(head.is_extended_connect);
+    assert_eq!(head.known(Known::Upgrade), Some(b"websocket".as_slice()));
+    assert_eq!(head.known(Known::Connection), Some(b"upgrade".as_slice()));
+    let cases: &[(Fields, HeadFault)] = &[
+        (&[("content-length", "1")], HeadFault::InvalidContentLength),
+        (
+            &[(":protocol", "other")],
+            HeadFault::PseudoHeaderBehindField,
+        ),
+    ];
+    for (fields, expected) in cases {
+        let fields = [CONNECT, &[("a", "b")], fields].concat();
+        let (_, fault) = read(&HeadRules::default(), false, &fields);
+        assert_eq!(fault, Some(*expected), "{fields:?}");
+    }
+    for (protocol, expected) in [
+        ("h2/a", None),
+        ("", Some(HeadFault::InvalidProtocol)),
+        ("a b", Some(HeadFault::InvalidProtocol)),
+        ("a/", Some(HeadFault::InvalidProtocol)),
+    ] {
+        let mut fields = CONNECT.to_vec();
+        fields[1].1 = protocol;
+        let (_, fault) = read(&HeadRules::default(), false, &fields);
+        assert_eq!(fault, expected, "{protocol}");
+    }
+    let fields = [START, &[(":protocol", "websocket")]].concat();
+    let (_, fault) = read(&HeadRules::default(), true, &fields);
+    assert_eq!(fault, Some(HeadFault::InvalidProtocol));
+}
+
 #[test]
 fn each_fault_is_reported() {
     use HeadFault::*;

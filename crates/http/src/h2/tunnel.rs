@@ -1,0 +1,119 @@
+//! A stream as a tunnel, once its extended CONNECT is answered (RFC 8441): its DATA is another
+//! protocol's bytes.
+
+use std::io;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::timeout::within;
+
+use super::answer::End;
+use super::stream::Stream;
+use crate::base64;
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::response::Body;
+
+/// Bytes of a DATA frame: the payload that every client takes.
+const FRAME_BYTES: usize = 16 * 1024;
+
+/// Adds what HTTP/1 asks for a WebSocket with and an extended CONNECT does not have: the key of
+/// the handshake (RFC 6455 section 4.1), whose answer shows that the server has understood it.
+pub(super) fn complete_request(exchange: &mut Exchange) {
+    let is_websocket = exchange
+        .field(b"Upgrade")
+        .is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
+    if !is_websocket || exchange.field(b"Sec-WebSocket-Key").is_some() {
+        return;
+    }
+    let random = [exchange.lane.random(), exchange.lane.random()];
+    let key = base64::encode(random.map(u64::to_ne_bytes).as_flattened());
+    let fields = &mut exchange.read_request().head_mut().fields;
+    fields.add(b"Sec-WebSocket-Key", key.as_bytes());
+}
+
+/// Replaces an answer that opens no tunnel and would be taken for one that does: by RFC 8441
+/// section 5 any 2xx does.
+pub(super) fn refuse_success(exchange: &mut Exchange, stream: &Stream) {
+    let response = &mut exchange.response;
+    let opens_none = !matches!(response.body(), Body::Tunnel(_));
+    if !stream.asks_for_tunnel() || !opens_none || !(200..300).contains(&response.status()) {
+        return;
+    }
+    exchange.log(
+        Level::Error,
+        format_args!("client asked for a tunnel where none is opened: answered with 501"),
+    );
+    exchange.end_body();
+    exchange.response.clear();
+    exchange.response.set_status(501);
+    exchange.response.set_content_length(Some(0));
+}
+
+/// Runs the tunnel that the answer has opened; `None`: it has opened none.
+pub(super) async fn run(exchange: &mut Exchange, stream: &Stream) -> Option<End> {
+    let body = exchange.response.take_body();
+    let Body::Tunnel(tunnel) = body else {
+        exchange.response.set_body(body);
+        return None;
+    };
+    stream.shared.work.notify_one();
+    tunnel.run(exchange, Client::Http2(stream)).await;
+    Some(End::TunnelEnded)
+}
+
+impl Stream {
+    /// Waits until the client has sent something, then takes it behind what `buffer` holds. 0 is
+    /// the end.
+    ///
+    /// # Errors
+    /// `ConnectionReset` when the client has gone; `TimedOut` after `timeout_ms`; 0 waits for ever.
+    pub(crate) async fn read_tunnel(
+        &self,
+        buffer: &mut Vec<u8>,
+        timeout_ms: u64,
+    ) -> io::Result<usize> {
+        within(timeout_ms, async {
+            loop {
+                if let Some(count) = self.take_bytes(buffer) {
+                    return count;
+                }
+                self.changed().await;
+            }
+        })
+        .await
+    }
+
+    /// Sends all of `bytes` as the windows allow.
+    ///
+    /// # Errors
+    /// `ConnectionReset` when the client has gone; `TimedOut` when nothing could be sent for
+    /// `timeout_ms`.
+    pub(crate) async fn write_tunnel(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.is_gone() {
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            let mut sent = 0;
+            if self.shared.has_room() {
+                let mut wire = self.shared.wire.borrow_mut();
+                sent = wire.send_data(self.id, rest, false, FRAME_BYTES);
+            }
+            rest = &rest[sent..];
+            if sent == 0 {
+                self.shared.has_sent(self);
+                self.wait_for_room(timeout_ms).await?;
+            }
+        }
+        self.shared.has_sent(self);
+        Ok(())
+    }
+
+    /// Ends our side; the client's is not waited for.
+    pub(crate) fn finish_tunnel(&self) {
+        let mut wire = self.shared.wire.borrow_mut();
+        wire.send_data(self.id, &[], true, FRAME_BYTES);
+        drop(wire);
+        self.shared.work.notify_one();
+    }
+}
