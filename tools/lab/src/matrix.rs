@@ -54,6 +54,7 @@ pub(crate) struct ResolvedLevel {
     pub(crate) name: String,
     pub(crate) set: BTreeMap<String, String>,
     pub(crate) sysctl: BTreeMap<String, String>,
+    pub(crate) interface: BTreeMap<String, String>,
     /// Whether a quick run includes it.
     pub(crate) quick: bool,
 }
@@ -105,6 +106,7 @@ fn resolve(level: &Level) -> ResolvedLevel {
         name: level.name.get_ref().clone(),
         set: level.set.clone(),
         sysctl: level.sysctl.clone(),
+        interface: level.interface.clone(),
         quick: false,
     }
 }

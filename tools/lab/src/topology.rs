@@ -18,6 +18,9 @@ const DRIVER_ADDRESS: &str = "198.18.0.2";
 /// The name of both ends of the pair, each in its namespace.
 const INTERFACE: &str = "lab0";
 
+/// Generic receive offload, which ethtool(8) switches.
+const GRO: &str = "gro";
+
 /// Kernel settings are read no longer than this.
 const SETTING_BYTES_MAX: usize = 4096;
 
@@ -148,37 +151,53 @@ impl Topology {
 }
 
 impl Topology {
-    /// Changes an attribute of the server's end of the pair, by its path under
+    /// How the server's end of the pair is set: `gro` (on or off), or an attribute by its path in
     /// `/sys/class/net/INTERFACE`.
     ///
     /// # Errors
     /// In words; also where there is no pair, since a loopback has no queue of its own.
-    pub fn attribute(&self, path: &str, value: &str) -> Result<(), String> {
-        let file = format!("/sys/class/net/{INTERFACE}/{path}");
-        // `ip netns exec` mounts the namespace's own /sys, which a thread that enters it has not.
-        let script = "printf %s \"$1\" > \"$2\"";
-        self.at_interface(&["sh", "-c", script, "sh", value, &file])
+    pub fn interface(&self, name: &str) -> Result<String, String> {
+        if name == GRO {
+            let text = self.at_interface(&["ethtool", "-k", INTERFACE])?;
+            let found = text
+                .lines()
+                .find_map(|line| line.strip_prefix("generic-receive-offload: "));
+            let word = found.and_then(|rest| rest.split(' ').next());
+            return word
+                .map(ToOwned::to_owned)
+                .ok_or_else(|| format!("ethtool -k {INTERFACE} shows no generic-receive-offload"));
+        }
+        self.at_interface(&["cat", &attribute(name)])
     }
 
-    /// Switches an offload of the server's end of the pair (ethtool(8), `-K`).
+    /// Changes such a setting.
     ///
     /// # Errors
-    /// In words; also where there is no pair.
-    pub fn offload(&self, feature: &str, is_on: bool) -> Result<(), String> {
-        let switch = if is_on { "on" } else { "off" };
-        self.at_interface(&["ethtool", "-K", INTERFACE, feature, switch])
+    /// As for [`Topology::interface`], and where the interface cannot have this value.
+    pub fn change_interface(&self, name: &str, value: &str) -> Result<(), String> {
+        if name == GRO {
+            let words = ["ethtool", "-K", INTERFACE, GRO, value];
+            return self.at_interface(&words).map(drop);
+        }
+        let script = "printf %s \"$1\" > \"$2\"";
+        let words = ["sh", "-c", script, "sh", value, &attribute(name)];
+        self.at_interface(&words).map(drop)
     }
 
-    fn at_interface(&self, words: &[&str]) -> Result<(), String> {
+    /// Runs a command beside the server. `ip netns exec` mounts the namespace's own /sys, which a
+    /// thread that enters the namespace has not.
+    fn at_interface(&self, words: &[&str]) -> Result<String, String> {
         let Topology::Pair { server, .. } = self else {
             return Err("there is no veth pair".to_owned());
         };
-        let words = within(
-            Some(server),
-            words.iter().map(ToString::to_string).collect(),
-        );
-        run(&words)
+        let words = words.iter().map(ToString::to_string).collect();
+        run(&within(Some(server), words))
     }
+}
+
+/// The file of an attribute of the interface.
+fn attribute(name: &str) -> String {
+    format!("/sys/class/net/{INTERFACE}/{name}")
 }
 
 /// Runs a closure in a thread that enters the namespace.
@@ -262,11 +281,11 @@ impl Drop for Namespace {
 
 fn ip(line: &str) -> Result<(), String> {
     let words = std::iter::once("ip").chain(line.split(' '));
-    run(&words.map(ToOwned::to_owned).collect::<Vec<String>>())
+    run(&words.map(ToOwned::to_owned).collect::<Vec<String>>()).map(drop)
 }
 
-/// Runs a command that says nothing when all is well.
-fn run(words: &[String]) -> Result<(), String> {
+/// Runs a command; gives its output without the last end of line.
+fn run(words: &[String]) -> Result<String, String> {
     let program = process::find(&words[0]).ok_or(format!("\"{}\" is not installed", words[0]))?;
     let line = words.join(" ");
     let output = Command::new(program)
@@ -275,7 +294,9 @@ fn run(words: &[String]) -> Result<(), String> {
         .output()
         .map_err(|error| format!("{line}: {error}"))?;
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned()),
         false => {
             let stderr = String::from_utf8_lossy(&output.stderr);
             Err(format!("{line}: {}", stderr.trim()))

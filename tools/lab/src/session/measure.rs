@@ -1,6 +1,5 @@
 //! One run of one case: a contender is started, driven, watched and stopped.
 
-use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::Session;
 use super::folder::Folder;
-use super::sysctl::Changed;
+use super::settings::{Changed, Settings};
 use super::values::{self, Place};
 use crate::contender::{self, Running, Start};
 use crate::driver::{self, Order, Reading};
@@ -140,15 +139,17 @@ impl<'a> Bench<'a> {
         Ok((run, record))
     }
 
-    fn settings(&self, case: &Case) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::new();
+    fn settings(&self, case: &Case) -> Settings {
+        let mut settings = Settings::default();
         for dimension in &self.session.dimensions {
             let name = case.level(&dimension.name);
             let level = dimension
                 .levels
                 .iter()
                 .find(|level| Some(level.name.as_str()) == name);
-            settings.extend(level.map(|level| level.sysctl.clone()).unwrap_or_default());
+            if let Some(level) = level {
+                settings.add(&level.sysctl, &level.interface);
+            }
         }
         settings
     }

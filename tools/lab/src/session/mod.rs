@@ -5,7 +5,7 @@ mod folder;
 mod measure;
 mod progress;
 mod results;
-mod sysctl;
+mod settings;
 pub(crate) mod values;
 
 pub(crate) use results::{replace, write_summary};
@@ -27,7 +27,7 @@ use crate::topology::Topology;
 
 use measure::Bench;
 use progress::Progress;
-use sysctl::Changed;
+use settings::{Changed, Settings};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +74,8 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
     let wished = wish.topology.as_deref();
     let (topology, why) =
         Topology::make(wished.unwrap_or(session.loaded.study.run.topology.get_ref()));
-    let settings = &session.loaded.study.sysctl;
-    let (changed, unset) = Changed::where_possible(settings, &topology);
+    let settings = Settings::of_sysctl(&session.loaded.study.sysctl);
+    let (changed, unset) = Changed::where_possible(&settings, &topology);
     let mut header = session.header(wish, &topology);
     for note in why.into_iter().chain(unset) {
         eprintln!("lab: {note}");

@@ -275,6 +275,10 @@ pub(crate) struct Level {
     /// Kernel settings for its time, put back after it.
     #[serde(default)]
     pub(crate) sysctl: BTreeMap<String, String>,
+    /// How the server's end of the veth pair receives, for its time: `gro`, or an attribute under
+    /// `/sys/class/net/INTERFACE`.
+    #[serde(default)]
+    pub(crate) interface: BTreeMap<String, String>,
 }
 
 /// A combination that is left out.

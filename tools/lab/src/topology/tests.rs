@@ -77,15 +77,13 @@ fn an_interface_of_a_pair_is_changed_in_its_namespace() {
         return;
     }
     let (topology, _) = Topology::make("netns");
-    topology.attribute("queues/rx-0/rps_cpus", "1").unwrap();
-    let read = ["cat", "/sys/class/net/lab0/queues/rx-0/rps_cpus"];
-    let words = topology.server_words(read.map(ToOwned::to_owned).to_vec());
-    let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
-    let mask = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let rps = "queues/rx-0/rps_cpus";
+    topology.change_interface(rps, "1").unwrap();
+    let mask = topology.interface(rps).unwrap();
     assert_eq!(mask.trim_start_matches(['0', ',']), "1");
 
-    let error = topology.attribute("no_such_attribute", "1").unwrap_err();
-    assert!(error.contains("no_such_attribute"), "{error}");
-    let error = Topology::Loopback(None).offload("gro", true).unwrap_err();
+    let error = topology.change_interface("no_such", "1").unwrap_err();
+    assert!(error.contains("lab0/no_such"), "{error}");
+    let error = Topology::Loopback(None).interface(rps).unwrap_err();
     assert_eq!(error, "there is no veth pair");
 }

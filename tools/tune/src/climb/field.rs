@@ -11,7 +11,7 @@ use turnpike_host::Host;
 use turnpike_lab::bench::{Process, Topology, is_asked};
 
 use super::clock::Clock;
-use super::knobs::{Levels, Link, Place};
+use super::knobs::{Levels, Place};
 use super::search::{Bench, Failure, Run};
 
 /// How long a server may take until it answers.
@@ -38,7 +38,7 @@ pub(crate) struct Field {
     folder: PathBuf,
     cpus: Vec<usize>,
     /// How the server's interface receives now.
-    link: [Link; 3],
+    interface: [(&'static str, String); 3],
     /// Every run by its levels, for a record.
     pub(crate) runs: Vec<(String, Run)>,
 }
@@ -64,7 +64,7 @@ impl Field {
             wish,
             topology,
             folder: folder.to_path_buf(),
-            link: Levels::default().link(&cpus),
+            interface: Levels::default().interface(&cpus),
             cpus,
             runs: Vec::new(),
         })
@@ -98,26 +98,19 @@ impl Field {
 
     /// Changes how the server's interface receives, where these levels differ from what is.
     fn receive(&mut self, levels: Levels) -> Result<(), String> {
-        let (start, wanted) = (Levels::default().link(&self.cpus), levels.link(&self.cpus));
+        let start = Levels::default().interface(&self.cpus);
+        let wanted = levels.interface(&self.cpus);
         // What needs something else is switched on after it and off before it.
         let off = (0..wanted.len())
             .rev()
             .filter(|at| wanted[*at] == start[*at]);
         let on = (0..wanted.len()).filter(|at| wanted[*at] != start[*at]);
-        for at in off.chain(on).collect::<Vec<usize>>() {
-            if self.link[at] == wanted[at] {
-                continue;
+        for at in off.chain(on) {
+            if self.interface[at] != wanted[at] {
+                let (name, value) = &wanted[at];
+                self.topology.change_interface(name, value)?;
+                self.interface[at] = wanted[at].clone();
             }
-            let switch = |is_on: bool| if is_on { "1" } else { "0" };
-            match wanted[at] {
-                Link::Gro(is_on) => self.topology.offload("gro", is_on),
-                Link::Threaded(is_on) => self.topology.attribute("threaded", switch(is_on)),
-                Link::Steering(mask) => {
-                    let mask = format!("{mask:x}");
-                    self.topology.attribute("queues/rx-0/rps_cpus", &mask)
-                }
-            }?;
-            self.link[at] = wanted[at];
         }
         Ok(())
     }

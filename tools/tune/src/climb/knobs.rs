@@ -137,15 +137,17 @@ impl Levels {
         ]
     }
 
-    /// How the server's end of the veth pair receives, in the order in which it is switched on: a
+    /// Settings of the server's end of the veth pair, in the order in which they are switched on: a
     /// thread needs NAPI, which a veth has only with GRO (kernel 5.13).
-    pub(crate) fn link(self, cpus: &[usize]) -> [Link; 3] {
+    pub(crate) fn interface(self, cpus: &[usize]) -> [(&'static str, String); 3] {
         let mask = cpus.iter().fold(0, |mask, cpu| mask | 1_u128 << cpu);
         let steering = [0, mask][self.level(Knob::PacketSteering)];
+        let gro = ["off", "on", "on"][self.level(Knob::Napi)];
+        let threaded = ["0", "0", "1"][self.level(Knob::Napi)];
         [
-            Link::Gro(self.level(Knob::Napi) > 0),
-            Link::Threaded(self.level(Knob::Napi) > 1),
-            Link::Steering(steering),
+            ("gro", gro.to_owned()),
+            ("threaded", threaded.to_owned()),
+            ("queues/rx-0/rps_cpus", format!("{steering:x}")),
         ]
     }
 
@@ -195,17 +197,6 @@ impl Levels {
             masks.join(" "),
         )
     }
-}
-
-/// One property of a network interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// Generic receive offload.
-    Gro(bool),
-    /// Packets are received by a kernel thread (kernel 5.12).
-    Threaded(bool),
-    /// The CPUs that packets are handed to, as a mask; 0 switches it off.
-    Steering(u128),
 }
 
 /// Where a server runs.

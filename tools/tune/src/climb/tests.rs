@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use super::knobs::{Knob, Link};
+use super::knobs::Knob;
 use super::search::Run;
 use super::*;
 use crate::change::Change;
@@ -79,33 +79,15 @@ fn a_bundle_has_what_was_kept() {
 #[test]
 fn a_thread_that_receives_needs_napi() {
     let cases = [
-        (
-            Knob::Napi,
-            0,
-            [Link::Gro(false), Link::Threaded(false), Link::Steering(0)],
-        ),
-        (
-            Knob::Napi,
-            1,
-            [Link::Gro(true), Link::Threaded(false), Link::Steering(0)],
-        ),
-        (
-            Knob::Napi,
-            2,
-            [Link::Gro(true), Link::Threaded(true), Link::Steering(0)],
-        ),
-        (
-            Knob::PacketSteering,
-            1,
-            [
-                Link::Gro(false),
-                Link::Threaded(false),
-                Link::Steering(0b1001),
-            ],
-        ),
+        (Knob::Napi, 0, ["off", "0", "0"]),
+        (Knob::Napi, 1, ["on", "0", "0"]),
+        (Knob::Napi, 2, ["on", "1", "0"]),
+        (Knob::PacketSteering, 1, ["off", "0", "9"]),
     ];
     for (knob, level, expected) in cases {
-        assert_eq!(Levels::default().with(knob, level).link(&[0, 3]), expected);
+        let levels = Levels::default().with(knob, level);
+        let values = levels.interface(&[0, 3]).map(|(_, value)| value);
+        assert_eq!(values, expected, "{knob:?} {level}");
     }
 }
 
