@@ -52,6 +52,8 @@ fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
             continue;
         }
         match entry.known {
+            // A tunnel and the connection to the client say this themselves.
+            Known::Upgrade if head.status == 101 => {}
             Known::Upgrade if head.connection.upgrade => offer_upgrade(exchange, entry.value),
             _ => pass_field(exchange, passing, entry, &mut seen),
         }
