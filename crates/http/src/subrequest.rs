@@ -55,6 +55,14 @@ impl Exchange {
         child
     }
 
+    /// A subrequest whose answer only decides about this request: its content is sent to no client.
+    /// The method is GET, and there is no body.
+    pub fn subrequest_to_decide(&self, path: &[u8]) -> Box<Exchange> {
+        let mut child = self.subrequest(path, b"", Content::None);
+        child.walk.decide_only();
+        child
+    }
+
     /// A subrequest whose answer becomes a part of this request's response: filters that change
     /// texts see it. The method is GET; the body is that of this request, where it was read.
     pub fn subrequest_part(&self, path: &[u8], query: &[u8]) -> Box<Exchange> {

@@ -204,6 +204,34 @@ fn an_authorization_server_gets_no_body_and_its_response_counts() {
 }
 
 #[test]
+fn a_stored_permission_holds_for_its_key() {
+    // The judge answers two requests: the third would have no answer.
+    let content = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    let judge = Origin::start(vec![vec![Step::ReadHead, Step::send(content)]; 2]);
+    let server = start(&format!(
+        "proxy_cache_path mem keys_zone=Z:1m memory;
+        server {{
+            listen 127.0.0.1:%PORT%;
+            location / {{ auth_request /judge; rewrite ^ /page break; }}
+            location = /judge {{
+                internal;
+                proxy_pass http://127.0.0.1:{};
+                proxy_cache Z;
+                proxy_cache_key $http_authorization;
+                proxy_cache_valid 1h;
+            }}
+        }}",
+        judge.port()
+    ));
+    for client in ["one", "one", "two", "two"] {
+        let request = format!("GET /{client} HTTP/1.1\nHost: a\nAuthorization: Basic {client}\n\n");
+        let expected = "HTTP/1.1 200 OK\n*\n\npage";
+        check(&server, &[(client, &request, expected)]);
+    }
+    assert_eq!(judge.received().len(), 2);
+}
+
+#[test]
 fn a_client_that_leaves_ends_its_authorization() {
     let judge = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
     let server = start(&format!(

@@ -33,6 +33,8 @@ pub struct Walk {
     handler: usize,
     /// On whose behalf the exchange runs.
     purpose: Purpose,
+    /// See [`Walk::only_decides`].
+    only_decides: bool,
     /// What is asked for now.
     target: Target,
     /// Redirects that may still be taken, and one that ends in an error; at 0 that has happened.
@@ -106,6 +108,7 @@ impl Default for Walk {
             phase: Phase::PostRead,
             handler: 0,
             purpose: Purpose::Request,
+            only_decides: false,
             target: Target::default(),
             redirects_left: INTERNAL_REDIRECTS_MAX + 1,
             internal: false,
@@ -146,6 +149,11 @@ impl Walk {
     /// On whose behalf the exchange runs.
     pub(crate) fn purpose(&self) -> Purpose {
         self.purpose
+    }
+
+    /// Whether the response only decides about another request: its content is sent to no client.
+    pub fn only_decides(&self) -> bool {
+        self.only_decides
     }
 
     /// Whether the target that the client wrote still says what is asked for: a proxy may pass it
@@ -275,11 +283,17 @@ impl Walk {
         self.set_target(path, query);
     }
 
+    /// The subrequest only decides about the request that made it.
+    pub(crate) fn decide_only(&mut self) {
+        self.only_decides = true;
+    }
+
     /// The walk of a copy begins, which stands where this walk stands: the content is made once
     /// more.
     pub(crate) fn begin_in_place(&mut self, walk: &Walk, purpose: Purpose) {
         self.phase = Phase::Content;
         self.purpose = purpose;
+        self.only_decides = walk.only_decides;
         self.internal = walk.internal;
         self.target = Target {
             path_changed: false,

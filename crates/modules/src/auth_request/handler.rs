@@ -6,7 +6,6 @@ use turnpike_http::client::Client;
 use turnpike_http::engine::Answer;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
-use turnpike_http::subrequest::Content;
 use turnpike_http::variables::{Template, VariableId};
 use turnpike_lane::log::Level;
 
@@ -31,7 +30,7 @@ struct Asking(Arc<Question>);
 
 impl Work for Asking {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
-        let mut asked = exchange.subrequest(&self.0.path, b"", Content::None);
+        let mut asked = exchange.subrequest_to_decide(&self.0.path);
         let verdict = match client.while_there(asked.answer_subrequest()).await {
             Some(Answer::Response) => self.answered(exchange, &mut asked).await,
             Some(Answer::Nothing) => Verdict::Close,

@@ -135,8 +135,11 @@ impl Storing {
             && request_field(exchange, b"cache-control", &mut control)
             && turnpike_cache::control::CacheControl::parse(std::iter::once(control.as_slice()))
                 .no_store;
+        // No client is sent what only decides about a request: the key alone says for whom it
+        // decides.
+        let is_shared = !exchange.walk.only_decides();
         Asked {
-            authorized: exchange.known_field(Known::Authorization).is_some(),
+            authorized: is_shared && exchange.known_field(Known::Authorization).is_some(),
             no_store,
             explicit_only: self.post.is_some(),
             sent_ms: self.sent_ms,
