@@ -8,9 +8,9 @@ use turnpike_http::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_wire::message::decimal;
 
+use crate::file_response;
 use crate::files::Files;
 use crate::query::argument;
-use crate::static_files;
 
 const ROWS: &[Row] = &[Row {
     name: "flv",
@@ -65,16 +65,16 @@ impl Handler for Videos {
             return Verdict::Declined;
         }
         let start = argument(exchange.walk.query(), b"start").and_then(decimal);
-        let file = match static_files::open(exchange, &self.files) {
+        let file = match file_response::open(exchange, &self.files) {
             Ok(file) => file,
             Err(verdict) => return verdict,
         };
         let whole_bytes = file.metadata().size_bytes;
-        let verdict = static_files::answer_opened(exchange, &self.files, file);
+        let verdict = file_response::answer_opened(exchange, &self.files, file);
         let start = start.filter(|start| (1..whole_bytes).contains(start));
         if let (Verdict::Respond, Some(start)) = (&verdict, start) {
             let left = whole_bytes - start;
-            static_files::put_part(&mut exchange.response, HEAD.to_vec(), start, left);
+            file_response::put_part(&mut exchange.response, HEAD.to_vec(), start, left);
         }
         verdict
     }

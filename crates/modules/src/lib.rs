@@ -25,6 +25,7 @@ mod empty_gif;
 mod entity;
 mod fastcgi;
 mod file_access;
+mod file_response;
 mod files;
 mod flv;
 mod folder;

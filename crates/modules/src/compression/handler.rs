@@ -17,8 +17,8 @@ use super::expand::Expander;
 use super::kept::{Recording, Source};
 use super::plan::{Compressing, State};
 use crate::entity::{lose_length, weaken};
+use crate::file_response;
 use crate::files::{self, Files};
-use crate::static_files;
 
 /// `gzip`, `brotli` and `zstd`: one filter, since a client gets the coding that it likes best.
 pub(super) struct CompressFilter {
@@ -282,7 +282,7 @@ impl StaticForms {
         if !accepts || file.metadata().is_directory() {
             return Verdict::Declined;
         }
-        let verdict = static_files::answer(exchange, &self.files, path, file);
+        let verdict = file_response::answer(exchange, &self.files, path, file);
         if matches!(verdict, Verdict::Respond) {
             let coding = form.coding.token();
             let fields = exchange.response.fields_mut();

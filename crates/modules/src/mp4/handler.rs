@@ -15,9 +15,9 @@ use turnpike_lane::sys::file;
 use turnpike_plan::background::run_blocking;
 use turnpike_wire::mp4::{self, HEAD_BYTES_MAX, Mp4Error, Part, Scan, Wish};
 
+use crate::file_response;
 use crate::files::Files;
 use crate::query::argument;
-use crate::static_files;
 
 /// Atoms that are looked at before index and samples are found. Films have a handful; others would
 /// cost a read each.
@@ -39,13 +39,13 @@ impl Handler for Films {
             return Verdict::Declined;
         }
         let wish = wish(exchange.walk.query(), self.from_key_frame);
-        let opened = static_files::open(exchange, &self.files);
+        let opened = file_response::open(exchange, &self.files);
         let file = match opened {
             Ok(file) => file,
             Err(verdict) => return verdict,
         };
         let Some(wish) = wish.filter(|_| file.metadata().is_file()) else {
-            return static_files::answer_opened(exchange, &self.files, file);
+            return file_response::answer_opened(exchange, &self.files, file);
         };
         let film = Film {
             source: match Source::of(&file) {
@@ -232,11 +232,11 @@ impl Work for Cutting {
             Some(Err(error)) => return fail(exchange, &error),
             None => return Verdict::Status(500),
         };
-        let verdict = static_files::answer_opened(exchange, &files, file);
+        let verdict = file_response::answer_opened(exchange, &files, file);
         if let (Verdict::Respond, Some(part)) = (&verdict, part) {
             let Part { index, samples } = part;
             let length = samples.end - samples.start;
-            static_files::put_part(&mut exchange.response, index, samples.start, length);
+            file_response::put_part(&mut exchange.response, index, samples.start, length);
         }
         verdict
     }

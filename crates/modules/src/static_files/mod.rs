@@ -5,8 +5,5 @@
 mod handler;
 mod plan;
 mod rows;
-#[cfg(test)]
-mod tests;
 
-pub(crate) use handler::{answer, answer_opened, open, put_part};
 pub(crate) use plan::StaticFiles;

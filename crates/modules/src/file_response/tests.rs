@@ -1,8 +1,8 @@
-//! Tests of this family.
+//! Tests of files as responses.
 
 #![allow(clippy::unwrap_used)]
 
-use super::handler::extension;
+use super::extension;
 
 #[test]
 fn extensions_are_those_of_the_last_segment() {
