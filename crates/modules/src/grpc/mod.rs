@@ -1,6 +1,6 @@
 //! `grpc_pass`: requests are passed to gRPC servers, over HTTP/2.
 //!
-//! The family reads its directives. Requests are written and answers read by the proxy's origin,
+//! The family reads its directives. Requests are written and answers read by the origin of HTTP,
 //! with the ways of gRPC: nothing is buffered, and trailers are always passed on.
 
 mod plan;

@@ -6,13 +6,12 @@ use turnpike_http::variables::VariableRow;
 
 use super::rows::ROWS;
 use super::variables;
+use crate::pass::http_origin::{Fields, HttpOrigin};
 use crate::pass::plan::{FamilyParts, destination_without_path, pass_in_force, pass_on};
 use crate::pass::settings::Destination;
 use crate::pass::target::PassUrl;
 use crate::pass::tls::Tls;
 use crate::pass::view::PassView;
-use crate::proxy::origin::HttpOrigin;
-use crate::proxy::request::Fields;
 
 /// What the names of the directives begin with.
 const PREFIX: &str = "grpc";

@@ -3,7 +3,7 @@
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::VariableRow;
 
-use crate::proxy::request::accepts_trailers;
+use crate::pass::http_origin::accepts_trailers;
 
 pub(super) const ROWS: &[VariableRow] = &[VariableRow {
     name: "grpc_internal_trailers",

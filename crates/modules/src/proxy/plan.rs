@@ -6,14 +6,10 @@ use turnpike_http::variables::{Template, VariableRow};
 use turnpike_upstream::CheckTls;
 use turnpike_wire::message::Version;
 
-use super::cookies::CookieRewrites;
-use super::hops;
-use super::origin::HttpOrigin;
-use super::request::{Fields, Request};
-use super::rewrites::Rewrites;
 use super::rows::ROWS;
 use super::variables;
 use crate::buffers::BufferSizes;
+use crate::pass::http_origin::{CookieRewrites, Fields, HttpOrigin, Request, Rewrites, read_via};
 use crate::pass::plan::{self as pass, FamilyParts, pass_in_force, pass_on};
 use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::settings::{Destination, Passing};
@@ -22,19 +18,6 @@ use crate::pass::tls::Tls;
 use crate::pass::view::PassView;
 use crate::predicates;
 use crate::upstream::{self, Checked};
-
-/// Fields of a client's request that are not passed on as they are.
-const REPLACED: &[&[u8]] = &[
-    b"Host",
-    b"Connection",
-    b"Proxy-Connection",
-    b"Content-Length",
-    b"Transfer-Encoding",
-    b"TE",
-    b"Keep-Alive",
-    b"Expect",
-    b"Upgrade",
-];
 
 /// Fields of a response that are kept from the client unless `proxy_pass_header` says otherwise.
 const HIDDEN: &[&[u8]] = &[
@@ -93,7 +76,7 @@ impl Family for Proxy {
             redirects: read_redirects(view, level, &destination, builder)?,
             cookies: CookieRewrites::read(view, builder)?,
             passes_trailers: view.flag("proxy_pass_trailers"),
-            via: hops::read_via(view)?,
+            via: read_via(view)?,
         };
         let parts = FamilyParts {
             hidden: HIDDEN,
@@ -212,41 +195,6 @@ fn protocols(version: Version) -> &'static [&'static [u8]] {
     match version {
         Version::Http20 => &[b"h2"],
         _ => &[],
-    }
-}
-
-impl Fields {
-    /// Reads `..._set_header`.
-    ///
-    /// # Errors
-    /// What is wrong with a variable in them.
-    pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        let view = pass.view;
-        let mut fields = Fields::default();
-        for name in REPLACED {
-            fields.replaced.add(name);
-        }
-        for entry in pass.nearest_all("set_header") {
-            let name = bytes_of(entry.argument(0));
-            let value = turnpike_wire::message::unfold(&bytes_of(entry.argument(1)));
-            let value = builder.template(view, entry, &value)?;
-            fields.replaced.add(&name);
-            fields.names_via |= name.eq_ignore_ascii_case(b"Via");
-            fields.names_te |= name.eq_ignore_ascii_case(b"TE");
-            if name.eq_ignore_ascii_case(b"Host") {
-                fields.host = Some(value);
-            } else if name.eq_ignore_ascii_case(b"Content-Length") {
-                // The length of a body that is passed is ours to say; this one is for requests
-                // without.
-                fields.length = Some(value);
-            } else if name.eq_ignore_ascii_case(b"Transfer-Encoding") || value.text().is_empty() {
-                // Framing is ours to say, and an empty value sends no field.
-            } else {
-                fields.names_connection |= name.eq_ignore_ascii_case(b"Connection");
-                fields.set.push((name, value));
-            }
-        }
-        Ok(fields)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Arguments, Repeat, Row, Value};
 
-use super::rewrites;
+use crate::pass::http_origin::check_rewrite;
 use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, shared_rows, tls_rows};
 use crate::rows::join;
 
@@ -32,7 +32,7 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_cookie_domain",
-        value: Value::Checked(rewrites::check),
+        value: Value::Checked(check_rewrite),
         arguments: Arguments::between(1, 2),
         syntax: "off | domain replacement",
         summary: "Replaces the domain in `Set-Cookie` fields of responses.",
@@ -48,7 +48,7 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_cookie_path",
-        value: Value::Checked(rewrites::check),
+        value: Value::Checked(check_rewrite),
         arguments: Arguments::between(1, 2),
         syntax: "off | path replacement",
         summary: "Replaces the path in `Set-Cookie` fields of responses.",
@@ -114,7 +114,7 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_redirect",
-        value: Value::Checked(rewrites::check),
+        value: Value::Checked(check_rewrite),
         arguments: Arguments::between(1, 2),
         syntax: "default | off | redirect replacement",
         summary: "Replaces the start of `Location` and `Refresh` in responses. By default the URL \

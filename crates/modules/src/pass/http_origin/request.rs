@@ -1,31 +1,34 @@
 //! The request that an upstream server gets: written anew from what was parsed, so that nothing
 //! the client sent can be understood in two ways.
 
+use turnpike_conf::{ConfError, bytes_of};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::h1::origin::{
     FieldLine, copy_field, end_head, end_request_line, write_field, write_number,
 };
+use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{Known, Method, Version, holds_control};
+use turnpike_wire::message::{Known, Method, Version, holds_control, unfold};
 use turnpike_wire::target::{self, Escape};
 
+use super::HttpOrigin;
 use super::hops;
-use super::origin::HttpOrigin;
 use crate::pass::http2::Authority;
 use crate::pass::names::Names;
 use crate::pass::origin::{BodyFraming, Path, Question};
 use crate::pass::response_store::Recorder;
+use crate::pass::view::PassView;
 
 /// What requests are made of.
-pub(super) struct Request {
-    pub(super) method: Option<Template>,
-    pub(super) version: Version,
-    pub(super) fields: Fields,
+pub(crate) struct Request {
+    pub(crate) method: Option<Template>,
+    pub(crate) version: Version,
+    pub(crate) fields: Fields,
     /// Whether the servers are those of gRPC, which want to know that trailers are accepted, and
     /// get a host that is set as a field.
-    pub(super) is_grpc: bool,
+    pub(crate) is_grpc: bool,
 }
 
 impl Request {
@@ -41,19 +44,32 @@ impl Request {
 /// Fields of requests.
 #[derive(Default)]
 pub(crate) struct Fields {
-    pub(super) host: Option<Template>,
+    pub(crate) host: Option<Template>,
     /// `Content-Length` of requests without a body.
-    pub(super) length: Option<Template>,
-    pub(super) set: Vec<(Vec<u8>, Template)>,
+    pub(crate) length: Option<Template>,
+    pub(crate) set: Vec<(Vec<u8>, Template)>,
     /// Whether `Connection` is among them.
-    pub(super) names_connection: bool,
+    pub(crate) names_connection: bool,
     /// The client's that are not passed on.
-    pub(super) replaced: Names,
+    pub(crate) replaced: Names,
     /// Whether the operator sets `Via`.
-    pub(super) names_via: bool,
+    pub(crate) names_via: bool,
     /// Whether the operator sets `TE`.
-    pub(super) names_te: bool,
+    pub(crate) names_te: bool,
 }
+
+/// Fields of a client's request that are not passed on as they are.
+const REPLACED: &[&[u8]] = &[
+    b"Host",
+    b"Connection",
+    b"Proxy-Connection",
+    b"Content-Length",
+    b"Transfer-Encoding",
+    b"TE",
+    b"Keep-Alive",
+    b"Expect",
+    b"Upgrade",
+];
 
 /// Fields that a response store has its own of.
 const CONDITIONS: &[Known] = &[
@@ -64,6 +80,41 @@ const CONDITIONS: &[Known] = &[
     Known::Range,
     Known::IfRange,
 ];
+
+impl Fields {
+    /// Reads `..._set_header`.
+    ///
+    /// # Errors
+    /// What is wrong with a variable in them.
+    pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let view = pass.view;
+        let mut fields = Fields::default();
+        for name in REPLACED {
+            fields.replaced.add(name);
+        }
+        for entry in pass.nearest_all("set_header") {
+            let name = bytes_of(entry.argument(0));
+            let value = unfold(&bytes_of(entry.argument(1)));
+            let value = builder.template(view, entry, &value)?;
+            fields.replaced.add(&name);
+            fields.names_via |= name.eq_ignore_ascii_case(b"Via");
+            fields.names_te |= name.eq_ignore_ascii_case(b"TE");
+            if name.eq_ignore_ascii_case(b"Host") {
+                fields.host = Some(value);
+            } else if name.eq_ignore_ascii_case(b"Content-Length") {
+                // The length of a body that is passed is ours to say; this one is for requests
+                // without.
+                fields.length = Some(value);
+            } else if name.eq_ignore_ascii_case(b"Transfer-Encoding") || value.text().is_empty() {
+                // Framing is ours to say, and an empty value sends no field.
+            } else {
+                fields.names_connection |= name.eq_ignore_ascii_case(b"Connection");
+                fields.set.push((name, value));
+            }
+        }
+        Ok(fields)
+    }
+}
 
 /// Appends the target: the one that the client wrote where it still holds, else the path with its
 /// part for the location replaced.

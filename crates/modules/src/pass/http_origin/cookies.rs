@@ -9,7 +9,7 @@ use super::rewrites::{Rewrites, read_rewrites};
 
 /// What becomes of the cookies that servers set.
 #[derive(Default)]
-pub(super) struct CookieRewrites {
+pub(crate) struct CookieRewrites {
     domains: Rewrites,
     paths: Rewrites,
     flags: Vec<CookieFlags>,
@@ -84,7 +84,7 @@ impl CookieRewrites {
     ///
     /// # Errors
     /// What is wrong with one of them.
-    pub(super) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+    pub(crate) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
         Ok(Self {
             domains: read_rewrites(view, "proxy_cookie_domain", builder)?,
             paths: read_rewrites(view, "proxy_cookie_path", builder)?,

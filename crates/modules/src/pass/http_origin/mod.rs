@@ -1,29 +1,36 @@
-//! HTTP as the proxy's servers talk it, in the version that is configured.
+//! Origins that speak HTTP, in the version that is configured, and those of gRPC.
+
+mod cookies;
+mod head;
+mod hops;
+mod request;
+mod rewrites;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_wire::message::{Head, Version};
 
-use super::cookies::{self, CookieRewrites};
-use super::request::{self, Fields, Request};
-use super::rewrites::Rewrites;
-use super::{head, hops};
-use crate::pass::head::{Progress, ReceivedHead};
-use crate::pass::http2;
-use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
-use crate::pass::server::Stop;
-use crate::pass::settings::Passing;
-use crate::pass::target::{PassUrl, UrlError};
+use super::head::{Progress, ReceivedHead};
+use super::http2;
+use super::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
+use super::server::Stop;
+use super::settings::Passing;
+use super::target::{PassUrl, UrlError};
+
+pub(crate) use cookies::CookieRewrites;
+pub(crate) use hops::read_via;
+pub(crate) use request::{Fields, Request, accepts_trailers};
+pub(crate) use rewrites::{Rewrites, check as check_rewrite};
 
 /// What a location's directives say of requests and responses of HTTP.
 pub(crate) struct HttpOrigin {
     /// How an address is read that is made of variables.
-    pub(super) parse_url: fn(&str) -> Result<PassUrl, UrlError>,
-    pub(super) request: Request,
-    pub(super) redirects: Rewrites,
-    pub(super) cookies: CookieRewrites,
-    pub(super) passes_trailers: bool,
+    pub(crate) parse_url: fn(&str) -> Result<PassUrl, UrlError>,
+    pub(crate) request: Request,
+    pub(crate) redirects: Rewrites,
+    pub(crate) cookies: CookieRewrites,
+    pub(crate) passes_trailers: bool,
     /// What this server is called in `Via`.
-    pub(super) via: Option<Vec<u8>>,
+    pub(crate) via: Option<Vec<u8>>,
 }
 
 impl HttpOrigin {

@@ -15,7 +15,7 @@ const MAX_FORWARDS: &[u8] = b"Max-Forwards";
 ///
 /// # Errors
 /// When the name is neither a token nor a host.
-pub(super) fn read_via(view: View<'_>) -> Result<Option<Vec<u8>>, ConfError> {
+pub(crate) fn read_via(view: View<'_>) -> Result<Option<Vec<u8>>, ConfError> {
     let Some(entry) = view.nearest("via") else {
         return Ok(None);
     };

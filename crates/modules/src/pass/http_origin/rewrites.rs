@@ -8,7 +8,7 @@ use turnpike_http::variables::Template;
 
 /// Replacements, of which the first that fits is made.
 #[derive(Default)]
-pub(super) struct Rewrites(Vec<Rewrite>);
+pub(crate) struct Rewrites(Vec<Rewrite>);
 
 struct Rewrite {
     sought: Sought,
@@ -46,7 +46,7 @@ pub(super) fn read_rewrites(
 
 impl Rewrites {
     /// Reads `proxy_redirect`; `usual` is what `default` stands for.
-    pub(super) fn redirects(
+    pub(crate) fn redirects(
         view: View<'_>,
         usual: Option<(Vec<u8>, Vec<u8>)>,
         builder: &mut Builder<'_>,
@@ -177,7 +177,7 @@ fn with_value(
 }
 
 /// `off | default`, or two words of which the first may be a pattern.
-pub(super) fn check(name: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
     match words {
         ["off"] => Ok(()),
         ["default"] if name == "proxy_redirect" => Ok(()),
