@@ -1,6 +1,6 @@
 //! The house rules that a compiler does not check: imports between crates, sizes of import cycles,
-//! exports of sockets, lengths of functions and files, `unsafe`, and unused files. Each finding is
-//! one line, `FILE:LINE: text`.
+//! exports of sockets, families that name each other, lengths of functions and files, `unsafe`, and
+//! unused files. Each finding is one line, `FILE:LINE: text`.
 //!
 //! It reads source text with its own small scanner and must never need a build of the crates.
 
@@ -8,6 +8,7 @@ mod closure;
 mod cycles;
 mod docs;
 mod exports;
+mod families;
 mod finding;
 mod imports;
 mod limits;
@@ -60,6 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     findings.extend(reach::check(&root, &files));
     findings.extend(cycles::check(&cycles));
     findings.extend(parts::check(&files, &read));
+    findings.extend(families::check(&files, &read));
     for sentence in cycles::slack(&cycles) {
         println!("{sentence}");
     }

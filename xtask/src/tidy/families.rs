@@ -1,0 +1,149 @@
+//! The rule that the name of a directive family stands only in its folder and in the one list. So a
+//! family is added or taken out by its folder and a line, and no family comes to depend on another.
+//!
+//! The list is read, not repeated here: a name that leads to an entry of it is a family's.
+
+use std::path::{Path, PathBuf};
+
+use super::finding::Finding;
+use super::scanner::Source;
+
+/// The crate of the families.
+const CRATE: &str = "crates/modules/src";
+
+/// The file with the lists.
+const LIST_FILE: &str = "crates/modules/src/lib.rs";
+
+/// The lists.
+const LISTS: [&str; 2] = ["FAMILIES", "STREAM_FAMILIES"];
+
+/// Families that offer others what only their directives say: family, and who may name it.
+const OFFERS: [(&str, &[&str]); 2] = [
+    // Whoever passes requests or sessions on chooses among the groups of servers.
+    (
+        "upstream",
+        &["pass", "proxy", "stream_pass", "stream_proxy"],
+    ),
+    // Certificates for upstream servers are written as those for clients are.
+    ("ssl", &["pass"]),
+];
+
+/// Checks all files; `read` returns the text of one below the root.
+pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -> Vec<Finding> {
+    let list = read(Path::new(LIST_FILE)).unwrap_or_default();
+    let families = families(&Source::scan(&list));
+    if families.is_empty() {
+        let text = "no list of families: xtask/src/tidy/families.rs names its file";
+        return vec![Finding::new(Path::new(LIST_FILE), 1, text)];
+    }
+    let mut findings = Vec::new();
+    for file in files {
+        let Some(owner) = owner(file) else {
+            continue;
+        };
+        let source = Source::scan(&read(file).unwrap_or_default());
+        findings.extend(check_file(file, &owner, &source, &families));
+    }
+    findings
+}
+
+/// The modules that the lists name, each at the start of an entry's path.
+fn families(source: &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    for start in 0..source.tokens.len() {
+        let is_list = source.word(start) == Some("const")
+            && source
+                .word(start + 1)
+                .is_some_and(|name| LISTS.contains(&name));
+        if !is_list {
+            continue;
+        }
+        let mut at = start;
+        while at < source.tokens.len() && !source.is_mark(at, '=') {
+            at += 1;
+        }
+        while at < source.tokens.len() && !source.is_mark(at, ';') {
+            let begins = source.is_mark(at, '[') || source.is_mark(at, ',');
+            let name = at + 1 + usize::from(source.is_mark(at + 1, '&'));
+            if begins && is_path(source, name) {
+                found.extend(source.word(name).map(str::to_owned));
+            }
+            at += 1;
+        }
+    }
+    found
+}
+
+/// The module at the top of the crate that a file belongs to; `None`: the file may name all.
+fn owner(file: &Path) -> Option<String> {
+    if file == Path::new(LIST_FILE) || file.extension().is_none_or(|extension| extension != "rs") {
+        return None;
+    }
+    let top = file.strip_prefix(CRATE).ok()?.components().next()?;
+    let name = Path::new(top.as_os_str()).file_stem()?;
+    Some(name.to_string_lossy().into_owned())
+}
+
+fn check_file(file: &Path, owner: &str, source: &Source, families: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for at in 0..source.tokens.len() {
+        if source.word(at) != Some("crate") || !is_path(source, at) {
+            continue;
+        }
+        for name in heads(source, at + 3) {
+            let Some(family) = source.word(name).filter(|name| is_in(families, name)) else {
+                continue;
+            };
+            if family != owner && !is_offered(family, owner) {
+                let line = source.tokens[name].line;
+                let text = format!(
+                    "{owner} names the family {family}: what both need belongs in a module \
+                     that is no family"
+                );
+                findings.push(Finding::new(file, line, text));
+            }
+        }
+    }
+    findings
+}
+
+fn is_in(families: &[String], name: &str) -> bool {
+    families.iter().any(|family| family == name)
+}
+
+fn is_offered(family: &str, owner: &str) -> bool {
+    let mut rows = OFFERS.iter();
+    rows.any(|(name, to)| *name == family && to.contains(&owner))
+}
+
+/// Whether the word at `index` goes on as a path.
+fn is_path(source: &Source, index: usize) -> bool {
+    source.word(index).is_some() && source.is_mark(index + 1, ':') && source.is_mark(index + 2, ':')
+}
+
+/// Where the first words of a path stand: one, or those in braces.
+fn heads(source: &Source, index: usize) -> Vec<usize> {
+    if !source.is_mark(index, '{') {
+        return vec![index];
+    }
+    let mut depth = 0usize;
+    let mut found = Vec::new();
+    for at in index..source.tokens.len() {
+        if source.is_mark(at, '{') {
+            depth += 1;
+        } else if source.is_mark(at, '}') {
+            depth -= 1;
+            if depth == 0 {
+                break;
+            }
+        }
+        let begins = source.is_mark(at, '{') || source.is_mark(at, ',');
+        if depth == 1 && begins {
+            found.push(at + 1);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

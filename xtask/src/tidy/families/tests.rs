@@ -1,0 +1,61 @@
+//! Tests of families that name each other.
+
+use std::path::{Path, PathBuf};
+
+const LIST: &str = "
+    mod one; mod two; mod shared; mod upstream;
+    pub const FAMILIES: &[&dyn Family] = &[&one::One, // why
+        two::HTTP, &upstream::Upstreams];
+    pub const STREAM_FAMILIES: &[&dyn a::Family] = &[&three::Three,];
+    fn finish() { shared::end(); }";
+
+/// A file, its text, and the families that it must not name.
+const CASES: &[(&str, &str, &str)] = &[
+    ("one/plan.rs", "use crate::one::A;", ""),
+    ("one.rs", "use crate::{one, shared};", ""),
+    ("one/plan.rs", "use crate::two::A;", "two"),
+    (
+        "one/plan.rs",
+        "use crate::{shared::{two}, three::B};",
+        "three",
+    ),
+    ("one/plan.rs", "fn f() { crate::two::g() }", "two"),
+    (
+        "one/plan.rs",
+        "// crate::two::A\nlet a = \"crate::two::A\";",
+        "",
+    ),
+    ("one/plan.rs", "use super::two; use other::two::A;", ""),
+    (
+        "shared.rs",
+        "use crate::one::A;\nuse crate::two::A;",
+        "one two",
+    ),
+    ("pass/plan.rs", "use crate::upstream::A;", ""),
+    ("one/plan.rs", "use crate::upstream::A;", "upstream"),
+    ("lib.rs", "use crate::one::A;", ""),
+];
+
+#[test]
+fn families_name_no_other() {
+    for (name, text, expected) in CASES {
+        let list = PathBuf::from("crates/modules/src/lib.rs");
+        let file = Path::new("crates/modules/src").join(name);
+        let read = |path: &Path| match path == list {
+            true => Some(LIST.to_owned()),
+            false => Some((*text).to_owned()),
+        };
+        let found = super::check(std::slice::from_ref(&file), &read);
+        let found: Vec<&str> = found
+            .iter()
+            .filter_map(|one| one.text.split([' ', ':']).nth(4))
+            .collect();
+        assert_eq!(found.join(" "), *expected, "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_list_that_is_not_found_is_a_finding() {
+    let found = super::check(&[], &|_| None);
+    assert_eq!(found.len(), 1);
+}
