@@ -1,6 +1,8 @@
 //! What an exchange has cost so far, its time and its bytes, and what is done for it now.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// What the connection is doing, for the log line of whatever goes wrong meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +51,12 @@ pub enum Action {
 /// The time and the bytes of an exchange.
 #[derive(Default)]
 pub struct Account {
+    figures: Figures,
+    activity: Rc<Activity>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Figures {
     /// Whether the request has begun.
     has_begun: bool,
     started_ms: u64,
@@ -56,106 +64,148 @@ pub struct Account {
     head_bytes: u64,
     request_bytes: u64,
     is_completed: bool,
+}
+
+/// What is done for an exchange now. The list of a lane's requests shares it with the exchange.
+#[derive(Default)]
+pub(crate) struct Activity {
     action: Cell<Action>,
+    /// The upstream server that was asked last.
+    server: RefCell<Option<Arc<str>>>,
+}
+
+impl Activity {
+    /// What the connection is doing.
+    pub(crate) fn action(&self) -> Action {
+        self.action.get()
+    }
+
+    /// The upstream server that was asked last.
+    pub(crate) fn server(&self) -> Option<Arc<str>> {
+        self.server.borrow().clone()
+    }
 }
 
 impl Account {
     /// The request begins: its first byte was seen then, in the lane's monotonic milliseconds.
     pub(crate) fn begin(&mut self, started_ms: u64) {
-        *self = Self {
+        self.figures = Figures {
             has_begun: true,
             started_ms,
-            action: Cell::new(self.action.get()),
-            ..Self::default()
+            ..Figures::default()
         };
+    }
+
+    /// Makes ready for another request.
+    pub(crate) fn clear(&mut self) {
+        self.figures = Figures::default();
+        self.activity.action.set(Action::default());
+        self.activity.server.take();
     }
 
     /// Whether a request has begun.
     pub(crate) fn has_begun(&self) -> bool {
-        self.has_begun
+        self.figures.has_begun
+    }
+
+    /// What is done, to be looked at while the exchange goes on.
+    pub(crate) fn activity(&self) -> &Rc<Activity> {
+        &self.activity
+    }
+
+    /// An upstream server is asked.
+    pub fn asks(&self, server: Arc<str>) {
+        self.activity.server.replace(Some(server));
     }
 
     /// What the connection is doing.
     pub fn action(&self) -> Action {
-        self.action.get()
+        self.activity.action.get()
     }
 
     /// Says what the connection is doing from now on.
     pub fn set_action(&self, action: Action) {
-        self.action.set(action);
+        self.activity.action.set(action);
     }
 
     /// Says what the connection is doing from now on; returns what it did.
     pub(crate) fn replace_action(&self, action: Action) -> Action {
-        self.action.replace(action)
+        self.activity.action.replace(action)
     }
 
     /// An account for a subrequest: it has received what its request has, and sent nothing.
     pub(crate) fn of_subrequest(&self, started_ms: u64) -> Self {
         Self {
-            has_begun: true,
-            started_ms,
-            request_bytes: self.request_bytes,
-            ..Self::default()
+            figures: Figures {
+                has_begun: true,
+                started_ms,
+                request_bytes: self.figures.request_bytes,
+                ..Figures::default()
+            },
+            activity: Rc::default(),
         }
     }
 
     /// An account for a subrequest of a request that has ended, with all that this has cost.
     pub(crate) fn of_ended(&self) -> Self {
+        let activity = Activity::default();
+        activity.action.set(self.action());
         Self {
-            action: Cell::new(self.action.get()),
-            ..*self
+            figures: self.figures,
+            activity: Rc::new(activity),
         }
     }
 
     /// When the request's first byte was seen, in the lane's monotonic milliseconds.
     pub fn started_ms(&self) -> u64 {
-        self.started_ms
+        self.figures.started_ms
     }
 
     /// Bytes sent, the head and interim responses included (`$bytes_sent`).
     pub fn sent_bytes(&self) -> u64 {
-        self.sent_bytes
+        self.figures.sent_bytes
     }
 
     /// Bytes of the body that were sent (`$body_bytes_sent`).
     pub fn body_sent_bytes(&self) -> u64 {
-        self.sent_bytes.saturating_sub(self.head_bytes)
+        self.figures
+            .sent_bytes
+            .saturating_sub(self.figures.head_bytes)
     }
 
     /// Bytes of the request that were read and taken (`$request_length`).
     pub fn request_bytes(&self) -> u64 {
-        self.request_bytes
+        self.figures.request_bytes
     }
 
     /// Whether the whole answer was sent.
     pub fn is_completed(&self) -> bool {
-        self.is_completed
+        self.figures.is_completed
     }
 
     /// Bytes have left.
     pub fn sent(&mut self, bytes: u64) {
-        self.sent_bytes += bytes;
+        self.figures.sent_bytes += bytes;
     }
 
     /// A head of so many bytes is sent next. Interim responses went before it.
     pub(crate) fn head_written(&mut self, bytes: u64) {
-        self.head_bytes = self.sent_bytes + bytes;
+        self.figures.head_bytes = self.figures.sent_bytes + bytes;
     }
 
     /// Bytes of the request were read and taken.
     pub(crate) fn received(&mut self, bytes: u64) {
-        self.request_bytes += bytes;
+        self.figures.request_bytes += bytes;
     }
 
     /// The head of the request was read: it has so many bytes.
     pub(crate) fn head_received(&mut self, bytes: u64) {
-        self.request_bytes = bytes;
+        self.figures.request_bytes = bytes;
     }
 
     /// The answer was sent, whole or not.
     pub fn completed(&mut self, whole: bool) {
-        self.is_completed = whole;
+        self.figures.is_completed = whole;
     }
 }
 

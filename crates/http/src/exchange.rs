@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
@@ -25,6 +26,7 @@ use crate::request::Request;
 use crate::requester::{ConnectionFacts, Requester};
 use crate::response::Response;
 use crate::rooms::Rooms;
+use crate::running::{RequestId, Running};
 use crate::sending::Sending;
 use crate::upstream::Upstream;
 
@@ -108,7 +110,7 @@ impl Exchange {
         self.upstream.clear();
         self.sending.clear();
         self.evaluation.clear();
-        self.account = Account::default();
+        self.account.clear();
         self.rooms.clear();
         self.client.forget_named();
     }
@@ -329,6 +331,37 @@ impl Exchange {
     /// Takes the request as one whose client did not wait for the answer: 499 in logs.
     pub fn client_closed_request(&mut self) {
         self.walk.set_error_status(CLIENT_CLOSED_REQUEST);
+    }
+
+    /// The numbers of its connection and of the request on it.
+    pub(crate) fn id(&self) -> RequestId {
+        RequestId {
+            connection: self.client.serial(),
+            request: self.client.requests(),
+        }
+    }
+
+    /// The request for lists, to be looked at while the exchange goes on.
+    pub(crate) fn running(&self) -> Running {
+        Running {
+            id: self.id(),
+            peer: self.client.peer(),
+            server: Arc::clone(&self.server().name),
+            request: Rc::clone(&self.request),
+            started_ms: self.account.started_ms(),
+            activity: Rc::clone(self.account.activity()),
+        }
+    }
+
+    /// An operator has closed the request. Logs have 499 where no response was begun.
+    pub(crate) fn closed_by_command(&mut self) {
+        if self.account.sent_bytes() == 0 {
+            self.client_closed_request();
+        }
+        self.log(
+            Level::Notice,
+            format_args!("request was closed by the command \"requests\""),
+        );
     }
 
     /// Whether the request's method is HEAD or GET.

@@ -34,6 +34,7 @@ pub mod response;
 mod response_head;
 pub use turnpike_plan::rooms;
 mod routing;
+pub mod running;
 mod segments;
 pub mod sending;
 pub mod settings;

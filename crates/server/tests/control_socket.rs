@@ -5,12 +5,14 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::process::Child;
 
 use nix::libc::{SIGABRT, SIGKILL, SIGQUIT};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
@@ -345,6 +347,171 @@ fn gates_and_connections_are_reported() {
     assert_eq!(count("active"), 1);
     drop(client);
     wait_for("its end", || count("active") == 0);
+}
+
+/// An origin that answers requests for `/now` and is silent about all others.
+fn silent_origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            std::thread::spawn(move || {
+                let mut head = vec![0; 4096];
+                while let Ok(count @ 1..) = socket.read(&mut head) {
+                    if head[..count].starts_with(b"GET /now ") {
+                        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+                        socket.write_all(answer).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// A server that passes everything to a silent origin, and its clients.
+struct Waiting {
+    server: Server,
+    origin: String,
+    port: u16,
+}
+
+impl Waiting {
+    fn start() -> Waiting {
+        let server = started("");
+        let origin = format!("127.0.0.1:{}", silent_origin());
+        let port = turnpike_testkit::ports::reserve().unwrap();
+        let http = format!(
+            "http {{ access_log {folder}/access.log;
+             upstream silent {{ server {origin}; keepalive 4; }}
+             server {{ listen 127.0.0.1:{port}; http2 on; server_name one.example;
+             location / {{ proxy_pass http://silent; proxy_http_version 1.1;
+                           proxy_set_header Connection \"\"; }} }} }}",
+            folder = server.folder.name()
+        );
+        let text = configuration("") + &http;
+        server.folder.write("nginx.conf", &text);
+        ask(&server.folder, &["reload"]).unwrap();
+        Waiting {
+            server,
+            origin,
+            port,
+        }
+    }
+
+    fn client(&self, request: &str) -> TcpStream {
+        let mut client = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
+        client
+    }
+
+    fn curl(&self, target: &str) -> Child {
+        std::process::Command::new("curl")
+            .args(["--silent", "--http2-prior-knowledge"])
+            .arg(format!("http://127.0.0.1:{}{target}", self.port))
+            .spawn()
+            .unwrap()
+    }
+
+    /// The list, once it has requests for just these targets.
+    fn list(&self, targets: &[&str]) -> Vec<Value> {
+        let mut requests = Vec::new();
+        wait_for(&format!("{targets:?}"), || {
+            let answer = ask(&self.server.folder, &["requests"]).unwrap();
+            requests = answer["requests"].as_array().unwrap().clone();
+            let found = requests.iter().map(|request| &request["target"]);
+            found.eq(targets)
+        });
+        requests
+    }
+
+    /// The list as people see it.
+    fn shown(&self) -> String {
+        let output = turnpike(&self.server.folder.arguments(&["requests"]));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn close(&self, request: &Value) {
+        let id = request["id"].as_str().unwrap();
+        let closed = ask(&self.server.folder, &["requests", "--close", id]).unwrap();
+        assert_eq!(closed["closed"], id);
+    }
+}
+
+fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: one.example\r\n\r\n")
+}
+
+const HALF: &str = "PUT /driven HTTP/1.1\r\nHost: one.example\r\nContent-Length: 9\r\n\r\nhalf";
+
+#[test]
+fn requests_are_listed_by_age_and_closed_one_by_one() {
+    let waiting = Waiting::start();
+    // The second request of a connection finds a kept one to the origin, and is awaited.
+    let mut awaited = waiting.client(&get("/now"));
+    awaited.read_exact(&mut [0; 15]).unwrap();
+    awaited.write_all(get("/awaited?x=1").as_bytes()).unwrap();
+    let first = waiting.list(&["/awaited?x=1"]).remove(0);
+    let expected = json!({
+        "id": first["id"], "age_ms": first["age_ms"], "client": "127.0.0.1", "method": "GET",
+        "target": "/awaited?x=1", "server": "one.example", "upstream": waiting.origin,
+        "state": "reading response header from upstream", "lane": 0,
+    });
+    assert_eq!(first, expected);
+    assert!(first["id"].as_str().unwrap().ends_with(".2"), "{first}");
+    assert!(first["age_ms"].is_u64());
+    let mut driven = waiting.client(HALF);
+    waiting.list(&["/awaited?x=1", "/driven"]);
+    let mut curl = waiting.curl("/stream");
+    let requests = waiting.list(&["/awaited?x=1", "/driven", "/stream"]);
+    assert_eq!(requests[1]["state"], "reading client request body");
+    let shown = waiting.shown();
+    assert!(shown.starts_with("ID "), "{shown}");
+    assert_eq!(shown.lines().count(), 4, "{shown}");
+
+    waiting.close(&requests[0]);
+    waiting.list(&["/driven", "/stream"]);
+    let mut rest = Vec::new();
+    awaited.read_to_end(&mut rest).unwrap();
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(!rest.contains("HTTP/1.1"), "{rest}");
+    waiting.close(&requests[1]);
+    waiting.list(&["/stream"]);
+    // Unread bytes may make it a reset.
+    assert!(!matches!(driven.read(&mut [0; 9]), Ok(1..)));
+    waiting.close(&requests[2]);
+    assert!(!curl.wait().unwrap().success());
+    waiting.list(&[]);
+    assert_eq!(waiting.shown(), "no requests in progress\n");
+    let folder = &waiting.server.folder;
+    let log = || folder.read("access.log");
+    wait_for("the log", || log().matches("\" 499 ").count() == 3);
+    let metrics = ask(folder, &["metrics"]).unwrap();
+    let text = metrics["text"].as_str().unwrap();
+    assert!(text.contains("reason=\"commanded\"} 2\n"), "{text}");
+}
+
+#[test]
+fn a_request_that_is_not_there_is_not_closed() {
+    let server = started("");
+    let http = "http { server { listen unix:%/s; } }".replace('%', server.folder.name());
+    let text = configuration("") + &http;
+    server.folder.write("nginx.conf", &text);
+    ask(&server.folder, &["reload"]).unwrap();
+    for (id, expected) in [
+        (
+            "99.1",
+            "no request with the ID 99.1 is waiting here; it may have ended",
+        ),
+        (
+            "7",
+            "\"7\" is not the ID of a request, which has the form CONNECTION.REQUEST",
+        ),
+    ] {
+        let error = ask(&server.folder, &["requests", "--close", id]).unwrap_err();
+        assert_eq!(error, format!("turnpike: {expected}\n"));
+    }
 }
 
 #[test]

@@ -68,20 +68,25 @@ impl Connections {
         if !closed || !awaited.awaiting.needs_client() {
             return;
         }
-        let Some(awaited) = self.take_awaited(token) else {
+        let Some((connection, mut exchange)) = self.give_up_awaited(token) else {
             return;
         };
+        exchange.log_access();
+        self.unpark(event_loop, Some(token));
+        self.recycle(exchange);
+        self.close(connection, CloseReason::ClientAborted);
+    }
+
+    /// Stops waiting for an answer.
+    pub(super) fn give_up_awaited(&mut self, token: u32) -> Option<(Connection, Box<Exchange>)> {
         let Awaited {
             connection,
             mut exchange,
             awaiting,
             ..
-        } = awaited;
+        } = self.take_awaited(token)?;
         awaiting.abandoned(&mut exchange);
-        exchange.log_access();
-        self.unpark(event_loop, Some(token));
-        self.recycle(exchange);
-        self.close(connection, CloseReason::ClientAborted);
+        Some((connection, exchange))
     }
 
     /// The deadline of an answer may have come.

@@ -8,6 +8,7 @@ use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Mailbox, Pulse};
 
 use super::moving::Moving;
 use crate::plan::resolved::Plan;
+use crate::running::{RequestId, RequestList};
 
 /// A command to a lane.
 pub enum Command {
@@ -29,6 +30,18 @@ pub enum Command {
     Flush {
         /// Gets a message when it is done.
         done: SyncSender<()>,
+    },
+    /// List the requests that have to wait for something.
+    ListRequests {
+        /// Gets the list.
+        to: SyncSender<RequestList>,
+    },
+    /// Close a request of that list.
+    CloseRequest {
+        /// The request.
+        id: RequestId,
+        /// Gets a message when it is closed.
+        to: SyncSender<()>,
     },
     /// End now.
     Terminate,

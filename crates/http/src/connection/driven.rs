@@ -27,6 +27,7 @@ use crate::h1::response::write_head;
 use crate::phase::Waiting;
 use crate::pieces;
 use crate::response::Body;
+use crate::running::is_listed;
 use crate::settings::LingeringClose;
 
 /// Bytes that one driven connection may send before the others have their turn. Large enough that
@@ -64,12 +65,27 @@ pub(super) async fn drive(
     let (transport, input, detached) = connection.detach();
     let panicked = HandBackOnPanic::new(&return_queue, &slot);
     let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
-    let ended = to_the_end(&mut exchange, &peer, stage).await;
+    let ended = tokio::select! {
+        biased;
+        () = slot.watch.is_to_close() => None,
+        ended = to_the_end(&mut exchange, &peer, stage) => Some(ended),
+    };
+    let ended = ended.unwrap_or_else(|| Err(close_by_command(&mut exchange)));
     let (transport, input) = peer.into_parts();
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
     let connection = transport.map(|transport| detached.attach(transport, input));
     panicked.disarm();
     return_queue.give_back(slot, connection, Some(exchange));
+}
+
+/// An operator has closed the request.
+fn close_by_command(exchange: &mut Exchange) -> CloseReason {
+    if is_listed(exchange.account.action()) {
+        exchange.end_body();
+        exchange.closed_by_command();
+        exchange.log_access();
+    }
+    CloseReason::Commanded
 }
 
 /// `Ok`: the connection may be used again.

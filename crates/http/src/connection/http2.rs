@@ -6,14 +6,17 @@ use std::rc::Rc;
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::waiting::Waited;
-use turnpike_wire::h2::PREFACE;
+use turnpike_wire::h2::{self, ConnectionRules, PREFACE};
+use turnpike_wire::message::HeadRules;
 
 use super::connections::Connections;
 use super::open::Connection;
 use super::return_queue::HandBackOnPanic;
 use super::security::Security;
+use super::slot::Work;
 use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
+use crate::h2::shared::Shared;
 use turnpike_plan::tls;
 
 /// The protocol of a connection, by its TLS session or by its first bytes.
@@ -46,6 +49,21 @@ pub(super) fn spoken(connection: &Connection) -> Spoken {
     }
 }
 
+/// What the connection's future and those of its answers share.
+fn shared_by_streams(connection: &Connection) -> Rc<Shared> {
+    let listen = connection.plan.listen(connection.client.listen);
+    let settings = &connection.plan.server(listen.default_server).settings;
+    Shared::new(h2::Connection::new(ConnectionRules {
+        streams_max: settings.http2.streams_max,
+        stream_window: settings.http2.preread_bytes,
+        head: HeadRules {
+            line_bytes_max: settings.http2.field_bytes_max,
+            head_bytes_max: settings.http2.list_bytes_max,
+            ..settings.head_rules
+        },
+    }))
+}
+
 impl Connections {
     /// Drives a connection of HTTP/2 from now on.
     pub(super) fn begin_http2(
@@ -62,7 +80,10 @@ impl Connections {
             let _ = socket_option::set_no_delay(connection.transport.as_fd(), true);
             connection.no_delay = true;
         }
-        let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection) else {
+        let shared = shared_by_streams(&connection);
+        let work = Work::Streams(Rc::clone(&shared));
+        let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection, work)
+        else {
             return;
         };
         slot.is_http2 = true;
@@ -86,6 +107,7 @@ impl Connections {
                 proxy_header: detached.proxy_header.clone(),
                 tls,
                 input: input.take_bytes(),
+                shared,
             };
             input.release();
             let waited = Waited::for_writing(transport);

@@ -33,6 +33,7 @@ mod parked;
 mod passed;
 mod proxy_header;
 mod rate;
+mod requests;
 mod return_queue;
 mod security;
 mod serve;

@@ -31,6 +31,15 @@ impl Connections {
                     self.wake_driven();
                 }
                 Command::Quit => self.quit(event_loop),
+                Command::ListRequests { to } => {
+                    // Who asked may have given up.
+                    let _ = to.send(self.request_list(event_loop.clock.now_ms()));
+                }
+                Command::CloseRequest { id, to } => {
+                    if self.close_request(event_loop, id) {
+                        let _ = to.send(());
+                    }
+                }
                 Command::Terminate => self.ending = Ending::Now,
             }
         }
@@ -114,8 +123,8 @@ impl Connections {
     /// clients.
     fn wake_driven(&self) {
         for (_, slot) in &self.slots {
-            if let Slot::Driven(watch) = slot {
-                watch.event(false);
+            if let Slot::Driven(driven) = slot {
+                driven.watch.event(false);
             }
         }
     }

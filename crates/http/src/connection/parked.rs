@@ -216,8 +216,8 @@ impl Connections {
             return More::No;
         };
         match slot {
-            Slot::Driven(watch) => {
-                watch.event(closed);
+            Slot::Driven(driven) => {
+                driven.watch.event(closed);
                 return More::No;
             }
             Slot::Awaiting(_) => {

@@ -15,7 +15,7 @@ use super::http2::{self, Spoken};
 use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::return_queue::DrivenSlot;
-use super::slot::{Await, More, Slot};
+use super::slot::{Await, Driven, More, Slot, Work};
 use super::transfer::{self, Sent, Transfer, log_send_error};
 use crate::body::Progress;
 use crate::counters::CloseReason;
@@ -360,7 +360,12 @@ impl Connections {
         exchange: Box<Exchange>,
         stage: Stage,
     ) {
-        let Some((slot, connection)) = self.driven_slot(event_loop, token, connection) else {
+        let work = match &stage {
+            Stage::Discard | Stage::Linger => Work::None,
+            _ => Work::Request(exchange.running()),
+        };
+        let driven = self.driven_slot(event_loop, token, connection, work);
+        let Some((slot, connection)) = driven else {
             self.recycle(exchange);
             return;
         };
@@ -381,13 +386,17 @@ impl Connections {
         event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
+        work: Work,
     ) -> Option<(DrivenSlot, Connection)> {
         let (token, connection) = match token {
             Some(token) => (token, connection),
             None => self.insert(event_loop, connection)?,
         };
         let watch = Watch::new();
-        self.slots[token as usize] = Slot::Driven(Rc::clone(&watch));
+        self.slots[token as usize] = Slot::Driven(Driven {
+            watch: Rc::clone(&watch),
+            work,
+        });
         self.driven += 1;
         self.driven_connections += 1;
         self.count_writing(0);
@@ -408,7 +417,8 @@ impl Connections {
         connection: Connection,
         exchange: Box<Exchange>,
     ) {
-        let Some((slot, connection)) = self.driven_slot(event_loop, token, connection) else {
+        let driven = self.driven_slot(event_loop, token, connection, Work::None);
+        let Some((slot, connection)) = driven else {
             self.recycle(exchange);
             return;
         };

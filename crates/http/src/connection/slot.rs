@@ -5,7 +5,9 @@ use std::rc::Rc;
 use super::open::{Connection, RECEIVE_BYTES};
 use crate::exchange::{Action, Exchange};
 use crate::h1::watch::Watch;
+use crate::h2::shared::Shared;
 use crate::phase::Awaiting;
+use crate::running::Running;
 
 /// How long a drain waits for the first request of a connection, in milliseconds: its bytes follow
 /// the connect within a few round trips, of the slowest networks too.
@@ -22,7 +24,7 @@ pub(super) enum Slot {
     /// The connection waits.
     Parked(Parked),
     /// A future has it.
-    Driven(Rc<Watch>),
+    Driven(Driven),
     /// A watched socket of the lane brings its answer.
     Awaiting(Awaited),
 }
@@ -52,6 +54,22 @@ impl Slot {
             }
         }
     }
+}
+
+/// A connection that a future has.
+pub(super) struct Driven {
+    pub(super) watch: Rc<Watch>,
+    pub(super) work: Work,
+}
+
+/// What a future is at, for lists.
+pub(super) enum Work {
+    /// A connection is ended, or handed on.
+    None,
+    /// A request is answered.
+    Request(Running),
+    /// The streams of a connection of HTTP/2 are served.
+    Streams(Rc<Shared>),
 }
 
 /// A parked connection. Idle ones are many, so what only a half-read head needs is boxed.

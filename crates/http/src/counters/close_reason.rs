@@ -30,13 +30,15 @@ pub enum CloseReason {
     MadeRoom,
     /// The server drains, and it has asked for nothing more.
     Drained,
+    /// An operator has closed its request.
+    Commanded,
     /// A fault of ours, or of the machine.
     Failed,
 }
 
 impl CloseReason {
     /// All of them.
-    pub const ALL: [CloseReason; 14] = [
+    pub const ALL: [CloseReason; 15] = [
         CloseReason::Answered,
         CloseReason::ClientClosed,
         CloseReason::ClientAborted,
@@ -50,6 +52,7 @@ impl CloseReason {
         CloseReason::TunnelEnded,
         CloseReason::MadeRoom,
         CloseReason::Drained,
+        CloseReason::Commanded,
         CloseReason::Failed,
     ];
 
@@ -69,6 +72,7 @@ impl CloseReason {
             Self::TunnelEnded => "tunnel_ended",
             Self::MadeRoom => "made_room",
             Self::Drained => "drained",
+            Self::Commanded => "commanded",
             Self::Failed => "failed",
         }
     }

@@ -9,12 +9,15 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use tokio::sync::Notify;
+
 /// Readiness of one socket for reading; shared by the loop and one future.
 #[derive(Default)]
 pub(crate) struct Watch {
     readable: Cell<bool>,
     ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    closing: Notify,
 }
 
 impl Watch {
@@ -32,6 +35,16 @@ impl Watch {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
+    }
+
+    /// Has the future close the connection, whatever it waits for.
+    pub(crate) fn close(&self) {
+        self.closing.notify_one();
+    }
+
+    /// Ends when the connection is to be closed.
+    pub(crate) async fn is_to_close(&self) {
+        self.closing.notified().await;
     }
 
     /// The socket was read empty: only a new event says that there is more. Once the peer has

@@ -194,24 +194,33 @@ fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
 /// Drives an exchange to its end.
 pub(super) async fn drive(mut exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
     stream.runs();
+    let ended = tokio::select! {
+        biased;
+        () = stream.closing.notified() => None,
+        ended = to_the_end(&mut exchange, &stream, stage) => Some(ended),
+    };
+    let ended = ended.unwrap_or_else(|| {
+        exchange.closed_by_command();
+        End::Gone
+    });
+    end(exchange, &stream, ended);
+}
+
+async fn to_the_end(exchange: &mut Exchange, stream: &Rc<Stream>, stage: Stage) -> End {
     let answer = match stage {
-        Stage::Sending(answer) => Some(answer),
-        Stage::Outcome(outcome) => match exchange.drive(Client::Http2(&stream), outcome).await {
-            engine::Answer::Nothing => None,
-            engine::Answer::Response => match Answer::begin(&mut exchange, &stream) {
-                Ok(answer) => Some(answer),
-                Err(BodyFailed) => return end(exchange, &stream, End::Cut),
+        Stage::Sending(answer) => answer,
+        Stage::Outcome(outcome) => match exchange.drive(Client::Http2(stream), outcome).await {
+            engine::Answer::Nothing => return End::Nothing,
+            engine::Answer::Response => match Answer::begin(exchange, stream) {
+                Ok(answer) => answer,
+                Err(BodyFailed) => return End::Cut,
             },
         },
     };
-    let ended = match answer {
-        None => End::Nothing,
-        Some(answer) => match tunnel::run(&mut exchange, &stream).await {
-            Some(ended) => ended,
-            None => send(&mut exchange, &stream, answer).await,
-        },
-    };
-    end(exchange, &stream, ended);
+    match tunnel::run(exchange, stream).await {
+        Some(ended) => ended,
+        None => send(exchange, stream, answer).await,
+    }
 }
 
 /// How an answer has ended.
@@ -225,7 +234,7 @@ pub(super) enum End {
     Cut,
     /// The client took nothing for too long.
     TimedOut,
-    /// The client has gone.
+    /// The client has gone, or an operator has closed the request.
     Gone,
     /// A tunnel has ended, from whichever side.
     TunnelEnded,

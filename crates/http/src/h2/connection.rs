@@ -11,10 +11,7 @@ use turnpike_lane::sys::socket::More;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
-use turnpike_wire::h2::{
-    self, ConnectionError, ConnectionRules, Event, HeadFault, RequestReader, StreamId,
-};
-use turnpike_wire::message::HeadRules;
+use turnpike_wire::h2::{ConnectionError, Event, HeadFault, RequestReader, StreamId};
 
 use super::answer::{self, Answer, End, Progress, Stage};
 use super::shared::Shared;
@@ -57,6 +54,8 @@ pub(crate) struct Opening {
     pub(crate) tls: Option<Arc<TlsSession>>,
     /// What has come.
     pub(crate) input: Vec<u8>,
+    /// What the futures of the answers share with the connection's.
+    pub(crate) shared: Rc<Shared>,
 }
 
 /// Which of the frames that have come whole were taken.
@@ -87,21 +86,10 @@ struct Serving<'a> {
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> CloseReason {
-    let settings = &opening.plan.server(opening.default_server()).settings;
-    let wire = h2::Connection::new(ConnectionRules {
-        streams_max: settings.http2.streams_max,
-        stream_window: settings.http2.preread_bytes,
-        head: HeadRules {
-            line_bytes_max: settings.http2.field_bytes_max,
-            head_bytes_max: settings.http2.list_bytes_max,
-            ..settings.head_rules
-        },
-    });
-    let shared = Shared::new(wire);
     let mut serving = Serving {
         idle_since_ms: opening.lane.clock.now_ms(),
+        shared: Rc::clone(&opening.shared),
         opening,
-        shared,
         reader: Box::default(),
         waited,
         watch,
@@ -609,5 +597,6 @@ fn answer_now(mut exchange: Box<Exchange>, stream: Rc<Stream>, outcome: Outcome)
         Outcome::Close => return answer::end(exchange, &stream, End::Nothing),
         outcome => Stage::Outcome(outcome),
     };
+    stream.running.replace(Some(exchange.running()));
     lane.drive_stream(Box::pin(answer::drive(exchange, stream, stage)));
 }

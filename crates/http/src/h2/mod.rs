@@ -12,6 +12,6 @@
 
 mod answer;
 pub(crate) mod connection;
-mod shared;
+pub(crate) mod shared;
 pub(crate) mod stream;
 mod tunnel;

@@ -7,13 +7,14 @@ use tokio::sync::Notify;
 use turnpike_wire::h2::{Connection, ErrorCode, StreamId};
 
 use super::stream::Stream;
+use crate::running::{RequestId, Running};
 
 /// Bytes of frames that wait for the socket before bodies wait too: a few round trips of a fast
 /// connection, and what a slow one holds at most beside its windows.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection, for its future and for its answers.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     pub(super) wire: RefCell<Connection>,
     /// Streams whose requests are not answered yet.
     pub(super) streams: RefCell<Vec<Rc<Stream>>>,
@@ -28,7 +29,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(wire: Connection) -> Rc<Self> {
+    pub(crate) fn new(wire: Connection) -> Rc<Self> {
         Rc::new(Self {
             wire: RefCell::new(wire),
             streams: RefCell::default(),
@@ -48,6 +49,28 @@ impl Shared {
     /// Whether bodies may add to the output.
     pub(super) fn has_room(&self) -> bool {
         self.wire.borrow_mut().output().len() < OUTPUT_BYTES_MAX
+    }
+
+    /// Calls for every request that is answered by a future.
+    pub(crate) fn each_running(&self, mut does: impl FnMut(&Running)) {
+        for stream in self.streams.borrow().iter() {
+            if let Some(running) = &*stream.running.borrow() {
+                does(running);
+            }
+        }
+    }
+
+    /// Closes the request of that name; returns whether there is one.
+    pub(crate) fn close(&self, id: RequestId) -> bool {
+        let streams = self.streams.borrow();
+        let is_meant = |stream: &&Rc<Stream>| {
+            let running = stream.running.borrow();
+            running.as_ref().is_some_and(|running| running.id() == id)
+        };
+        let stream = streams.iter().find(is_meant);
+        stream
+            .inspect(|stream| stream.closing.notify_one())
+            .is_some()
     }
 
     /// The number of the next turn.

@@ -12,6 +12,7 @@ use turnpike_wire::h2::{Connection, StreamId};
 use super::shared::Shared;
 use crate::arrived::Arrived;
 use crate::interim::InterimHead;
+use crate::running::Running;
 
 /// A client's stream.
 pub struct Stream {
@@ -35,6 +36,10 @@ pub struct Stream {
     /// Notified when the answer may go on.
     pub(super) room: Notify,
     turn: Cell<u64>,
+    /// The request, once a future answers it.
+    pub(super) running: RefCell<Option<Running>>,
+    /// Notified when an operator closes the request.
+    pub(super) closing: Notify,
 }
 
 /// What has come of a body.
@@ -68,6 +73,8 @@ impl Stream {
             wants_room: Cell::new(false),
             room: Notify::new(),
             turn: Cell::new(shared.next_turn()),
+            running: RefCell::default(),
+            closing: Notify::new(),
         })
     }
 

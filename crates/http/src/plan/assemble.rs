@@ -86,7 +86,7 @@ impl Builder<'_> {
         self.locations(view, &mut tree, &mut named);
         tree.finish();
         self.servers.push(Server {
-            name: primary_name(view, &self.host_name),
+            name: primary_name(view, &self.host_name).into(),
             settings: Self::server_settings(view),
             root,
             tree,

@@ -39,7 +39,7 @@ pub struct Plan {
 /// A server block.
 pub struct Server {
     /// The first name, for `$server_name` and redirects; empty when none was given.
-    pub name: Vec<u8>,
+    pub name: Arc<[u8]>,
     /// Settings that hold before a location is known.
     pub settings: ServerSettings,
     /// The block's own location: settings and handlers for what no location covers.

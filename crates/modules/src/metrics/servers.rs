@@ -71,7 +71,7 @@ pub(super) struct Servers(HashMap<Vec<u8>, Arc<AnswerCounts>>);
 
 impl Logger for Servers {
     fn log(&self, exchange: &Exchange) {
-        let named = self.0.get(&exchange.server().name);
+        let named = self.0.get(&*exchange.server().name);
         let Some(counts) = named.or_else(|| self.0.get(NAMELESS.as_bytes())) else {
             return;
         };

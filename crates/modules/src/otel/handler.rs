@@ -222,7 +222,7 @@ fn add_usual(exchange: &Exchange, span: &mut Message) {
         add("http.flavor", Attribute::Text(version));
     }
     let named = &exchange.server().name;
-    let mut host = named.clone();
+    let mut host = named.to_vec();
     if named.is_empty() {
         append_named(exchange, "host", &mut host);
     }

@@ -246,6 +246,7 @@ impl Attempt {
         };
         let name = Arc::clone(picked.peer().shared_name());
         let after_redirect = std::mem::take(&mut self.after_redirect);
+        exchange.account.asks(Arc::clone(&name));
         exchange.upstream.begin_try(name, now_ms, after_redirect);
         self.name_target(exchange, &picked);
         Ok(picked)

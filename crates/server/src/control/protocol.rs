@@ -111,6 +111,13 @@ pub(crate) const VERBS: &[Verb] = &[
         "",
         "Counts the open connections by state, in total and per lane.",
     ),
+    verb(
+        Home::Serving,
+        "requests",
+        "[close=ID]",
+        "Lists the requests that are in progress, the oldest first. With --close ID it closes one \
+         of them.",
+    ),
 ];
 
 /// The server's own verb of that name.

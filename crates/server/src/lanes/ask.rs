@@ -38,6 +38,10 @@ impl LaneService {
             "metrics" => self.metrics(&arguments),
             "connections" => Ok(self.connection_counts()),
             LIFE_VERB => self.life(),
+            "requests" => match self.requests(number, &arguments) {
+                Ok(()) => return,
+                Err(error) => Err(error),
+            },
             _ => match self.command(&verb) {
                 Some(command) => {
                     run(self.reporter.clone(), number, command, arguments);
@@ -204,15 +208,24 @@ impl LaneService {
 
 /// Has a thread carry a command out and answer.
 fn run(reporter: Reporter, number: u64, command: Arc<dyn Command>, arguments: Arguments) {
+    let work = move || command.run(&arguments).map_err(RequestError::from);
+    run_work(reporter, number, work);
+}
+
+/// Has a thread do work and answer with its outcome.
+pub(super) fn run_work(
+    reporter: Reporter,
+    number: u64,
+    work: impl FnOnce() -> Result<Value, RequestError> + Send + 'static,
+) {
     let teller = reporter.clone();
     let work = move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| command.run(&arguments)));
-        let outcome = match outcome {
-            Ok(outcome) => outcome.map_err(RequestError::from),
-            Err(_) => Err(RequestError::failed(
-                "the command failed by a fault of the server",
-            )),
-        };
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        let outcome = outcome.unwrap_or_else(|_| {
+            Err(RequestError::failed(
+                "the command failed because of an internal error of the server",
+            ))
+        });
         teller.answered(number, outcome);
     };
     let refusal = match run_command(work) {

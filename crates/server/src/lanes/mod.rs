@@ -10,6 +10,7 @@ mod handler;
 mod lane;
 mod plans;
 mod rates;
+mod requests;
 mod self_check;
 mod service;
 mod standby_lane;

@@ -350,7 +350,7 @@ impl LaneService {
         })
     }
 
-    fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
+    pub(super) fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
         let regular = self.lanes.iter().chain(&self.leaving);
         regular.chain(&self.standby_lane)
     }

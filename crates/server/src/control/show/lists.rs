@@ -8,10 +8,10 @@ use super::table::aligned;
 use super::units::{bytes, date, milliseconds, seconds, share};
 
 /// One column of a table: its head, and what a row has there.
-type Column = (&'static str, fn(&Value) -> String);
+pub(super) type Column = (&'static str, fn(&Value) -> String);
 
 /// A table of `rows`; `none` where there are none.
-fn table(columns: &[Column], rows: &[Value], none: &str) -> String {
+pub(super) fn table(columns: &[Column], rows: &[Value], none: &str) -> String {
     if rows.is_empty() {
         return format!("{none}\n");
     }
@@ -23,12 +23,12 @@ fn table(columns: &[Column], rows: &[Value], none: &str) -> String {
 }
 
 /// A member as a number; 0 where there is none.
-fn number(object: &Value, name: &str) -> u64 {
+pub(super) fn number(object: &Value, name: &str) -> u64 {
     object[name].as_u64().unwrap_or_default()
 }
 
 /// A member as it is; `-` where there is none.
-fn text(object: &Value, name: &str) -> String {
+pub(super) fn text(object: &Value, name: &str) -> String {
     match &object[name] {
         Value::String(text) if !text.is_empty() => text.clone(),
         Value::Number(number) => number.to_string(),

@@ -3,6 +3,7 @@
 //! An answer that has no view of its own is shown as the table of its members.
 
 mod lists;
+mod requests;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ const VIEWS: &[(&str, View)] = &[
     ("lanes", lists::lanes),
     ("gates", lists::gates),
     ("connections", lists::connections),
+    ("requests", requests::requests),
     ("verbs", lists::verbs),
 ];
 

@@ -1,0 +1,71 @@
+//! The list of requests that wait, and the closing of one of them by an operator.
+
+use turnpike_lane::event_loop::EventLoop;
+
+use super::connections::Connections;
+use super::slot::{Slot, Work};
+use crate::counters::CloseReason;
+use crate::running::{REQUESTS_MAX, RequestId, RequestList, Running};
+
+impl Connections {
+    /// The requests that wait, the oldest first.
+    pub(super) fn request_list(&self, now_ms: u64) -> RequestList {
+        let mut requests = Vec::new();
+        let mut add = |running: &Running| {
+            if running.is_listed() {
+                requests.push(running.seen(now_ms));
+            }
+        };
+        for (_, slot) in &self.slots {
+            match slot {
+                Slot::Awaiting(awaited) => add(&awaited.exchange.running()),
+                Slot::Driven(driven) => match &driven.work {
+                    Work::Request(running) => add(running),
+                    Work::Streams(shared) => shared.each_running(&mut add),
+                    Work::None => {}
+                },
+                Slot::InTurn | Slot::Parked(_) => {}
+            }
+        }
+        let total = requests.len();
+        requests.sort_by_key(|request| std::cmp::Reverse(request.age_ms));
+        requests.truncate(REQUESTS_MAX);
+        RequestList { requests, total }
+    }
+
+    /// Closes a request of the list, and its connection if that is of HTTP/1. Returns whether it
+    /// was there.
+    pub(super) fn close_request(&mut self, event_loop: &mut EventLoop, id: RequestId) -> bool {
+        let is_meant = |(token, slot): (usize, &Slot)| {
+            let found = match slot {
+                Slot::Awaiting(awaited) => awaited.exchange.id() == id,
+                Slot::Driven(driven) => match &driven.work {
+                    Work::Request(running) if running.id() == id && running.is_listed() => {
+                        driven.watch.close();
+                        true
+                    }
+                    Work::Streams(shared) => shared.close(id),
+                    Work::Request(_) | Work::None => false,
+                },
+                Slot::InTurn | Slot::Parked(_) => false,
+            };
+            found.then_some(token)
+        };
+        let Some(token) = self.slots.iter().find_map(is_meant) else {
+            return false;
+        };
+        self.close_awaited(event_loop, token as u32);
+        true
+    }
+
+    /// Closes the connection of that place if its answer is awaited.
+    fn close_awaited(&mut self, event_loop: &mut EventLoop, token: u32) {
+        if let Some((connection, mut exchange)) = self.give_up_awaited(token) {
+            exchange.closed_by_command();
+            exchange.log_access();
+            self.unpark(event_loop, Some(token));
+            self.recycle(exchange);
+            self.close(connection, CloseReason::Commanded);
+        }
+    }
+}
