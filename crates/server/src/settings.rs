@@ -13,6 +13,7 @@ use turnpike_lane::log::{Destination, Form, Level, Spec};
 use turnpike_lane::sys::process;
 use turnpike_plan::product::Product;
 
+use crate::embedded;
 use crate::modules::{self, Standing};
 use crate::paths::Paths;
 use crate::sandbox::Sandbox;
@@ -434,13 +435,13 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// The `control` directive's path, or the one beside the pid file. The built-in configuration is
-/// for a look, and writes no files.
+/// The `control` directive's path, or the one beside the pid file. The built-in configuration
+/// writes no pid file; its socket has a place of its own.
 fn control_path(root: View<'_>, paths: &Paths) -> ControlPath {
     match root.try_text("control") {
         Some("off") => ControlPath::Off,
         Some(path) => ControlPath::Named(paths.under_prefix(path)),
-        None if paths.embedded => ControlPath::Off,
+        None if paths.embedded => ControlPath::Beside(embedded::control_path()),
         None => {
             let pid_file = paths.under_prefix(root.text("pid"));
             ControlPath::Beside(pid_file.with_extension(CONTROL_EXTENSION))

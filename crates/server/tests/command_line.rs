@@ -65,11 +65,6 @@ fn mistakes_on_the_command_line_are_named() {
             "turnpike: invalid option: \"load\"\n\
              turnpike: \"load\" takes no server options before it\n",
         ),
-        (
-            &["status"],
-            "turnpike: the built-in configuration has no control socket: name the server with \
-             -p and -c, or with --socket\n",
-        ),
         (&["-s", "halt"], "turnpike: invalid option: \"-s halt\"\n"),
         (&["-c"], "turnpike: option \"-c\" requires file name\n"),
     ];

@@ -514,6 +514,42 @@ fn a_request_that_is_not_there_is_not_closed() {
     }
 }
 
+/// Asks for the state of a server without a configuration file, before and after it is started. The
+/// folder /run and port 8080 are the script's own.
+const BUILT_IN: &str = "
+    mount -t tmpfs none /run && ip link set lo up
+    $TURNPIKE status && exit 9
+    $TURNPIKE 2>log &
+    for i in $(seq 600); do test -S /run/turnpike-built-in.control && break; sleep 0.1; done
+    $TURNPIKE status && $TURNPIKE requests && $TURNPIKE drain --wait
+    wait $! && test ! -e /run/turnpike-built-in.control
+";
+
+#[test]
+fn the_built_in_server_has_a_control_socket() {
+    if turnpike_testkit::needs_root("the_built_in_server_has_a_control_socket", "CAP_SYS_ADMIN") {
+        return;
+    }
+    let folder = Folder::new();
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--net", "sh", "-c", BUILT_IN])
+        .env("TURNPIKE", env!("CARGO_BIN_EXE_turnpike"))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let errors = stderr(&output);
+    let message = "turnpike: there is no configuration file, and no server with the built-in \
+                   configuration runs here: name the server with -p and -c, or with --socket\n";
+    assert!(errors.starts_with(message), "{errors}");
+    assert_eq!(output.status.code(), Some(0), "{shown}{errors}");
+    assert!(
+        shown.starts_with("turnpike 0.1.0, running, for "),
+        "{shown}"
+    );
+    assert!(shown.contains("\nno requests in progress\n"), "{shown}");
+}
+
 #[test]
 fn an_unusable_socket_is_an_error_if_named_and_a_warning_by_default() {
     let folder = Folder::new();

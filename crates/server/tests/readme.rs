@@ -41,9 +41,9 @@ fn the_quick_start_of_the_readme_works() {
     let root = fs::canonicalize(root).unwrap();
     let page = fs::read_to_string(root.join("README.md")).unwrap();
     let script = commands(&page, "\n## Quick start\n");
-    // The first two build and ask the server that `make run` starts.
+    // The first three start the server with `make run` and ask it.
     let (before, script) = script.split_once("mkdir").unwrap();
-    assert_eq!(before.lines().count(), 2, "{before}");
+    assert_eq!(before.lines().count(), 3, "{before}");
     let port = turnpike_testkit::ports::reserve().unwrap().to_string();
     let script = format!("mkdir{script}")
         .replace("target/release/turnpike", env!("CARGO_BIN_EXE_turnpike"))

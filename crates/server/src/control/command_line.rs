@@ -6,11 +6,13 @@ use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::geteuid;
 use serde_json::Value;
 use turnpike_conf::{Errors, text_of};
 use turnpike_lane::sys::process::ProcessHandle;
@@ -249,6 +251,10 @@ const BROKEN_FILE: &str = "turnpike: the configuration file has mistakes, which 
 const NOT_HERE: &str = "no server with this configuration runs here; if \"pid\" or \"control\" \
                         was changed since the start, name the old socket with --socket";
 
+/// Said when there is neither a configuration file nor a server that was started without one.
+const NO_FILE: &str = "there is no configuration file, and no server with the built-in \
+                       configuration runs here: name the server with -p and -c, or with --socket";
+
 /// A file that the server is to open: it has another current folder than we.
 fn absolute(arguments: &mut Arguments, name: &str) -> Result<(), String> {
     if let Some(Value::String(path)) = arguments.get_mut(name) {
@@ -389,6 +395,13 @@ fn arguments(row: &CommandRow, words: &[String]) -> Result<Arguments, String> {
     Ok(arguments)
 }
 
+/// Whether the current user owns the file: the built-in configuration's socket can be in a folder
+/// that everybody may write to.
+fn is_own(path: &Path) -> bool {
+    let owner = std::fs::symlink_metadata(path).map(|metadata| metadata.uid());
+    owner.is_ok_and(|owner| owner == geteuid().as_raw())
+}
+
 /// The socket of the configuration that the options name, and what is wrong with that file: a
 /// server that runs has read another state of it, and can be asked all the same.
 fn configured_socket(options: &Options) -> Result<(PathBuf, Option<Errors>), String> {
@@ -397,12 +410,8 @@ fn configured_socket(options: &Options) -> Result<(PathBuf, Option<Errors>), Str
     let globals = globals.map(|text| text_of(text.as_encoded_bytes()));
     let (configuration, read) = Checked::read_in_part(&paths, globals.as_deref());
     match configuration.settings.control.path() {
+        Some(path) if paths.embedded && !is_own(path) => Err(NO_FILE.to_owned()),
         Some(path) => Ok((path.to_path_buf(), read.err())),
-        None if paths.embedded => Err(
-            "the built-in configuration has no control socket: name the server with -p and \
-             -c, or with --socket"
-                .to_owned(),
-        ),
         None => Err(format!("{} has no control socket", paths.name())),
     }
 }
