@@ -8,7 +8,7 @@ use crate::check::advice;
 use crate::configuration::Configuration;
 use crate::needs::Needs;
 use crate::paths::Paths;
-use crate::{embedded, lanes};
+use crate::{embedded, lanes, zone_memory};
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -24,7 +24,11 @@ impl Checked {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(paths: &Paths, globals: Option<&str>) -> Result<Checked, Errors> {
-        Checked::read_through(disk(paths), paths, globals)
+        let mut checked = Checked::read_through(disk(paths), paths, globals)?;
+        let root = checked.configuration.root();
+        let warning = zone_memory::warning(root, zone_memory::limit_bytes());
+        checked.needs.warnings.extend(warning);
+        Ok(checked)
     }
 
     /// As [`Checked::read`], from what a loader has.

@@ -29,6 +29,7 @@ pub mod subcommands;
 mod title;
 mod usage_text;
 mod variable_names;
+mod zone_memory;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -373,6 +373,43 @@ fn warnings_are_reported_once_and_are_no_errors() {
 }
 
 #[test]
+fn zones_that_exceed_the_control_groups_memory_are_a_warning() {
+    let test = "zones_that_exceed_the_control_groups_memory_are_a_warning";
+    if turnpike_testkit::needs_root(test, "CAP_SYS_ADMIN") {
+        return;
+    }
+    let folder = Folder::new();
+    let http = "http { limit_req_zone $uri zone=one:10m rate=1r/s;\n\
+                proxy_cache_path hot keys_zone=hot:12m memory; }";
+    folder.write("nginx.conf", &(configuration("") + http));
+    let check = |limit: &str| {
+        let script = format!(
+            // The files of both versions of control groups.
+            "mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && mkdir memory && \
+             echo {limit} >memory.max && echo {limit} >memory/memory.limit_in_bytes && \
+             exec $TURNPIKE -t -p {0} -c {0}/nginx.conf",
+            folder.name()
+        );
+        let output = std::process::Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .env("TURNPIKE", env!("CARGO_BIN_EXE_turnpike"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let warning = "nginx: [warn] the zones can grow to 22.0 MB, more than the 16.0 MB of memory \
+                   that the control group allows; the largest is \"hot\" of \"proxy_cache_path\" \
+                   with 12.0 MB: make zones smaller, or raise the limit\n";
+    let shown = check("16777216");
+    assert_eq!(shown.matches(warning).count(), 1, "{shown}");
+    for limit in ["33554432", "max"] {
+        let shown = check(limit);
+        assert!(!shown.contains("[warn]"), "{shown}");
+    }
+}
+
+#[test]
 fn top_is_for_terminals() {
     let folder = Folder::new();
     folder.write("nginx.conf", &configuration(""));

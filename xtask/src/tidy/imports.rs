@@ -50,6 +50,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/http",
             "crates/stream",
             "crates/modules",
+            "tools/host",
             "tools/lab",
             "tools/load",
             "tools/tune",
