@@ -456,7 +456,10 @@ impl Slot {
                 .feed(&mut self.exchange, input, head_only, expected)
             {
                 Ok(fed) => fed,
-                Err(_) => return self.fail(ErrorKind::BadBytes),
+                Err(_) => {
+                    thread.tally.keep_bad_bytes(input);
+                    return self.fail(ErrorKind::BadBytes);
+                }
             };
             at += fed.consumed;
             let Some(answer) = fed.answer else { continue };
@@ -528,7 +531,9 @@ impl Slot {
                 Step::LostBetween
             }
             // A TLS peer may send tickets at any time; `receive` reports only plain bytes.
-            Ok(_) => {
+            Ok(count) => {
+                let came = thread.scratch.get(..count).unwrap_or_default();
+                thread.tally.keep_bad_bytes(came);
                 thread.tally.errors.count(ErrorKind::BadBytes);
                 self.close();
                 Step::LostBetween

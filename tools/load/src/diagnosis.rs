@@ -1,4 +1,5 @@
-//! Why connections failed: one more attempt after the run, for a sentence instead of a number.
+//! Why connections failed: one more attempt after the run, for a sentence instead of a number. And
+//! what came instead of HTTP.
 //!
 //! The run itself only counts kinds, since a text for each failure would cost what is measured.
 
@@ -8,7 +9,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::plan::Plan;
-use crate::tally::{ErrorClass, Errors};
+use crate::tally::{ErrorClass, Tally};
 use crate::target::Endpoint;
 
 /// How long the attempt may take at each step.
@@ -17,16 +18,34 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Endpoints that are tried: the first ones stand for all.
 const ENDPOINTS_MAX: usize = 4;
 
-/// A line for each endpoint that cannot be connected to, where connections failed.
-pub(crate) fn lines(plan: &Plan, errors: &Errors) -> Vec<String> {
-    if errors.of_class(ErrorClass::Connect) == 0 {
-        return Vec::new();
+/// How the beginning of data shows another protocol, and what to do about it.
+const PROTOCOLS: &[(&[u8], &str)] = &[
+    (b"\x15\x03", " (TLS: use an https URL)"),
+    (b"\x16\x03", " (TLS: use an https URL)"),
+    (b"\x00\x00", " (perhaps HTTP/2: use --h2)"),
+    (b"SSH-", " (SSH)"),
+];
+
+/// A line for each endpoint that cannot be connected to, where connections failed, and one for data
+/// that is no HTTP.
+pub(crate) fn lines(plan: &Plan, tally: &Tally) -> Vec<String> {
+    let mut lines = Vec::new();
+    if tally.errors.of_class(ErrorClass::Connect) > 0 {
+        let endpoints = plan.targets.endpoints.iter().enumerate();
+        let endpoints = endpoints.take(ENDPOINTS_MAX);
+        lines.extend(endpoints.filter_map(|(index, endpoint)| reason(plan, index, endpoint)));
     }
-    let endpoints = plan.targets.endpoints.iter().enumerate();
-    endpoints
-        .take(ENDPOINTS_MAX)
-        .filter_map(|(index, endpoint)| reason(plan, index, endpoint))
-        .collect()
+    lines.extend(tally.bad_bytes.as_deref().map(bad_bytes));
+    lines
+}
+
+/// What came instead of HTTP.
+fn bad_bytes(sample: &[u8]) -> String {
+    let protocols = PROTOCOLS.iter();
+    let mut hints = protocols.filter(|(beginning, _)| sample.starts_with(beginning));
+    let hint = hints.next().map_or("", |(_, hint)| hint);
+    let sample = sample.escape_ascii();
+    format!("the server sent data that is not HTTP, beginning with \"{sample}\"{hint}")
 }
 
 fn reason(plan: &Plan, index: usize, endpoint: &Endpoint) -> Option<String> {

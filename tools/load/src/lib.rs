@@ -160,7 +160,7 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
         eprintln!("{error}");
         return ExitCode::from(EXIT_FAILED);
     }
-    for line in diagnosis::lines(plan, &outcome.tally.errors) {
+    for line in diagnosis::lines(plan, &outcome.tally) {
         eprintln!("{line}");
     }
     if outcome.refused {

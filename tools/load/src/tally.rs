@@ -193,6 +193,9 @@ const STATUS_MAX: usize = 600;
 /// Failures that a thread keeps one by one; those beyond are only counted.
 const FAILURES_KEPT_MAX: usize = 100_000;
 
+/// Bytes that are kept of data that is no HTTP: enough to recognise a protocol, and a line of text.
+const BAD_BYTES_KEPT_MAX: usize = 64;
+
 /// One request that went wrong, or several that were sent together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -233,6 +236,8 @@ pub(crate) struct Tally {
     pub(crate) last_answer_ns: u64,
     /// Errors by kind.
     pub(crate) errors: Errors,
+    /// The beginning of the first data that was no HTTP.
+    pub(crate) bad_bytes: Option<Vec<u8>>,
     /// The errors of requests one by one.
     pub(crate) failures: Vec<Failure>,
     /// Answers by status.
@@ -271,6 +276,7 @@ impl Default for Tally {
             awake_ns: 0,
             last_answer_ns: 0,
             errors: Errors::default(),
+            bad_bytes: None,
             failures: Vec::new(),
             statuses: vec![0; STATUS_MAX],
             latency: Histogram::default(),
@@ -291,6 +297,12 @@ impl Tally {
         if let Some(cell) = self.statuses.get_mut(usize::from(status)) {
             *cell += 1;
         }
+    }
+
+    /// Keeps the beginning of data that is no HTTP, if it is the first.
+    pub(crate) fn keep_bad_bytes(&mut self, data: &[u8]) {
+        let sample = &data[..data.len().min(BAD_BYTES_KEPT_MAX)];
+        self.bad_bytes.get_or_insert_with(|| sample.to_vec());
     }
 
     /// Counts an error of a request.
@@ -316,6 +328,9 @@ impl Tally {
         self.awake_ns += other.awake_ns;
         self.last_answer_ns = self.last_answer_ns.max(other.last_answer_ns);
         self.errors.merge(&other.errors);
+        if self.bad_bytes.is_none() {
+            self.bad_bytes.clone_from(&other.bad_bytes);
+        }
         self.failures.extend_from_slice(&other.failures);
         for (mine, theirs) in self.statuses.iter_mut().zip(&other.statuses) {
             *mine += theirs;

@@ -81,6 +81,25 @@ fn errors_are_counted_by_kind() {
 }
 
 #[test]
+fn data_that_is_no_http_is_shown() {
+    let cases: &[(&[u8], &str)] = &[
+        (
+            b"\x15\x03\x03\x00\x02\x02\x0a",
+            "\"\\x15\\x03\\x03\\x00\\x02\\x02\\n\" (TLS: use an https URL)",
+        ),
+        (b"SSH-2.0-OpenSSH\r\n", "\"SSH-2.0-OpenSSH\\r\\n\" (SSH)"),
+        (b"220 mail ready\r\n\r\n", "\"220 mail ready\\r\\n\\r\\n\""),
+    ];
+    for (bytes, shown) in cases {
+        let peer = Peer::start(Script::AnswerAndClose(bytes.to_vec()));
+        let output = load(&format!("-t 1 -c 2 -n 4 {}", peer.url()));
+        let text = String::from_utf8(output.stderr).unwrap();
+        let line = format!("the server sent data that is not HTTP, beginning with {shown}\n");
+        assert_eq!(text.matches(&line).count(), 1, "{text}");
+    }
+}
+
+#[test]
 fn resets_of_idle_connections_are_told_apart() {
     let peer = Peer::start(Script::ResetWhenIdle);
     let (report, _) = load_json(&format!("-t 1 -c 2 --rate 4 -d 1 {}", peer.url()));

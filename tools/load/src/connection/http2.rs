@@ -88,6 +88,7 @@ impl Slot {
         };
         let input = thread.scratch.get(..count).unwrap_or_default();
         if http2.feed(input, now_ns, &plan.targets, expected).is_err() {
+            thread.tally.keep_bad_bytes(input);
             return self.fail(ErrorKind::BadBytes);
         }
         let list = http2.take_ended();
