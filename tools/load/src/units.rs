@@ -160,9 +160,25 @@ fn factor(unit: &str, scale: &Scale) -> Result<f64, UnitError> {
     Ok(scale.scale.powi(i32::try_from(power).unwrap_or(i32::MAX)))
 }
 
+/// A number of things: `1 thread`, `2 threads`.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        let counts = [(0, "0 threads"), (1, "1 thread"), (2, "2 threads")];
+        for (number, expected) in counts {
+            assert_eq!(counted(number, "thread"), expected);
+        }
+    }
 
     #[test]
     fn counts_rates_and_times_are_read_with_units() {

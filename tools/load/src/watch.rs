@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use crate::live::{self, Live};
 use crate::plan::Plan;
 use crate::run::{Verdict, Watch};
-use crate::units::format_metric;
+use crate::units::{counted, format_metric};
 use crate::worker::Progress;
 
 /// The main thread's watch from the command line.
@@ -131,10 +131,10 @@ fn view(plan: &Plan, quiet: bool) -> View {
     }
     if plan.live {
         let title = format!(
-            "turnpike load @ {}: {} threads, {} connections",
+            "turnpike load @ {}: {}, {}",
             place(plan),
-            plan.threads,
-            plan.connections
+            counted(plan.threads, "thread"),
+            counted(plan.connections, "connection")
         );
         match Live::new(title) {
             Ok(live) => return View::Live(Box::new(live)),

@@ -9,7 +9,7 @@ use crate::run::Outcome;
 use crate::series::Interval;
 use crate::svg::{Anchor, Svg, escape, ticks};
 use crate::tally::ErrorKind;
-use crate::units::{format_binary, format_metric, format_time_us};
+use crate::units::{counted, format_binary, format_metric, format_time_us};
 
 /// The style sheet of the lab's reports and of this one.
 pub const REPORT_STYLE: &str = include_str!("report.css");
@@ -95,13 +95,6 @@ fn head(plan: &Plan, arguments: &[String], outcome: &Outcome, title: &str) -> St
         tally.errors.total(),
         escape(&arguments.join(" "))
     )
-}
-
-fn counted(number: usize, thing: &str) -> String {
-    match number {
-        1 => format!("1 {thing}"),
-        number => format!("{number} {thing}s"),
-    }
 }
 
 /// A round number of a scale: `0`, `2500`, `50k`.
