@@ -8,9 +8,10 @@
 //! Read ahead of the client, a body fills memory first and a file then; when neither takes more,
 //! the server waits. Without buffering, each piece is passed on as it comes.
 
+mod limit;
+
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use turnpike_http::Quoted;
 use turnpike_http::client::Client;
@@ -21,6 +22,8 @@ use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile};
 use turnpike_wire::message::{BodyEnd, Known};
+
+pub(crate) use limit::Limit;
 
 use super::coding::{self, Expander};
 use super::head::take_off;
@@ -37,9 +40,6 @@ const FILE_PIECE_BYTES: usize = 64 * 1024;
 
 /// Least room for which a read is worth its call.
 const ROOM_BYTES_MIN: usize = 1024;
-
-/// Shortest pause of a rate-limited response, in milliseconds.
-const RATE_PAUSE_MS_MIN: u64 = 50;
 
 /// How far a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,12 +88,6 @@ struct Relay {
 struct Spill {
     file: TemporaryFile,
     read_bytes: u64,
-}
-
-/// `..._limit_rate`.
-pub(crate) struct Limit {
-    pub(crate) bytes_per_second: u64,
-    pub(crate) started_ms: u64,
 }
 
 /// An answer whose head was taken.
@@ -673,42 +667,6 @@ impl BodyStream for Relay {
         if let Some(server) = self.server.take() {
             end_try(exchange, Some(&server.connection));
         }
-    }
-}
-
-impl Limit {
-    /// Waits until something may be read, and says how many bytes that is.
-    async fn wait(&self, exchange: &mut Exchange) -> usize {
-        loop {
-            let read_bytes = exchange
-                .upstream
-                .last_try()
-                .map_or(0, |one| one.response_bytes);
-            let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
-            match self.allowed(elapsed_ms).saturating_sub(read_bytes) {
-                0 => {
-                    let pause_ms = self.pause_ms(read_bytes, elapsed_ms);
-                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-                }
-                bytes => return usize::try_from(bytes).unwrap_or(usize::MAX),
-            }
-        }
-    }
-
-    /// Bytes that may have been read so long after the start: one second's worth at once, as in
-    /// nginx.
-    pub(crate) fn allowed(&self, elapsed_ms: u64) -> u64 {
-        let bytes = u128::from(self.bytes_per_second) * (u128::from(elapsed_ms) + 1000) / 1000;
-        u64::try_from(bytes).unwrap_or(u64::MAX)
-    }
-
-    /// How long to wait until more than so many bytes may have been read, in milliseconds.
-    pub(crate) fn pause_ms(&self, read_bytes: u64, elapsed_ms: u64) -> u64 {
-        let due_ms = u128::from(read_bytes) * 1000 / u128::from(self.bytes_per_second);
-        let due_ms = u64::try_from(due_ms).unwrap_or(u64::MAX);
-        due_ms
-            .saturating_sub(elapsed_ms.saturating_add(1000))
-            .max(RATE_PAUSE_MS_MIN)
     }
 }
 
