@@ -132,7 +132,8 @@ pub enum Body {
     /// Nothing.
     #[default]
     Empty,
-    /// The text in [`Response::text`].
+    /// The text in [`Response::text`]. Without a Content-Length it is sent as a body whose length
+    /// nobody knew: an origin's chunks that are all here.
     Text,
     /// Bytes that live as long as the program.
     Static(&'static [u8]),

@@ -38,7 +38,7 @@ pub(crate) fn prepare(exchange: &mut Exchange) {
 /// Whether the body's length is not known before it ends.
 pub(crate) fn has_unknown_length(exchange: &Exchange) -> bool {
     let response = &exchange.response;
-    matches!(response.body(), Body::Stream(_))
+    matches!(response.body(), Body::Stream(_) | Body::Text)
         && response.content_length().is_none()
         && !matches!(response.status(), 204 | 304)
 }

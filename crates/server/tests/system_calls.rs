@@ -75,6 +75,42 @@ fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_three_receives() {
 }
 
 #[test]
+fn a_proxied_body_in_chunks_that_fits_the_buffers_takes_two_sends_and_three_receives() {
+    let chunk = "x".repeat(8 * 1024);
+    let chunks = format!("2000\r\n{chunk}\r\n2000\r\n{chunk}\r\n0\r\n\r\n");
+    let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+    let rounds = std::iter::repeat_n([Step::ReadHead, Step::send(&answer)], ROUNDS);
+    let origin = Origin::start(vec![rounds.flatten().collect()]);
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            events {{ }}
+            http {{
+                access_log off;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://127.0.0.1:{}; }}
+                    location = /status {{ stub_status; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    let calls = calls(&server, 16 * 1024);
+    assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
+    // A body may still come in several parts, if the origin's kernel decides so.
+    assert!(sum(&calls, RECEIVES) <= 3.2, "{calls:?}");
+    assert!(sum(&calls, &["epoll_ctl"]) <= 0.1, "{calls:?}");
+    let mut peer = server.connect();
+    let allocations = allocations_of(&server, || {
+        let response = peer.round(GET);
+        assert_eq!(response.header("Transfer-Encoding"), Some("chunked"));
+        assert_eq!(response.body.len(), 16 * 1024);
+    });
+    assert!(allocations <= OTHER_ALLOCATIONS_MAX, "{allocations}");
+}
+
+#[test]
 fn a_small_file_takes_two_calls_on_a_kept_connection_and_four_on_its_own() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .file("html/a", "hello")

@@ -60,7 +60,12 @@ impl Transfer {
     pub(super) fn new(exchange: &mut Exchange, chunked: bool) -> Self {
         let mut output = std::mem::take(exchange.sending.output());
         let mut copied = false;
-        if let Segment::Bytes(body) = segment(exchange, 1)
+        let response = &exchange.response;
+        if chunked && matches!(response.body(), Body::Text) && !response.is_head_only() {
+            write_piece(response.text(), true, &mut output);
+            write_last_chunk(exchange, &mut output);
+            copied = true;
+        } else if let Segment::Bytes(body) = segment(exchange, 1)
             && body.len() <= COPIED_BODY_BYTES_MAX
             && matches!(segment(exchange, 2), Segment::End)
         {

@@ -108,6 +108,11 @@ impl BodyReader {
         })
     }
 
+    /// Whether what has come of a chunked body ends within a chunk.
+    pub fn is_inside_chunk(&self) -> bool {
+        self.0.is_inside_chunk()
+    }
+
     /// The trailer fields behind a body that is whole; `None`: it has none.
     pub fn trailers(&self) -> Option<Fields> {
         let section = self.0.trailers();

@@ -21,7 +21,7 @@ use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile};
-use turnpike_wire::message::{BodyEnd, Known};
+use turnpike_wire::message::{BodyEnd, Fields, Known};
 
 pub(crate) use limit::Limit;
 
@@ -40,6 +40,9 @@ const FILE_PIECE_BYTES: usize = 64 * 1024;
 
 /// Least room for which a read is worth its call.
 const ROOM_BYTES_MIN: usize = 1024;
+
+/// nginx's words.
+const SURPLUS_BEHIND_CHUNKS: &str = "upstream sent data after final chunk";
 
 /// How far a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,16 +139,62 @@ pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
     Verdict::Respond
 }
 
-/// As [`begin`], where the last read has brought an end or an error in place of the rest.
-pub(crate) fn begin_broken(
+/// Why a body that was awaited is relayed.
+pub(crate) enum Cut {
+    /// The rest has not come in time, or may take long.
+    Held,
+    /// The last read has brought an end or an error in place of the rest.
+    Read(io::Result<usize>),
+    /// What has come is no chunk.
+    Malformed,
+}
+
+/// As [`begin`], for a body that was awaited. `reader`: what has taken the chunks off what stands
+/// in the response's text.
+pub(crate) fn go_on(
     exchange: &mut Exchange,
     answer: Answer,
-    read: io::Result<usize>,
+    reader: Option<BodyReader>,
+    cut: Cut,
 ) -> Verdict {
+    if let (Cut::Held, None) = (&cut, &reader) {
+        return begin(exchange, answer);
+    }
     let mut relay = Relay::new(exchange, answer);
-    relay.decode(exchange);
-    relay.received(exchange, read, 0);
+    if let Some(reader) = reader {
+        relay.reader = reader;
+        std::mem::swap(exchange.response.text_mut(), &mut relay.ready);
+    }
+    match cut {
+        Cut::Held => {}
+        Cut::Read(read) => {
+            relay.decode(exchange);
+            relay.received(exchange, read, 0);
+        }
+        Cut::Malformed => relay.malformed(exchange),
+    }
     exchange.response.set_body(Body::Stream(Box::new(relay)));
+    Verdict::Respond
+}
+
+/// A chunked body of which all is in the response's text: it leaves in one piece.
+pub(crate) fn whole_chunks(
+    exchange: &mut Exchange,
+    answer: Answer,
+    reader: &BodyReader,
+) -> Verdict {
+    let surplus = !exchange.upstream.input().is_empty();
+    if surplus {
+        exchange.account.set_action(Action::ReadingUpstream);
+        exchange.log(Level::Warn, format_args!("{SURPLUS_BEHIND_CHUNKS}"));
+        exchange.upstream.input_mut().clear();
+    }
+    if let Some(trailers) = reader.trailers() {
+        take_trailers(exchange, &answer.passing, trailers);
+    }
+    let clean = !surplus && answer.upload.is_done(exchange);
+    finish(exchange, answer.server, None, clean);
+    exchange.response.set_body(Body::Text);
     Verdict::Respond
 }
 
@@ -266,33 +315,40 @@ impl Relay {
             let piece = match self.reader.read(input) {
                 Ok(piece) => piece,
                 Err(_) => {
-                    self.broken(
-                        exchange,
-                        Level::Error,
-                        "upstream sent invalid chunked response",
-                    );
+                    self.malformed(exchange);
                     break;
                 }
             };
             let data = piece.data;
-            let start = self.late.len();
+            let all_bytes = self.passing.buffers.all_bytes;
+            // Usually there is room for it where the client's next piece waits.
+            let is_next = self.expander.is_none()
+                && self.spill.is_none()
+                && self.late.is_empty()
+                && self.ready.len() + data.len() <= all_bytes;
+            let decoded = match is_next {
+                true => &mut self.ready,
+                false => &mut self.late,
+            };
+            let start = decoded.len();
             let expanded = match &mut self.expander {
-                Some(expander) => expander.expand(data, &mut self.late),
+                Some(expander) => expander.expand(data, decoded),
                 None => {
-                    self.late.extend_from_slice(data);
+                    decoded.extend_from_slice(data);
                     Ok(())
                 }
             };
+            let fresh = decoded.get(start..).unwrap_or_default();
+            if let Some(recorder) = &mut self.recorder
+                && expanded.is_ok()
+                && !fresh.is_empty()
+            {
+                recorder.piece(fresh);
+            }
             if expanded.is_err() {
                 let message = "upstream sent what is not in its \"Transfer-Encoding\"";
                 self.broken(exchange, Level::Error, message);
                 break;
-            }
-            let fresh = self.late.get(start..).unwrap_or_default();
-            if let Some(recorder) = &mut self.recorder
-                && !fresh.is_empty()
-            {
-                recorder.piece(fresh);
             }
             if let Some(one) = exchange.upstream.last_try() {
                 one.response_bytes += data.len() as u64;
@@ -335,7 +391,7 @@ impl Relay {
         self.surplus = true;
         exchange.account.set_action(Action::ReadingUpstream);
         let message = match self.told_end {
-            BodyEnd::Marked => "upstream sent data after final chunk",
+            BodyEnd::Marked => SURPLUS_BEHIND_CHUNKS,
             _ => "upstream sent more data than specified in \"Content-Length\" header",
         };
         exchange.log(Level::Warn, format_args!("{message}"));
@@ -583,15 +639,12 @@ impl Relay {
         let Some(trailers) = trailers else {
             return;
         };
-        if self.passing.origin.passes_trailers() {
-            for (name, value) in trailers.iter() {
-                let known = Known::of(name);
-                if !self.passing.hidden.has(known, name) && !is_framing(known) {
-                    exchange.response.trailers_mut().add(name, value);
-                }
-            }
-        }
-        exchange.upstream.set_trailers(trailers);
+        take_trailers(exchange, &self.passing, trailers);
+    }
+
+    fn malformed(&mut self, exchange: &mut Exchange) {
+        let message = "upstream sent invalid chunked response";
+        self.broken(exchange, Level::Error, message);
     }
 
     fn broken(&mut self, exchange: &mut Exchange, level: Level, message: &str) {
@@ -694,6 +747,19 @@ async fn gone(client: Option<Client<'_>>) {
         Some(client) => client.gone().await,
         None => std::future::pending().await,
     }
+}
+
+/// Keeps the fields behind a body, and passes them on where the protocol of the origin does.
+fn take_trailers(exchange: &mut Exchange, passing: &Passing, trailers: Fields) {
+    if passing.origin.passes_trailers() {
+        for (name, value) in trailers.iter() {
+            let known = Known::of(name);
+            if !passing.hidden.has(known, name) && !is_framing(known) {
+                exchange.response.trailers_mut().add(name, value);
+            }
+        }
+    }
+    exchange.upstream.set_trailers(trailers);
 }
 
 /// Fields that say how a message ends have no place behind it (RFC 9110 section 6.5.1).

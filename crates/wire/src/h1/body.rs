@@ -87,6 +87,15 @@ impl BodyDecoder {
         }
     }
 
+    /// Whether the input has ended within a chunk; `false` for other framings.
+    #[must_use]
+    pub fn is_inside_chunk(&self) -> bool {
+        match &self.0 {
+            Kind::Chunked(decoder) => decoder.is_inside_chunk(),
+            Kind::Length(_) | Kind::UntilClose => false,
+        }
+    }
+
     /// Reads the next bytes of `input`; returns at most one range of data per call. Call it again
     /// with the rest of the input while bytes were consumed and the state is `More`.
     ///

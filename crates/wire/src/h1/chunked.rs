@@ -136,6 +136,13 @@ impl ChunkedDecoder {
         self.state == State::Finished
     }
 
+    /// Whether a chunk or the end of the body has begun and is not complete: its sender has more
+    /// to send already.
+    #[must_use]
+    pub fn is_inside_chunk(&self) -> bool {
+        !matches!(self.state, State::Size | State::Finished)
+    }
+
     /// Reads the next bytes of `input` up to the end of the next range of data, of the body or of
     /// the input.
     ///
@@ -181,8 +188,10 @@ impl ChunkedDecoder {
             Some(trailers),
             State::TrailerStart | State::TrailerName | State::Trailer | State::TrailerLineFeed,
         ) = (&mut self.trailers, self.state)
+            && (self.state, byte) != (State::TrailerStart, b'\r')
         {
-            // At most TRAILER_BYTES_MAX, and two bytes for each line's end.
+            // At most TRAILER_BYTES_MAX, and two bytes for each line's end. The empty line behind
+            // them is none of theirs.
             trailers.push(byte);
         }
         self.state = match (self.state, byte) {
