@@ -96,6 +96,17 @@ impl Template {
         }
     }
 
+    /// Calls with the value, in a buffer that is used again.
+    pub fn with_value<S: Subject, T>(&self, subject: &S, call: impl FnOnce(&[u8]) -> T) -> T {
+        match self.constant() {
+            Some(value) => call(value),
+            None => {
+                let write = |text: &mut Vec<u8>| self.evaluate(subject, text);
+                variables::with_text(subject, write, |text| call(text))
+            }
+        }
+    }
+
     /// The value in a new buffer.
     pub fn value<S: Subject>(&self, subject: &S) -> Vec<u8> {
         let mut out = Vec::new();

@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use turnpike_lane::log::Level;
@@ -127,13 +128,25 @@ pub struct VariableTable<S: 'static> {
 /// The deepest nesting of evaluations; nginx's number. More means a cycle in the configuration.
 const EVALUATIONS_MAX: u8 = 100;
 
+/// The most bytes that the values of a request may leave as room for those of the next one: far
+/// more than usual ones have.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
+
+/// The most buffers that are kept for texts on the way: one for each nesting of evaluations that
+/// usual configurations have.
+const KEPT_TEXTS_MAX: usize = 4;
+
 /// The values kept with a subject, by index.
 #[derive(Clone, Default)]
 pub struct Values {
     slots: Vec<Slot>,
+    /// The bytes of all values, one after another.
+    bytes: Vec<u8>,
     used: bool,
     /// The current nesting of evaluations.
     depth: u8,
+    /// Empty buffers; see [`with_text`].
+    texts: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Default)]
@@ -141,7 +154,8 @@ enum Slot {
     #[default]
     Unknown,
     Missing,
-    Known(Vec<u8>),
+    /// These of the bytes.
+    Known(Range<usize>),
 }
 
 impl<S> VariableTable<S> {
@@ -257,13 +271,8 @@ impl<S> VariableTable<S> {
 
 /// Appends a variable's value for `subject` to `out`; `false` if it has none.
 pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> bool {
-    match subject.values().borrow().slot(id) {
-        Slot::Known(value) => {
-            out.extend_from_slice(value);
-            return true;
-        }
-        Slot::Missing => return false,
-        Slot::Unknown => {}
+    if let Some(is_known) = subject.values().borrow().append(id, out) {
+        return is_known;
     }
     let Some(variable) = subject.variables().variables.get(id.0 as usize) else {
         return false;
@@ -274,21 +283,30 @@ pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> boo
         Source::Prefixed(get, name) => get(subject, name, out),
         Source::Volatile(evaluate) => compute(subject, variable, &**evaluate, out),
         Source::Computed(evaluate) => {
-            let mut value = Vec::new();
-            let found = compute(subject, variable, &**evaluate, &mut value);
+            let start = out.len();
+            let found = compute(subject, variable, &**evaluate, out);
             if subject.is_undecided() {
+                out.truncate(start);
                 return false;
             }
-            out.extend_from_slice(&value);
-            let slot = if found {
-                Slot::Known(value)
-            } else {
-                Slot::Missing
-            };
-            subject.values().borrow_mut().put(id, slot);
+            let value = out.get(start..).filter(|_| found);
+            subject.values().borrow_mut().store(id, value);
             found
         }
     }
+}
+
+/// Calls with a text that `write` makes, in a buffer that is used again.
+pub fn with_text<S: Subject, T>(
+    subject: &S,
+    write: impl FnOnce(&mut Vec<u8>),
+    call: impl FnOnce(&mut Vec<u8>) -> T,
+) -> T {
+    let mut text = subject.values().borrow_mut().take_text();
+    write(&mut text);
+    let result = call(&mut text);
+    subject.values().borrow_mut().keep_text(text);
+    result
 }
 
 /// Appends the value of the variable with this name, which need not be in any template; `false` if
@@ -340,27 +358,53 @@ impl Values {
     pub fn clear(&mut self) {
         if self.used {
             self.slots.clear();
+            self.bytes.clear();
+            self.bytes.shrink_to(KEPT_BYTES_MAX);
             self.used = false;
+        }
+    }
+
+    /// An empty buffer, to be given back by [`Values::keep_text`].
+    pub fn take_text(&mut self) -> Vec<u8> {
+        self.texts.pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back, to be used again.
+    pub fn keep_text(&mut self, mut text: Vec<u8>) {
+        if self.texts.len() < KEPT_TEXTS_MAX && text.capacity() <= KEPT_BYTES_MAX {
+            text.clear();
+            self.texts.push(text);
         }
     }
 
     /// Stores a value, or that there is none.
     pub fn store(&mut self, id: VariableId, value: Option<&[u8]>) {
-        let slot = value.map_or(Slot::Missing, |value| Slot::Known(value.to_vec()));
-        self.put(id, slot);
-    }
-
-    fn slot(&self, id: VariableId) -> &Slot {
-        self.slots.get(id.0 as usize).unwrap_or(&Slot::Unknown)
-    }
-
-    fn put(&mut self, id: VariableId, slot: Slot) {
+        let slot = match value {
+            None => Slot::Missing,
+            Some(value) => {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(value);
+                Slot::Known(start..self.bytes.len())
+            }
+        };
         let index = id.0 as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, Slot::default);
         }
         self.slots[index] = slot;
         self.used = true;
+    }
+
+    /// Appends a value that is known; `None`: nothing is known of it.
+    fn append(&self, id: VariableId, out: &mut Vec<u8>) -> Option<bool> {
+        match self.slots.get(id.0 as usize) {
+            None | Some(Slot::Unknown) => None,
+            Some(Slot::Missing) => Some(false),
+            Some(Slot::Known(range)) => {
+                out.extend_from_slice(self.bytes.get(range.clone()).unwrap_or_default());
+                Some(true)
+            }
+        }
     }
 }
 

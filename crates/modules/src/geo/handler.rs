@@ -32,9 +32,12 @@ impl Geo {
         let own = match self.address {
             None => subject.client_address()?,
             Some(variable) => {
-                let mut text = Vec::new();
-                variables::append(subject, variable, &mut text);
-                std::str::from_utf8(&text).ok()?.parse().ok()?
+                let write = |text: &mut Vec<u8>| {
+                    variables::append(subject, variable, text);
+                };
+                variables::with_text(subject, write, |text| {
+                    std::str::from_utf8(text).ok()?.parse().ok()
+                })?
             }
         };
         Some(match self.proxies.is_empty() {

@@ -1,17 +1,20 @@
 //! Asking a map.
 
 use turnpike_plan::regex::Undecided;
-use turnpike_plan::variables::{Evaluate, Subject};
+use turnpike_plan::variables::{self, Evaluate, Subject};
 
 use super::plan::Table;
 
 impl<S: Subject> Evaluate<S> for Table {
     fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool {
-        let mut key = self.key.value(subject);
-        if self.hostnames && key.last() == Some(&b'.') {
-            key.pop();
-        }
-        let Ok(found) = self.find(subject, &key) else {
+        let found = self.key.with_value(subject, |key| {
+            let key = match key.strip_suffix(b".") {
+                Some(rest) if self.hostnames => rest,
+                _ => key,
+            };
+            self.find(subject, key)
+        });
+        let Ok(found) = found else {
             return false;
         };
         if let Some(value) = found.or(self.default) {
@@ -24,7 +27,12 @@ impl<S: Subject> Evaluate<S> for Table {
 impl Table {
     fn find<S: Subject>(&self, subject: &S, key: &[u8]) -> Result<Option<usize>, Undecided> {
         let name = match key.iter().any(u8::is_ascii_uppercase) {
-            true => self.names.find(&key.to_ascii_lowercase()),
+            true => {
+                let lower = |text: &mut Vec<u8>| {
+                    text.extend(key.iter().map(u8::to_ascii_lowercase));
+                };
+                variables::with_text(subject, lower, |key| self.names.find(key))
+            }
             false => self.names.find(key),
         };
         if let Some(value) = name {
