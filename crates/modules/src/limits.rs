@@ -133,25 +133,43 @@ pub(crate) fn decide<Zone: 'static>(subject: &mut impl Limited, text: &'static s
     subject.rooms_mut().get_mut::<Decision<Zone>>().text = text;
 }
 
-/// The key of a request; `None` where it is not to be counted: it is empty, or longer than
-/// `key_bytes_max`, which is logged.
-pub(crate) fn key(
-    subject: &impl Subject,
+/// What came of a key.
+pub(crate) enum Keyed<T> {
+    /// The request is counted by it.
+    Counted(T),
+    /// The request is not to be counted: its key is empty, or too long.
+    NotCounted,
+    /// A match had no verdict.
+    Undecided,
+}
+
+/// Counts by the key of a request; not where that is empty, or longer than `key_bytes_max`, which
+/// is logged.
+pub(crate) fn with_key<S: Subject, T>(
+    subject: &S,
     template: &Template,
     key_bytes_max: usize,
-) -> Option<Vec<u8>> {
-    let key = template.value(subject);
-    if key.len() > key_bytes_max {
-        let (name, key) = (Quoted(template.text()), Quoted(&key));
-        subject.log(
-            Level::Error,
-            format_args!(
-                "the value of the \"{name}\" key is more than {key_bytes_max} bytes: \"{key}\""
-            ),
-        );
-        return None;
-    }
-    (!key.is_empty()).then_some(key)
+    count: impl FnOnce(&[u8]) -> T,
+) -> Keyed<T> {
+    template.with_value(subject, |key| {
+        if subject.is_undecided() {
+            return Keyed::Undecided;
+        }
+        if key.len() > key_bytes_max {
+            let (name, key) = (Quoted(template.text()), Quoted(key));
+            subject.log(
+                Level::Error,
+                format_args!(
+                    "the value of the \"{name}\" key is more than {key_bytes_max} bytes: \"{key}\""
+                ),
+            );
+            return Keyed::NotCounted;
+        }
+        match key.is_empty() {
+            true => Keyed::NotCounted,
+            false => Keyed::Counted(count(key)),
+        }
+    })
 }
 
 /// The status of refusals, as `directive` sets it.

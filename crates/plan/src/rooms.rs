@@ -13,6 +13,9 @@ pub trait Room: Any {
     /// Clears the data of the request.
     fn clear(&mut self);
 
+    /// Drops what lasts until the exchange has ended and was logged.
+    fn release(&mut self) {}
+
     /// The initial data for a subrequest; `None` for none.
     fn for_subrequest(&self) -> Option<Box<dyn Room>> {
         None
@@ -83,6 +86,9 @@ impl Rooms {
     /// Drops the held values: the exchange has ended.
     pub fn release(&mut self) {
         self.held.clear();
+        for room in &mut self.rooms {
+            room.release();
+        }
     }
 
     /// The rooms of a subrequest.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
+use turnpike_http::rooms::Room;
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
-use super::zone::{Admission, CountZone};
-use crate::limits::{self, Limited};
+use super::zone::{Admission, CountZone, Guard};
+use crate::limits::{self, Keyed, Limited};
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
@@ -83,21 +84,23 @@ impl Limits {
         if !limits::decision::<CountZone>(subject).is_empty() {
             return Asked::Within;
         }
-        let mut guards = Vec::new();
         for limit in &self.limits {
-            let key = limits::key(subject, &limit.zone.key, KEY_BYTES_MAX);
-            if subject.is_undecided() {
-                limits::decide::<CountZone>(subject, "");
-                return Asked::Undecided;
-            }
-            let Some(key) = key else {
-                continue;
-            };
-            limits::decide::<CountZone>(subject, "PASSED");
-            match limit.zone.counts.count(&key, limit.most) {
-                Admission::Within(guard) => guards.push(guard),
-                Admission::NoRoom => return self.refuse(subject, &limit.zone.counts),
-                Admission::Above => {
+            let count = |key: &[u8]| limit.zone.counts.count(key, limit.most);
+            match limits::with_key(subject, &limit.zone.key, KEY_BYTES_MAX, count) {
+                Keyed::Undecided => {
+                    uncount(subject);
+                    limits::decide::<CountZone>(subject, "");
+                    return Asked::Undecided;
+                }
+                Keyed::NotCounted => {}
+                Keyed::Counted(Admission::Within(guard)) => {
+                    limits::decide::<CountZone>(subject, "PASSED");
+                    subject.rooms_mut().get_mut::<Guards>().0.push(guard);
+                }
+                Keyed::Counted(Admission::NoRoom) => {
+                    return self.refuse(subject, &limit.zone.counts);
+                }
+                Keyed::Counted(Admission::Above) => {
                     let dry_run = if self.dry_run { ", dry run," } else { "" };
                     let name = &limit.zone.name;
                     subject.log(
@@ -108,13 +111,11 @@ impl Limits {
                 }
             }
         }
-        if !guards.is_empty() {
-            subject.rooms_mut().hold(guards);
-        }
         Asked::Within
     }
 
     fn refuse(&self, subject: &mut impl Limited, counts: &CountZone) -> Asked {
+        uncount(subject);
         if self.dry_run {
             limits::decide::<CountZone>(subject, "REJECTED_DRY_RUN");
             return Asked::Within;
@@ -122,5 +123,26 @@ impl Limits {
         counts.rejections.add();
         limits::decide::<CountZone>(subject, "REJECTED");
         Asked::Refused
+    }
+}
+
+/// What a request is counted by, until it has ended and was logged.
+#[derive(Default)]
+struct Guards(Vec<Guard>);
+
+impl Room for Guards {
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn release(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Takes back that the request was counted by the limits before.
+fn uncount(subject: &mut impl Limited) {
+    if subject.rooms().get::<Guards>().is_some() {
+        subject.rooms_mut().get_mut::<Guards>().0.clear();
     }
 }

@@ -4,12 +4,20 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::limits::{CountsRejections, Rejections};
 use crate::shards::Shards;
 
 /// Bytes of a zone that one key is counted with: what nginx takes on 64-bit machines, so that
 /// sizes in configurations keep their meaning.
 const ENTRY_BYTES: u64 = 64;
+
+/// Bytes of a key that take no block of their own: enough for an address,
+/// in binary or as IPv4 text.
+const INLINE_BYTES: usize = 32;
+
+type Key = SmallVec<[u8; INLINE_BYTES]>;
 
 /// Counts by key.
 pub(super) struct CountZone {
@@ -18,7 +26,7 @@ pub(super) struct CountZone {
 }
 
 struct Shard {
-    counts: HashMap<Arc<[u8]>, u32>,
+    counts: HashMap<Key, u32>,
     /// Keys that it may hold.
     entries_max: usize,
 }
@@ -36,7 +44,7 @@ pub(super) enum Admission {
 /// Counts a request while it lives.
 pub(super) struct Guard {
     zone: Arc<CountZone>,
-    key: Arc<[u8]>,
+    key: Key,
 }
 
 impl CountsRejections for CountZone {
@@ -63,8 +71,8 @@ impl CountZone {
     pub(super) fn count(self: &Arc<Self>, key: &[u8], most: u32) -> Admission {
         let mut shard = self.shards.of(key);
         let is_full = shard.counts.len() >= shard.entries_max;
-        let key: Arc<[u8]> = key.into();
-        match shard.counts.entry(Arc::clone(&key)) {
+        let key = Key::from_slice(key);
+        match shard.counts.entry(key.clone()) {
             Entry::Occupied(entry) if *entry.get() >= most => return Admission::Above,
             Entry::Occupied(mut entry) => *entry.get_mut() += 1,
             Entry::Vacant(_) if is_full => return Admission::NoRoom,
@@ -82,10 +90,10 @@ impl CountZone {
 impl Drop for Guard {
     fn drop(&mut self) {
         let mut shard = self.zone.shards.of(&self.key);
-        if let Some(count) = shard.counts.get_mut(&self.key) {
+        if let Some(count) = shard.counts.get_mut(self.key.as_slice()) {
             *count -= 1;
             if *count == 0 {
-                shard.counts.remove(&self.key);
+                shard.counts.remove(self.key.as_slice());
             }
         }
     }

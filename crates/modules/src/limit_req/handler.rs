@@ -10,7 +10,7 @@ use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
 use super::zone::{RateCheck, RateZone};
-use crate::limits;
+use crate::limits::{self, Keyed};
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 65_535;
@@ -64,6 +64,18 @@ pub(super) struct Limits {
     pub(super) dry_run: bool,
 }
 
+/// What came of asking the bucket of a request's key.
+enum Asked {
+    /// Within the limit, which was the last one; so much is in excess.
+    Within(i64),
+    /// Within the limit; the bucket of this key is held.
+    Held(Vec<u8>),
+    /// Above the limit; so much would be in excess.
+    Above(i64),
+    /// The zone has no room.
+    NoRoom,
+}
+
 impl Handler for Limits {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         if !limits::decision::<RateZone>(exchange).is_empty() {
@@ -74,29 +86,33 @@ impl Handler for Limits {
         let mut last = None;
         let count = self.limits.len();
         for (number, limit) in self.limits.iter().enumerate() {
-            let key = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX);
-            if exchange.is_undecided() {
-                for (limit, key) in &held {
-                    limit.zone.rates.release(key);
-                }
-                return Verdict::Status(500);
-            }
-            let Some(key) = key else {
-                continue;
-            };
+            let zone = &limit.zone;
             let is_last = number + 1 == count;
             let now_ms = exchange.lane.clock.now_ms();
-            let zone = &limit.zone;
-            let answer = zone
-                .rates
-                .ask(&key, zone.rate, limit.burst, now_ms, is_last);
-            match answer {
-                RateCheck::Within(excess) if is_last => last = Some((limit, excess)),
-                RateCheck::Within(_) => held.push((limit, key)),
-                RateCheck::Above(excess) => {
+            let ask = |key: &[u8]| {
+                let rates = &zone.rates;
+                match rates.ask(key, zone.rate, limit.burst, now_ms, is_last) {
+                    // Of the last one, nothing is held.
+                    RateCheck::Within(excess) if is_last => Asked::Within(excess),
+                    RateCheck::Within(_) => Asked::Held(key.to_vec()),
+                    RateCheck::Above(excess) => Asked::Above(excess),
+                    RateCheck::NoRoom => Asked::NoRoom,
+                }
+            };
+            match limits::with_key(exchange, &zone.key, KEY_BYTES_MAX, ask) {
+                Keyed::Undecided => {
+                    for (limit, key) in &held {
+                        limit.zone.rates.release(key);
+                    }
+                    return Verdict::Status(500);
+                }
+                Keyed::NotCounted => {}
+                Keyed::Counted(Asked::Within(excess)) => last = Some((limit, excess)),
+                Keyed::Counted(Asked::Held(key)) => held.push((limit, key)),
+                Keyed::Counted(Asked::Above(excess)) => {
                     return self.refuse(exchange, &held, limit, Some(excess));
                 }
-                RateCheck::NoRoom => return self.refuse(exchange, &held, limit, None),
+                Keyed::Counted(Asked::NoRoom) => return self.refuse(exchange, &held, limit, None),
             }
         }
         if held.is_empty() && last.is_none() {
