@@ -15,11 +15,17 @@ const ENGINE: GeneralPurpose = GeneralPurpose::new(
 
 /// Decodes; `None` where a byte is not of the alphabet or the length cannot be.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    decode_into(text, &mut bytes).then_some(bytes)
+}
+
+/// As [`decode`], behind what `bytes` holds. `false`: what is appended means nothing.
+pub fn decode_into(text: &[u8], bytes: &mut Vec<u8>) -> bool {
     let text = text
         .strip_suffix(b"==")
         .or_else(|| text.strip_suffix(b"="))
         .unwrap_or(text);
-    ENGINE.decode(text).ok()
+    ENGINE.decode_vec(text, bytes).is_ok()
 }
 
 /// Encodes with padding.

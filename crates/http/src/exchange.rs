@@ -290,16 +290,20 @@ impl Exchange {
         self.response.set_content_type(kind);
     }
 
-    /// User and password of Basic authentication (RFC 7617), where the request has them.
-    pub fn basic_credentials(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+    /// Appends what stands in Basic credentials (RFC 7617), where the request has them: the user,
+    /// a colon and the password. Returns the bytes of the user.
+    pub fn basic_credentials(&self, out: &mut Vec<u8>) -> Option<usize> {
         let value = self.known_field(Known::Authorization)?;
         let (scheme, token) = value.split_at_checked(6)?;
         if !scheme.eq_ignore_ascii_case(b"basic ") {
             return None;
         }
-        let decoded = crate::base64::decode(token.trim_ascii())?;
-        let colon = memchr::memchr(b':', &decoded)?;
-        (colon > 0).then(|| (decoded[..colon].to_vec(), decoded[colon + 1..].to_vec()))
+        let start = out.len();
+        if !crate::base64::decode_into(token.trim_ascii(), out) {
+            return None;
+        }
+        let colon = memchr::memchr(b':', out.get(start..)?)?;
+        (colon > 0).then_some(colon)
     }
 
     /// Why its connection is closed when it is closed without an answer.

@@ -57,6 +57,36 @@ pub(crate) struct Contents(RefCell<ContentCache>);
 
 impl LaneState for Contents {}
 
+impl Contents {
+    /// Opens a file that is read whole, or takes its content from memory: of a hot and settled file
+    /// of up to `bytes_max`, for one system call.
+    ///
+    /// # Errors
+    /// Those of open(2); `EISDIR` for a directory, and `InvalidInput` for any other file that is
+    /// not regular.
+    pub(crate) fn open_regular(
+        &self,
+        exchange: &Exchange,
+        path: &[u8],
+        bytes_max: u64,
+    ) -> io::Result<FileHandle> {
+        let clock = &exchange.lane.clock;
+        let now = Now {
+            monotonic_ms: clock.now_ms(),
+            unix_ms: clock.unix_ms(),
+        };
+        let file = self.0.borrow_mut().open(path, bytes_max, now)?;
+        match file.metadata() {
+            metadata if metadata.is_file() => Ok(file),
+            metadata if metadata.is_directory() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            )),
+        }
+    }
+}
+
 /// The caches made so far, by the directive that asks for them: locations that inherit it share.
 #[derive(Default)]
 struct Caches {
@@ -170,7 +200,7 @@ impl Source {
 }
 
 /// The lane's contents, one for all locations.
-fn contents(builder: &mut Builder<'_>) -> LaneSlot<Contents> {
+pub(crate) fn contents(builder: &mut Builder<'_>) -> LaneSlot<Contents> {
     if let Some(slot) = builder.store::<Caches>().contents {
         return slot;
     }

@@ -465,13 +465,10 @@ fn remote_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    optional(
-        out,
-        exchange
-            .basic_credentials()
-            .as_ref()
-            .map(|(user, _)| user.as_slice()),
-    )
+    let start = out.len();
+    let user_bytes = exchange.basic_credentials(out);
+    out.truncate(start + user_bytes.unwrap_or_default());
+    user_bytes.is_some()
 }
 
 fn request(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

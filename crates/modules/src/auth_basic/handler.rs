@@ -1,24 +1,26 @@
 //! Looks the user up and compares the password.
 
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Instant;
 
 use turnpike_http::Quoted;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
+use turnpike_http::lane::LaneSlot;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_http::variables::Template;
-use turnpike_lane::files;
+use turnpike_lane::files::OpenFile;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
-use turnpike_lane::sys::file::Links;
+use turnpike_plan::variables::Subject;
 
 use super::password::{self, Outcome};
 use super::remembered::{REMEMBERED, Tag};
+use crate::files::Contents;
 
 /// Where passwords are compared that are stored under a slow scheme. Two threads, so that one heavy
 /// check does not hold up all others, and guessing takes no more of the machine than that. Their
@@ -29,9 +31,12 @@ static PASSWORDS: WorkerPool = WorkerPool::new(PoolLimits {
     queued_max: 128,
 });
 
-/// Most bytes of a user file that are read: it is read by every request, so that a larger one
-/// would be a slip that holds the lane.
+/// Most bytes of a user file that are read: one that is not kept is read by every request, so that
+/// a larger one would be a slip that holds the lane.
 const USER_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Largest user file that is kept in memory, in bytes: ten thousand users.
+const KEPT_FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The check of a location.
 pub(super) struct AuthHandler {
@@ -39,57 +44,152 @@ pub(super) struct AuthHandler {
     pub(super) realm: Template,
     /// Where the users are.
     pub(super) file: Template,
-    /// Where a relative path starts.
-    pub(super) folder: PathBuf,
+    /// Where a relative path starts; with a slash at its end.
+    pub(super) folder: Vec<u8>,
+    /// The lane's hot files.
+    pub(super) contents: LaneSlot<Contents>,
+}
+
+/// What a request says of its user.
+#[derive(Clone, Copy)]
+struct Credentials<'a> {
+    user: &'a [u8],
+    password: &'a [u8],
+}
+
+/// Texts of a check, in buffers that are used again.
+struct Texts {
+    realm: Vec<u8>,
+    /// User, colon and password.
+    credentials: Vec<u8>,
+    path: Vec<u8>,
 }
 
 impl Handler for AuthHandler {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let realm = self.realm.value(exchange);
-        if realm == b"off" {
+        let mut texts = Texts::take(exchange);
+        let verdict = self.check(exchange, &mut texts);
+        texts.keep(exchange);
+        verdict
+    }
+}
+
+impl Texts {
+    fn take(exchange: &Exchange) -> Self {
+        let mut values = exchange.values().borrow_mut();
+        Self {
+            realm: values.take_text(),
+            credentials: values.take_text(),
+            path: values.take_text(),
+        }
+    }
+
+    fn keep(self, exchange: &Exchange) {
+        let mut values = exchange.values().borrow_mut();
+        for text in [self.realm, self.credentials, self.path] {
+            values.keep_text(text);
+        }
+    }
+}
+
+impl AuthHandler {
+    fn check(&self, exchange: &mut Exchange, texts: &mut Texts) -> Verdict {
+        let Texts {
+            realm,
+            credentials,
+            path,
+        } = texts;
+        self.realm.evaluate(exchange, realm);
+        if realm.as_slice() == b"off" {
             return Verdict::Declined;
         }
-        let Some((user, password)) = exchange.basic_credentials() else {
+        let Some(user_bytes) = exchange.basic_credentials(credentials) else {
             exchange.log(
                 Level::Info,
                 format_args!("no user/password was provided for basic authentication"),
             );
-            return ask(exchange, &realm);
+            return ask(exchange, realm);
         };
-        let name = self.file.value(exchange);
-        let path = self.folder.join(Path::new(OsStr::from_bytes(&name)));
-        let text = match read(&path) {
-            Ok(text) => text,
-            Err(error) => return unreadable(exchange, &path, &error),
+        let given = Credentials {
+            user: &credentials[..user_bytes],
+            password: &credentials[user_bytes + 1..],
         };
-        let Some(stored) = find(&text, &user) else {
-            let (quoted, path) = (Quoted(&user), path.display());
+        self.put_path(exchange, path);
+        let contents = exchange.plan.state(&self.contents);
+        let file = contents.open_regular(exchange, path, KEPT_FILE_BYTES_MAX);
+        match file.and_then(|file| self.judge(exchange, &file, given, path)) {
+            Ok(Judged::Right) => Verdict::Finished,
+            Ok(Judged::Quick(outcome)) => decide(exchange, given.user, realm, outcome),
+            Ok(Judged::Unknown) => ask(exchange, realm),
+            Ok(Judged::Slow(stored)) => check_aside(exchange, given, realm, stored),
+            Err(error) => unreadable(exchange, path, &error),
+        }
+    }
+
+    fn put_path(&self, exchange: &Exchange, path: &mut Vec<u8>) {
+        path.extend_from_slice(&self.folder);
+        self.file.evaluate(exchange, path);
+        // An absolute path takes the folder's place.
+        if path.get(self.folder.len()) == Some(&b'/') {
+            path.drain(..self.folder.len());
+        }
+    }
+
+    /// Looks the user up, and compares what is quick to be compared.
+    fn judge(
+        &self,
+        exchange: &Exchange,
+        file: &OpenFile,
+        given: Credentials<'_>,
+        path: &[u8],
+    ) -> io::Result<Judged> {
+        let read;
+        let text = match file.content() {
+            Some(content) => content,
+            None => {
+                read = read_all(file)?;
+                &read
+            }
+        };
+        let Some(stored) = find(text, given.user) else {
+            let (quoted, path) = (Quoted(given.user), path_of(path).display());
             exchange.log(
                 Level::Error,
                 format_args!("user \"{quoted}\" was not found in \"{path}\""),
             );
-            return ask(exchange, &realm);
+            return Ok(Judged::Unknown);
         };
         if password::is_quick(stored) {
-            let outcome = password::verify(&password, stored);
-            return decide(exchange, &user, &realm, outcome);
+            return Ok(Judged::Quick(password::verify(given.password, stored)));
         }
-        let tag = Tag::of(&user, &password, stored);
-        if REMEMBERED.has(tag, Instant::now()) {
-            return Verdict::Finished;
-        }
-        check_aside(exchange, user, realm, password, stored.to_vec())
+        let tag = Tag::of(given.user, given.password, stored);
+        Ok(match REMEMBERED.has(tag, Instant::now()) {
+            true => Judged::Right,
+            false => Judged::Slow(stored.to_vec()),
+        })
     }
+}
+
+/// What the lane finds out of a password.
+enum Judged {
+    /// The password was right a moment ago.
+    Right,
+    /// The password was compared.
+    Quick(Outcome),
+    /// There is no such user.
+    Unknown,
+    /// A thread that is no lane is to compare the password with this.
+    Slow(Vec<u8>),
 }
 
 /// Has a thread that is no lane compare.
 fn check_aside(
     exchange: &Exchange,
-    user: Vec<u8>,
-    realm: Vec<u8>,
-    password: Vec<u8>,
+    given: Credentials<'_>,
+    realm: &[u8],
     stored: Vec<u8>,
 ) -> Verdict {
+    let (user, password) = (given.user.to_vec(), given.password.to_vec());
     let tag = Tag::of(&user, &password, &stored);
     let check = move || {
         // Of the requests of one page, the first may have been checked meanwhile.
@@ -105,7 +205,7 @@ fn check_aside(
     match PASSWORDS.submit(check) {
         Ok(outcome) => Verdict::Wait(Box::new(Checking {
             user,
-            realm,
+            realm: realm.to_vec(),
             outcome: Box::pin(outcome),
         })),
         Err(refusal) => {
@@ -201,20 +301,31 @@ fn ask(exchange: &mut Exchange, realm: &[u8]) -> Verdict {
     Verdict::Status(401)
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    files::open_regular(path, Links::Follow)?
-        .take(USER_FILE_BYTES_MAX)
-        .read_to_end(&mut text)?;
+/// The bytes of a file that is not in memory.
+fn read_all(file: &OpenFile) -> io::Result<Vec<u8>> {
+    let size_bytes = file.metadata().size_bytes.min(USER_FILE_BYTES_MAX);
+    let mut text = vec![0; usize::try_from(size_bytes).unwrap_or_default()];
+    let mut filled = 0;
+    while filled < text.len() {
+        match file.read_at(&mut text[filled..], filled as u64)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    text.truncate(filled);
     Ok(text)
 }
 
-fn unreadable(exchange: &Exchange, path: &Path, error: &io::Error) -> Verdict {
+fn path_of(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
+fn unreadable(exchange: &Exchange, path: &[u8], error: &io::Error) -> Verdict {
     let (level, status) = match error.kind() {
         io::ErrorKind::NotFound => (Level::Error, 403),
         _ => (Level::Crit, 500),
     };
-    let (path, errno) = (path.display(), Errno(error));
+    let (path, errno) = (path_of(path).display(), Errno(error));
     exchange.log(level, format_args!("open() \"{path}\" failed {errno}"));
     Verdict::Status(status)
 }

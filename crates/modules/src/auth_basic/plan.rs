@@ -1,5 +1,7 @@
 //! Reads the two directives.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, View};
@@ -7,6 +9,7 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::AuthHandler;
+use crate::files;
 
 /// Adds the check to a location that has both a realm and a file.
 pub(super) fn location(
@@ -30,8 +33,18 @@ pub(super) fn location(
     let handler = AuthHandler {
         realm: builder.template(view, realm, &realm_word.bytes())?,
         file: builder.template(view, file, &file_word.bytes())?,
-        folder: builder.environment.conf_folder().to_path_buf(),
+        folder: folder_bytes(builder.environment.conf_folder()),
+        contents: files::contents(builder),
     };
     draft.add_handler(HandlerPlace::PasswordAccess, Arc::new(handler));
     Ok(())
+}
+
+/// The folder with a slash at its end.
+fn folder_bytes(folder: &Path) -> Vec<u8> {
+    let mut bytes = folder.as_os_str().as_bytes().to_vec();
+    if !bytes.is_empty() && !bytes.ends_with(b"/") {
+        bytes.push(b'/');
+    }
+    bytes
 }
