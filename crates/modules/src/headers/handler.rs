@@ -103,11 +103,12 @@ fn add_expires(expires: &Expires, exchange: &mut Exchange) {
     if answer.max_age.is_some() {
         renew(&mut exchange.response);
     }
+    let mut control = exchange.lane.take_scratch();
+    answer.write_control(&mut control);
     let fields = exchange.response.fields_mut();
     fields.replace(b"Expires", &answer.expires());
-    let mut control = Vec::new();
-    answer.write_control(&mut control);
     fields.replace(b"Cache-Control", &control);
+    exchange.lane.keep_scratch(control);
 }
 
 /// What the two fields say.

@@ -260,7 +260,7 @@ impl Run<'_> {
         query: Option<&Template>,
         keeps_query: bool,
     ) -> Result<bool, Undecided> {
-        let mut new_path = Vec::new();
+        let mut new_path = self.exchange.lane.take_scratch();
         path.evaluate(self.exchange, &mut new_path);
         let mut new_query = Vec::new();
         if let Some(query) = query {
@@ -280,7 +280,8 @@ impl Run<'_> {
         } else if !keeps_query {
             self.exchange.walk.query_mut().clear();
         }
-        *self.exchange.walk.path_mut() = new_path;
+        std::mem::swap(self.exchange.walk.path_mut(), &mut new_path);
+        self.exchange.lane.keep_scratch(new_path);
         if self.program.log {
             self.exchange.log(
                 Level::Notice,
