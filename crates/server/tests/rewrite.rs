@@ -21,6 +21,14 @@ http {
         ~^x(?<rest>.+)$   "$rest and $1";
         ~*^SHOUT          caseless;
     }
+    num_map $arg_a $range_of {
+        default     other;
+        -1          minus;
+        80          http;
+        <=1023      "low $uri";
+        8080-8090   proxy;
+        >9000       high;
+    }
     map $loop_b $loop_a { default $loop_b; }
     map $loop_a $loop_b { default $loop_a; }
     geo $geo { default out; 127.0.0.0/8 in; 127.0.0.1 self; }
@@ -80,6 +88,7 @@ http {
         }
         location /unset { return 200 "[$unset]"; set $unset 1; }
         location /map { return 200 "$map"; }
+        location /numbers { return 200 "$range_of"; }
         location /cycle { return 200 "[$loop_a]"; }
         location /geo { return 200 "$geo $range $proxied"; }
         location /split { return 200 $half; }
@@ -240,6 +249,16 @@ fn variables_depend_on_others() {
             ("/map?a=xyz", 200, "yz and yz"),
             ("/map?a=shout", 200, "caseless"),
             ("/map?a=other", 200, "none"),
+            ("/numbers", 200, "other"),
+            ("/numbers?a=80", 200, "http"),
+            ("/numbers?a=0080", 200, "http"),
+            ("/numbers?a=-1", 200, "minus"),
+            ("/numbers?a=1023", 200, "low /numbers"),
+            ("/numbers?a=8090", 200, "proxy"),
+            ("/numbers?a=9000", 200, "other"),
+            ("/numbers?a=9001", 200, "high"),
+            ("/numbers?a=80x", 200, "other"),
+            ("/numbers?a=99999999999999999999", 200, "other"),
             ("/cycle", 200, "[]"),
             ("/geo", 200, "self no no"),
             ("/geo?ip=10.0.0.1", 200, "self ten no"),

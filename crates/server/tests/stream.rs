@@ -201,9 +201,10 @@ const SERVERS: &str = "error_log %FOLDER%/error.log info; events { }
     http { server { listen 127.0.0.1:%PORT_HTTP%; return 200 http; } }
     stream {
         map $server_port $answer { %PORT_TEXT% text; default none; }
+        num_map $server_port $is_low { default no; 0-1023 yes; }
         geo $place { 127.0.0.0/8 here; default there; }
         split_clients $remote_addr $half { 100% all; }
-        server { listen 127.0.0.1:%PORT_TEXT%; return '$answer $place $half$status'; }
+        server { listen 127.0.0.1:%PORT_TEXT%; return '$answer $place $half$is_low$status'; }
         server { listen 127.0.0.1:%PORT_DENY%; deny 127.0.0.1; return no; }
         server {
             listen 127.0.0.1:%PORT_HEAD% proxy_protocol;
@@ -258,7 +259,7 @@ fn servers_answer_refuse_and_choose_as_configured() {
         .configuration(&SERVERS.replace("%ORIGIN%", &origin.to_string()))
         .start();
     let at = |name: &str| connect(server.port_named(name));
-    assert_eq!(all_of(&mut at("TEXT")), "text here all000");
+    assert_eq!(all_of(&mut at("TEXT")), "text here allno000");
     assert_eq!(all_of(&mut at("DENY")), "");
     server.wait_for_log("error.log", "access forbidden by rule, client: 127.0.0.1");
     let mut head = at("HEAD");
@@ -334,6 +335,14 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "access_log /dev/null; server { listen 1; return a; }",
         "log format is not specified",
+    ),
+    (
+        "num_map $msec $a { 5-1 b; } server { listen 1; return $a; }",
+        "invalid number or range \"5-1\"",
+    ),
+    (
+        "num_map $msec $a { 5 b; 05 c; } server { listen 1; return $a; }",
+        "conflicting parameter \"05\"",
     ),
     (
         "server { listen 1; return $nowhere; }",

@@ -1,9 +1,10 @@
-//! `map`: a variable whose value depends on another text.
+//! `map`: a variable whose value depends on another text; `num_map`: on a number.
 //!
 //! The value is found when the variable is asked for and kept with the request, unless the block
 //! says `volatile`. The family changes nothing in a request but the groups of a pattern it tries.
 
 mod handler;
+mod numbers;
 mod plan;
 mod rows;
 mod stream;
@@ -24,11 +25,7 @@ impl Family for Map {
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        for block in view.children("map") {
-            if let Err(error) = plan::define(block, builder) {
-                builder.report(error);
-            }
-        }
+        plan::define_all(view, builder);
         Ok(())
     }
 }

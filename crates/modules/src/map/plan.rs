@@ -9,6 +9,7 @@ use turnpike_plan::pattern_list::PatternList;
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::Subject;
 
+use super::numbers;
 use crate::hostnames::{Hostnames, Refusal};
 
 /// A map, ready to be asked.
@@ -23,19 +24,26 @@ pub(super) struct Table {
     pub(super) hostnames: bool,
 }
 
+/// Reads every `map` and `num_map` block of a level.
+pub(super) fn define_all<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) {
+    for block in view.children("map") {
+        if let Err(error) = define(block, builder) {
+            builder.report(error);
+        }
+    }
+    for block in view.children("num_map") {
+        if let Err(error) = numbers::define(block, builder) {
+            builder.report(error);
+        }
+    }
+}
+
 /// Reads a block and defines its variable.
-pub(super) fn define<S: Subject>(
-    view: View<'_>,
-    builder: &mut Builder<'_, S>,
-) -> Result<(), ConfError> {
+fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
     let place = |message: String| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
     let key = Template::compile(&key, &mut builder.variables).map_err(place)?;
-    let written = view.argument(1);
-    let name = written
-        .strip_prefix('$')
-        .filter(|name| !name.is_empty())
-        .ok_or_else(|| place(format!("invalid variable name \"{written}\"")))?;
+    let name = variable_name(view.argument(1)).map_err(place)?;
     let mut table = Table {
         key,
         names: Hostnames::default(),
@@ -68,6 +76,15 @@ pub(super) fn define<S: Subject>(
         .define_computed(name, Arc::new(table), volatile)
         .map_err(place)?;
     Ok(())
+}
+
+/// The name of the variable that a block defines, without its dollar sign.
+///
+/// # Errors
+/// nginx's message, without its place.
+pub(super) fn variable_name(written: &str) -> Result<&str, String> {
+    let name = written.strip_prefix('$').filter(|name| !name.is_empty());
+    name.ok_or_else(|| format!("invalid variable name \"{written}\""))
 }
 
 impl Table {

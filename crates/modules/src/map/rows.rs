@@ -25,6 +25,17 @@ pub(super) const ROWS: &[Row] = &[
         ..SIZE
     },
     Row {
+        name: "num_map",
+        arguments: Arguments::exactly(2),
+        value: Value::Entries,
+        repeat: Repeat::Many,
+        syntax: "$number $variable",
+        summary: "Defines a variable whose value depends on a whole number: on the number itself \
+            (`80`), else on the first range that has it (`<=1023`, `<1024`, `>=1024`, `>1023`, \
+            `8080-8090`), else `default`.",
+        ..SIZE
+    },
+    Row {
         name: "map_hash_max_size",
         default: "2048",
         summary: "Accepted, without effect: the size limit of nginx's table. Turnpike's table \
@@ -41,7 +52,12 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// The same in `stream`.
-pub(super) const STREAM: &[Row] = &[in_stream(ROWS[0]), in_stream(ROWS[1]), in_stream(ROWS[2])];
+pub(super) const STREAM: &[Row] = &[
+    in_stream(ROWS[0]),
+    in_stream(ROWS[1]),
+    in_stream(ROWS[2]),
+    in_stream(ROWS[3]),
+];
 
 const fn in_stream(row: Row) -> Row {
     Row {

@@ -15,11 +15,7 @@ impl Family for Map {
     }
 
     fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        for block in view.children("map") {
-            if let Err(error) = plan::define(block, builder) {
-                builder.report(error);
-            }
-        }
+        plan::define_all(view, builder);
         Ok(())
     }
 }
