@@ -349,8 +349,12 @@ const REFUSED: &[(&str, &str)] = &[
         "unknown \"nowhere\" variable",
     ),
     (
-        "upstream u { least_time connect; server 127.0.0.1:1; }",
-        "\"least_time\" directive is not allowed here",
+        "upstream u { least_time header; server 127.0.0.1:1; }",
+        "invalid value \"header\"",
+    ),
+    (
+        "upstream u { random two least_time=header; server 127.0.0.1:1; }",
+        "invalid parameter \"least_time=header\"",
     ),
 ];
 

@@ -34,11 +34,13 @@ impl Try {
         }
     }
 
-    /// Something has come; the first time counts.
-    pub fn note_first_byte(&self, now_ms: u64) {
-        if self.first_byte_ms.get().is_none() {
+    /// Something has come; returns whether it is the first, whose time counts.
+    pub fn note_first_byte(&self, now_ms: u64) -> bool {
+        let is_first = self.first_byte_ms.get().is_none();
+        if is_first {
             let after_ms = now_ms.saturating_sub(self.started_ms);
             self.first_byte_ms.set(Some(after_ms));
         }
+        is_first
     }
 }

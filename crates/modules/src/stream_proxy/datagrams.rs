@@ -7,7 +7,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::datagram::DATAGRAMS_MAX;
 use turnpike_stream::flow::Flow;
 use turnpike_stream::session::Session;
-use turnpike_upstream::DatagramConnection;
+use turnpike_upstream::{DatagramConnection, Picked};
 
 use super::activity::{Activity, pause};
 use super::plan::Passing;
@@ -18,6 +18,7 @@ pub(super) struct DatagramRelay<'a> {
     passing: &'a Passing,
     session: &'a Session,
     flow: &'a Flow,
+    picked: &'a Picked,
     connection: &'a DatagramConnection,
     upload: Rate,
     download: Rate,
@@ -43,13 +44,14 @@ impl<'a> DatagramRelay<'a> {
         passing: &'a Passing,
         session: &'a Session,
         flow: &'a Flow,
-        connection: &'a DatagramConnection,
+        (picked, connection): (&'a Picked, &'a DatagramConnection),
         [upload, download]: [Rate; 2],
     ) -> Self {
         Self {
             passing,
             session,
             flow,
+            picked,
             connection,
             upload,
             download,
@@ -124,7 +126,10 @@ impl<'a> DatagramRelay<'a> {
             }
             self.responses.set(self.responses.get() + count as u64);
             self.activity.note();
-            one.note_first_byte(clock.now_ms());
+            let now_ms = clock.now_ms();
+            if one.note_first_byte(now_ms) {
+                self.picked.header_received(now_ms);
+            }
             received.set(received.get() + sent.bytes);
             for datagram in sent.left {
                 if let Err(error) = self.flow.send(&datagram).await {

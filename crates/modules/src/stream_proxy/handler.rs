@@ -102,7 +102,7 @@ impl Passing {
         picked.connected(session.lane.clock.now_ms());
         let rates = self.rates(session);
         let first = std::mem::take(&mut session.preread);
-        Relay::new(self, session, client, &connection, rates)
+        Relay::new(self, session, client, (&picked, &*connection), rates)
             .run(first)
             .await;
         succeeded(session, picked);
@@ -125,7 +125,7 @@ impl Passing {
         let rates = self.rates(session);
         let mut first = self.proxy_header.header(ends(session));
         first.append(&mut session.preread);
-        let relay = DatagramRelay::new(self, session, flow, &connection, rates);
+        let relay = DatagramRelay::new(self, session, flow, (&picked, &connection), rates);
         let end = relay.run(first).await;
         if end == DatagramEnd::Done {
             succeeded(session, picked);
@@ -241,9 +241,10 @@ fn log_connected(session: &Session, socket: BorrowedFd<'_>, picked: &Picked) {
 fn succeeded(session: &mut Session, picked: Picked) {
     session.end_try();
     if let Some(one) = session.tries.last() {
+        let now_ms = session.lane.clock.now_ms();
+        let connect_ms = one.connect_ms.unwrap_or_default();
         let used_ms = one.session_ms.unwrap_or_default();
-        let first_ms = one.first_byte_ms.get().unwrap_or(used_ms);
-        picked.succeeded(session.lane.clock.now_ms(), first_ms, used_ms);
+        picked.session_ended(now_ms, connect_ms, one.first_byte_ms.get(), used_ms);
     }
 }
 

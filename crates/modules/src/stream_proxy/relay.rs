@@ -8,7 +8,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_stream::client::Connected;
 use turnpike_stream::session::Session;
 use turnpike_stream::upstream::Try;
-use turnpike_upstream::Connection;
+use turnpike_upstream::{Connection, Picked};
 
 use super::activity::{Activity, pause};
 use super::plan::Passing;
@@ -19,6 +19,7 @@ pub(super) struct Relay<'a> {
     passing: &'a Passing,
     session: &'a Session,
     client: &'a Connected,
+    picked: &'a Picked,
     connection: &'a Connection,
     upload: Rate,
     download: Rate,
@@ -42,13 +43,14 @@ impl<'a> Relay<'a> {
         passing: &'a Passing,
         session: &'a Session,
         client: &'a Connected,
-        connection: &'a Connection,
+        (picked, connection): (&'a Picked, &'a Connection),
         [upload, download]: [Rate; 2],
     ) -> Self {
         Self {
             passing,
             session,
             client,
+            picked,
             connection,
             upload,
             download,
@@ -149,8 +151,11 @@ impl<'a> Relay<'a> {
                 }
                 Ok(0) => return End::Upstream,
                 Ok(count) => {
-                    if let Some(one) = self.session.tries.last() {
-                        one.note_first_byte(clock.now_ms());
+                    let now_ms = clock.now_ms();
+                    if let Some(one) = self.session.tries.last()
+                        && one.note_first_byte(now_ms)
+                    {
+                        self.picked.header_received(now_ms);
                     }
                     self.note(|one| &one.bytes_received, count);
                     pause(self.download.pause_ms(count)).await;

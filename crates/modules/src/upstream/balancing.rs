@@ -47,20 +47,15 @@ impl Method {
             ("random", ["two"] | ["two", "least_conn"]) => {
                 Balancer::RandomTwo(Measure::Connections)
             }
-            ("random", ["two", "least_time=header"]) if S::HAS_TIMES => {
-                Balancer::RandomTwo(Measure::Time(Until::Header))
+            ("random", ["two", measure]) => {
+                let time = measure.strip_prefix("least_time=");
+                let until = time.and_then(time_named::<S>).ok_or_else(|| invalid(1))?;
+                Balancer::RandomTwo(Measure::Time(until))
             }
-            ("random", ["two", "least_time=last_byte"]) if S::HAS_TIMES => {
-                Balancer::RandomTwo(Measure::Time(Until::LastByte))
-            }
-            ("random", ["two", _]) => return Err(invalid(1)),
             ("random", _) => return Err(invalid(0)),
             ("least_time", [until, rest @ ..]) => {
-                let until = match *until {
-                    "header" => Until::Header,
-                    "last_byte" => Until::LastByte,
-                    other => return Err(format!("invalid value \"{other}\"")),
-                };
+                let until =
+                    time_named::<S>(until).ok_or_else(|| format!("invalid value \"{until}\""))?;
                 match rest {
                     [] => Balancer::LeastTime {
                         until,
@@ -86,4 +81,12 @@ impl Method {
         );
         in_turn || (parameter != "backup" && !parameter.starts_with("slow_start="))
     }
+}
+
+/// The time of that name.
+fn time_named<S: Passed>(name: &str) -> Option<Until> {
+    let mut times = S::TIMES.iter();
+    times
+        .find(|(known, _)| *known == name)
+        .map(|(_, until)| *until)
 }

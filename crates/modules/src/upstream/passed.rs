@@ -4,6 +4,7 @@ use turnpike_conf::Entry;
 use turnpike_http::exchange::Exchange;
 use turnpike_plan::builder::Builder;
 use turnpike_stream::session::Session;
+use turnpike_upstream::Until;
 
 use super::servers;
 use super::sticky::Sticky;
@@ -15,8 +16,8 @@ pub(crate) trait Passed: Sized + 'static {
     /// Port of servers that are written without one; 0: one must be written.
     const DEFAULT_PORT: u16;
 
-    /// Whether servers can be chosen by their times.
-    const HAS_TIMES: bool;
+    /// The times by which servers can be chosen, by their names in directives.
+    const TIMES: &'static [(&'static str, Until)];
 
     /// Reads `sticky`.
     ///
@@ -28,7 +29,8 @@ pub(crate) trait Passed: Sized + 'static {
 impl Passed for Exchange {
     const STATES: &'static str = "upstream";
     const DEFAULT_PORT: u16 = servers::DEFAULT_PORT;
-    const HAS_TIMES: bool = true;
+    const TIMES: &'static [(&'static str, Until)] =
+        &[("header", Until::Header), ("last_byte", Until::LastByte)];
 
     fn sticky(entry: &Entry, builder: &mut Builder<'_, Self>) -> Result<Sticky, String> {
         Sticky::read(entry, builder)
@@ -38,7 +40,11 @@ impl Passed for Exchange {
 impl Passed for Session {
     const STATES: &'static str = "stream-upstream";
     const DEFAULT_PORT: u16 = 0;
-    const HAS_TIMES: bool = false;
+    const TIMES: &'static [(&'static str, Until)] = &[
+        ("connect", Until::Connect),
+        ("first_byte", Until::Header),
+        ("last_byte", Until::LastByte),
+    ];
 
     fn sticky(_: &Entry, _: &mut Builder<'_, Self>) -> Result<Sticky, String> {
         Err("\"sticky\" directive is not allowed here".to_owned())

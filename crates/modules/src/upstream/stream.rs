@@ -73,10 +73,21 @@ const ROWS: &[Row] = &[
     },
     Row {
         contexts: GROUP,
-        syntax: "[two [least_conn]]",
+        syntax: "[two [least_conn | least_time=connect | least_time=first_byte | \
+            least_time=last_byte]]",
         summary: "Passes a session to a random server, according to its weight. With `two`, two \
-            servers are picked, and the session goes to the one with fewer sessions.",
+            servers are picked, and the session goes to the one with fewer sessions or the shorter \
+            time.",
         ..row("random")
+    },
+    Row {
+        contexts: GROUP,
+        syntax: "connect | first_byte | last_byte [inflight]",
+        summary: "Passes a session to the server that should finish it first. The choice depends \
+            on the server's sessions and on its average time until it is connected, until its \
+            first byte or until the end of a session. With `inflight`, the times of sessions in \
+            progress count too.",
+        ..row("least_time")
     },
     Row {
         contexts: ANYWHERE,

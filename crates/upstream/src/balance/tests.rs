@@ -251,6 +251,31 @@ fn least_time_prefers_fast_peers() {
 }
 
 #[test]
+fn each_time_of_sessions_has_its_own_average() {
+    // Of three peers, each is the fastest until another point of a session.
+    for (until, expected) in [
+        (Until::Connect, 1),
+        (Until::Header, 2),
+        (Until::LastByte, 3),
+    ] {
+        for inflight in [false, true] {
+            let group = group(Balancer::LeastTime { until, inflight }, vec![plain(); 3]);
+            for (connect_ms, first_byte_ms, session_ms) in
+                [(30, 600, 900), (60, 300, 900), (60, 600, 700)]
+            {
+                let picked = group.begin(&Selection::default()).next(NOW_MS).unwrap();
+                picked.connected(NOW_MS + connect_ms);
+                picked.header_received(NOW_MS + first_byte_ms);
+                let now_ms = NOW_MS + session_ms;
+                picked.session_ended(now_ms, connect_ms, Some(first_byte_ms), session_ms);
+            }
+            let next = group.begin(&Selection::default()).next(NOW_MS).unwrap();
+            assert_eq!(port(&next), expected, "{until:?} {inflight}");
+        }
+    }
+}
+
+#[test]
 fn requests_in_progress_reveal_a_hanging_peer() {
     let balancer = Balancer::LeastTime {
         until: Until::Header,
@@ -259,12 +284,12 @@ fn requests_in_progress_reveal_a_hanging_peer() {
     let group = group(balancer, vec![plain(), plain()]);
     let next = |now_ms: u64| group.begin(&Selection::default()).next(now_ms).unwrap();
     let hanging = next(NOW_MS);
-    let mut other = next(NOW_MS);
+    let other = next(NOW_MS);
     assert_eq!((port(&hanging), port(&other)), (1, 2));
     other.header_received(NOW_MS + 10);
     other.succeeded(NOW_MS + 10, 10, 20);
     for later_ms in [1000, 2000, 3000] {
-        let mut picked = next(NOW_MS + later_ms);
+        let picked = next(NOW_MS + later_ms);
         assert_eq!(port(&picked), 2);
         picked.header_received(NOW_MS + later_ms + 10);
         picked.succeeded(NOW_MS + later_ms + 10, 10, 10);

@@ -1,5 +1,6 @@
 //! A peer in use by a request, and the result of the request.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,10 +17,10 @@ pub struct Picked {
     /// Whether the peer is the only one: its failures are then ignored.
     single: bool,
     /// The time that counts, if the request is among those in progress that are measured.
-    inflight: Option<Until>,
+    inflight: Cell<Option<Until>>,
     picked_ms: u64,
-    /// Whether the time of the head was recorded.
-    noted: bool,
+    /// The time that was recorded before the end.
+    noted: Cell<Option<Until>>,
 }
 
 impl Picked {
@@ -36,9 +37,9 @@ impl Picked {
         Picked {
             peer,
             single,
-            inflight,
+            inflight: Cell::new(inflight),
             picked_ms: now_ms,
-            noted: false,
+            noted: Cell::new(None),
         }
     }
 
@@ -68,21 +69,27 @@ impl Picked {
         self.peer.failed(now_ms)
     }
 
-    /// Records the time of the response's head. Only `least_time header inflight` uses it; without
-    /// it the end of the response counts.
-    pub fn header_received(&mut self, now_ms: u64) {
-        if self.inflight == Some(Until::Header) {
-            self.inflight = None;
-            self.noted = true;
-            let header_ms = now_ms.saturating_sub(self.picked_ms);
-            self.peer.state().times.header(header_ms);
-            self.peer.state().times.done(now_ms, header_ms);
-        }
+    /// Records the time of the response's head, or of its first byte. Only `least_time` with
+    /// `inflight` uses it; without it all times are recorded at the end.
+    pub fn header_received(&self, now_ms: u64) {
+        self.reached(Until::Header, now_ms);
     }
 
     /// Records that the peer was reached. For long sessions this already resets its failures.
     pub fn connected(&self, now_ms: u64) {
+        self.reached(Until::Connect, now_ms);
         self.worked(now_ms);
+    }
+
+    fn reached(&self, until: Until, now_ms: u64) {
+        if self.inflight.get() == Some(until) {
+            self.inflight.set(None);
+            self.noted.set(Some(until));
+            let took_ms = now_ms.saturating_sub(self.picked_ms);
+            let times = &self.peer.state().times;
+            times.add(until, took_ms);
+            times.done(now_ms, took_ms);
+        }
     }
 
     /// Releases the peer for the next one without a failure: it answered with a status such as 404
@@ -99,12 +106,33 @@ impl Picked {
     /// Records a response, whatever its status. The times are those to the head and to the end of
     /// the response.
     pub fn succeeded(self, now_ms: u64, header_ms: u64, response_ms: u64) {
-        let times = &self.peer.state().times;
-        if !self.noted {
-            times.header(header_ms);
-        }
-        times.response(response_ms);
+        self.took(Until::Header, header_ms);
+        self.took(Until::LastByte, response_ms);
         self.worked(now_ms);
+    }
+
+    /// Records a session that has ended. The times are those of connecting to the peer, until its
+    /// first byte, if there was one, and until the end.
+    pub fn session_ended(
+        self,
+        now_ms: u64,
+        connect_ms: u64,
+        first_byte_ms: Option<u64>,
+        session_ms: u64,
+    ) {
+        self.took(Until::Connect, connect_ms);
+        if let Some(first_byte_ms) = first_byte_ms {
+            self.took(Until::Header, first_byte_ms);
+        }
+        self.took(Until::LastByte, session_ms);
+        self.worked(now_ms);
+    }
+
+    /// Adds a time, unless it was recorded when it was reached.
+    fn took(&self, until: Until, took_ms: u64) {
+        if self.noted.get() != Some(until) {
+            self.peer.state().times.add(until, took_ms);
+        }
     }
 
     fn worked(&self, now_ms: u64) {
@@ -123,7 +151,7 @@ impl Picked {
 
 impl Drop for Picked {
     fn drop(&mut self) {
-        if self.inflight.is_some() {
+        if self.inflight.get().is_some() {
             let now_ms = monotonic_ns() / 1_000_000;
             let took_ms = now_ms.saturating_sub(self.picked_ms);
             self.peer.state().times.done(now_ms, took_ms);

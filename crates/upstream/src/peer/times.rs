@@ -12,7 +12,9 @@ const STEP_MS: u64 = 20;
 /// The time that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Until the head of the response.
+    /// Until the peer was connected to.
+    Connect,
+    /// Until the head of the response; in `stream`, until its first byte.
     Header,
     /// Until its end.
     LastByte,
@@ -21,6 +23,7 @@ pub enum Until {
 /// A peer's times. Averages are not exact if two lanes add to one at the same time.
 #[derive(Default)]
 pub(crate) struct Times {
+    connect_ms: AtomicU64,
     header_ms: AtomicU64,
     response_ms: AtomicU64,
     inflight: Mutex<Inflight>,
@@ -38,14 +41,14 @@ struct Inflight {
 }
 
 impl Times {
-    /// Adds a whole response's time.
-    pub(crate) fn response(&self, response_ms: u64) {
-        slide(&self.response_ms, response_ms);
-    }
-
-    /// Adds a head's time.
-    pub(crate) fn header(&self, header_ms: u64) {
-        slide(&self.header_ms, header_ms);
+    /// Adds a time.
+    pub(crate) fn add(&self, until: Until, took_ms: u64) {
+        let average = match until {
+            Until::Connect => &self.connect_ms,
+            Until::Header => &self.header_ms,
+            Until::LastByte => &self.response_ms,
+        };
+        slide(average, took_ms);
     }
 
     /// Average time until a response's head, in milliseconds; 0 before the first.
@@ -93,6 +96,7 @@ impl Times {
     /// The time that counts, after this many halvings, in steps.
     pub(crate) fn estimate_ms(&self, until: Until, halvings: u64) -> u64 {
         let time_ms = match until {
+            Until::Connect => self.connect_ms.load(Ordering::Relaxed),
             Until::Header => self.header_ms(),
             Until::LastByte => self.response_ms(),
         };
