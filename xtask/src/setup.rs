@@ -59,6 +59,9 @@ const SETS: &[Set] = &[
                 "/usr/lib/uwsgi/plugins/python3_plugin.so",
             ),
             package("memcached", "memcached"),
+            package("redis-server", "redis-server"), // behind stream, with redis-tools' clients
+            package("dnsmasq-base", "dnsmasq"),
+            package("bind9-dnsutils", "dig"),
             package("chromium", "chromium"), // looks at the lab's reports
             package("iproute2", "ip"),
             package("ethtool", "ethtool"), // switches NAPI of a veth pair

@@ -5,12 +5,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use turnpike_testkit::process::{self, find_program};
 use turnpike_testkit::{Folder, Server, Signal, wait_for};
 
 #[path = "support/echo.rs"]
@@ -19,39 +17,6 @@ use echo::echo;
 
 /// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// memcached at a unix socket in its own folder.
-struct Memcached {
-    child: Child,
-    folder: Folder,
-}
-
-impl Memcached {
-    fn start() -> Memcached {
-        let program = find_program("memcached");
-        let program = program.expect("run `cargo xtask setup test`: memcached is not installed");
-        let folder = Folder::create().unwrap();
-        let socket = folder.path().join("socket");
-        let child = Command::new(program)
-            .arg("-s")
-            .arg(&socket)
-            .args(["-a", "0777", "-U", "0", "-u", "root"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        wait_for(|| UnixStream::connect(&socket).ok()).expect("memcached listens");
-        Memcached { child, folder }
-    }
-}
-
-impl Drop for Memcached {
-    fn drop(&mut self) {
-        process::signal(self.child.id(), Signal::SIGTERM);
-        let _ = self.child.wait();
-    }
-}
 
 fn connect(port: u16) -> TcpStream {
     let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -70,49 +35,6 @@ fn all_of(client: &mut TcpStream) -> String {
     let mut text = String::new();
     client.read_to_string(&mut text).unwrap();
     text
-}
-
-#[test]
-fn memcached_is_used_through_a_group_of_servers() {
-    let memcached = Memcached::start();
-    let socket = memcached.folder.path().join("socket");
-    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&format!(
-            "error_log %FOLDER%/error.log info; events {{ }}
-            stream {{
-                log_format line '$protocol $status $bytes_received $bytes_sent $upstream_addr';
-                upstream values {{
-                    zone values 64k;
-                    server unix:/nonexistent/socket max_fails=1;
-                    server unix:{};
-                    least_conn;
-                }}
-                server {{
-                    listen 127.0.0.1:%PORT%;
-                    proxy_pass values;
-                    proxy_connect_timeout 5s;
-                    access_log %FOLDER%/access.log line;
-                }}
-            }}",
-            socket.display()
-        ))
-        .start();
-    let mut client = connect(server.port());
-    let large = "0123456789".repeat(80_000);
-    let command = format!("set large 0 0 {}\r\n{large}\r\n", large.len());
-    round(&mut client, &command, "STORED\r\n");
-    let value = format!("VALUE large 0 {}\r\n{large}\r\nEND\r\n", large.len());
-    round(&mut client, "get large\r\n", &value);
-    client.write_all(b"quit\r\n").unwrap();
-    assert_eq!(all_of(&mut client), "");
-    let received = command.len() + "get large\r\n".len() + "quit\r\n".len();
-    let line = format!("TCP 200 {received} {} ", 8 + value.len());
-    server.wait_for_log("access.log", &line);
-    let log = server.log("error.log");
-    assert!(
-        log.contains("while connecting to upstream, client: 127.0.0.1"),
-        "{log}"
-    );
 }
 
 #[test]
