@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
+use crate::sys::pipe::Pipe;
 use crate::sys::readiness;
 use crate::timeout::within;
 use crate::transport::{Handshake, HandshakeError, Transport};
@@ -115,6 +116,27 @@ impl Waited {
             }
         })
         .await
+    }
+
+    /// Moves up to `bytes_max` into a pipe, which is empty, without waiting. 0 is the end.
+    ///
+    /// # Errors
+    /// As for [`Transport::try_fill`]; after `WouldBlock` a wait is for a new event.
+    pub fn try_fill(&self, pipe: &Pipe, bytes_max: usize) -> io::Result<usize> {
+        let filled = self.transport.try_fill(pipe, bytes_max);
+        if matches!(&filled, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.emptied();
+        }
+        filled
+    }
+
+    /// Sends as much of a pipe's bytes as the socket takes, and waits while it takes nothing.
+    ///
+    /// # Errors
+    /// As for [`Transport::try_drain`].
+    pub async fn drain(&self, pipe: &Pipe, bytes: usize) -> io::Result<usize> {
+        self.when_writable(0, || self.transport.try_drain(pipe, bytes))
+            .await
     }
 
     /// Completes the handshake of a TLS session. Limit it with [`crate::timeout`].

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
+use turnpike_lane::sys::pipe::Pipe;
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::{HandshakeError, Transport};
@@ -98,6 +99,30 @@ impl Connected {
         let sent = self.waited.when_writable(0, write).await?;
         self.waited.flush(0).await?;
         Ok(sent)
+    }
+
+    /// Waits until bytes or the end have come.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.waited.readable().await
+    }
+
+    /// Moves up to `bytes_max` into a pipe, which is empty, without waiting. 0 is the end.
+    ///
+    /// # Errors
+    /// What the socket says; `WouldBlock`: nothing has come.
+    pub fn try_fill(&self, pipe: &Pipe, bytes_max: usize) -> io::Result<usize> {
+        self.waited.try_fill(pipe, bytes_max)
+    }
+
+    /// Sends what the socket takes of a pipe's bytes, waiting while it takes nothing.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub async fn drain(&self, pipe: &Pipe, bytes: usize) -> io::Result<usize> {
+        self.waited.drain(pipe, bytes).await
     }
 
     /// Sends without waiting, as far as the socket takes it.

@@ -8,6 +8,7 @@ use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::datagram::Batch;
 
+use crate::pipes::Pipes;
 use crate::plan::Plan;
 
 /// A plan of stream servers as one lane holds it.
@@ -24,6 +25,7 @@ pub struct LaneShared {
     random: Random,
     /// For all datagrams of the lane; made with the first.
     batch: OnceCell<RefCell<Batch>>,
+    pub pipes: Pipes,
 }
 
 impl LaneShared {
@@ -40,6 +42,7 @@ impl LaneShared {
             handshakes,
             random: Random::new(seed),
             batch: OnceCell::new(),
+            pipes: Pipes::default(),
         })
     }
 

@@ -18,6 +18,7 @@ mod handshake;
 pub mod lane;
 mod log;
 pub mod phase;
+pub mod pipes;
 pub mod plan;
 pub mod rows;
 pub mod serve;

@@ -25,6 +25,7 @@ pub mod epoll;
 pub mod file;
 pub mod mapping;
 pub mod pcre;
+pub mod pipe;
 pub mod process;
 pub mod readiness;
 pub mod refused_calls;

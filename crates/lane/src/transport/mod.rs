@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustls::Connection as TlsConnection;
 
 use crate::sys::file;
+use crate::sys::pipe::Pipe;
 use crate::sys::socket::{self, More};
 pub use facts::SocketFacts;
 pub use hello::{Greeting, Hello, HelloError};
@@ -158,6 +159,28 @@ impl Transport {
         match read {
             0 => Ok(0),
             _ => self.try_write(&[IoSlice::new(&buffer[..read])], More::No),
+        }
+    }
+
+    /// Moves up to `bytes_max` into a pipe, which is empty. 0 is the end.
+    ///
+    /// # Errors
+    /// The socket's error; `WouldBlock` if there is no input; `Unsupported` for TLS.
+    pub fn try_fill(&self, pipe: &Pipe, bytes_max: usize) -> io::Result<usize> {
+        match self.is_plain() {
+            true => pipe.fill(self.as_fd(), bytes_max),
+            false => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Sends as much of a pipe's bytes as the socket takes.
+    ///
+    /// # Errors
+    /// The socket's error; `WouldBlock` if it takes nothing; `Unsupported` for TLS.
+    pub fn try_drain(&self, pipe: &Pipe, bytes: usize) -> io::Result<usize> {
+        match self.is_plain() {
+            true => pipe.drain(self.as_fd(), bytes),
+            false => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

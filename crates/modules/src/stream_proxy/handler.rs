@@ -102,9 +102,12 @@ impl Passing {
         picked.connected(session.lane.clock.now_ms());
         let rates = self.rates(session);
         let first = std::mem::take(&mut session.preread);
-        Relay::new(self, session, client, (&picked, &*connection), rates)
-            .run(first)
-            .await;
+        if let Some(one) = session.tries.last() {
+            let server = (&picked, &*connection);
+            Relay::new(self, (session, one), client, server, rates)
+                .run(first)
+                .await;
+        }
         succeeded(session, picked);
         Ok(())
     }

@@ -10,6 +10,7 @@ mod plan;
 mod rate;
 mod relay;
 mod rows;
+mod side;
 #[cfg(test)]
 mod tests;
 

@@ -1,11 +1,15 @@
-//! Bytes of a session, both ways. Each direction has one buffer, which is sent before it is filled
-//! again: whoever takes nothing is sent nothing, and nothing is read for him.
+//! Bytes of a session, both ways. What was received of one end is sent to the other before more is
+//! received: whoever takes nothing is sent nothing, and nothing is read for him.
+//!
+//! Bytes are copied through a buffer. Where they come in bulk and neither end has TLS, they go
+//! through a pipe inside the kernel, which copies nothing.
 
 use std::cell::Cell;
-use std::io::{self, IoSlice};
+use std::io;
 
 use turnpike_lane::log::{Errno, Level};
 use turnpike_stream::client::Connected;
+use turnpike_stream::pipes;
 use turnpike_stream::session::Session;
 use turnpike_stream::upstream::Try;
 use turnpike_upstream::{Connection, Picked};
@@ -13,14 +17,20 @@ use turnpike_upstream::{Connection, Picked};
 use super::activity::{Activity, pause};
 use super::plan::Passing;
 use super::rate::Rate;
+use super::side::Side;
+
+/// Fewer bytes in a pipe are the end of a bulk: to copy so few costs less than to move them.
+const BULK_BYTES_MIN: usize = 16 * 1024;
 
 /// A session while its bytes are passed on.
 pub(super) struct Relay<'a> {
     passing: &'a Passing,
     session: &'a Session,
     client: &'a Connected,
-    picked: &'a Picked,
     connection: &'a Connection,
+    picked: &'a Picked,
+    /// The try of the server.
+    one: &'a Try,
     upload: Rate,
     download: Rate,
     activity: Activity,
@@ -29,6 +39,7 @@ pub(super) struct Relay<'a> {
 }
 
 /// Why a relay ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// The client has sent its last, or cannot be reached.
     Client,
@@ -38,10 +49,30 @@ enum End {
     Idle,
 }
 
+/// How the next bytes of a direction are received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    Buffer,
+    /// The last bytes came in bulk.
+    Pipe,
+}
+
+/// One direction of a relay.
+struct Direction<'a, F, T> {
+    from: &'a F,
+    to: &'a T,
+    rate: Rate,
+    /// Bytes received of the one, and sent to the other.
+    received: &'a Cell<u64>,
+    sent: &'a Cell<u64>,
+    /// What it means that the one has ended, and that the other has.
+    ends: [End; 2],
+}
+
 impl<'a> Relay<'a> {
     pub(super) fn new(
         passing: &'a Passing,
-        session: &'a Session,
+        (session, one): (&'a Session, &'a Try),
         client: &'a Connected,
         (picked, connection): (&'a Picked, &'a Connection),
         [upload, download]: [Rate; 2],
@@ -50,8 +81,9 @@ impl<'a> Relay<'a> {
             passing,
             session,
             client,
-            picked,
             connection,
+            picked,
+            one,
             upload,
             download,
             activity: Activity::new(session.lane.clock.clone(), passing.idle_timeout_ms),
@@ -61,10 +93,26 @@ impl<'a> Relay<'a> {
 
     /// Passes bytes on until the session ends; `first` was read from the client already.
     pub(super) async fn run(&self, first: Vec<u8>) {
+        let up = Direction {
+            from: self.client,
+            to: self.connection,
+            rate: self.upload,
+            received: &self.session.bytes_received,
+            sent: &self.one.bytes_sent,
+            ends: [End::Client, End::Upstream],
+        };
+        let down = Direction {
+            from: self.connection,
+            to: self.client,
+            rate: self.download,
+            received: &self.one.bytes_received,
+            sent: &self.session.bytes_sent,
+            ends: [End::Upstream, End::Client],
+        };
         // In no fixed order: a direction that never has to wait must not hold the other up.
         let end = tokio::select! {
-            end = self.down() => end,
-            end = self.up(first) => end,
+            end = self.pass(&down, Vec::new()) => end,
+            end = self.pass(&up, first) => end,
             () = self.activity.idle() => End::Idle,
         };
         match end {
@@ -81,88 +129,90 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// From the client to the server.
-    async fn up(&self, mut buffer: Vec<u8>) -> End {
+    /// Passes the bytes of one direction on; what is in the buffer was received before.
+    async fn pass<F: Side, T: Side>(
+        &self,
+        direction: &Direction<'_, F, T>,
+        mut buffer: Vec<u8>,
+    ) -> End {
+        let Direction { from, to, rate, .. } = direction;
+        let [from_end, to_end] = direction.ends;
+        let mut carrier = Carrier::Buffer;
         loop {
             let mut rest = buffer.as_slice();
             while !rest.is_empty() {
-                match self.connection.write(&[IoSlice::new(rest)], 0).await {
+                match to.write(rest).await {
                     Ok(sent) => {
                         rest = &rest[sent..];
-                        self.note(|one| &one.bytes_sent, sent);
+                        self.note(direction.sent, sent);
                     }
-                    Err(error) => return self.failed("send()", &error, End::Upstream),
+                    Err(error) => return self.failed("send()", &error, to_end),
                 }
-            }
-            if let Err(error) = self.connection.flush(0).await {
-                return self.failed("send()", &error, End::Upstream);
             }
             buffer.clear();
+            if carrier == Carrier::Pipe {
+                match self.move_bytes(direction).await {
+                    Ok(next) => carrier = next,
+                    Err(error) => return self.failed("send()", &error, to_end),
+                }
+                continue;
+            }
             let clock = &self.session.lane.clock;
-            let read = self.session.bytes_received.get();
+            let received = direction.received.get();
             let room_max = self.passing.buffer_bytes;
-            let room = self.upload.next_room(clock, read, room_max).await;
-            match self.client.read(&mut buffer, room).await {
+            let room = rate.next_room(clock, received, room_max).await;
+            match from.read(&mut buffer, room).await {
                 Ok(0) if self.passing.half_close => {
-                    if self.connection.shutdown_write().is_err() {
-                        return End::Upstream;
+                    if to.shutdown_write().is_err() {
+                        return to_end;
                     }
-                    return self.ended(End::Client).await;
+                    return self.ended(from_end).await;
                 }
-                Ok(0) => return End::Client,
+                Ok(0) => return from_end,
                 Ok(count) => {
-                    self.activity.note();
-                    let received = self.session.bytes_received.get() + count as u64;
-                    self.session.bytes_received.set(received);
-                    pause(self.upload.pause_ms(count)).await;
+                    self.came(direction, count);
+                    let is_bulk = count == room && rate.bytes_per_second == 0;
+                    if is_bulk && from.is_plain() && to.is_plain() {
+                        carrier = Carrier::Pipe;
+                    }
+                    pause(rate.pause_ms(count)).await;
                 }
-                Err(error) => return self.failed("recv()", &error, End::Client),
+                Err(error) => return self.failed("recv()", &error, from_end),
             }
         }
     }
 
-    /// From the server to the client.
-    async fn down(&self) -> End {
-        let mut buffer = Vec::new();
-        loop {
-            let mut rest = buffer.as_slice();
-            while !rest.is_empty() {
-                match self.client.write(rest).await {
-                    Ok(sent) => {
-                        rest = &rest[sent..];
-                        self.activity.note();
-                        let all = self.session.bytes_sent.get() + sent as u64;
-                        self.session.bytes_sent.set(all);
-                    }
-                    Err(error) => return self.failed("send()", &error, End::Client),
-                }
-            }
-            buffer.clear();
-            let clock = &self.session.lane.clock;
-            let read = self.connection.bytes_received();
-            let room_max = self.passing.buffer_bytes;
-            let room = self.download.next_room(clock, read, room_max).await;
-            match self.connection.read(&mut buffer, room, 0).await {
-                Ok(0) if self.passing.half_close => {
-                    if self.client.shutdown_write().is_err() {
-                        return End::Client;
-                    }
-                    return self.ended(End::Upstream).await;
-                }
-                Ok(0) => return End::Upstream,
-                Ok(count) => {
-                    let now_ms = clock.now_ms();
-                    if let Some(one) = self.session.tries.last()
-                        && one.note_first_byte(now_ms)
-                    {
-                        self.picked.header_received(now_ms);
-                    }
-                    self.note(|one| &one.bytes_received, count);
-                    pause(self.download.pause_ms(count)).await;
-                }
-                Err(error) => return self.failed("recv()", &error, End::Upstream),
-            }
+    /// Waits for bytes and moves them through a pipe, which the session has until they are sent.
+    /// What else a socket has to say, its next read shows. The error is that of sending.
+    async fn move_bytes<F: Side, T: Side>(
+        &self,
+        direction: &Direction<'_, F, T>,
+    ) -> io::Result<Carrier> {
+        if direction.from.readable().await.is_err() {
+            return Ok(Carrier::Buffer);
         }
+        let Some(lent) = self.session.lane.pipes.lend() else {
+            return Ok(Carrier::Buffer);
+        };
+        let (mut left, next) = match direction.from.try_fill(&lent.pipe, pipes::BYTES_MAX) {
+            Ok(count) if count < BULK_BYTES_MIN => (count, Carrier::Buffer),
+            Ok(count) => (count, Carrier::Pipe),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, Carrier::Pipe),
+            Err(_) => (0, Carrier::Buffer),
+        };
+        if left > 0 {
+            self.came(direction, left);
+        }
+        while left > 0 {
+            let sent = direction.to.drain(&lent.pipe, left).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            left -= sent;
+            self.note(direction.sent, sent);
+        }
+        lent.give_back();
+        Ok(next)
     }
 
     /// One direction has ended, and the other goes on; the second one ends the session.
@@ -182,11 +232,19 @@ impl<'a> Relay<'a> {
         end
     }
 
-    fn note(&self, counter: impl Fn(&Try) -> &Cell<u64>, count: usize) {
-        self.activity.note();
-        if let Some(one) = self.session.tries.last() {
-            let counter = counter(one);
-            counter.set(counter.get() + count as u64);
+    /// Bytes have come.
+    fn came<F, T>(&self, direction: &Direction<'_, F, T>, count: usize) {
+        self.note(direction.received, count);
+        if direction.ends[0] == End::Upstream {
+            let now_ms = self.session.lane.clock.now_ms();
+            if self.one.note_first_byte(now_ms) {
+                self.picked.header_received(now_ms);
+            }
         }
+    }
+
+    fn note(&self, counter: &Cell<u64>, count: usize) {
+        self.activity.note();
+        counter.set(counter.get() + count as u64);
     }
 }

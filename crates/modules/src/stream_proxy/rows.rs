@@ -64,7 +64,8 @@ const OWN: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "16k",
-        summary: "The size of the buffer for each direction of a session.",
+        summary: "The size of the buffer for each direction of a session. What comes in bulk, \
+            without TLS and without a rate, goes through a pipe of the kernel instead.",
         ..PLAIN
     },
     Row {

@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
 use turnpike_lane::event_loop::{WatchedSocket, WatchedSockets};
+use turnpike_lane::sys::pipe::Pipe;
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
@@ -189,6 +190,27 @@ impl Connection {
     /// The runtime's error.
     pub async fn readable(&self) -> io::Result<()> {
         self.waited.readable().await
+    }
+
+    /// Moves up to `bytes_max` into a pipe, which is empty, without waiting. 0 is the end.
+    ///
+    /// # Errors
+    /// The socket's error; `WouldBlock` if there is no input.
+    pub fn try_fill(&self, pipe: &Pipe, bytes_max: usize) -> io::Result<usize> {
+        let received = self.waited.try_fill(pipe, bytes_max)?;
+        let all = self.bytes_received.get() + received as u64;
+        self.bytes_received.set(all);
+        Ok(received)
+    }
+
+    /// Sends as much of a pipe's bytes as the socket takes, and waits while it takes nothing.
+    ///
+    /// # Errors
+    /// The socket's error.
+    pub async fn drain(&self, pipe: &Pipe, bytes: usize) -> io::Result<usize> {
+        let sent = self.waited.drain(pipe, bytes).await?;
+        self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
+        Ok(sent)
     }
 
     /// Ends our side; the peer may still send.

@@ -1,0 +1,65 @@
+//! The pipes of a lane, by which sessions pass bytes on inside the kernel.
+
+use std::cell::{Cell, RefCell};
+
+use turnpike_lane::sys::pipe::Pipe;
+
+/// Pipes of a lane in use at a time, by sessions whose readers are slow: each has two descriptors
+/// and holds up to [`BYTES_MAX`] of the kernel's memory. Further sessions copy.
+const IN_USE_MAX: usize = 64;
+
+/// Empty pipes that are kept for later: a turn of the lane seldom needs more.
+const IDLE_MAX: usize = 8;
+
+/// Bytes that are moved through a pipe at a time: so many that the two calls cost little, and so
+/// few that one session does not keep the others of its lane waiting.
+pub const BYTES_MAX: usize = 256 * 1024;
+
+/// The pipes of a lane.
+#[derive(Default)]
+pub struct Pipes {
+    idle: RefCell<Vec<Pipe>>,
+    in_use: Cell<usize>,
+}
+
+/// A pipe that a session uses. Unless it is given back, it is closed, with what it holds.
+pub struct Lent<'a> {
+    /// Empty at first.
+    pub pipe: Pipe,
+    counted: Counted<'a>,
+}
+
+/// Counts a pipe for as long as it is in use.
+struct Counted<'a>(&'a Pipes);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let in_use = &self.0.in_use;
+        in_use.set(in_use.get() - 1);
+    }
+}
+
+impl Pipes {
+    /// An empty pipe; `None`: too many are in use, or the kernel gives none.
+    pub fn lend(&self) -> Option<Lent<'_>> {
+        if self.in_use.get() >= IN_USE_MAX {
+            return None;
+        }
+        let pipe = self.idle.borrow_mut().pop();
+        let pipe = pipe.map_or_else(Pipe::new, Ok).ok()?;
+        self.in_use.set(self.in_use.get() + 1);
+        let counted = Counted(self);
+        Some(Lent { pipe, counted })
+    }
+}
+
+impl Lent<'_> {
+    /// Gives the pipe back, empty.
+    pub fn give_back(self) {
+        let Self { pipe, counted } = self;
+        let mut idle = counted.0.idle.borrow_mut();
+        if idle.len() < IDLE_MAX {
+            idle.push(pipe);
+        }
+    }
+}
