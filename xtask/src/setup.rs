@@ -97,6 +97,10 @@ const SETS: &[Set] = &[
         purpose: "to run the lab's studies with every contender",
         packages: &[
             package("nginx-light", "nginx"),
+            package(
+                "libnginx-mod-stream",
+                "/usr/lib/nginx/modules/ngx_stream_module.so",
+            ),
             package("haproxy", "haproxy"),
             package("varnish", "varnishd"),
             package("wrk", "wrk"),

@@ -12,6 +12,9 @@ mod progress;
 mod report;
 mod rounds;
 mod secure;
+mod stream;
+mod table;
+mod traffic;
 
 use crate::contender::{self, Contender};
 use crate::machine;
@@ -31,6 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
         Some((first, rest)) if first == "accelerate" => return accelerate::run(rest),
         Some((first, rest)) if first == "secure" => return secure::run(rest),
+        Some((first, rest)) if first == "stream" => return stream::run(rest),
         _ => {}
     }
     let options = Options::parse(

@@ -3,7 +3,6 @@
 //! What is measured is the time that the serving process runs for an operation. All cases and both
 //! servers are interleaved in one run, with the server on one core and the client on another.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -11,6 +10,7 @@ use serde_json::Value;
 use turnpike_testkit::{Folder, Server};
 
 use super::progress::Progress;
+use super::table;
 use crate::contender::{Contender, serving_pid};
 use crate::machine;
 use crate::options::Options;
@@ -173,7 +173,9 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
         }
     }
     progress.end();
-    print!("{}", table(&contenders, &samples));
+    let names = contenders.each_ref().map(|one| one.name.as_str());
+    let rows = CASES.iter().map(|case| case.name).zip(&samples);
+    print!("{}", table::table(names, rows));
     Ok(())
 }
 
@@ -254,41 +256,4 @@ fn drive(plan: &Plan<'_>, case: &Case, server: &Server, requests: u64) -> Result
         0 => Ok(count("answered")),
         failed => Err(format!("{}: {failed} requests failed", case.name)),
     }
-}
-
-/// The medians of all cases, and of the ratios of the rounds.
-fn table(contenders: &[Contender; 2], samples: &[[Vec<f64>; 2]]) -> String {
-    let [ours, theirs] = contenders;
-    let mut text = format!(
-        "Microseconds of the serving process for an operation; medians of the rounds\n\n\
-         | operation | {} | {} | ratio | from | to |\n|---|---|---|---|---|---|\n",
-        ours.name, theirs.name
-    );
-    for (case, [own, other]) in CASES.iter().zip(samples) {
-        let mut ratios: Vec<f64> = own
-            .iter()
-            .zip(other)
-            .map(|(own, other)| own / other)
-            .collect();
-        ratios.sort_by(f64::total_cmp);
-        let (low, high) = (ratios.first(), ratios.last());
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "| {} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} |",
-            case.name,
-            median(own),
-            median(other),
-            median(&ratios),
-            low.unwrap_or(&f64::NAN),
-            high.unwrap_or(&f64::NAN)
-        );
-    }
-    text
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
