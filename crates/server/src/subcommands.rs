@@ -30,7 +30,7 @@ pub struct Subcommand {
 pub const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "check",
-        summary: "say what of an nginx.conf works, and what to do instead",
+        summary: "list what of an nginx.conf works, and what to use instead",
         run: check::run,
     },
     Subcommand {

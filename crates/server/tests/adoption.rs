@@ -27,7 +27,7 @@ fn kill_master(daemon: &Daemon) {
     let (master, serving) = (daemon.master(), daemon.serving());
     signal::send(master, SIGKILL).unwrap();
     wait_for("the master to end", || !is_running(master));
-    let line = format!("#{serving}: the master process is gone; this process serves on");
+    let line = format!("#{serving}: the master process is gone; this process continues to serve");
     wait_for("the serving process to notice", || {
         daemon.log().contains(&line)
     });
@@ -186,7 +186,7 @@ fn commands_without_a_master_end_the_serving_process_or_say_what_to_do() {
         kill_master(&daemon);
         for word in ["reload", "reopen"] {
             let error = command(&daemon, word).unwrap_err();
-            let expected = format!("serving process {serving} serves on without one: start");
+            let expected = format!("serving process {serving} runs without one: start");
             assert!(error.contains(&expected), "{error}");
         }
         ask(&mut connect(daemon.port), false);

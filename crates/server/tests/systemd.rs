@@ -121,7 +121,7 @@ fn sockets_are_adopted_and_states_sent() {
     signal::send(serving, SIGSTOP).unwrap();
     wait_for("the master to notice", || {
         let log = folder.read("error.log");
-        log.contains("systemd is told no more that the server lives")
+        log.contains("the watchdog of systemd is no longer notified")
     });
     signal::send(serving, SIGCONT).unwrap();
     manager.set_nonblocking(true).unwrap();

@@ -35,7 +35,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say what holds this machine back; changes nothing
+    /// Show what limits this machine; changes nothing
     #[command(
         after_help = "Exit status: 0 nothing worse than a note, 3 a warning, 4 a problem; \
         1 wrong usage."
@@ -55,9 +55,9 @@ enum Command {
         changed it since."
     )]
     Revert(Revert),
-    /// Say what is changed now, and whether it is in force
+    /// Show the changes that are made, and whether they are in force
     Status(Status),
-    /// Find the best of seven knobs by experiment, in network namespaces of its own
+    /// Find the best of twelve knobs by experiment, in network namespaces of its own
     #[command(
         after_help = "The start is the bad end of each knob. The machine's own settings are \
         not touched. Exit status: 0, 2 if it was broken off."

@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Reads the request body before the request goes on, so that the copies have it \
+        summary: "Reads the request body before the request continues, so that the copies have it \
             too. Where it is off, the copies have no body.",
         ..Row::PLAIN
     },

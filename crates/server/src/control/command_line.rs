@@ -45,10 +45,10 @@ struct Line {
 pub fn names() -> Vec<(&'static str, String)> {
     let own = VERBS.iter().map(|verb| {
         let sentence = verb.row.summary.split([';', '.', ':']).next();
-        (verb.row.name, sentence.unwrap_or_default().to_lowercase())
+        (verb.row.name, imperative(sentence.unwrap_or_default()))
     });
     let mut names: Vec<(&str, String)> = own.collect();
-    names.push((TOP, "shows what the server does, every second".to_owned()));
+    names.push((TOP, "show what the server does, every second".to_owned()));
     for row in family_verbs() {
         let (subject, _) = subject_of(row);
         if names.iter().all(|(name, _)| *name != subject) {
@@ -56,6 +56,13 @@ pub fn names() -> Vec<(&'static str, String)> {
         }
     }
     names
+}
+
+/// `Lists the lanes` as `list the lanes`, the form of the other lines of the help.
+fn imperative(sentence: &str) -> String {
+    let (verb, rest) = sentence.split_once(' ').unwrap_or((sentence, ""));
+    let verb = verb.strip_suffix('s').unwrap_or(verb);
+    format!("{} {rest}", verb.to_lowercase())
 }
 
 /// The usage of each of [`names`], for manual pages and completions.
@@ -462,6 +469,22 @@ mod tests {
         assert!(
             known.contains("\"cache\" can be followed by:\n  cache purge"),
             "{known}"
+        );
+    }
+
+    #[test]
+    fn the_help_has_one_form_of_verbs() {
+        let all = names();
+        let summary = |word: &str| {
+            let found = all.iter().find(|(name, _)| *name == word);
+            found.map_or("", |(_, summary)| summary.as_str())
+        };
+        let metrics = "show all metrics, in Prometheus's text format, as OpenMetrics, or as JSON";
+        assert_eq!(summary("metrics"), metrics);
+        assert_eq!(summary("reopen"), "open the log files again");
+        assert!(
+            all.iter()
+                .all(|(_, summary)| !summary.starts_with("shows "))
         );
     }
 

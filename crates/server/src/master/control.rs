@@ -73,8 +73,8 @@ fn send_without_master(
         Command::Quit => adoption::QUIT,
         Command::Reopen | Command::Reload => {
             let message = format_args!(
-                "there is no master process; serving process {process} serves on without one: \
-                 start the server again to have one, or end it with \"-s quit\""
+                "there is no master process; serving process {process} runs without one: \
+                 start the server again to add one, or end the process with \"-s quit\""
             );
             log.event(Level::Error, message);
             return ExitCode::FAILURE;
@@ -85,7 +85,7 @@ fn send_without_master(
         return ExitCode::FAILURE;
     }
     let message =
-        format_args!("there is no master process; serving process {process} was told to {word}");
+        format_args!("there is no master process; sent \"{word}\" to serving process {process}");
     log.event(Level::Notice, message);
     // What the master would have removed; what is not there needs no removing.
     let settings = &checked.configuration.settings;

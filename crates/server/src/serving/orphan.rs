@@ -81,8 +81,8 @@ impl Serving {
             .add(listener.as_fd(), Interest::READ, ADOPTION_TOKEN)?;
         self.adoption.is_open = true;
         let message = format_args!(
-            "the master process is gone; this process serves on, and is taken over when the server \
-             is started again"
+            "the master process is gone; this process continues to serve, and is taken over when \
+             the server is started again"
         );
         self.log.event(Level::Alert, message);
         Ok(())

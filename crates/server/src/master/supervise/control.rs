@@ -291,7 +291,7 @@ impl Master {
         if !std::mem::replace(&mut self.control.asked.is_life_doubted, true) {
             self.log.event(
                 Level::Alert,
-                format_args!("{failure}; systemd is told no more that the server lives"),
+                format_args!("{failure}; the watchdog of systemd is no longer notified"),
             );
         }
     }

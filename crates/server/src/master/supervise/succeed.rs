@@ -304,7 +304,7 @@ impl Master {
         match trial.stage {
             // It says so when it gives this one up: it is gone, and this one has every socket.
             TakeoverStage::Opening(_) | TakeoverStage::Accepting => {
-                let message = "the old binary's master is gone, this one goes on without it";
+                let message = "the old binary's master is gone; this one continues without it";
                 self.log.event(Level::Alert, format_args!("{message}"));
                 if let Some(predecessor) = &mut self.others.predecessor {
                     predecessor.trial = None;

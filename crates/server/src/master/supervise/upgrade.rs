@@ -391,7 +391,10 @@ impl Master {
         if stage == UpgradeStage::BackedOut {
             return;
         }
-        let message = format!("{why}; backed out, process {} goes on", std::process::id());
+        let message = format!(
+            "{why}; backed out, process {} continues",
+            std::process::id()
+        );
         self.log
             .event(Level::Error, format_args!("upgrade failed: {message}"));
         self.step_back();
