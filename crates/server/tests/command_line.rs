@@ -409,6 +409,75 @@ fn zones_that_exceed_the_control_groups_memory_are_a_warning() {
     }
 }
 
+/// Mistakes that a reader of nginx's documentation makes, each with all lines that are said of it;
+/// `%` stands for the file.
+const MISTAKES: &[(&str, &[&str])] = &[
+    (
+        "server { location ~ ^/(x { } }",
+        &["pcre2_compile() failed: missing closing parenthesis in \"^/(x\" in %:6"],
+    ),
+    (
+        "server { location / { limit_req zone=nope; } }",
+        &["zero size shared memory zone \"nope\", is the line that declares it missing? in %:6"],
+    ),
+    (
+        "server { location / { content_by_lua_block { ngx.say(\"x\") } } }",
+        &[
+            "unknown directive \"content_by_lua_block\" of the module \"OpenResty (Lua)\"; express \
+             it with map, set, if and rewrite, or leave these locations to OpenResty on another \
+             port in %:6",
+        ],
+    ),
+    (
+        "proxy_cache_path a keys_zone=a:1m levels=9; proxy_cache_path b keys_zone=b:1m; \
+         server { location / { proxy_pass http://127.0.0.1; proxy_cache b; } }",
+        &["invalid \"levels\" \"levels=9\" in %:6"],
+    ),
+    (
+        "access_log /none/x; server { location / { access_log /none/x; } }",
+        &["open() \"/none/x\" failed (2: No such file or directory)"],
+    ),
+    (
+        "keepalive_timeout abc; server { client_max_body_size 10x; location / { expires soon; } }",
+        &[
+            "\"keepalive_timeout\" directive invalid value in %:6",
+            "\"client_max_body_size\" directive invalid value in %:6",
+            "\"expires\" directive invalid value in %:6",
+        ],
+    ),
+    (
+        "server { return 200 $nope; }",
+        &["unknown \"nope\" variable in %:6"],
+    ),
+    (
+        "server { listen 127.0.0.1:1 ssl; ssl_certificate none.pem; ssl_certificate_key none; }",
+        &[
+            "cannot load certificate \"&/none.pem\": BIO_new_file() failed (2: No such file or \
+             directory) in %:6",
+        ],
+    ),
+];
+
+#[test]
+fn a_mistake_is_reported_once_with_its_place_and_without_consequences() {
+    let folder = Folder::new();
+    for (http, expected) in MISTAKES {
+        let text = configuration("") + &format!("http {{ {http} }}");
+        folder.write("nginx.conf", &text);
+        let output = turnpike(&folder.arguments(&["-t"]));
+        let shown = stderr(&output);
+        let lines = shown.lines().filter(|line| line.starts_with("nginx: ["));
+        let lines: Vec<&str> = lines.collect();
+        let name = format!("{}/nginx.conf", folder.name());
+        let expected = expected.iter().map(|line| {
+            let line = line.replace('%', &name).replace('&', folder.name());
+            format!("nginx: [emerg] {line}")
+        });
+        assert_eq!(lines, expected.collect::<Vec<String>>(), "{http}");
+        assert_eq!(output.status.code(), Some(1), "{http}");
+    }
+}
+
 #[test]
 fn top_is_for_terminals() {
     let folder = Folder::new();

@@ -521,7 +521,9 @@ const BUILT_IN: &str = "
     $TURNPIKE status && exit 9
     $TURNPIKE 2>log &
     for i in $(seq 600); do test -S /run/turnpike-built-in.control && break; sleep 0.1; done
-    $TURNPIKE status && $TURNPIKE requests && $TURNPIKE drain --wait
+    $TURNPIKE status && $TURNPIKE requests
+    curl -sS http://127.0.0.1:8080/ && curl -sSI http://127.0.0.1:8080/favicon.ico && cat log
+    $TURNPIKE drain --wait
     wait $! && test ! -e /run/turnpike-built-in.control
 ";
 
@@ -547,7 +549,16 @@ fn the_built_in_server_has_a_control_socket() {
         shown.starts_with("turnpike 0.1.0, running, for "),
         "{shown}"
     );
-    assert!(shown.contains("\nno requests in progress\n"), "{shown}");
+    for part in [
+        "\nno requests in progress\n",
+        "<meta name=\"viewport\"",
+        "<meta name=\"color-scheme\" content=\"light dark\">",
+        "HTTP/1.1 204 ",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // A visit is no error, and neither is the icon that browsers ask for.
+    assert!(!shown.contains("[error]"), "{shown}");
 }
 
 #[test]

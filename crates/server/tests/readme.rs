@@ -35,6 +35,53 @@ fn commands(page: &str, section: &str) -> String {
     script
 }
 
+fn page(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::read_to_string(root.join(path)).unwrap()
+}
+
+#[test]
+fn the_readme_states_what_a_build_needs() {
+    let readme = page("README.md");
+    let needs = readme.split("\n## Two commands").nth(1).unwrap();
+    let version = env!("CARGO_PKG_RUST_VERSION");
+    for part in [&format!("Rust {version} or later"), "minutes", "GB of disk"] {
+        assert!(needs.contains(part), "{part}");
+    }
+}
+
+/// A configuration for each thing that does not work yet, with the word that the README has.
+const REFUSED: &[(&str, &str)] = &[
+    ("HTTP/3", "http { server { listen 127.0.0.1:1 quic; } }"),
+    ("`image_filter`", "http { server { image_filter size; } }"),
+    (
+        "`xslt_stylesheet`",
+        "http { server { location / { xslt_stylesheet a; } } }",
+    ),
+    ("mail proxying", "mail { }"),
+];
+
+#[test]
+fn what_does_not_work_is_in_the_readme_and_refused_by_name() {
+    let readme = page("README.md");
+    let (_, list) = readme.split_once("**What does not work yet:** ").unwrap();
+    let list = list.split(".\n").next().unwrap();
+    for (word, _) in REFUSED {
+        assert!(list.contains(word), "{word}: {list}");
+    }
+    assert_eq!(list.split(',').count(), REFUSED.len() - 1, "{list}");
+    let folder = Folder::new();
+    for (word, text) in REFUSED {
+        folder.write("nginx.conf", &(support::configuration("") + text));
+        let output = support::turnpike(&folder.arguments(&["-t"]));
+        let shown = support::stderr(&output);
+        assert!(
+            shown.contains(" is not supported yet in "),
+            "{word}: {shown}"
+        );
+    }
+}
+
 #[test]
 fn the_quick_start_of_the_readme_works() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
