@@ -123,6 +123,8 @@ pub struct VariableTable<S: 'static> {
     by_name: HashMap<String, VariableId>,
     rows: HashMap<&'static str, VariableRow<S>>,
     prefixes: &'static [PrefixRow<S>],
+    /// See [`VariableTable::names_come_later`].
+    names_come_later: bool,
 }
 
 /// The deepest nesting of evaluations; nginx's number. More means a cycle in the configuration.
@@ -169,6 +171,7 @@ impl<S> VariableTable<S> {
             by_name: HashMap::new(),
             rows: rows.into_iter().map(|row| (row.name, row)).collect(),
             prefixes,
+            names_come_later: false,
         }
     }
 
@@ -235,6 +238,17 @@ impl<S> VariableTable<S> {
             Source::Computed(evaluate)
         };
         Ok(id)
+    }
+
+    /// Texts that are read while serving, such as pages of SSI, may name any variable.
+    pub fn names_come_later(&mut self) {
+        self.names_come_later = true;
+    }
+
+    /// Whether the variable with this name, in lower case, may be evaluated: the configuration
+    /// names it, or names come later.
+    pub fn may_need(&self, name: &str) -> bool {
+        self.names_come_later || self.by_name.contains_key(name)
     }
 
     /// The names that are used but not defined.

@@ -46,6 +46,17 @@ const CLIENTS: &[(&[&str], &str)] = &[
 ];
 
 #[test]
+fn a_page_may_show_it_without_a_word_in_the_configuration() {
+    let keys = keys();
+    let page = "server { %SECURE% root %FOLDER%/html; location / { ssi on; } }";
+    let server = start(&keys, page);
+    let text = "client(<!--# echo var=\"ssl_ja4\" -->)end";
+    server.write("html/index.html", text);
+    let shown = returned(&server, &["-servername", "a.test"]);
+    assert!(shown.starts_with("t13d"), "{shown}");
+}
+
+#[test]
 fn a_client_is_known_by_its_hello() {
     let keys = keys();
     let server = start(&keys, HTTP);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use turnpike_lane::log::Level;
 use turnpike_lane::timeout::bounded;
-use turnpike_lane::transport::{Greeting, HandshakeError, Hello};
-use turnpike_plan::tls::{Offer, ServerTls, TlsSession};
+use turnpike_lane::transport::{Greeting, HandshakeError};
+use turnpike_plan::tls::{Offer, ServerTls, TlsSession, expect_hello};
 use turnpike_plan::variables::Subject as _;
 
 use crate::client::Connected;
@@ -85,7 +85,7 @@ async fn secure(session: &mut Session, client: &Connected) -> Result<(), String>
 
 /// Reads the client's hello.
 async fn greeting(session: &mut Session, client: &Connected) -> Result<Greeting, String> {
-    let mut hello = Hello::default();
+    let mut hello = expect_hello(session.plan.variables());
     let mut bytes = std::mem::take(&mut session.preread);
     session.bytes_received.set(0);
     loop {

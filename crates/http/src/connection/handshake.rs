@@ -27,7 +27,7 @@ use crate::counters::CloseReason;
 use crate::exchange::Action;
 use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
-use turnpike_plan::tls::{CertifiedKeys, Loading, Offer, ServerTls, TlsSession};
+use turnpike_plan::tls::{CertifiedKeys, Loading, Offer, ServerTls, TlsSession, expect_hello};
 
 /// First byte of a TLS record that holds a handshake message (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 0x16;
@@ -274,7 +274,7 @@ impl Connections {
         let hello = match state {
             Handshaking::Hello(hello) => hello,
             _ => match self.first_bytes(connection) {
-                FirstBytes::Tls => Box::default(),
+                FirstBytes::Tls => Box::new(expect_hello(connection.plan.variables())),
                 FirstBytes::Plain => return Err(Step::Plain),
                 FirstBytes::Incomplete => {
                     return Ok(Handshaking::Beginning(connection.input.take_bytes()));

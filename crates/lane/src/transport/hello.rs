@@ -20,17 +20,26 @@ const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 
 /// A ClientHello, possibly incomplete.
-#[derive(Default)]
 pub struct Hello {
     acceptor: Acceptor,
+    identify: Identify,
     /// The bytes of it that came before; the library takes them and does not show them again.
+    /// Empty if the client is not to be identified.
     earlier: Vec<u8>,
+}
+
+/// Whether the offers that identify a client are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identify {
+    Yes,
+    /// Nothing asks for them, so handshakes do not pay for them.
+    No,
 }
 
 /// A complete ClientHello.
 pub struct Greeting {
     accepted: Accepted,
-    /// The offers that identify the client; `None` if they could not be read.
+    /// The offers that identify the client; `None` if they could not be read, or nobody asked.
     offers: Option<ja4::Offers>,
     /// The bytes after it.
     rest: Vec<u8>,
@@ -43,6 +52,15 @@ pub struct HelloError {
 }
 
 impl Hello {
+    /// A ClientHello of which nothing has come.
+    pub fn new(identify: Identify) -> Hello {
+        Hello {
+            acceptor: Acceptor::default(),
+            identify,
+            earlier: Vec::new(),
+        }
+    }
+
     /// Takes received bytes. `Ok(None)`: more are needed.
     ///
     /// # Errors
@@ -65,13 +83,18 @@ impl Hello {
                     rest: bytes.to_vec(),
                 }));
             }
-            self.earlier.extend_from_slice(taken);
+            if self.identify == Identify::Yes {
+                self.earlier.extend_from_slice(taken);
+            }
         }
         Ok(None)
     }
 
     /// Reads the offers, of which `last` is the last part.
     fn offers(&mut self, last: &[u8]) -> Option<ja4::Offers> {
+        if self.identify == Identify::No {
+            return None;
+        }
         if self.earlier.is_empty() {
             return ja4::Offers::read(last);
         }
@@ -104,7 +127,8 @@ impl Greeting {
         self.accepted.client_hello()
     }
 
-    /// The offers that the client is identified by; `None` if its hello is not well formed.
+    /// The offers that the client is identified by; `None` if its hello is not well formed, or was
+    /// not to be identified.
     pub fn offers(&self) -> Option<&ja4::Offers> {
         self.offers.as_ref()
     }

@@ -20,7 +20,7 @@ use crate::sys::file;
 use crate::sys::pipe::Pipe;
 use crate::sys::socket::{self, More};
 pub use facts::SocketFacts;
-pub use hello::{Greeting, Hello, HelloError};
+pub use hello::{Greeting, Hello, HelloError, Identify};
 use session::Session;
 pub use session::{Handshake, HandshakeError};
 

@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
 use super::facts::SocketFacts;
-use super::{Handshake, HandshakeError, Transport};
+use super::{Handshake, HandshakeError, Hello, Identify, Transport};
 use crate::sys::socket::More;
 
 const CERTIFICATE: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.pem");
@@ -290,5 +290,23 @@ fn a_handshake_fails_for_other_bytes() {
         peer.shutdown(std::net::Shutdown::Write).unwrap();
         let error = transport.handshake().unwrap_err();
         assert!(is_expected(&error), "{bytes:?}: {error:?}");
+    }
+}
+
+#[test]
+fn a_hello_is_identified_only_where_somebody_asks() {
+    let mut hello = Vec::new();
+    client().write_tls(&mut hello).unwrap();
+    let identified = |identify: Identify, piece_bytes: usize| {
+        let mut read = Hello::new(identify);
+        let mut pieces = hello.chunks(piece_bytes);
+        let greeting = pieces.find_map(|piece| read.feed(piece).ok().unwrap());
+        greeting.unwrap().offers().cloned()
+    };
+    let offers = identified(Identify::Yes, PIECE);
+    assert!(offers.is_some());
+    assert_eq!(identified(Identify::Yes, 100), offers);
+    for piece_bytes in [PIECE, 100] {
+        assert_eq!(identified(Identify::No, piece_bytes), None);
     }
 }

@@ -34,12 +34,13 @@ impl Family for Ssi {
     fn location(
         &self,
         view: View<'_>,
-        _: &mut Builder<'_>,
+        builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         if !view.flag("ssi") {
             return Ok(());
         }
+        builder.variables.names_come_later();
         let place = view.nearest("ssi").map(|entry| view.place(entry.span));
         let settings = Settings {
             silent_errors: view.flag("ssi_silent_errors"),

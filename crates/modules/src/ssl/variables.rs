@@ -1,7 +1,9 @@
 //! `$ssl_...` and `$https`; those of clients' certificates are beside.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_plan::tls::{HasTlsSession, TlsSession, cipher_name, group_name};
+use turnpike_plan::tls::{
+    FINGERPRINT_VARIABLE, HasTlsSession, TlsSession, cipher_name, group_name,
+};
 use turnpike_plan::variables::{Getter, VariableRow};
 
 pub(super) const fn row<S>(
@@ -16,6 +18,13 @@ pub(super) const fn row<S>(
         summary,
     }
 }
+
+/// The meaning of the fingerprint's variable.
+const JA4_SUMMARY: &str = "The JA4 fingerprint of the client: which versions, cipher suites, \
+    extensions and signature algorithms its hello offers, such as \
+    `t13d1516h2_8daaf6152771_e5627efa2ab1`. Clients can imitate one another. nginx has no such \
+    variable. It is computed if the configuration names it or uses `ssi`: a connection from \
+    before the reload that does so has no value.";
 
 /// No value yet, with TLS or without.
 pub(super) const fn absent<S>(name: &'static str, summary: &'static str) -> VariableRow<S> {
@@ -84,14 +93,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
         ),
         absent("ssl_ech_outer_server_name", NO_ECH),
         absent("ssl_ech_status", NO_ECH),
-        row(
-            "ssl_ja4",
-            fingerprint,
-            "The JA4 fingerprint of the client: which versions, cipher suites, extensions and \
-             signature algorithms its hello offers, such as \
-             `t13d1516h2_8daaf6152771_e5627efa2ab1`. Clients can imitate one another. nginx has \
-             no such variable.",
-        ),
+        row(FINGERPRINT_VARIABLE, fingerprint, JA4_SUMMARY),
         row(
             "ssl_protocol",
             |subject, out| append(subject, out, |session| session.version.as_bytes()),

@@ -11,9 +11,11 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rustls::{HandshakeKind, ServerConfig};
-use turnpike_lane::transport::{Greeting, Transport};
+use turnpike_lane::transport::{Greeting, Hello, Identify, Transport};
 use turnpike_lane::trust::Trust;
 use turnpike_wire::client_hello::ja4;
+
+use crate::variables::VariableTable;
 
 pub use certificates::{
     CertificateNames, CertificateSource, Certificates, CertificatesByName, CertifiedKeys, Loaded,
@@ -83,8 +85,21 @@ pub struct Offer {
     pub ciphers: Box<[u16]>,
     /// The numbers of the groups for the key exchange, in the client's order.
     pub groups: Box<[u16]>,
-    /// The fingerprint of the client (JA4); `None` if its hello is not well formed.
+    /// The fingerprint of the client (JA4); `None` if its hello is not well formed, or no variable
+    /// may ask for it.
     pub fingerprint: Option<Fingerprint>,
+}
+
+/// The variable whose value is the fingerprint of the client.
+pub const FINGERPRINT_VARIABLE: &str = "ssl_ja4";
+
+/// A ClientHello of which nothing has come. The client is identified if a variable may ask for it:
+/// sorting and hashing its offers would cost each handshake else.
+pub fn expect_hello<S>(variables: &VariableTable<S>) -> Hello {
+    Hello::new(match variables.may_need(FINGERPRINT_VARIABLE) {
+        true => Identify::Yes,
+        false => Identify::No,
+    })
 }
 
 /// The fingerprint of a client (JA4), ASCII.
@@ -116,7 +131,8 @@ pub struct TlsSession {
     pub offered_ciphers: Box<[u16]>,
     /// Numbers of the groups that the client offered, in its order.
     pub offered_groups: Box<[u16]>,
-    /// The fingerprint of the client (JA4); `None` if its hello was not well formed.
+    /// The fingerprint of the client (JA4); `None` if its hello was not well formed, or no variable
+    /// might ask for it.
     pub fingerprint: Option<Fingerprint>,
     /// The client's certificate; `None` if none was sent.
     pub client: Option<ClientCertificate>,

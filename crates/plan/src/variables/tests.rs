@@ -149,3 +149,15 @@ fn a_cycle_ends_and_is_logged() {
     let line = "cycle while evaluating variable \"loop\"";
     assert!(logged.iter().all(|own| own == line) && !logged.is_empty());
 }
+
+#[test]
+fn a_variable_is_needed_if_it_is_named_or_may_be_named_later() {
+    let named = session(|table| {
+        Template::compile(b"$PORT", table).unwrap();
+    });
+    let later = session(VariableTable::names_come_later);
+    let cases = [(session(|_| {}), false), (named, true), (later, true)];
+    for (session, expected) in cases {
+        assert_eq!(session.table.may_need("port"), expected);
+    }
+}
