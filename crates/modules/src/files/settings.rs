@@ -132,3 +132,6 @@ fn invalid_cache(view: View<'_>, entry: &Entry, text: &str) -> ConfError {
     let message = format!("invalid \"open_file_cache\" parameter \"{text}\"");
     view.error(entry.span, message)
 }
+
+#[cfg(test)]
+mod tests;
