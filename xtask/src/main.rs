@@ -122,7 +122,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[accelerate | secure | stream] [--quick] [--no-write] [--server PATH]",
+        arguments: "[secure | stream] [--quick] [--no-write] [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
     },

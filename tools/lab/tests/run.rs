@@ -278,7 +278,7 @@ fn studies_are_listed_and_shown() {
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let names = text.lines().filter(|line| line.starts_with('s'));
     let names: Vec<&str> = names.filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(names.len(), 8, "{text}");
+    assert_eq!(names.len(), 9, "{text}");
     for name in names {
         let shown = lab(&folder, &["show", name]);
         assert!(shown.status.success(), "{name}: {}", stderr(&shown));

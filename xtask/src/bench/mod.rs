@@ -4,7 +4,6 @@
 //! machine. Then come ratios from interleaved rounds: absolute times depend on the machine, ratios
 //! much less. No server may be favoured: both read the same configuration and run on the same core.
 
-mod accelerate;
 mod counts;
 mod idle;
 mod plan;
@@ -32,7 +31,6 @@ const QUICK: (usize, u64, u64, usize) = (3, 2, 2_000, 2_000);
 /// Measures, writes the results' folder and the README's table.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
-        Some((first, rest)) if first == "accelerate" => return accelerate::run(rest),
         Some((first, rest)) if first == "secure" => return secure::run(rest),
         Some((first, rest)) if first == "stream" => return stream::run(rest),
         _ => {}

@@ -22,6 +22,7 @@ shipped![
     "s1c-worker-count",
     "s1d-object-size",
     "s2-accelerator",
+    "s2-kept-connections",
     "s3-tuning-ladder",
     "s4-tengine",
     "s5-accept-modes",
