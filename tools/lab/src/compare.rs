@@ -49,7 +49,7 @@ pub(crate) fn compare(a: &Path, b: &Path, page: Option<&Path>) -> Result<(), Lab
     match page {
         None => print!("{}\n\n{}", notes.join("\n"), aligned(&lines)),
         Some(path) => {
-            let text = report::comparison(&of.study, &notes, &HEAD, &lines);
+            let text = report::comparison(&of.study, &notes, &HEAD, &lines)?;
             std::fs::write(path, text).map_err(|error| LabError::step("compare", error))?;
             println!("{}", path.display());
         }

@@ -42,7 +42,7 @@ mod worker;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -51,7 +51,7 @@ use clap::{CommandFactory as _, Parser as _};
 pub use live::{LiveFrame, view_program};
 use options::Options;
 use plan::Plan;
-pub use report::html::REPORT_STYLE;
+pub use report::html::document;
 use report::limits::Limit;
 use report::{csv, hdr, html, json, limits, text};
 use run::Outcome;
@@ -202,7 +202,9 @@ fn write_files(
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if let Some(path) = &options.html {
-        std::fs::write(path, html::page(plan, &command, outcome, limits))
+        html::page(plan, &command, outcome, limits)
+            .map_err(io::Error::other)
+            .and_then(|page| std::fs::write(path, page))
             .map_err(|error| format!("--html: {error}"))?;
     }
     if let Some(file) = &options.json {

@@ -1,7 +1,10 @@
 //! report.html: one file without external requests and without scripts; for phones and wide
-//! windows, dark and light as the reader's system.
+//! windows, dark and light as the reader's system. The markup stands in `templates`, which escape
+//! every value; pictures and tables are markup already.
 
-use super::picture::{self, escape};
+use askama::Template;
+
+use super::picture::{self, Picture};
 use super::words::{self, Table};
 use crate::matrix::Dimension;
 use crate::metric;
@@ -10,58 +13,137 @@ use crate::statistics::Verdict;
 use crate::study::Study;
 use crate::summary::{ClaimSummary, Summary};
 
-/// The style sheet.
-const STYLE: &str = turnpike_load::REPORT_STYLE;
+/// The content of the page.
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Report<'a> {
+    study: &'a Study,
+    summary: &'a Summary,
+    chips: Vec<String>,
+    /// Markup.
+    about: String,
+    extent: String,
+    outcome: &'a str,
+    /// The sections that are there: anchor and title.
+    contents: Vec<(&'static str, &'static str)>,
+    /// A drawing.
+    scale: String,
+    claims: Vec<Claim>,
+    pictures: Vec<Picture>,
+    published: Vec<Published<'a>>,
+    /// Tables, as markup.
+    cases: String,
+    host: String,
+    missing: Vec<String>,
+    /// Markup.
+    notes: Vec<String>,
+    command: String,
+    runs: usize,
+}
+
+/// A claim at one place.
+struct Claim {
+    /// What is claimed, as markup; `None` if it is the claim of the row before.
+    text: Option<String>,
+    metric: &'static str,
+    place: String,
+    drawing: String,
+    ratio: String,
+    published: Option<String>,
+    class: &'static str,
+    verdict: &'static str,
+}
+
+/// Figures that somebody published.
+struct Published<'a> {
+    machine: &'a str,
+    /// Titles, and tables as markup.
+    tables: Vec<(String, String)>,
+}
+
+/// Text in which `code` is marked as Markdown does.
+#[derive(Template)]
+#[template(path = "prose.html")]
+struct Prose<'a> {
+    text: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableMarkup<'a> {
+    head: &'a [String],
+    rows: &'a [Vec<String>],
+}
+
+#[derive(Template)]
+#[template(path = "comparison.html")]
+struct Comparison<'a> {
+    title: &'a str,
+    notes: &'a [String],
+    /// Markup.
+    table: String,
+}
 
 /// The page.
+///
+/// # Errors
+/// A template could not be filled in, which none of the values here can cause.
 pub(super) fn page(
     study: &Study,
     dimensions: &[Dimension],
     summary: &Summary,
     runs: &[Run],
-) -> String {
-    let header = &summary.header;
-    let title = escape(&study.title);
-    let body = [
-        head(study, summary),
-        contents(study, summary),
-        claims(dimensions, summary),
-        pictures(study, dimensions, summary),
-        published(study, summary),
-        cases(summary),
-        notes(study, summary),
-        environment(summary, runs.len()),
-    ];
-    document(
-        &format!("{title} · {}", escape(&header.date)),
-        &body.concat(),
-    )
+) -> Result<String, askama::Error> {
+    let outcome = words::outcome(summary);
+    let plots = study.plot.iter();
+    let notes = words::notes(study, summary);
+    let report = Report {
+        study,
+        summary,
+        chips: chips(summary),
+        about: prose(study.about.trim())?,
+        extent: words::extent(summary),
+        outcome: outcome.trim_end(),
+        contents: contents(study, summary),
+        scale: picture::forest_scale(),
+        claims: claims(dimensions, summary)?,
+        pictures: plots
+            .flat_map(|plot| picture::pictures(plot, dimensions, summary))
+            .collect(),
+        published: published(study, summary)?,
+        cases: table(&words::cases(summary))?,
+        host: table(&words::host(summary))?,
+        missing: words::not_available(summary),
+        notes: notes
+            .iter()
+            .map(|note| prose(note))
+            .collect::<Result<_, _>>()?,
+        command: words::command(summary),
+        runs: runs.len(),
+    };
+    let title = format!("{} · {}", study.title, summary.header.date);
+    turnpike_load::document(&title, &report.render()?)
 }
 
 /// The page of a comparison of two runs.
-pub(super) fn comparison(study: &str, notes: &[String], table: &Table) -> String {
-    let notes: String = notes
-        .iter()
-        .map(|note| format!("<p>{}</p>\n", escape(note)))
-        .collect();
-    let title = escape(&format!("{study}: two runs compared"));
-    let body = format!("<h1>{title}</h1>\n{notes}{}", html(table));
-    document(&title, &body)
+///
+/// # Errors
+/// As [`page`].
+pub(super) fn comparison(
+    study: &str,
+    notes: &[String],
+    compared: &Table,
+) -> Result<String, askama::Error> {
+    let title = format!("{study}: two runs compared");
+    let content = Comparison {
+        title: &title,
+        notes,
+        table: table(compared)?,
+    };
+    turnpike_load::document(&title, &content.render()?)
 }
 
-/// A whole page.
-fn document(title: &str, body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
-         </main>\n</body>\n</html>\n"
-    )
-}
-
-fn head(study: &Study, summary: &Summary) -> String {
+fn chips(summary: &Summary) -> Vec<String> {
     let header = &summary.header;
     let mut chips = vec![
         header.date.clone(),
@@ -78,33 +160,11 @@ fn head(study: &Study, summary: &Summary) -> String {
     if summary.runs < summary.planned {
         chips.push(format!("{} of {} runs", summary.runs, summary.planned));
     }
-    let chips: String = chips
-        .iter()
-        .map(|chip| format!("<li>{}</li>", escape(chip)))
-        .collect();
-    let banner = match summary.claims.is_empty() {
-        true => String::new(),
-        false => format!(
-            "<p class=\"banner\">{}</p>\n",
-            escape(words::outcome(summary).trim_end())
-        ),
-    };
-    let source = match &study.source_url {
-        Some(url) => format!("<a href=\"{}\">{}</a>", escape(url), escape(&study.source)),
-        None => escape(&study.source),
-    };
-    format!(
-        "<header>\n<p class=\"study\">{}</p>\n<h1>{}</h1>\n<ul class=\"chips\">{chips}</ul>\n\
-         <p class=\"lead\">{}</p>\n<p class=\"dim\">Source: {source}. {}</p>\n{banner}</header>\n",
-        escape(&header.study),
-        escape(&study.title),
-        prose(study.about.trim()),
-        escape(&words::extent(summary))
-    )
+    chips
 }
 
-/// Links to the sections, and to the files beside the page.
-fn contents(study: &Study, summary: &Summary) -> String {
+/// The sections that the page has.
+fn contents(study: &Study, summary: &Summary) -> Vec<(&'static str, &'static str)> {
     let sections = [
         ("seen", "What was seen", !summary.claims.is_empty()),
         ("pictures", "Pictures", !study.plot.is_empty()),
@@ -116,49 +176,29 @@ fn contents(study: &Study, summary: &Summary) -> String {
         ("cases", "All cases", true),
         ("environment", "Environment", true),
     ];
-    let sections = sections.iter().filter(|(_, _, is_there)| *is_there);
-    let links: String = sections
-        .map(|(id, title, _)| format!("<a href=\"#{id}\">{title}</a>\n"))
-        .collect();
-    format!(
-        "<nav aria-label=\"Contents\">\n{links}<a href=\"raw.csv\">raw.csv</a>\n\
-         <a href=\"summary.json\">summary.json</a>\n<a href=\"README.md\">README.md</a>\n</nav>\n"
-    )
+    let sections = sections.into_iter().filter(|(_, _, is_there)| *is_there);
+    sections.map(|(id, title, _)| (id, title)).collect()
 }
 
-fn claims(dimensions: &[Dimension], summary: &Summary) -> String {
-    if summary.claims.is_empty() {
-        return String::new();
-    }
+fn claims(dimensions: &[Dimension], summary: &Summary) -> Result<Vec<Claim>, askama::Error> {
     let varied = words::factors(dimensions, summary);
-    let mut rows = String::new();
+    let mut claims = Vec::new();
     let mut last = "";
     for claim in &summary.claims {
-        if claim.text != last {
-            let metric = metric::find(&claim.metric).map_or("", |metric| metric.title);
-            rows.push_str(&format!(
-                "<div class=\"claim\"><h3>{}</h3><p class=\"dim\">ratio of {}</p></div>\n",
-                prose(&claim.text),
-                escape(metric)
-            ));
-        }
+        let text = match claim.text == last {
+            true => None,
+            false => Some(prose(&claim.text)?),
+        };
         last = &claim.text;
-        rows.push_str(&claim_row(claim, &varied));
+        claims.push(Claim {
+            text,
+            ..row(claim, &varied)
+        });
     }
-    format!(
-        "<section id=\"seen\">\n\
-         <h2>What was seen</h2>\n\
-         <p class=\"dim\">Each dot is the ratio of two cases, \
-         paired by round, with its 95 % interval, on a line from ¼ to 4; the diamond is what was \
-         published. A triangle at an end stands for what lies beyond it. Where the interval covers \
-         1, no difference is shown.</p>\n<div class=\"claims\">\n<div class=\"answer\">\
-         <span class=\"where\"></span>{}<span class=\"dim\">ratio</span><span></span></div>\n\
-         {rows}</div>\n</section>\n",
-        picture::forest_scale()
-    )
+    Ok(claims)
 }
 
-fn claim_row(claim: &ClaimSummary, varied: &[String]) -> String {
+fn row(claim: &ClaimSummary, varied: &[String]) -> Claim {
     let class = match claim.answer.verdict {
         Verdict::Seen => "yes",
         Verdict::Opposite => "no",
@@ -170,169 +210,38 @@ fn claim_row(claim: &ClaimSummary, varied: &[String]) -> String {
         place if place.is_empty() => "all".to_owned(),
         place => place,
     };
-    let published = claim.published.map(|ratio| {
-        let ratio = words::plain_ratio(ratio);
-        format!("<br><span class=\"dim\">published {ratio}</span>")
-    });
-    let published = published.unwrap_or_default();
-    format!(
-        "<div class=\"answer\"><span class=\"where\">{}</span>{}<span class=\"ratio\">{}{published}\
-         </span><span class=\"verdict {class}\">{}</span></div>\n",
-        escape(&place),
-        picture::forest(claim),
-        escape(&words::ratio(claim)),
-        words::verdict_text(claim)
-    )
+    Claim {
+        text: None,
+        metric: metric::find(&claim.metric).map_or("", |metric| metric.title),
+        place,
+        drawing: picture::forest(claim),
+        ratio: words::ratio(claim),
+        published: claim.published.map(words::plain_ratio),
+        class,
+        verdict: words::verdict_text(claim),
+    }
 }
 
-/// Text in which `code` is marked as Markdown does.
-fn prose(text: &str) -> String {
-    let mut html = String::new();
-    for (index, part) in text.split('`').enumerate() {
-        match index % 2 {
-            0 => html.push_str(&escape(part)),
-            _ => html.push_str(&format!("<code>{}</code>", escape(part))),
+fn published<'a>(study: &'a Study, summary: &Summary) -> Result<Vec<Published<'a>>, askama::Error> {
+    let mut sources = Vec::new();
+    for source in &study.published {
+        let mut tables = Vec::new();
+        for (title, figures) in words::published(source, summary) {
+            tables.push((title, table(&figures)?));
         }
+        sources.push(Published {
+            machine: &source.machine,
+            tables,
+        });
     }
-    html
+    Ok(sources)
 }
 
-fn pictures(study: &Study, dimensions: &[Dimension], summary: &Summary) -> String {
-    let figures: String = study
-        .plot
-        .iter()
-        .flat_map(|plot| picture::pictures(plot, dimensions, summary))
-        .map(|picture| {
-            format!(
-                "<figure>\n<h3>{}</h3>\n{}\n<figcaption>{}</figcaption>\n</figure>\n",
-                escape(&picture.title),
-                picture.html,
-                escape(&picture.caption)
-            )
-        })
-        .collect();
-    match figures.is_empty() {
-        true => String::new(),
-        false => format!(
-            "<section id=\"pictures\">\n\
-         <h2>Pictures</h2>\n{figures}</section>\n"
-        ),
-    }
+pub(super) fn prose(text: &str) -> Result<String, askama::Error> {
+    Prose { text }.render()
 }
 
-fn published(study: &Study, summary: &Summary) -> String {
-    let mut text = String::new();
-    for published in &study.published {
-        let machine = escape(&published.machine);
-        text.push_str(&format!("<p class=\"dim\">Measured on: {machine}</p>\n"));
-        for (title, table) in words::published(published, summary) {
-            text.push_str(&format!("<h3>{}</h3>\n{}", escape(&title), html(&table)));
-        }
-    }
-    match text.is_empty() {
-        true => text,
-        false => format!(
-            "<section id=\"published\">\n\
-         <h2>Published beside ours</h2>\n\
-         <p class=\"dim\">Absolute figures do not \
-             carry over between machines; the ratio to the first row (×) is what can be \
-             compared.</p>\n{text}</section>\n"
-        ),
-    }
-}
-
-fn cases(summary: &Summary) -> String {
-    let missing: String = words::not_available(summary)
-        .iter()
-        .map(|line| format!("<p class=\"dim\">{}</p>\n", escape(line)))
-        .collect();
-    format!(
-        "<section id=\"cases\">\n\
-         <h2>All cases</h2>\n\
-         <p class=\"dim\">Median (95 % interval).</p>\n{}\
-         <h3>The host meanwhile</h3>\n{}{missing}</section>\n",
-        html(&words::cases(summary)),
-        html(&words::host(summary))
-    )
-}
-
-fn notes(study: &Study, summary: &Summary) -> String {
-    let notes: String = words::notes(study, summary)
-        .iter()
-        .map(|note| format!("<li>{}</li>\n", prose(note)))
-        .collect();
-    match notes.is_empty() {
-        true => notes,
-        false => {
-            format!(
-                "<section id=\"notes\">\n\
-         <h2>Notes</h2>\n<ul>\n{notes}</ul>\n</section>\n"
-            )
-        }
-    }
-}
-
-fn environment(summary: &Summary, runs: usize) -> String {
-    let header = &summary.header;
-    let mut text = String::new();
-    for section in &header.environment {
-        let rows: String = section
-            .rows
-            .iter()
-            .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(value)))
-            .collect();
-        text.push_str(&format!(
-            "<details><summary>{}</summary><dl>{rows}</dl></details>\n",
-            escape(&section.title)
-        ));
-    }
-    for contender in &header.contenders {
-        let configurations: String = contender
-            .configurations
-            .iter()
-            .map(|(name, text)| {
-                let text = escape(text.trim());
-                format!("<p class=\"dim\">{}</p><pre>{text}</pre>", escape(name))
-            })
-            .collect();
-        text.push_str(&format!(
-            "<details><summary>{} <span class=\"dim\">{}</span></summary>\
-             <p class=\"dim\">started with</p><pre>{}</pre><p class=\"dim\">driven with</p>\
-             <pre>{}</pre>{configurations}</details>\n",
-            escape(&contender.name),
-            escape(&contender.version),
-            escape(&contender.command),
-            escape(&contender.driver)
-        ));
-    }
-    format!(
-        "<section id=\"environment\">\n\
-         <h2>Environment</h2>\n{text}\
-         <details><summary>The study's file</summary>\
-         <pre>{}</pre></details>\n<p>To run it again:</p>\n<pre>{}</pre>\n\
-         <p class=\"dim\">Made from {runs} runs in raw.csv; every figure is in summary.json.</p>\n\
-         </section>\n",
-        escape(&header.study_text),
-        escape(&words::command(summary))
-    )
-}
-
-fn html(table: &Table) -> String {
-    let cells = |tag: &str, cells: &[String]| -> String {
-        let cell = |(index, cell): (usize, &String)| match index {
-            0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
-            _ => format!("<{tag}>{}</{tag}>", escape(cell)),
-        };
-        cells.iter().enumerate().map(cell).collect()
-    };
-    let rows: String = table
-        .rows
-        .iter()
-        .map(|row| format!("<tr>{}</tr>\n", cells("td", row)))
-        .collect();
-    format!(
-        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n\
-         {rows}</tbody>\n</table></div>\n",
-        cells("th", &table.head)
-    )
+fn table(table: &Table) -> Result<String, askama::Error> {
+    let Table { head, rows } = table;
+    TableMarkup { head, rows }.render()
 }

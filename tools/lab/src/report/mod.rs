@@ -42,12 +42,11 @@ pub(crate) fn write(
     cases.retain(|case| !is_out(case));
     let summary = summary::sum_up(header, study, &dimensions, &cases, runs);
     session::write_summary(folder, &summary)?;
+    let page = html::page(study, &dimensions, &summary, runs);
+    let page = page.map_err(|error| LabError::step("report", error))?;
     let files = [
         ("README.md", markdown::page(study, &dimensions, &summary)),
-        (
-            "report.html",
-            html::page(study, &dimensions, &summary, runs),
-        ),
+        ("report.html", page),
     ];
     for (name, text) in files {
         session::replace(&folder.join(name), &text)?;
@@ -56,17 +55,20 @@ pub(crate) fn write(
 }
 
 /// The page of a comparison of two runs of a study.
+///
+/// # Errors
+/// The page cannot be made.
 pub(crate) fn comparison<const COLUMNS: usize>(
     study: &str,
     notes: &[String],
     head: &[&str; COLUMNS],
     rows: &[[String; COLUMNS]],
-) -> String {
+) -> Result<String, LabError> {
     let table = words::Table {
         head: head.iter().map(|&name| name.to_owned()).collect(),
         rows: rows.iter().map(|row| row.to_vec()).collect(),
     };
-    html::comparison(study, notes, &table)
+    html::comparison(study, notes, &table).map_err(|error| LabError::step("compare", error))
 }
 
 /// Writes the report of a run again.

@@ -1,11 +1,11 @@
-use super::picture::escape;
+use super::html::prose;
 use super::words::plain_ratio;
 
 #[test]
 fn texts_cannot_become_mark_up() {
     assert_eq!(
-        escape("<script src=\"x\">&</script>"),
-        "&lt;script src=&quot;x&quot;&gt;&amp;&lt;/script&gt;"
+        prose("<script> & `<b>`").ok().as_deref(),
+        Some("&#60;script&#62; &#38; <code>&#60;b&#62;</code>")
     );
 }
 

@@ -1,18 +1,18 @@
 //! `--html`: the run as one page without outside requests, with the lab's style and pictures.
 
-use std::fmt::Write as _;
+use askama::Template;
 
 use crate::plan::Plan;
 use crate::report::limits::Limit;
 use crate::report::text;
 use crate::run::Outcome;
 use crate::series::Interval;
-use crate::svg::{Anchor, Svg, escape, ticks};
+use crate::svg::{Anchor, Svg, ticks};
 use crate::tally::ErrorKind;
 use crate::units::{counted, format_binary, format_metric, format_time_us};
 
 /// The style sheet of the lab's reports and of this one.
-pub const REPORT_STYLE: &str = include_str!("report.css");
+const REPORT_STYLE: &str = include_str!("report.css");
 
 /// Widths that pictures are drawn for, with the class that the style sheet shows them by.
 const WIDTHS: [(f64, &str); 2] = [(760.0, "wide"), (350.0, "narrow")];
@@ -43,58 +43,90 @@ struct Chart<'a> {
     x_name: &'a str,
 }
 
+/// The skeleton of every page.
+#[derive(Template)]
+#[template(path = "document.html")]
+struct Document<'a> {
+    title: &'a str,
+    style: &'a str,
+    /// Markup.
+    body: &'a str,
+}
+
+/// The content of the page.
+#[derive(Template)]
+#[template(path = "run.html")]
+struct RunPage<'a> {
+    title: &'a str,
+    chips: Vec<String>,
+    rate: String,
+    median: String,
+    p99: String,
+    errors: u64,
+    command: String,
+    warnings: Vec<String>,
+    figures: Vec<(String, String)>,
+    pictures: Vec<Picture>,
+    details: &'a str,
+}
+
+/// A picture with its texts.
+struct Picture {
+    title: String,
+    /// SVG, once for each width.
+    drawings: String,
+    caption: &'static str,
+}
+
+/// A whole page with this markup as its content, in the style of all reports.
+///
+/// # Errors
+/// The template could not be filled in, which none of the values here can cause.
+pub fn document(title: &str, body: &str) -> Result<String, askama::Error> {
+    let style = REPORT_STYLE;
+    Document { title, style, body }.render()
+}
+
 /// The page.
+///
+/// # Errors
+/// As [`document`].
 pub(crate) fn page(
     plan: &Plan,
     arguments: &[String],
     outcome: &Outcome,
     limits: &[Limit],
-) -> String {
+) -> Result<String, askama::Error> {
     let place = plan.targets.endpoints.first();
     let place = place.map_or("", |endpoint| endpoint.label.as_str());
-    let title = escape(&format!("Load on {place}"));
-    let body = [
-        head(plan, arguments, outcome, &title),
-        warnings(outcome, limits),
-        figures(outcome),
-        pictures(outcome),
-        details(plan, outcome),
-    ];
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
-         <style>\n{REPORT_STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
-        body.concat()
-    )
+    let title = format!("Load on {place}");
+    let mut details = String::new();
+    text::detail(&mut details, plan, outcome);
+    let tally = &outcome.tally;
+    let body = RunPage {
+        title: &title,
+        chips: chips(plan, outcome),
+        rate: format_metric(tally.completed as f64 / outcome.measured.as_secs_f64()),
+        median: time(tally.latency.percentile(50.0)),
+        p99: time(tally.latency.percentile(99.0)),
+        errors: tally.errors.total(),
+        command: arguments.join(" "),
+        warnings: warnings(outcome, limits),
+        figures: figures(outcome),
+        pictures: pictures(outcome),
+        details: details.trim_end(),
+    };
+    document(&title, &body.render()?)
 }
 
-fn head(plan: &Plan, arguments: &[String], outcome: &Outcome, title: &str) -> String {
-    let seconds = outcome.measured.as_secs_f64();
-    let tally = &outcome.tally;
-    let chips = [
-        format!("{seconds:.1} s"),
+fn chips(plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    vec![
+        format!("{:.1} s", outcome.measured.as_secs_f64()),
         counted(plan.connections, "connection"),
         counted(plan.threads, "thread"),
         counted(outcome.machine.cpus, "CPU"),
         format!("Linux {}", outcome.machine.kernel),
-    ];
-    let chips: String = chips
-        .iter()
-        .map(|chip| format!("<li>{}</li>", escape(chip)))
-        .collect();
-    format!(
-        "<header>\n<p class=\"study\">turnpike load</p>\n<h1>{title}</h1>\n\
-         <ul class=\"chips\">{chips}</ul>\n<p class=\"lead\">{} requests per second, {} at the \
-         median and {} at the 99th percentile, {} errors.</p>\n<pre>turnpike load {}</pre>\n\
-         </header>\n",
-        format_metric(tally.completed as f64 / seconds),
-        time(tally.latency.percentile(50.0)),
-        time(tally.latency.percentile(99.0)),
-        tally.errors.total(),
-        escape(&arguments.join(" "))
-    )
+    ]
 }
 
 /// A round number of a scale: `0`, `2500`, `50k`.
@@ -110,7 +142,7 @@ fn time(ns: u64) -> String {
     format_time_us(ns as f64 / 1e3)
 }
 
-fn warnings(outcome: &Outcome, limits: &[Limit]) -> String {
+fn warnings(outcome: &Outcome, limits: &[Limit]) -> Vec<String> {
     let mut texts: Vec<String> = limits
         .iter()
         .map(|limit| format!("{}: {limit}.", limit.label()))
@@ -119,12 +151,9 @@ fn warnings(outcome: &Outcome, limits: &[Limit]) -> String {
         texts.push("The run was interrupted: these are the figures so far.".to_owned());
     }
     texts
-        .iter()
-        .map(|text| format!("<p class=\"banner\">{}</p>\n", escape(text)))
-        .collect()
 }
 
-fn figures(outcome: &Outcome) -> String {
+fn figures(outcome: &Outcome) -> Vec<(String, String)> {
     let tally = &outcome.tally;
     let seconds = outcome.measured.as_secs_f64();
     let mut rows = vec![
@@ -158,23 +187,10 @@ fn figures(outcome: &Outcome) -> String {
         .enumerate()
         .filter(|(_, count)| **count > 0);
     rows.extend(statuses.map(|(status, count)| (format!("status {status}"), count.to_string())));
-    let rows: String = rows
-        .iter()
-        .map(|(name, value)| {
-            format!(
-                "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-                escape(name),
-                escape(value)
-            )
-        })
-        .collect();
-    format!(
-        "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"scroll\" tabindex=\"0\"><table>\n\
-         <tbody>\n{rows}</tbody>\n</table></div>\n</section>\n"
-    )
+    rows
 }
 
-fn pictures(outcome: &Outcome) -> String {
+fn pictures(outcome: &Outcome) -> Vec<Picture> {
     let intervals: Vec<Interval> = outcome.tally.series.intervals().collect();
     // The last interval is seldom whole, and its rate would be drawn too low.
     let whole = match intervals.len() {
@@ -182,25 +198,24 @@ fn pictures(outcome: &Outcome) -> String {
         count => &intervals[..count - 1],
     };
     let interval_s = outcome.tally.series.interval_s();
-    let text = [
-        rate(whole, interval_s),
+    let drawn = [
+        Some(rate(whole, interval_s)),
         latency(whole, interval_s),
         distribution(outcome),
-    ]
-    .concat();
-    format!("<section id=\"pictures\">\n<h2>Pictures</h2>\n{text}</section>\n")
+    ];
+    drawn.into_iter().flatten().collect()
 }
 
-fn figure(chart: &Chart<'_>, caption: &str) -> String {
-    let drawings: String = WIDTHS
+fn figure(chart: &Chart<'_>, caption: &'static str) -> Picture {
+    let drawings = WIDTHS
         .iter()
         .map(|(width, class)| draw(chart, *width, class))
         .collect();
-    format!(
-        "<figure>\n<h3>{}</h3>\n{drawings}\n<figcaption>{}</figcaption>\n</figure>\n",
-        escape(chart.title),
-        escape(caption)
-    )
+    Picture {
+        title: chart.title.to_owned(),
+        drawings,
+        caption,
+    }
 }
 
 /// The times of an axis over the run.
@@ -211,7 +226,7 @@ fn seconds(end_s: f64) -> Vec<(f64, String)> {
         .collect()
 }
 
-fn rate(intervals: &[Interval], interval_s: f64) -> String {
+fn rate(intervals: &[Interval], interval_s: f64) -> Picture {
     let points = |value: fn(&Interval) -> u64| {
         let at = |one: &Interval| one.start_s + interval_s / 2.0;
         let points = intervals
@@ -248,7 +263,7 @@ fn rate(intervals: &[Interval], interval_s: f64) -> String {
 }
 
 /// Latency on a logarithmic axis.
-fn latency(intervals: &[Interval], interval_s: f64) -> String {
+fn latency(intervals: &[Interval], interval_s: f64) -> Option<Picture> {
     let points = |value: fn(&Interval) -> Option<f64>| {
         let known = intervals
             .iter()
@@ -272,9 +287,7 @@ fn latency(intervals: &[Interval], interval_s: f64) -> String {
             points: points(|one| one.p50_us),
         },
     ];
-    let Some(y) = extent(&curves) else {
-        return String::new();
-    };
+    let y = extent(&curves)?;
     let end_s = intervals.len().max(1) as f64 * interval_s;
     let chart = Chart {
         title: "Latency over time",
@@ -285,7 +298,7 @@ fn latency(intervals: &[Interval], interval_s: f64) -> String {
         y_ticks: decades(y),
         x_name: "seconds since the start",
     };
-    figure(&chart, "The axis of the latency is logarithmic.")
+    Some(figure(&chart, "The axis of the latency is logarithmic."))
 }
 
 /// Both ends of the values of curves, a little apart.
@@ -333,10 +346,10 @@ fn nines(percent: f64) -> f64 {
     -(1.0 - (percent / 100.0).min(0.99999)).log10()
 }
 
-fn distribution(outcome: &Outcome) -> String {
+fn distribution(outcome: &Outcome) -> Option<Picture> {
     let latency = &outcome.tally.latency;
     if latency.count() == 0 {
-        return String::new();
+        return None;
     }
     let percents = (0..=200).map(|step| 100.0 - 100.0 * 10_f64.powf(-f64::from(step) / 50.0));
     let point = |percent: f64| {
@@ -348,9 +361,7 @@ fn distribution(outcome: &Outcome) -> String {
         colour: 1,
         points: percents.map(point).collect(),
     }];
-    let Some(y) = extent(&curves) else {
-        return String::new();
-    };
+    let y = extent(&curves)?;
     let named = PERCENTILES
         .iter()
         .filter(|percent| ![75.0, 95.0].contains(*percent));
@@ -365,11 +376,11 @@ fn distribution(outcome: &Outcome) -> String {
         y_ticks: decades(y),
         x_name: "share of requests",
     };
-    figure(
+    Some(figure(
         &chart,
         "How many percent of the requests were answered within which time. Both axes are \
          logarithmic, towards 100 % and in time.",
-    )
+    ))
 }
 
 fn draw(chart: &Chart<'_>, width: f64, class: &str) -> String {
@@ -415,13 +426,4 @@ fn draw(chart: &Chart<'_>, width: f64, class: &str) -> String {
         svg.path(&format!("l c{}", curve.colour), &points, curve.name);
     }
     svg.finish(class, chart.title)
-}
-
-fn details(plan: &Plan, outcome: &Outcome) -> String {
-    let mut text = String::new();
-    text::detail(&mut text, plan, outcome);
-    let mut page = String::from("<section id=\"details\">\n<h2>Details</h2>\n");
-    // Writing to a string cannot fail.
-    let _ = writeln!(page, "<pre>{}</pre>\n</section>", escape(text.trim_end()));
-    page
 }

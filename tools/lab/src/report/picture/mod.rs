@@ -7,7 +7,6 @@ mod forest;
 mod shares;
 
 pub(super) use forest::{forest, forest_scale};
-pub(super) use turnpike_load::svg::escape;
 
 use std::collections::BTreeMap;
 
