@@ -64,6 +64,7 @@ struct Figures {
     head_bytes: u64,
     request_bytes: u64,
     is_completed: bool,
+    is_logged: bool,
 }
 
 /// What is done for an exchange now. The list of a lane's requests shares it with the exchange.
@@ -201,6 +202,16 @@ impl Account {
     /// The head of the request was read: it has so many bytes.
     pub(crate) fn head_received(&mut self, bytes: u64) {
         self.figures.request_bytes = bytes;
+    }
+
+    /// Whether the request has begun and is still to be written to the access log.
+    pub(crate) fn is_unlogged(&self) -> bool {
+        self.figures.has_begun && !self.figures.is_logged
+    }
+
+    /// The request was written to the access log.
+    pub(crate) fn logged(&mut self) {
+        self.figures.is_logged = true;
     }
 
     /// The answer was sent, whole or not.

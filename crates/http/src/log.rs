@@ -38,6 +38,7 @@ impl Exchange {
             took_ms => counters.request_times.record(took_ms * 1_000_000),
         }
         self.write_access_log();
+        self.account.logged();
         self.rooms.release();
     }
 
@@ -50,6 +51,44 @@ impl Exchange {
         for logger in plan.location(self.walk.location()).loggers() {
             logger.log(self);
         }
+    }
+}
+
+/// An exchange in the hands of a future. Where the future is dropped before its end, since its lane
+/// ends (`worker_shutdown_timeout`), the request is written to the access log all the same.
+pub(crate) struct Driven(Option<Box<Exchange>>);
+
+impl Driven {
+    /// Takes an exchange that a future drives from now on.
+    pub(crate) fn new(exchange: Box<Exchange>) -> Self {
+        Self(Some(exchange))
+    }
+
+    /// The exchange; `None` after the first call.
+    pub(crate) fn exchange(&mut self) -> Option<&mut Exchange> {
+        self.0.as_deref_mut()
+    }
+
+    /// Gives the exchange back at the future's end.
+    pub(crate) fn into_exchange(mut self) -> Option<Box<Exchange>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        let Some(exchange) = &mut self.0 else {
+            return;
+        };
+        if !exchange.account.is_unlogged() || std::thread::panicking() {
+            return;
+        }
+        exchange.account.completed(false);
+        if exchange.logged_status() == 0 {
+            exchange.client_closed_request();
+        }
+        exchange.end_body();
+        exchange.log_access();
     }
 }
 

@@ -5,7 +5,7 @@
 use std::io::Read as _;
 use std::process::Command;
 
-use turnpike_testkit::{Peer, Server, Signal};
+use turnpike_testkit::{Origin, Peer, Server, Signal, Step};
 
 #[path = "support/curl.rs"]
 mod curl_support;
@@ -241,4 +241,35 @@ fn a_client_that_does_not_read_does_not_delay_the_end() {
     peer.send([opening(), request(1, "/large")].concat());
     server.wait_for_log("error.log", "client timed out (110: Connection timed out)");
     assert!(server.quit().success());
+}
+
+#[test]
+fn requests_that_the_end_cuts_short_are_logged() {
+    let silent = || vec![Step::ReadHead, Step::ReadToEnd];
+    let origin = Origin::start(vec![silent(), silent()]);
+    let server = Server::builder(TURNPIKE)
+        .configuration(&format!(
+            "error_log %FOLDER%/error.log info;
+            worker_shutdown_timeout 10ms;
+            events {{ }}
+            http {{
+                log_format short '$status $request.';
+                access_log %FOLDER%/access.log short;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    http2 on;
+                    location / {{ proxy_pass http://127.0.0.1:{}; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    let mut http2 = server.connect();
+    http2.send([opening(), request(1, "/a")].concat());
+    let mut http1 = server.connect();
+    http1.send("GET /b HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx");
+    origin.wait_for_connections(2);
+    server.signal(Signal::SIGQUIT);
+    server.wait_for_log("access.log", "499 GET /a HTTP/2.0.");
+    server.wait_for_log("access.log", "499 GET /b HTTP/1.1.");
 }

@@ -24,6 +24,7 @@ use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
 use crate::h1::response::write_head;
+use crate::log::Driven;
 use crate::phase::Waiting;
 use crate::pieces;
 use crate::response::Body;
@@ -57,7 +58,7 @@ pub(super) enum Stage {
 /// Drives an exchange to its end and hands the connection back.
 pub(super) async fn drive(
     connection: Connection,
-    mut exchange: Box<Exchange>,
+    exchange: Box<Exchange>,
     stage: Stage,
     slot: DrivenSlot,
     return_queue: Rc<ReturnQueue>,
@@ -65,17 +66,21 @@ pub(super) async fn drive(
     let (transport, input, detached) = connection.detach();
     let panicked = HandBackOnPanic::new(&return_queue, &slot);
     let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
+    let mut driven = Driven::new(exchange);
+    let Some(exchange) = driven.exchange() else {
+        return;
+    };
     let ended = tokio::select! {
         biased;
         () = slot.watch.is_to_close() => None,
-        ended = to_the_end(&mut exchange, &peer, stage) => Some(ended),
+        ended = to_the_end(exchange, &peer, stage) => Some(ended),
     };
-    let ended = ended.unwrap_or_else(|| Err(close_by_command(&mut exchange)));
+    let ended = ended.unwrap_or_else(|| Err(close_by_command(exchange)));
     let (transport, input) = peer.into_parts();
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
     let connection = transport.map(|transport| detached.attach(transport, input));
     panicked.disarm();
-    return_queue.give_back(slot, connection, Some(exchange));
+    return_queue.give_back(slot, connection, driven.into_exchange());
 }
 
 /// An operator has closed the request.

@@ -14,6 +14,7 @@ use super::tunnel;
 use crate::client::Client;
 use crate::engine::{self, Outcome};
 use crate::exchange::{Action, Exchange};
+use crate::log::Driven;
 use crate::pieces;
 use crate::response::{Body, BodyFailed};
 use crate::response_head::{self, HeadWriter};
@@ -192,18 +193,24 @@ fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
 }
 
 /// Drives an exchange to its end.
-pub(super) async fn drive(mut exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
+pub(super) async fn drive(exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
     stream.runs();
+    let mut driven = Driven::new(exchange);
+    let Some(exchange) = driven.exchange() else {
+        return;
+    };
     let ended = tokio::select! {
         biased;
         () = stream.closing.notified() => None,
-        ended = to_the_end(&mut exchange, &stream, stage) => Some(ended),
+        ended = to_the_end(exchange, &stream, stage) => Some(ended),
     };
     let ended = ended.unwrap_or_else(|| {
         exchange.closed_by_command();
         End::Gone
     });
-    end(exchange, &stream, ended);
+    if let Some(exchange) = driven.into_exchange() {
+        end(exchange, &stream, ended);
+    }
 }
 
 async fn to_the_end(exchange: &mut Exchange, stream: &Rc<Stream>, stage: Stage) -> End {
