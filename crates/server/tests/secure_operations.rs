@@ -70,15 +70,20 @@ fn no_request_fails_and_no_stream_breaks() {
     let mut lanes = 2;
     for round in plan {
         let downloads = ["--http1.1", "--http2"].map(|version| Download::start(&server, version));
-        let mut socket = WebSocket::open(&server);
+        let mut sockets = [Framing::Http1, Framing::Http2].map(|framing| {
+            let mut socket = WebSocket::open(&server, framing);
+            socket.echo("at first");
+            socket
+        });
+        let mut echo = |when: &str| sockets.iter_mut().for_each(|socket| socket.echo(when));
         for _ in 0..round.reloads {
             server.reload(lanes);
-            socket.echo("after a reload");
+            echo("after a reload");
         }
         for _ in 0..round.resizes {
             lanes = lanes % 3 + 1;
             server.reload(lanes);
-            socket.echo("after another number of lanes");
+            echo("after another number of lanes");
         }
         for session in &sessions {
             session.resume(&server, "after reloads");
@@ -86,14 +91,14 @@ fn no_request_fails_and_no_stream_breaks() {
         let old = server.daemon.master();
         let changed = server.daemon.upgrade(&[]);
         changed.unwrap_or_else(|error| panic!("{error}{}", server.daemon.log()));
-        socket.echo("after a change of the binary");
+        echo("after a change of the binary");
         for session in &sessions {
             session.resume(&server, "after a change of the binary");
         }
         for download in downloads {
             download.finish();
         }
-        socket.close();
+        sockets.into_iter().for_each(WebSocket::close);
         wait_for("the old binary to end", || !is_running(old));
     }
     for load in loads {
@@ -198,7 +203,8 @@ fn start_echo() -> u16 {
                     head.push(byte[0]);
                 }
                 let answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
-                               Upgrade: websocket\r\n\r\n";
+                               Upgrade: websocket\r\n\
+                               Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
                 stream.write_all(answer).ok()?;
                 let mut buffer = [0; 1024];
                 loop {
@@ -306,18 +312,76 @@ impl Download {
     }
 }
 
-/// A connection over TLS that was upgraded.
+/// What a WebSocket's bytes are carried in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// A connection that was upgraded.
+    Http1,
+    /// A stream of HTTP/2.
+    Http2,
+}
+
+const UPGRADE: &str = "GET /socket HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\n\
+                       Upgrade: websocket\r\n\r\n";
+
+/// The fields of an extended CONNECT; the key is the example of RFC 6455, whose answer the origin
+/// gives.
+const CONNECT: &[(&str, &str)] = &[
+    (":method", "CONNECT"),
+    (":protocol", "websocket"),
+    (":scheme", "https"),
+    (":path", "/socket"),
+    (":authority", "a.test"),
+    ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+];
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+
+/// A frame of stream 1, or of the connection for SETTINGS.
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let stream = u8::from(kind != SETTINGS);
+    let header = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
+    [&header, payload].concat()
+}
+
+/// The preface, and a request for a tunnel with all fields as literals.
+fn connect() -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in CONNECT {
+        block.push(0);
+        for text in [name, value] {
+            block.push(text.len() as u8);
+            block.extend_from_slice(text.as_bytes());
+        }
+    }
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
+    [
+        preface,
+        &frame(SETTINGS, 0, &[]),
+        &frame(HEADERS, 4, &block),
+    ]
+    .concat()
+}
+
+/// A WebSocket over TLS.
 struct WebSocket {
+    framing: Framing,
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
 }
 
 impl WebSocket {
-    fn open(server: &Secure) -> WebSocket {
+    fn open(server: &Secure, framing: Framing) -> WebSocket {
         let at = format!("127.0.0.1:{}", server.port());
-        let mut child = Command::new("openssl")
-            .args(["s_client", "-quiet", "-connect", &at])
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-quiet", "-connect", &at]);
+        if framing == Framing::Http2 {
+            command.args(["-alpn", "h2"]);
+        }
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -325,32 +389,65 @@ impl WebSocket {
             .unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut socket = WebSocket {
+            framing,
             child,
             input,
             output,
         };
-        let head = "GET /socket HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\n\
-                    Upgrade: websocket\r\n\r\n";
-        socket.input.write_all(head.as_bytes()).unwrap();
+        match framing {
+            Framing::Http1 => socket.upgrade(),
+            Framing::Http2 => {
+                socket.input.write_all(&connect()).unwrap();
+                let head = socket.payload_of(HEADERS, "at first");
+                assert_eq!(head.first(), Some(&0x88), "{head:?}");
+            }
+        }
+        socket
+    }
+
+    fn upgrade(&mut self) {
+        self.input.write_all(UPGRADE.as_bytes()).unwrap();
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            socket.output.read_exact(&mut byte).unwrap();
-            answer.push(byte[0]);
+            answer.extend_from_slice(&self.read(1, "at first"));
         }
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
-        socket.echo("at first");
-        socket
     }
 
     /// Sends a text and receives it again.
     fn echo(&mut self, text: &str) {
-        self.input.write_all(text.as_bytes()).unwrap();
-        let mut back = vec![0; text.len()];
-        let received = self.output.read_exact(&mut back);
-        assert!(received.is_ok(), "the WebSocket is closed {text}");
+        let back = match self.framing {
+            Framing::Http1 => {
+                self.input.write_all(text.as_bytes()).unwrap();
+                self.read(text.len(), text)
+            }
+            Framing::Http2 => {
+                let sent = frame(DATA, 0, text.as_bytes());
+                self.input.write_all(&sent).unwrap();
+                self.payload_of(DATA, text)
+            }
+        };
         assert_eq!(String::from_utf8_lossy(&back), text);
+    }
+
+    /// The payload of the next frame of that kind on stream 1.
+    fn payload_of(&mut self, wanted: u8, when: &str) -> Vec<u8> {
+        loop {
+            let header = self.read(9, when);
+            let length = usize::from(header[1]) << 8 | usize::from(header[2]);
+            let payload = self.read(length, when);
+            if header[3] == wanted && header[8] == 1 {
+                return payload;
+            }
+        }
+    }
+
+    fn read(&mut self, bytes: usize, when: &str) -> Vec<u8> {
+        let mut read = vec![0; bytes];
+        let received = self.output.read_exact(&mut read);
+        assert!(received.is_ok(), "the WebSocket is closed {when}");
+        read
     }
 
     fn close(mut self) {
