@@ -18,6 +18,7 @@ use turnpike_lane::sys::simulation::{self, Fault};
 use crate::counters::{AllCounters, HttpCounters};
 use crate::exchange::Exchange;
 use crate::h1::input::InputPool;
+use crate::h2::output_pool::OutputPool;
 use crate::plan::resolved::Plan;
 use crate::requester::{ConnectionFacts, Requester};
 use crate::response::LocalFuture;
@@ -70,6 +71,8 @@ struct Buffers {
     inputs: Rc<InputPool>,
     /// See [`LaneShared::take_scratch`].
     scratch: Cell<Vec<u8>>,
+    /// Room for frames.
+    outputs: Rc<OutputPool>,
 }
 
 /// Exchanges that were used before, those used last at the end.
@@ -218,6 +221,11 @@ impl LaneShared {
         if scratch.capacity() <= KEPT_BUFFER_BYTES_MAX {
             self.buffers.scratch.set(scratch);
         }
+    }
+
+    /// Room for frames of HTTP/2 connections.
+    pub(crate) fn outputs(&self) -> &Rc<OutputPool> {
+        &self.buffers.outputs
     }
 
     /// A random number; see [`Random`].

@@ -17,6 +17,7 @@ use super::slot::Work;
 use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
 use crate::h2::shared::Shared;
+use crate::lane::LaneShared;
 use turnpike_plan::tls;
 
 /// The protocol of a connection, by its TLS session or by its first bytes.
@@ -50,10 +51,10 @@ pub(super) fn spoken(connection: &Connection) -> Spoken {
 }
 
 /// What the connection's future and those of its answers share.
-fn shared_by_streams(connection: &Connection) -> Rc<Shared> {
+fn shared_by_streams(lane: &LaneShared, connection: &Connection) -> Rc<Shared> {
     let listen = connection.plan.listen(connection.client.listen);
     let settings = &connection.plan.server(listen.default_server).settings;
-    Shared::new(h2::Connection::new(ConnectionRules {
+    let wire = h2::Connection::new(ConnectionRules {
         streams_max: settings.http2.streams_max,
         stream_window: settings.http2.preread_bytes,
         head: HeadRules {
@@ -61,7 +62,8 @@ fn shared_by_streams(connection: &Connection) -> Rc<Shared> {
             head_bytes_max: settings.http2.list_bytes_max,
             ..settings.head_rules
         },
-    }))
+    });
+    Shared::new(wire, lane.outputs())
 }
 
 impl Connections {
@@ -80,7 +82,7 @@ impl Connections {
             let _ = socket_option::set_no_delay(connection.transport.as_fd(), true);
             connection.no_delay = true;
         }
-        let shared = shared_by_streams(&connection);
+        let shared = shared_by_streams(&self.lane, &connection);
         let work = Work::Streams(Rc::clone(&shared));
         let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection, work)
         else {

@@ -120,6 +120,7 @@ impl Answer {
         let is_empty = exchange.response.text().is_empty() && !answer.more;
         let ends = is_empty && exchange.response.trailers().is_empty() && !is_tunnel;
         let shared = Rc::clone(&stream.shared);
+        shared.prepare_output();
         let mut block = shared.block.borrow_mut();
         let mut wire = shared.wire.borrow_mut();
         let written = wire.send_head(stream.id, ends, &mut block, |encoder, block| {
@@ -140,6 +141,7 @@ impl Answer {
     ) -> Result<Progress, BodyFailed> {
         let chunk_bytes = exchange.location().settings.http2_chunk_bytes;
         let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        stream.shared.prepare_output();
         while !self.is_done {
             let rest = exchange.response.text().len() - self.sent;
             if rest < chunk_bytes && self.more {

@@ -37,6 +37,10 @@ const READ_BYTES: usize = 16 * 1024;
 /// like would grow without end for a client that takes nothing.
 const UNSENT_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of answers that one connection may send while its requests are taken, before others have
+/// their turn: as for HTTP/1.
+const TURN_BYTES_MAX: usize = 512 * 1024;
+
 /// How long a client without open streams is waited for when the lane ends, in milliseconds: GOAWAY
 /// was sent, and what the client sent before it is under way.
 const ENDING_GRACE_MS: u64 = 1_000;
@@ -82,6 +86,8 @@ struct Serving<'a> {
     blocked_since_ms: Option<u64>,
     /// The last stream whose request has a body and may not have run yet.
     fresh: Option<Rc<Stream>>,
+    /// Bytes that were written since the present frames were begun.
+    turn_bytes: usize,
 }
 
 /// Serves a connection until it ends.
@@ -97,6 +103,7 @@ pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> C
         is_head_given_up: false,
         blocked_since_ms: None,
         fresh: None,
+        turn_bytes: 0,
     };
     let reason = serving.run().await;
     for stream in serving.shared.streams.borrow().iter() {
@@ -300,6 +307,7 @@ impl Serving<'_> {
 
     /// Takes the frames that have come whole.
     fn take_frames(&mut self) -> Result<Taken, ConnectionError> {
+        self.turn_bytes = 0;
         let input = std::mem::take(&mut self.opening.input);
         let now_ms = self.opening.lane.clock.now_ms();
         let mut at = 0;
@@ -325,7 +333,10 @@ impl Serving<'_> {
                     stream,
                     ends,
                     fault,
-                } => self.request(stream, ends, fault),
+                } => {
+                    self.make_room();
+                    self.request(stream, ends, fault);
+                }
                 Event::Data { stream, data, ends } => {
                     if let Some(stream) = self.shared.stream(stream) {
                         stream.came(data, ends);
@@ -483,6 +494,19 @@ impl Serving<'_> {
         Ok(())
     }
 
+    /// Writes an output that is full, so that the next request is answered at once instead of by a
+    /// future of its own.
+    fn make_room(&mut self) {
+        let has_room = self.shared.has_room() || self.blocked_since_ms.is_some();
+        if has_room || self.turn_bytes >= TURN_BYTES_MAX {
+            return;
+        }
+        let unsent_bytes = self.unsent_bytes();
+        // What the socket says is heard again when the rest is written.
+        let _ = self.send();
+        self.turn_bytes += unsent_bytes - self.unsent_bytes();
+    }
+
     fn unsent_bytes(&self) -> usize {
         self.shared.wire.borrow_mut().output().len()
     }
@@ -513,7 +537,8 @@ impl Serving<'_> {
         }
         output.drain(..sent);
         if output.is_empty() {
-            *output = Vec::new();
+            // Idle connections are many: they hold no buffer.
+            self.opening.lane.outputs().keep(std::mem::take(output));
         }
         written
     }

@@ -12,6 +12,7 @@
 
 mod answer;
 pub(crate) mod connection;
+pub(crate) mod output_pool;
 pub(crate) mod shared;
 pub(crate) mod stream;
 mod tunnel;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use turnpike_wire::h2::{Connection, ErrorCode, StreamId};
 
+use super::output_pool::OutputPool;
 use super::stream::Stream;
 use crate::running::{RequestId, Running};
 
@@ -15,6 +16,7 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection, for its future and for its answers.
 pub(crate) struct Shared {
+    outputs: Rc<OutputPool>,
     pub(super) wire: RefCell<Connection>,
     /// Streams whose requests are not answered yet.
     pub(super) streams: RefCell<Vec<Rc<Stream>>>,
@@ -29,8 +31,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(wire: Connection) -> Rc<Self> {
+    pub(crate) fn new(wire: Connection, outputs: &Rc<OutputPool>) -> Rc<Self> {
         Rc::new(Self {
+            outputs: Rc::clone(outputs),
             wire: RefCell::new(wire),
             streams: RefCell::default(),
             work: Notify::new(),
@@ -49,6 +52,15 @@ impl Shared {
     /// Whether bodies may add to the output.
     pub(super) fn has_room(&self) -> bool {
         self.wire.borrow_mut().output().len() < OUTPUT_BYTES_MAX
+    }
+
+    /// Gives an output without memory the lane's, which has grown already.
+    pub(super) fn prepare_output(&self) {
+        let mut wire = self.wire.borrow_mut();
+        let output = wire.output();
+        if output.capacity() == 0 {
+            *output = self.outputs.take();
+        }
     }
 
     /// Calls for every request that is answered by a future.
