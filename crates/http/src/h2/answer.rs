@@ -18,6 +18,7 @@ use crate::log::Driven;
 use crate::pieces;
 use crate::response::{Body, BodyFailed};
 use crate::response_head::{self, HeadWriter};
+use crate::segments::{self, Segment};
 
 /// Shortest pause of a rate-limited response, in milliseconds; as for HTTP/1.
 const RATE_PAUSE_MS_MIN: u64 = 100;
@@ -32,8 +33,11 @@ pub(super) enum Progress {
     WantsPiece,
 }
 
-/// An answer whose head is sent. The present piece stands in the response's text.
+/// An answer whose head is sent. The present piece stands in the response's text, or is a body in
+/// memory, which is sent from where it stands.
 pub(super) struct Answer {
+    /// Whether the whole body stands in memory.
+    is_in_memory: bool,
     /// Bytes of the piece that were sent.
     sent: usize,
     /// Whether pieces follow.
@@ -104,11 +108,14 @@ impl Answer {
         let has_body = !exchange.response.is_head_only()
             && !matches!(exchange.response.body(), Body::Empty | Body::Tunnel(_));
         let mut answer = Answer {
+            is_in_memory: has_body && is_in_memory(exchange),
             sent: 0,
             more: has_body,
             is_done: false,
         };
-        if has_body {
+        if answer.is_in_memory {
+            answer.more = false;
+        } else if has_body {
             let body = exchange.response.take_stream();
             exchange.response.set_body(Body::Stream(body));
             if let Some(more) = pieces::ready(exchange) {
@@ -117,7 +124,7 @@ impl Answer {
         } else {
             exchange.response.text_mut().clear();
         }
-        let is_empty = exchange.response.text().is_empty() && !answer.more;
+        let is_empty = answer.piece(exchange).is_empty() && !answer.more;
         let ends = is_empty && exchange.response.trailers().is_empty() && !is_tunnel;
         let shared = Rc::clone(&stream.shared);
         shared.prepare_output();
@@ -132,6 +139,20 @@ impl Answer {
         Ok(answer)
     }
 
+    /// What is left of the present piece.
+    fn piece<'a>(&self, exchange: &'a Exchange) -> &'a [u8] {
+        let response = &exchange.response;
+        let text = response.text();
+        let piece = match self.is_in_memory {
+            true => match segments::of_body(response.body(), text, 0) {
+                Segment::Bytes(bytes) => bytes,
+                _ => &[],
+            },
+            false => text,
+        };
+        piece.get(self.sent..).unwrap_or_default()
+    }
+
     /// Sends what may be sent now, at most about `bytes_max` of the body.
     pub(super) fn advance(
         &mut self,
@@ -143,7 +164,7 @@ impl Answer {
         let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         stream.shared.prepare_output();
         while !self.is_done {
-            let rest = exchange.response.text().len() - self.sent;
+            let rest = self.piece(exchange).len();
             if rest < chunk_bytes && self.more {
                 match pieces::refill(exchange, self.sent) {
                     Some(more) => {
@@ -163,7 +184,7 @@ impl Answer {
                 return Ok(Progress::WantsRoom);
             }
             let ends = !self.more && exchange.response.trailers().is_empty();
-            let piece = &exchange.response.text()[self.sent..];
+            let piece = self.piece(exchange);
             let mut wire = stream.shared.wire.borrow_mut();
             let sent = wire.send_data(stream.id, piece, ends, chunk_bytes.min(left));
             self.is_done = ends && sent == rest && !wire.may_send(stream.id);
@@ -180,6 +201,13 @@ impl Answer {
         }
         Ok(Progress::Done)
     }
+}
+
+/// Whether the response's body is one segment of bytes.
+fn is_in_memory(exchange: &Exchange) -> bool {
+    let response = &exchange.response;
+    let segment = |number| segments::of_body(response.body(), response.text(), number);
+    matches!(segment(0), Segment::Bytes(_)) && matches!(segment(1), Segment::End)
 }
 
 fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
