@@ -25,6 +25,15 @@ pub(crate) struct Answer {
     pub(crate) body_matches: bool,
 }
 
+impl Answer {
+    /// In place of an answer where nothing was asked.
+    pub(crate) const NONE: Answer = Answer {
+        status: 0,
+        close: true,
+        body_matches: true,
+    };
+}
+
 /// What one call of [`Http1::feed`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fed {

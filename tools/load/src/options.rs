@@ -77,6 +77,9 @@ pub(crate) struct Options {
     /// Number of requests under way at once on each HTTP/2 connection
     #[arg(long, value_name = "N", default_value_t = 1, requires = "h2")]
     pub(crate) streams: u16,
+    /// Make TLS connections and close them without a request
+    #[arg(long, conflicts_with_all = ["h2", "pipeline", "connreqs", "body"])]
+    pub(crate) connect_only: bool,
     /// Ask the server to close the connection after each answer
     #[arg(long)]
     pub(crate) no_keepalive: bool,

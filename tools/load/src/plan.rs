@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     /// Requests that a connection is given at once.
     pub(crate) pipeline: usize,
     pub(crate) http2: bool,
+    /// Whether connections end with their handshake.
+    pub(crate) connect_only: bool,
     pub(crate) targets: Targets,
     pub(crate) socket: SocketPlan,
     /// Present when any target is https.
@@ -93,6 +95,8 @@ pub(crate) enum PlanError {
     Cpus,
     /// HTTP/2 is offered, and would not be spoken.
     OfferWithoutHttp2,
+    /// Only connections with TLS have a handshake that shows when they are made.
+    ConnectOnlyWithoutTls,
     Target(TargetError),
     Tls(TlsError),
     File(PathBuf, std::io::Error),
@@ -112,6 +116,9 @@ impl std::fmt::Display for PlanError {
                 "--alpn offers h2, but without --h2 the requests are HTTP/1.1: add --h2, or leave \
                  h2 out",
             ),
+            PlanError::ConnectOnlyWithoutTls => {
+                formatter.write_str("--connect-only takes https URLs only")
+            }
             PlanError::Target(error) => error.fmt(formatter),
             PlanError::Tls(error) => error.fmt(formatter),
             PlanError::File(path, error) => {
@@ -136,6 +143,9 @@ impl Plan {
         let targets =
             Targets::build(&wishes(options)?, &shape, in_order).map_err(PlanError::Target)?;
         let tls = tls(options, &targets)?;
+        if options.connect_only && !targets.endpoints.iter().all(|endpoint| endpoint.tls) {
+            return Err(PlanError::ConnectOnlyWithoutTls);
+        }
         let long = targets
             .targets
             .iter()
@@ -162,6 +172,7 @@ impl Plan {
             connreqs: connreqs(options),
             pipeline: shape.pipeline,
             http2: shape.http2,
+            connect_only: options.connect_only,
             targets,
             socket: SocketPlan {
                 no_delay: long && !options.delay,

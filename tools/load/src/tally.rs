@@ -292,9 +292,10 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts an answer by its status.
+    /// Counts an answer by its status; 0 is none.
     pub(crate) fn count_status(&mut self, status: u16) {
-        if let Some(cell) = self.statuses.get_mut(usize::from(status)) {
+        let cell = self.statuses.get_mut(usize::from(status));
+        if let Some(cell) = cell.filter(|_| status > 0) {
             *cell += 1;
         }
     }

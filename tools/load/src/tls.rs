@@ -196,6 +196,12 @@ impl TlsSession {
         Ok(())
     }
 
+    /// Sends the end of the session, if the socket takes it at once.
+    pub(crate) fn end(&mut self, socket: &socket2::Socket) {
+        self.connection.send_close_notify();
+        let _ = self.flush(socket);
+    }
+
     /// Plain bytes that have arrived; 0 at the end of the stream.
     ///
     /// # Errors

@@ -58,6 +58,15 @@ impl Transport {
         }
     }
 
+    /// Ends our side: the peer sees the end of the session and of the connection.
+    pub(crate) fn end(&mut self, socket: &Socket) {
+        if let Transport::Tls(session) = self {
+            session.end(socket);
+        }
+        // A connection that is lost already is found out by the next read.
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+    }
+
     /// Receives into `buffer`; 0 at the end of the stream.
     ///
     /// # Errors

@@ -214,6 +214,10 @@ fn wrong_usage_ends_with_a_message_and_status_1() {
             "--alpn http/1.1,h2 https://127.0.0.1/",
             "add --h2, or leave h2 out",
         ),
+        (
+            "--connect-only http://127.0.0.1/",
+            "--connect-only takes https URLs only",
+        ),
         ("-C 0 http://127.0.0.1/", "expected N, FIRST-LAST"),
         ("-d 0 http://127.0.0.1/", "it must be longer than 0"),
         ("-n 0 http://127.0.0.1/", "it must be at least 1"),

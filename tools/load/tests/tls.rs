@@ -77,6 +77,24 @@ fn sessions_are_resumed_in_the_share_asked_for() {
 }
 
 #[test]
+fn connections_without_requests_count_handshakes() {
+    let address = tls_peer();
+    for (resume, resumed) in [(0, 0..=0), (100, 90..=99)] {
+        let line = format!(
+            "-t 1 -c 1 -n 100 --connect-only --cacert {CERTIFICATE} --tls-resume {resume} \
+             https://{address}/"
+        );
+        let (report, status) = load_json(&line);
+        assert_eq!(status, 0, "{report:#}");
+        assert_eq!(report["requests"]["answered"], 100, "{report:#}");
+        let counts = &report["connection_counts"];
+        assert_eq!(counts["opened"], 100, "{report:#}");
+        let seen = counts["tls_resumed"].as_u64().unwrap();
+        assert!(resumed.contains(&seen), "{resume}: {seen} resumed");
+    }
+}
+
+#[test]
 fn a_certificate_nobody_trusts_is_a_tls_error() {
     let address = tls_peer();
     let (report, status) = load_json(&format!("-t 1 -c 1 -n 3 https://{address}/"));
