@@ -1,13 +1,15 @@
 //! HTTPS beside nginx: handshakes, requests of open connections, and HTTP/2.
 //!
 //! What is measured is the time that the serving process runs for an operation. All cases and both
-//! servers are interleaved in one run, with the server on one core and the client on another.
+//! servers are interleaved in one run, with the server on one core and the client on another. What
+//! the TLS library alone takes for 1 MB is the floor of that case.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use turnpike_testkit::{Folder, Server};
+use turnpike_testkit::Folder;
 
 use super::progress::Progress;
 use super::table;
@@ -15,7 +17,7 @@ use crate::contender::{Contender, serving_pid};
 use crate::machine;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::workspace::must;
+use crate::workspace::{self, must};
 
 /// Interleaved rounds.
 const ROUNDS: usize = 7;
@@ -60,7 +62,44 @@ struct Case {
     options: &'static [&'static str],
 }
 
+/// The case that has a floor.
+const LARGE: Case = Case {
+    name: "request of an open connection, 1 MB",
+    key: "ec",
+    tickets: "off",
+    object: "/1M.bin",
+    requests: 1_000,
+    options: &["-c", "16"],
+};
+
+/// Bytes of its object.
+const LARGE_BYTES: usize = 1024 * 1024;
+
 const CASES: &[Case] = &[
+    Case {
+        name: "full handshake, ECDSA P-256",
+        key: "ec",
+        tickets: "off",
+        object: "/",
+        requests: 4_000,
+        options: &["-c", "16", "--connect-only", "--tls-resume", "0"],
+    },
+    Case {
+        name: "full handshake, RSA-2048",
+        key: "rsa",
+        tickets: "off",
+        object: "/",
+        requests: 2_000,
+        options: &["-c", "16", "--connect-only", "--tls-resume", "0"],
+    },
+    Case {
+        name: "resumed handshake",
+        key: "ec",
+        tickets: "on",
+        object: "/",
+        requests: 4_000,
+        options: &["-c", "16", "--connect-only", "--tls-resume", "100"],
+    },
     Case {
         name: "full handshake and one request, ECDSA P-256",
         key: "ec",
@@ -101,14 +140,7 @@ const CASES: &[Case] = &[
         requests: 30_000,
         options: &["-c", "64"],
     },
-    Case {
-        name: "request of an open connection, 1 MB",
-        key: "ec",
-        tickets: "off",
-        object: "/1M.bin",
-        requests: 1_000,
-        options: &["-c", "16"],
-    },
+    LARGE,
     Case {
         name: "HTTP/2 request, 600 B, 100 streams a connection",
         key: "ec",
@@ -155,7 +187,12 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
         client_cpu: 0,
         part,
     };
+    let floor = match options.has("--debug") {
+        true => None,
+        false => Some(Floor::built()?),
+    };
     let mut progress = Progress::of(rounds * CASES.len() * contenders.len());
+    let mut floor_samples = Vec::new();
     // Microseconds of each case and server, in each round.
     let mut samples = vec![[Vec::new(), Vec::new()]; CASES.len()];
     for round in 0..rounds {
@@ -171,11 +208,18 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
                 samples[place].push(sample(&plan, contender, case)?);
             }
         }
+        if let Some(floor) = &floor {
+            floor_samples.push(floor.sample(&plan)?);
+        }
     }
     progress.end();
     let names = contenders.each_ref().map(|one| one.name.as_str());
     let rows = CASES.iter().map(|case| case.name).zip(&samples);
     print!("{}", table::table(names, rows));
+    if floor.is_some() {
+        let floor_us = table::median(&floor_samples);
+        println!("\nrustls alone, without a server, takes {floor_us:.1} for 1 MB.");
+    }
     Ok(())
 }
 
@@ -219,21 +263,41 @@ fn sample(plan: &Plan<'_>, contender: &Contender, case: &Case) -> Result<f64, St
     let server = contender
         .builder(&text)
         .file("html/16K.bin", vec![b'x'; 16 * 1024])
-        .file("html/1M.bin", vec![b'x'; 1024 * 1024])
+        .file("html/1M.bin", vec![b'x'; LARGE_BYTES])
         .try_start()
         .map_err(|error| format!("{}: {error}", contender.name))?;
-    let pid = serving_pid(&server)?;
+    measure(
+        plan,
+        case,
+        &Target {
+            folder: server.folder(),
+            port: server.port(),
+            pid: serving_pid(&server)?,
+        },
+    )
+}
+
+/// What is measured.
+struct Target<'a> {
+    /// Where reports are written.
+    folder: &'a Path,
+    port: u16,
+    pid: u32,
+}
+
+/// Microseconds that a process ran for an operation.
+fn measure(plan: &Plan<'_>, case: &Case, target: &Target<'_>) -> Result<f64, String> {
     let requests = case.requests / plan.part;
-    drive(plan, case, &server, (requests / WARM_UP_PART).max(1))?;
-    let before = machine::process_us(pid);
-    let answered = drive(plan, case, &server, requests)?;
-    let spent_us = machine::process_us(pid) - before;
+    drive(plan, case, target, (requests / WARM_UP_PART).max(1))?;
+    let before = machine::process_us(target.pid);
+    let answered = drive(plan, case, target, requests)?;
+    let spent_us = machine::process_us(target.pid) - before;
     Ok(spent_us as f64 / answered.max(1) as f64)
 }
 
 /// Sends requests from the client's core; returns the number of answers.
-fn drive(plan: &Plan<'_>, case: &Case, server: &Server, requests: u64) -> Result<u64, String> {
-    let report = server.folder().join("load.json");
+fn drive(plan: &Plan<'_>, case: &Case, target: &Target<'_>, requests: u64) -> Result<u64, String> {
+    let report = target.folder.join("load.json");
     must(
         Command::new("taskset")
             .args(["-c", &plan.client_cpu.to_string()])
@@ -242,11 +306,7 @@ fn drive(plan: &Plan<'_>, case: &Case, server: &Server, requests: u64) -> Result
             .args(["--timeout", "60s", "--requests", &requests.to_string()])
             .arg(format!("--json={}", report.display()))
             .args(case.options)
-            .arg(format!(
-                "https://127.0.0.1:{}{}",
-                server.port(),
-                case.object
-            ))
+            .arg(format!("https://127.0.0.1:{}{}", target.port, case.object))
             .stdout(Stdio::null()),
     )?;
     let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
@@ -255,5 +315,55 @@ fn drive(plan: &Plan<'_>, case: &Case, server: &Server, requests: u64) -> Result
     match count("failed") {
         0 => Ok(count("answered")),
         failed => Err(format!("{}: {failed} requests failed", case.name)),
+    }
+}
+
+/// A bare loop of the TLS library.
+struct Floor(PathBuf);
+
+impl Floor {
+    fn built() -> Result<Floor, String> {
+        must(
+            workspace::cargo()
+                .args(["build", "--quiet", "--release", "--locked"])
+                .args(["--package", "turnpike-load", "--example", "rustls_floor"]),
+        )?;
+        let program = workspace::target().join("release/examples/rustls_floor");
+        Ok(Floor(program))
+    }
+
+    /// Microseconds for an answer of the large case.
+    fn sample(&self, plan: &Plan<'_>) -> Result<f64, String> {
+        let file = |kind: &str| plan.keys.path().join(format!("{}.{kind}", LARGE.key));
+        let child = Command::new("taskset")
+            .args(["-c", &plan.server_cpu.to_string()])
+            .arg(&self.0)
+            .args([file("pem"), file("key")])
+            .arg(LARGE_BYTES.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", self.0.display()))?;
+        let mut running = Running(child);
+        let mut line = String::new();
+        let output = running.0.stdout.take().ok_or("it has no output")?;
+        let read = BufReader::new(output).read_line(&mut line);
+        let port = read.ok().and_then(|_| line.trim().parse().ok());
+        let target = Target {
+            folder: plan.keys.path(),
+            port: port.ok_or_else(|| format!("{}: it names no port", self.0.display()))?,
+            pid: running.0.id(),
+        };
+        measure(plan, &LARGE, &target)
+    }
+}
+
+/// A program that is ended with the value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended needs neither.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

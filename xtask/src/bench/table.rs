@@ -35,7 +35,7 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(super) fn median(values: &[f64]) -> f64 {
     let sorted = sorted(values.to_vec());
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
