@@ -329,6 +329,11 @@ impl Serving<'_> {
             match step.event {
                 Event::More => break Ok(Taken::All),
                 Event::Nothing | Event::Sendable | Event::GoingAway => {}
+                Event::Prioritized { stream, priority } => {
+                    if let Some(stream) = self.shared.stream(stream) {
+                        stream.prioritize(priority);
+                    }
+                }
                 Event::Request {
                     stream,
                     ends,
@@ -360,6 +365,12 @@ impl Serving<'_> {
             // Idle ones are many: they hold no buffer.
             self.opening.input = Vec::new();
         }
+        self.note_partial_head(now_ms);
+        taken
+    }
+
+    /// Notes since when a head is not whole.
+    fn note_partial_head(&mut self, now_ms: u64) {
         let is_partial = self
             .shared
             .wire
@@ -370,7 +381,6 @@ impl Serving<'_> {
             true => self.head_since_ms.or(Some(now_ms)),
             false => None,
         };
-        taken
     }
 
     /// Whether DATA has come that is more than a stream's window takes whose request has not run.

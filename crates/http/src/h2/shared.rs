@@ -105,10 +105,16 @@ impl Shared {
         }
         let streams = self.streams.borrow();
         let wire = self.wire.borrow();
-        let waiting = streams
-            .iter()
-            .filter(|stream| stream.wants_room.get() && wire.window(stream.id) > 0);
-        let Some(next) = waiting.min_by_key(|stream| stream.place(&wire)) else {
+        let waiting = || streams.iter().filter(|stream| stream.wants_room.get());
+        let has_window = |stream: &&Rc<Stream>| wire.window(stream.id) > 0;
+        // Windows cost a search each, and the first mostly has one.
+        let first = waiting().min_by_key(|stream| stream.place());
+        let next = first.filter(has_window).or_else(|| {
+            waiting()
+                .filter(has_window)
+                .min_by_key(|stream| stream.place())
+        });
+        let Some(next) = next else {
             return false;
         };
         next.wants_room.set(false);
@@ -135,10 +141,12 @@ impl Shared {
     /// Whether a stream may send on, no other one being due before it.
     pub(super) fn may_go_on(&self, stream: &Stream) -> bool {
         let wire = self.wire.borrow();
-        let place = stream.place(&wire);
-        !self.streams.borrow().iter().any(|other| {
-            other.wants_room.get() && wire.window(other.id) > 0 && other.place(&wire) < place
-        })
+        let place = stream.place();
+        let streams = self.streams.borrow();
+        let mut due = streams
+            .iter()
+            .filter(|other| other.wants_room.get() && other.place() < place);
+        !due.any(|other| wire.window(other.id) > 0)
     }
 
     /// The request of a stream is answered, or never will be.

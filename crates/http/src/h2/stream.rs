@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use turnpike_lane::timeout::within;
 use turnpike_wire::h2::hpack::Indexing;
-use turnpike_wire::h2::{Connection, StreamId};
+use turnpike_wire::h2::{Priority, StreamId};
 
 use super::shared::Shared;
 use crate::arrived::Arrived;
@@ -40,6 +40,7 @@ pub struct Stream {
     pub(super) running: RefCell<Option<Running>>,
     /// Notified when an operator closes the request.
     pub(super) closing: Notify,
+    priority: Cell<Priority>,
 }
 
 /// What has come of a body.
@@ -75,6 +76,7 @@ impl Stream {
             turn: Cell::new(shared.next_turn()),
             running: RefCell::default(),
             closing: Notify::new(),
+            priority: Cell::new(shared.wire.borrow().priority(id)),
         })
     }
 
@@ -119,13 +121,18 @@ impl Stream {
 
     /// Where the stream stands among those that want to send (RFC 9218 section 10): the urgent
     /// first; of these, what is of use in parts in turn, and the others one behind another.
-    pub(super) fn place(&self, wire: &Connection) -> (u8, bool, u64) {
-        let priority = wire.priority(self.id);
+    pub(super) fn place(&self) -> (u8, bool, u64) {
+        let priority = self.priority.get();
         let order = match priority.incremental {
             true => self.turn.get(),
             false => u64::from(self.id),
         };
         (priority.urgency, priority.incremental, order)
+    }
+
+    /// The client gives the stream another priority.
+    pub(super) fn prioritize(&self, priority: Priority) {
+        self.priority.set(priority);
     }
 
     /// Takes what has come of the body behind what is there; `None`: nothing has.

@@ -65,7 +65,12 @@ pub enum Event<'a> {
     BodyFault { stream: StreamId },
     /// The stream is reset, by the client or after a stream error.
     Reset { stream: StreamId },
-    /// A window may have opened, or priorities changed.
+    /// The client gives an open stream another priority.
+    Prioritized {
+        stream: StreamId,
+        priority: Priority,
+    },
+    /// A window may have opened.
     Sendable,
     /// The client opens no more streams.
     GoingAway,

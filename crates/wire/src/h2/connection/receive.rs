@@ -368,7 +368,7 @@ impl Connection {
         }
         if let Some(own) = self.endpoint.streams.get_mut(stream) {
             own.priority = priority;
-            return Ok(Event::Sendable);
+            return Ok(Event::Prioritized { stream, priority });
         }
         if self.endpoint.is_idle(stream) {
             self.endpoint.streams.keep_priority(stream, priority);

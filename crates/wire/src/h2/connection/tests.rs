@@ -81,6 +81,9 @@ impl Client {
                 }
                 Event::BodyFault { stream } => events.push(format!("{stream} body fault")),
                 Event::Reset { stream } => events.push(format!("{stream} reset")),
+                Event::Prioritized { stream, priority } => {
+                    events.push(format!("{stream} urgency {}", priority.urgency));
+                }
                 Event::Sendable => events.push("sendable".to_owned()),
                 Event::GoingAway => events.push("going away".to_owned()),
             }
@@ -500,7 +503,7 @@ fn priorities_come_before_with_and_after_their_streams() {
     client.sends(&bytes);
     let of = |client: &Client, stream| client.connection.priority(stream).urgency;
     assert_eq!((of(&client, 1), of(&client, 3)), (1, 5));
-    assert_eq!(client.sends(&update(3, b"u=0")), "sendable");
+    assert_eq!(client.sends(&update(3, b"u=0")), "3 urgency 0");
     assert_eq!(of(&client, 3), 0);
 }
 
