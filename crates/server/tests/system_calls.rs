@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use turnpike_testkit::tracer::Tracer;
-use turnpike_testkit::{Origin, Peer, Server, Step};
+use turnpike_testkit::{Origin, Peer, Server, Step, wait_for};
 
 const REQUESTS: usize = 50;
 
@@ -180,38 +180,79 @@ fn a_hot_small_file_takes_one_stat_per_request_without_an_open_file_cache() {
     assert_eq!(server.connect().round(GET).body, b"HELLO");
 }
 
+/// Calls to the file system.
+const FILES: &[&str] = &[
+    "openat",
+    "newfstatat",
+    "fstatat64",
+    "fstat",
+    "pread64",
+    "close",
+];
+
 #[test]
-fn a_hit_of_a_hot_file_of_a_disk_zone_takes_one_stat() {
-    let body = "x".repeat(16 * 1024);
-    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: 16384\r\n\r\n";
-    let answer = |body: &str| vec![Step::ReadHead, Step::send(format!("{head}{body}"))];
-    let origin = Origin::start(vec![answer(&body), answer(&"y".repeat(16 * 1024))]);
+fn a_hit_of_a_hot_file_of_a_disk_zone_takes_no_call_to_the_file_system() {
+    let answer = |letter: &str, kilobytes: usize| {
+        let body = letter.repeat(kilobytes * 1024);
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Type: text/html\r\n\
+             Content-Length: {length}\r\n\r\n"
+        );
+        vec![Step::ReadHead, Step::send(head + &body)]
+    };
+    let origin = Origin::start(vec![answer("x", 16), answer("x", 64), answer("y", 16)]);
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&format!(
             "worker_processes 1;
+            lane_rescue_timeout off;
             events {{ }}
             http {{
                 access_log off;
+                sendfile on;
                 proxy_cache_path %FOLDER%/cache keys_zone=c:1m;
                 proxy_cache c;
                 server {{
                     listen 127.0.0.1:%PORT%;
-                    location / {{ proxy_pass http://127.0.0.1:{}; }}
+                    gzip on;
+                    location / {{
+                        proxy_pass http://127.0.0.1:{};
+                        proxy_set_header Connection close;
+                    }}
                 }}
             }}",
             origin.port()
         ))
         .start();
-    let calls = calls(&server, body.len());
-    let names = [SENDS, RECEIVES, &["newfstatat", "fstatat64"]].concat();
-    assert_eq!(sum(&calls, &names), 3.0, "{calls:?}");
-    let names = ["openat", "fstat", "pread64", "close"];
-    assert!(sum(&calls, &names) <= 0.2, "{calls:?}");
-    // Removing the file removes the response.
+    let mut peer = server.connect();
+    for (target, fields, coding, sends) in [
+        ("/a", "", None, 1.0),
+        // The head, and a sendfile of a descriptor that stays open.
+        ("/large", "", None, 2.0),
+        ("/a", "Accept-Encoding: gzip\r\n", Some("gzip"), 1.0),
+        ("/large", "Accept-Encoding: gzip\r\n", Some("gzip"), 1.0),
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+        let calls = calls_of(&server, || {
+            let response = peer.round(&request);
+            assert_eq!(
+                response.header("Content-Encoding"),
+                coding,
+                "{}",
+                response.head
+            );
+        });
+        assert_eq!(sum(&calls, SENDS), sends, "{target}: {calls:?}");
+        assert_eq!(sum(&calls, RECEIVES), 1.0, "{target}: {calls:?}");
+        // Once a second the file is looked at.
+        assert!(sum(&calls, FILES) <= 0.3, "{target}: {calls:?}");
+    }
+    // Removing the file removes the response, within that second.
     for entry in std::fs::read_dir(server.folder().join("cache")).unwrap() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }
-    assert!(server.connect().round(GET).body.starts_with(b"yyy"));
+    let is_gone = || peer.round(GET).body.starts_with(b"yyy").then_some(());
+    assert_eq!(wait_for(is_gone), Some(()));
 }
 
 /// The calls of each name but those that wait for events.

@@ -1,8 +1,9 @@
 //! Compressed forms of bodies that are served again and again, beside the bytes they were made of.
 //!
-//! A form is known by its source: the file that a lane's cache lends, or the bytes that a memory
-//! zone shares. It holds on to its source, so that no other can be taken for it, and goes with it:
-//! a source that nobody else holds any more will not be served again. Nothing here compresses.
+//! A form is known by its source: bytes of a file that a lane's cache lends, or the bytes that a
+//! memory zone shares. It holds on to its source, so that no other can be taken for it, and goes
+//! with it: a source that nobody else holds any more will not be served again. Nothing here
+//! compresses.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,8 +30,12 @@ const FORMS_EXPECTED: usize = 64;
 /// What a body was compressed from, where the same may be asked for again.
 #[derive(Clone)]
 pub(super) enum Source {
-    /// A whole file, lent by a cache.
-    File(Rc<OpenFile>),
+    /// Bytes of a file, lent by a cache.
+    File {
+        file: Rc<OpenFile>,
+        offset: u64,
+        length: u64,
+    },
     /// Bytes that a cache or the plan shares.
     Bytes(Arc<[u8]>),
 }
@@ -41,34 +46,45 @@ impl Source {
             Body::Shared(bytes) => Some(Self::Bytes(Arc::clone(bytes))),
             Body::File(FileBody {
                 file: FileHandle::Shared(file),
-                parts: Parts::One { offset: 0, length },
-            }) if *length == file.metadata().size_bytes => Some(Self::File(Rc::clone(file))),
+                parts: Parts::One { offset, length },
+            }) => Some(Self::File {
+                file: Rc::clone(file),
+                offset: *offset,
+                length: *length,
+            }),
             _ => None,
         }
     }
 
     pub(super) fn length(&self) -> u64 {
         match self {
-            Self::File(file) => file.metadata().size_bytes,
+            Self::File { length, .. } => *length,
             Self::Bytes(bytes) => bytes.len() as u64,
         }
     }
 
-    /// Nothing else has this address as long as the source is held.
-    fn address(&self) -> usize {
+    /// Nothing else has this name as long as the source is held.
+    fn name(&self) -> Name {
         match self {
-            Self::File(file) => Rc::as_ptr(file).addr(),
-            Self::Bytes(bytes) => Arc::as_ptr(bytes).addr(),
+            Self::File {
+                file,
+                offset,
+                length,
+            } => (Rc::as_ptr(file).addr(), *offset, *length),
+            Self::Bytes(bytes) => (Arc::as_ptr(bytes).addr(), 0, bytes.len() as u64),
         }
     }
 
     fn is_held_by_others(&self) -> bool {
         match self {
-            Self::File(file) => Rc::strong_count(file) > 1,
+            Self::File { file, .. } => Rc::strong_count(file) > 1,
             Self::Bytes(bytes) => Arc::strong_count(bytes) > 1,
         }
     }
 }
+
+/// An address, and which bytes there.
+type Name = (usize, u64, u64);
 
 /// A compressed form.
 #[derive(Clone)]
@@ -80,14 +96,14 @@ struct Form {
 #[derive(Clone)]
 struct Weigh;
 
-impl Weighter<usize, Form> for Weigh {
-    fn weight(&self, _: &usize, form: &Form) -> u64 {
+impl Weighter<Name, Form> for Weigh {
+    fn weight(&self, _: &Name, form: &Form) -> u64 {
         ENTRY_BYTES + form.bytes.len() as u64
     }
 }
 
-/// A lane's compressed forms of one coding, level and window, by the address of their source.
-pub(super) struct Kept(RefCell<Cache<usize, Form, Weigh>>);
+/// A lane's compressed forms of one coding, level and window, by the name of their source.
+pub(super) struct Kept(RefCell<Cache<Name, Form, Weigh>>);
 
 impl Kept {
     pub(super) fn new() -> Self {
@@ -98,7 +114,7 @@ impl Kept {
     pub(super) fn form_of(&self, source: &Source) -> Option<Arc<[u8]>> {
         let forms = self.0.borrow();
         forms
-            .get(&source.address())
+            .get(&source.name())
             .map(|form| Arc::clone(&form.bytes))
     }
 
@@ -107,7 +123,7 @@ impl Kept {
             bytes: bytes.into(),
             source,
         };
-        self.0.borrow_mut().insert(form.source.address(), form);
+        self.0.borrow_mut().insert(form.source.name(), form);
     }
 }
 

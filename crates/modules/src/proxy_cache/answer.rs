@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use turnpike_cache::disk::Identity;
@@ -16,7 +17,7 @@ use turnpike_lane::sys::file::{self, Links, Metadata};
 use turnpike_wire::date;
 use turnpike_wire::message::Fields;
 
-use super::hot::{self, Heat, HotBodies};
+use super::hot::{self, Content, Heat, HotFiles};
 use super::note::note;
 use crate::pass::response_store::Presenter;
 
@@ -40,8 +41,8 @@ struct Sent {
 pub(super) struct Giving {
     /// The owner of the prepared heads.
     pub(super) owner: u64,
-    /// Bodies of hot files.
-    pub(super) hot: LaneSlot<HotBodies>,
+    /// Hot files of disk zones.
+    pub(super) hot: LaneSlot<HotFiles>,
 }
 
 /// Why what is stored could not be given.
@@ -61,7 +62,10 @@ pub(super) fn give(
 ) -> Result<(), Unanswered> {
     let body = match &variant.body {
         StoredBody::Memory(bytes) => Body::Shared(bytes.clone()),
-        StoredBody::File(file) => body_of(exchange.plan.state(&giving.hot), file)?,
+        StoredBody::File(file) => {
+            let now_ms = exchange.lane.clock.now_ms();
+            body_of(exchange.plan.state(&giving.hot), file, now_ms)?
+        }
     };
     put_head(exchange, giving.owner, presenter, variant);
     let now_ms = exchange.lane.clock.unix_ms();
@@ -138,35 +142,58 @@ pub(super) fn give_part(
     Ok(())
 }
 
-/// The body of a stored file: from memory where the file is hot and unchanged, else from the file.
-fn body_of(bodies: &HotBodies, file: &Arc<StoredFile>) -> Result<Body, Unanswered> {
-    let heat = match file.length() <= hot::BODY_BYTES_MAX {
-        true => bodies.ask(file),
-        false => Heat::Cold,
-    };
-    if let Heat::Hot(body) = &heat {
-        let metadata = file::metadata_of(path_bytes(file.path()), Links::Refuse);
-        if metadata.is_ok_and(|metadata| file.is_sound(identity(&metadata))) {
-            return Ok(Body::Shared(Arc::clone(body)));
+/// The body of a stored file: without a call where the file is hot, else from the file.
+fn body_of(files: &HotFiles, file: &Arc<StoredFile>, now_ms: u64) -> Result<Body, Unanswered> {
+    let heat = files.ask(file, now_ms);
+    if let Heat::Hot {
+        content,
+        is_trusted,
+    } = &heat
+    {
+        if *is_trusted || is_at_its_path(file) {
+            if !is_trusted {
+                files.is_unchanged(file, now_ms);
+            }
+            return Ok(match content {
+                Content::Body(body) => Body::Shared(Arc::clone(body)),
+                Content::File(opened) => whole_of(file, FileHandle::Shared(Rc::clone(opened))),
+            });
         }
-        bodies.forget(file);
+        files.forget(file);
     }
     let opened = open_path(file.path()).ok_or(Unanswered::Gone)?;
     if !file.is_sound(identity(opened.metadata())) {
         return Err(Unanswered::Unchecked(opened));
     }
-    if matches!(heat, Heat::Warm)
-        && let Some(body) = read_body(&opened, file)
-    {
-        bodies.keep(file, Arc::clone(&body));
-        return Ok(Body::Shared(body));
+    if !matches!(heat, Heat::Warm) {
+        return Ok(whole_of(file, FileHandle::Owned(opened)));
     }
+    if file.length() > hot::BODY_BYTES_MAX {
+        let opened = Rc::new(opened);
+        files.keep(file, Content::File(Rc::clone(&opened)), now_ms);
+        return Ok(whole_of(file, FileHandle::Shared(opened)));
+    }
+    Ok(match read_body(&opened, file) {
+        Some(body) => {
+            files.keep(file, Content::Body(Arc::clone(&body)), now_ms);
+            Body::Shared(body)
+        }
+        None => whole_of(file, FileHandle::Owned(opened)),
+    })
+}
+
+/// Whether the file whose checksum was found right is still at its path, and unchanged.
+fn is_at_its_path(file: &StoredFile) -> bool {
+    let metadata = file::metadata_of(path_bytes(file.path()), Links::Refuse);
+    metadata.is_ok_and(|metadata| file.is_sound(identity(&metadata)))
+}
+
+fn whole_of(stored: &StoredFile, file: FileHandle) -> Body {
     let parts = Parts::One {
-        offset: file.body_offset(),
-        length: file.length(),
+        offset: stored.body_offset(),
+        length: stored.length(),
     };
-    let file = FileHandle::Owned(opened);
-    Ok(Body::File(FileBody { file, parts }))
+    Body::File(FileBody { file, parts })
 }
 
 /// The whole body. `None`: it cannot be read, and whoever sends the file will find out why.

@@ -1,10 +1,12 @@
-//! The bodies of hot files of disk zones, in a lane's memory.
+//! Hot files of disk zones, kept by a lane: the bodies of small ones, the descriptors of others.
 //!
-//! Every use asks the file system whether the file is still the one whose checksum was found right:
-//! one call, in place of those that open, examine, read and close it. So a file that somebody else
-//! has changed or taken away is found out as if nothing were kept. Nothing here reads a file.
+//! A hit of a hot file makes no call to the file system. Once in [`TRUSTED_MS`] a use asks it
+//! whether the file at the path is still the one whose checksum was found right, so that a file
+//! that somebody else has changed or taken away is found out. What the zone itself drops is never
+//! asked for again. Nothing here reads a file.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use quick_cache::Weighter;
@@ -12,12 +14,24 @@ use quick_cache::unsync::Cache;
 use turnpike_cache::stored::StoredFile;
 use turnpike_http::lane::{LaneSlot, LaneState};
 use turnpike_http::plan::Builder;
+use turnpike_lane::files::OpenFile;
 
 /// Largest body that is kept: of larger ones, sendfile costs less than the copy.
 pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
 
+/// How long a file is taken for the one that it was when it was last looked at, in milliseconds;
+/// nginx's `open_file_cache` does so for a minute.
+pub(super) const TRUSTED_MS: u64 = 1_000;
+
+/// How long a descriptor is kept that nobody asks for, in milliseconds: the file may be removed
+/// meanwhile, and its blocks are free only when it is closed.
+const UNUSED_MS_MAX: u64 = 10_000;
+
 /// Most bytes that a lane keeps.
 const TOTAL_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Most descriptors that a lane keeps: a quarter of what a process may usually have open.
+const DESCRIPTORS_MAX: u64 = 256;
 
 /// What an entry costs beside its bytes.
 const ENTRY_BYTES: u64 = 128;
@@ -25,14 +39,24 @@ const ENTRY_BYTES: u64 = 128;
 /// Entries that room is made for at first.
 const ENTRIES_EXPECTED: usize = 64;
 
+/// What is kept of a file.
+#[derive(Clone)]
+pub(super) enum Content {
+    Body(Arc<[u8]>),
+    File(Rc<OpenFile>),
+}
+
 /// What is known of a file.
 #[derive(Clone)]
 struct Hot {
     /// As long as this stands, no other file has its address.
-    #[expect(dead_code, reason = "held for the address alone")]
     file: Weak<StoredFile>,
     /// None: it was asked for once.
-    body: Option<Arc<[u8]>>,
+    content: Option<Content>,
+    /// When the file system was last asked about it, in the lane's monotonic milliseconds.
+    looked_at_ms: Cell<u64>,
+    /// When it was last asked for.
+    used_ms: Cell<u64>,
 }
 
 #[derive(Clone)]
@@ -40,7 +64,10 @@ struct Weigh;
 
 impl Weighter<usize, Hot> for Weigh {
     fn weight(&self, _: &usize, hot: &Hot) -> u64 {
-        ENTRY_BYTES + hot.body.as_ref().map_or(0, |body| body.len() as u64)
+        match &hot.content {
+            Some(Content::Body(body)) => ENTRY_BYTES + body.len() as u64,
+            _ => ENTRY_BYTES,
+        }
     }
 }
 
@@ -48,61 +75,114 @@ impl Weighter<usize, Hot> for Weigh {
 pub(super) enum Heat {
     /// Not before.
     Cold,
-    /// Before, and the body is not here.
+    /// Before, and nothing of it is here.
     Warm,
-    /// Before, and the body is here.
-    Hot(Arc<[u8]>),
+    /// Before, and this is here. `is_trusted`: the file system need not be asked.
+    Hot { content: Content, is_trusted: bool },
 }
 
-/// A lane's bodies, by the address of what describes the file.
-pub(super) struct HotBodies(RefCell<Cache<usize, Hot, Weigh>>);
+/// A lane's hot files, by the address of what describes each.
+pub(super) struct HotFiles {
+    small: RefCell<Cache<usize, Hot, Weigh>>,
+    /// Files whose descriptors are kept, and others of their size.
+    large: RefCell<Cache<usize, Hot>>,
+    swept_ms: Cell<u64>,
+}
 
 /// The slot for all locations, once it was made.
 #[derive(Default)]
-struct Slot(Option<LaneSlot<HotBodies>>);
+struct Slot(Option<LaneSlot<HotFiles>>);
 
-impl HotBodies {
+impl HotFiles {
     pub(super) fn slot(builder: &mut Builder<'_>) -> LaneSlot<Self> {
         if let Some(slot) = builder.store::<Slot>().0 {
             return slot;
         }
-        let slot = builder.lane_state(|| {
-            let bodies = Cache::with_weighter(ENTRIES_EXPECTED, TOTAL_BYTES_MAX, Weigh);
-            Self(RefCell::new(bodies))
+        let slot = builder.lane_state(|| Self {
+            small: RefCell::new(Cache::with_weighter(
+                ENTRIES_EXPECTED,
+                TOTAL_BYTES_MAX,
+                Weigh,
+            )),
+            large: RefCell::new(Cache::new(DESCRIPTORS_MAX as usize)),
+            swept_ms: Cell::new(0),
         });
         builder.store::<Slot>().0 = Some(slot);
         slot
     }
 
-    /// Notes that the file is asked for, and says whether it was before.
-    pub(super) fn ask(&self, file: &Arc<StoredFile>) -> Heat {
-        if let Some(hot) = self.0.borrow().get(&address(file)) {
-            return hot.body.clone().map_or(Heat::Warm, Heat::Hot);
-        }
-        self.put(file, None);
-        Heat::Cold
+    /// Notes that the file is asked for, and says what is here of it.
+    pub(super) fn ask(&self, file: &Arc<StoredFile>, now_ms: u64) -> Heat {
+        let heat = |hot: &Hot| {
+            hot.used_ms.set(now_ms);
+            hot.content.clone().map_or(Heat::Warm, |content| Heat::Hot {
+                content,
+                is_trusted: now_ms.saturating_sub(hot.looked_at_ms.get()) < TRUSTED_MS,
+            })
+        };
+        let known = match is_small(file) {
+            true => self.small.borrow().get(&address(file)).map(heat),
+            false => self.large.borrow().get(&address(file)).map(heat),
+        };
+        known.unwrap_or_else(|| {
+            self.put(file, None, now_ms);
+            Heat::Cold
+        })
     }
 
-    pub(super) fn keep(&self, file: &Arc<StoredFile>, body: Arc<[u8]>) {
-        self.put(file, Some(body));
+    pub(super) fn keep(&self, file: &Arc<StoredFile>, content: Content, now_ms: u64) {
+        self.put(file, Some(content), now_ms);
+    }
+
+    /// The file system says that it is still the same file.
+    pub(super) fn is_unchanged(&self, file: &Arc<StoredFile>, now_ms: u64) {
+        let note = |hot: &Hot| hot.looked_at_ms.set(now_ms);
+        match is_small(file) {
+            true => self.small.borrow().get(&address(file)).map(note),
+            false => self.large.borrow().get(&address(file)).map(note),
+        };
     }
 
     pub(super) fn forget(&self, file: &Arc<StoredFile>) {
-        self.0.borrow_mut().remove(&address(file));
+        match is_small(file) {
+            true => self.small.borrow_mut().remove(&address(file)),
+            false => self.large.borrow_mut().remove(&address(file)),
+        };
     }
 
-    fn put(&self, file: &Arc<StoredFile>, body: Option<Arc<[u8]>>) {
+    fn put(&self, file: &Arc<StoredFile>, content: Option<Content>, now_ms: u64) {
         let hot = Hot {
             file: Arc::downgrade(file),
-            body,
+            content,
+            looked_at_ms: Cell::new(now_ms),
+            used_ms: Cell::new(now_ms),
         };
-        self.0.borrow_mut().insert(address(file), hot);
+        match is_small(file) {
+            true => self.small.borrow_mut().insert(address(file), hot),
+            false => self.large.borrow_mut().insert(address(file), hot),
+        }
     }
 }
 
-/// What the zone has dropped is never asked for again, so it is evicted for what is. A look at all
-/// entries from time to time would hold the lane up.
-impl LaneState for HotBodies {}
+/// Bodies of which the zone has dropped the files are never asked for again, so they are evicted
+/// for what is. Descriptors would keep the blocks of such files, so they are looked through: they
+/// are few.
+impl LaneState for HotFiles {
+    fn tick(&self, now_ms: u64) {
+        if now_ms.saturating_sub(self.swept_ms.get()) < TRUSTED_MS {
+            return;
+        }
+        self.swept_ms.set(now_ms);
+        self.large.borrow_mut().retain(|_, hot| {
+            let unused_ms = now_ms.saturating_sub(hot.used_ms.get());
+            hot.file.strong_count() > 0 && unused_ms < UNUSED_MS_MAX
+        });
+    }
+}
+
+fn is_small(file: &StoredFile) -> bool {
+    file.length() <= BODY_BYTES_MAX
+}
 
 fn address(file: &Arc<StoredFile>) -> usize {
     Arc::as_ptr(file).addr()

@@ -14,7 +14,7 @@ use turnpike_wire::message::Method;
 
 use super::answer::Giving;
 use super::handler::Cache;
-use super::hot::HotBodies;
+use super::hot::HotFiles;
 use super::purge::purge_location;
 use super::purge_rules::PurgeRule;
 use super::rows::STALE_WORDS;
@@ -227,7 +227,7 @@ pub(super) fn location(
         tells_status: status_field.is_some(),
         giving: Giving {
             owner: OWNERS.fetch_add(1, Ordering::Relaxed),
-            hot: HotBodies::slot(builder),
+            hot: HotFiles::slot(builder),
         },
     };
     let cache = Cache {
