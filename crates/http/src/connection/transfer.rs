@@ -12,7 +12,7 @@ use turnpike_lane::sys::socket::More;
 use turnpike_lane::transport::Transport;
 
 use crate::exchange::Exchange;
-use crate::h1::response::{write_last_chunk, write_piece};
+use crate::h1::response::{write_chunk_end, write_chunk_head, write_last_chunk, write_piece};
 use crate::response::{Body, Parts};
 use crate::segments::{self, Segment};
 
@@ -62,10 +62,13 @@ impl Transfer {
         let mut copied = false;
         let response = &exchange.response;
         if chunked && matches!(response.body(), Body::Text) && !response.is_head_only() {
-            write_piece(response.text(), true, &mut output);
-            write_last_chunk(exchange, &mut output);
-            copied = true;
-        } else if let Segment::Bytes(body) = segment(exchange, 1)
+            // The text becomes one chunk where it stands, with the end of the body behind it.
+            let mut text = exchange.response.take_text();
+            write_chunk_head(&text, &mut output);
+            write_chunk_end(exchange, &mut text);
+            exchange.response.set_text(text);
+        }
+        if let Segment::Bytes(body) = segment(exchange, 1)
             && body.len() <= COPIED_BODY_BYTES_MAX
             && matches!(segment(exchange, 2), Segment::End)
         {

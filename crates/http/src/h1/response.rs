@@ -46,6 +46,22 @@ pub(crate) fn write_piece(piece: &[u8], chunked: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends what stands before a text that is sent as one chunk; nothing before an empty one, which
+/// would end the body.
+pub(crate) fn write_chunk_head(text: &[u8], out: &mut Vec<u8>) {
+    if !text.is_empty() {
+        h1::write_chunk_head(out, text.len() as u64);
+    }
+}
+
+/// Appends what stands behind such a text: the end of the chunk and that of the body.
+pub(crate) fn write_chunk_end(exchange: &Exchange, text: &mut Vec<u8>) {
+    if !text.is_empty() {
+        text.extend_from_slice(b"\r\n");
+    }
+    write_last_chunk(exchange, text);
+}
+
 /// Appends the end of a body that is sent in chunks, and the fields behind it.
 pub(crate) fn write_last_chunk(exchange: &Exchange, out: &mut Vec<u8>) {
     if exchange.response.trailers().is_empty() {

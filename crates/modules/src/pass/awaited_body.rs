@@ -36,6 +36,9 @@ const HELD_MS_MAX: u64 = 100;
 /// Bytes asked for beyond the end of a body, so that a server that sends more is noticed.
 const SURPLUS_BYTES: usize = 1024;
 
+/// Bytes of a chunk for which the buffer that they came in is worth keeping in place of a copy.
+const MOVED_BYTES_MIN: usize = 1024;
+
 /// A body that is awaited. Its exchange keeps the box for its next request.
 #[derive(Default)]
 struct AwaitedBody(Option<Arriving>);
@@ -214,22 +217,32 @@ impl Arriving {
 
 /// Takes the chunks off what has come, and puts what is in them into the response's text.
 fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
-    let input = std::mem::take(exchange.upstream.input_mut());
+    let mut input = std::mem::take(exchange.upstream.input_mut());
     let mut at = 0;
     let taken = loop {
         let piece = match reader.read(input.get(at..).unwrap_or_default()) {
             Ok(piece) => piece,
             Err(_) => break Chunks::Malformed,
         };
-        exchange.response.text_mut().extend_from_slice(piece.data);
-        if let Some(one) = exchange.upstream.last_try() {
-            one.response_bytes += piece.data.len() as u64;
+        let (length, taken_bytes, is_last) = (piece.data.len(), piece.taken_bytes, piece.is_last);
+        let text = exchange.response.text_mut();
+        if text.is_empty() && at + taken_bytes == length && length >= MOVED_BYTES_MIN {
+            // The buffer begins with it: it becomes the text as it is.
+            std::mem::swap(text, &mut input);
+            input.clear();
+            input.extend_from_slice(text.get(length..).unwrap_or_default());
+            text.truncate(length);
+        } else {
+            text.extend_from_slice(piece.data);
+            at += taken_bytes;
         }
-        at += piece.taken_bytes;
-        if piece.is_last {
+        if let Some(one) = exchange.upstream.last_try() {
+            one.response_bytes += length as u64;
+        }
+        if is_last {
             break Chunks::Whole;
         }
-        if piece.taken_bytes == 0 {
+        if taken_bytes == 0 {
             break match reader.is_inside_chunk() {
                 true => Chunks::Inside,
                 false => Chunks::Paused,
