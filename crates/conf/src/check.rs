@@ -4,14 +4,14 @@
 //! reports. All directives are checked, so that one run shows all errors. A value is checked only
 //! by its type.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Collector, ConfError, Errors};
 use crate::mistakes::Mistakes;
 use crate::parse::parse_all;
-use crate::registry::{Context, Index, Registry, Repeat, Row, Value};
+use crate::registry::{Context, Index, NameMap, Registry, Repeat, Row, Value};
 use crate::source::Loader;
 use crate::suggest;
 use crate::tree::{Directive, FileId, Span, Tree, Word};
@@ -20,6 +20,8 @@ use crate::tree::{Directive, FileId, Span, Tree, Word};
 #[derive(Clone, Debug)]
 pub struct Scope {
     pub(crate) blocks: Vec<Block>,
+    /// The names of all directives in all blocks.
+    pub(crate) written: HashSet<&'static str>,
     pub(crate) files: Vec<String>,
     pub(crate) index: Arc<Index>,
 }
@@ -34,7 +36,7 @@ pub(crate) struct Block {
     pub(crate) arguments: Vec<Word>,
     pub(crate) entries: Vec<Entry>,
     /// The entries of each name: a block may have thousands, and every inner block searches them.
-    pub(crate) by_name: HashMap<&'static str, Vec<usize>>,
+    pub(crate) by_name: NameMap<Vec<usize>>,
     pub(crate) data: Vec<Directive>,
 }
 
@@ -117,6 +119,7 @@ impl Registry {
             errors: Collector::default(),
             scope: Scope {
                 blocks: vec![root],
+                written: HashSet::default(),
                 files: names.map(str::to_owned).collect(),
                 index: Arc::clone(&self.index),
             },
@@ -135,7 +138,7 @@ impl Block {
             end,
             arguments: Vec::new(),
             entries: Vec::new(),
-            by_name: HashMap::new(),
+            by_name: NameMap::default(),
             data: Vec::new(),
         }
     }
@@ -173,6 +176,7 @@ impl Checker<'_> {
             if !is_right {
                 continue;
             }
+            self.scope.written.insert(row.name);
             self.scope.blocks[id].push(Entry {
                 row,
                 name: directive.name.clone(),

@@ -280,11 +280,14 @@ pub struct Registry {
     pub(crate) index: Arc<Index>,
 }
 
+/// A map by names of rows.
+pub(crate) type NameMap<T> = HashMap<&'static str, T>;
+
 /// The rows by name.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) families: Vec<(&'static str, &'static [Row])>,
-    pub(crate) names: HashMap<&'static str, Vec<&'static Row>>,
+    pub(crate) names: NameMap<Vec<&'static Row>>,
     pub(crate) not_yet: &'static [&'static str],
 }
 
@@ -314,7 +317,7 @@ impl Registry {
         families: &[(&'static str, &'static [Row])],
         not_yet: &'static [&'static str],
     ) -> Registry {
-        let mut names: HashMap<&'static str, Vec<&'static Row>> = HashMap::new();
+        let mut names: NameMap<Vec<&'static Row>> = NameMap::default();
         for row in families.iter().flat_map(|(_, rows)| rows.iter()) {
             names.entry(row.name).or_default().push(row);
         }

@@ -86,6 +86,13 @@ impl<'a> View<'a> {
         indexes.iter().map(|index| &block.entries[*index])
     }
 
+    /// The directives with any of these names in this block itself, in their order.
+    pub fn own_of(&self, names: &[&str]) -> Vec<&'a Entry> {
+        let mut entries: Vec<&Entry> = names.iter().flat_map(|name| self.own_all(name)).collect();
+        entries.sort_by_key(|entry| entry.sequence);
+        entries
+    }
+
     /// The first directive with this name that applies here: from this block or the nearest
     /// ancestor that has it. For a row that is not inherited, the search ends in every block in
     /// which it could have been written.
@@ -135,12 +142,18 @@ impl<'a> View<'a> {
     }
 
     fn nearest_level(&self, name: &str) -> Option<View<'a>> {
+        // Most names are written nowhere, and every block asks for all of them.
+        if !self.scope.written.contains(name) {
+            return None;
+        }
+        let rows = self.scope.index.rows(name);
         for view in self.levels() {
-            if view.own(name).is_some() {
+            if view.block().by_name.contains_key(name) {
                 return Some(view);
             }
-            let row = self.scope.index.row(name, view.context());
-            if row.is_some_and(|row| row.merge == Merge::Own) {
+            let context = view.context();
+            let mut rows = rows.iter().filter(|row| row.contexts.contains(&context));
+            if rows.next().is_some_and(|row| row.merge == Merge::Own) {
                 return None;
             }
         }
@@ -155,11 +168,15 @@ impl<'a> View<'a> {
     /// The row for a name here: of this context, or of the nearest ancestor's, or else the first
     /// one.
     fn row(&self, name: &str) -> Option<&'static Row> {
-        let index = &self.scope.index;
-        let near = self
-            .levels()
-            .find_map(|view| index.row(name, view.context()));
-        near.or_else(|| index.rows(name).first().copied())
+        let rows = self.scope.index.rows(name);
+        if let [row] = rows {
+            return Some(row);
+        }
+        let near = self.levels().find_map(|view| {
+            let context = view.context();
+            rows.iter().find(|row| row.contexts.contains(&context))
+        });
+        near.or(rows.first()).copied()
     }
 }
 

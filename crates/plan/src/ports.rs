@@ -69,7 +69,9 @@ impl<T: Copy + PartialEq> Ports<T> {
         };
         let port = &mut self.order[index];
         let address = &request.address;
-        if port.members.iter().any(|other| other.server == server) {
+        // A server adds all its addresses before the next one: it can only be the last.
+        let last = port.members.last();
+        if last.is_some_and(|other| other.server == server) {
             return Err(format!("a duplicate listen {address}"));
         }
         if request.default_server {

@@ -31,9 +31,8 @@ pub(super) fn rules(view: View<'_>) -> Result<Option<Rules>, ConfError> {
 }
 
 fn level_rules(view: View<'_>) -> Result<Vec<Rule>, ConfError> {
-    let entries = view.entries().iter();
+    let entries = view.own_of(&["allow", "deny"]).into_iter();
     entries
-        .filter(|entry| matches!(entry.row.name, "allow" | "deny"))
         .map(|entry| rule(entry).map_err(|message| view.error(entry.span, message)))
         .collect()
 }

@@ -109,8 +109,7 @@ fn collect<'a>(view: View<'a>, names: [&str; 2], entries: &mut Vec<&'a Entry>) {
     {
         collect(parent, names, entries);
     }
-    let own = view.entries().iter();
-    entries.extend(own.filter(|entry| names.contains(&entry.row.name)));
+    entries.extend(view.own_of(&names));
 }
 
 /// What the server itself answers for: where a message ends, and what is of the connection.
