@@ -3,6 +3,7 @@
 //!
 //! The response itself is sent by the connection that the exchange came on.
 
+use std::cell::Cell;
 use std::io;
 
 use turnpike_lane::log::Level;
@@ -84,9 +85,10 @@ impl<'a> Client<'a> {
             // Else the answer, which follows soon, would wait for this to be acknowledged.
             peer.set_no_delay();
         }
-        let bytes = peer.send_interim(head, timeout_ms).await?;
-        exchange.account.sent(bytes);
-        Ok(())
+        let taken_bytes = Cell::new(0);
+        let sent = peer.send_interim(head, timeout_ms, &taken_bytes).await;
+        exchange.account.sent(taken_bytes.get());
+        sent
     }
 
     /// Takes the connection over, once the head of the response is sent. `None`: there is none.
@@ -255,14 +257,20 @@ impl Duplex<'_> {
         }
     }
 
-    /// Sends all of `bytes`.
+    /// Sends all of `bytes`. What the connection has taken is added to `taken_bytes` at once, so
+    /// that it counts too where this fails or is dropped.
     ///
     /// # Errors
     /// What the connection says; `TimedOut` when nothing was taken for `timeout_ms`.
-    pub async fn write_all(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
+    pub async fn write_all(
+        &self,
+        bytes: &[u8],
+        timeout_ms: u64,
+        taken_bytes: &Cell<u64>,
+    ) -> io::Result<()> {
         match self.end {
-            ClientEnd::Peer(peer) => peer.write_all(bytes, timeout_ms).await,
-            ClientEnd::Stream(stream) => stream.write_tunnel(bytes, timeout_ms).await,
+            ClientEnd::Peer(peer) => peer.write_all(bytes, timeout_ms, taken_bytes).await,
+            ClientEnd::Stream(stream) => stream.write_tunnel(bytes, timeout_ms, taken_bytes).await,
         }
     }
 

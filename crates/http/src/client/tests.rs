@@ -104,7 +104,9 @@ fn only_a_connection_can_be_taken_over() {
     let (client, peer) = peer_with(b"early");
     let mut duplex = Client::Http1(&peer).take_over().unwrap();
     assert_eq!(std::mem::take(&mut duplex.early), b"early");
-    wait(duplex.write_all(b"hello", 0)).unwrap();
+    let taken_bytes = std::cell::Cell::new(1);
+    wait(duplex.write_all(b"hello", 0, &taken_bytes)).unwrap();
+    assert_eq!(taken_bytes.get(), 6);
     duplex.finish();
     assert_eq!(sent(client, peer), "hello");
 }

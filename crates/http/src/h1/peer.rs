@@ -1,7 +1,7 @@
 //! The client of an HTTP/1 exchange: reads and writes of its connection that wait, each with its
 //! time-out.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -70,11 +70,17 @@ impl Peer {
     }
 
     /// Sends all of `bytes`: for what does not belong to the response, such as an interim one or
-    /// what a tunnel carries.
+    /// what a tunnel carries. What the connection has taken is added to `taken_bytes` at once, so
+    /// that it counts too where this fails or is dropped.
     ///
     /// # Errors
     /// What the socket says; `TimedOut` when nothing was taken for `timeout_ms`.
-    pub(crate) async fn write_all(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
+    pub(crate) async fn write_all(
+        &self,
+        bytes: &[u8],
+        timeout_ms: u64,
+        taken_bytes: &Cell<u64>,
+    ) -> io::Result<()> {
         let mut rest = bytes;
         loop {
             let sent = match rest {
@@ -83,7 +89,10 @@ impl Peer {
             };
             match sent {
                 Ok(_) if rest.is_empty() => return Ok(()),
-                Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
+                Ok(sent) => {
+                    taken_bytes.set(taken_bytes.get() + sent as u64);
+                    rest = rest.get(sent..).unwrap_or_default();
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.is_full();
                     self.writable(timeout_ms).await?;
@@ -93,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// Sends an interim response, and returns how many bytes that were.
+    /// Sends an interim response; its bytes are added to `taken_bytes` as they are taken.
     ///
     /// # Errors
     /// As [`Peer::write_all`].
@@ -101,7 +110,8 @@ impl Peer {
         &self,
         head: &InterimHead<'_>,
         timeout_ms: u64,
-    ) -> io::Result<u64> {
+        taken_bytes: &Cell<u64>,
+    ) -> io::Result<()> {
         let mut text = Vec::new();
         h1::status_line(
             &mut text,
@@ -113,8 +123,7 @@ impl Peer {
             h1::write_field(&mut text, head.fields.bytes(), field);
         }
         h1::end(&mut text);
-        self.write_all(&text, timeout_ms).await?;
-        Ok(text.len() as u64)
+        self.write_all(&text, timeout_ms, taken_bytes).await
     }
 
     /// Asks for the body that the client holds back until `100 Continue` comes.

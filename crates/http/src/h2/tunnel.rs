@@ -1,6 +1,7 @@
 //! A stream as a tunnel, once its extended CONNECT is answered (RFC 8441): its DATA is another
 //! protocol's bytes.
 
+use std::cell::Cell;
 use std::io;
 
 use turnpike_lane::log::Level;
@@ -83,12 +84,18 @@ impl Stream {
         .await
     }
 
-    /// Sends all of `bytes` as the windows allow.
+    /// Sends all of `bytes` as the windows allow. What the connection has taken is added to
+    /// `taken_bytes` at once.
     ///
     /// # Errors
     /// `ConnectionReset` when the client has gone; `TimedOut` when nothing could be sent for
     /// `timeout_ms`.
-    pub(crate) async fn write_tunnel(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
+    pub(crate) async fn write_tunnel(
+        &self,
+        bytes: &[u8],
+        timeout_ms: u64,
+        taken_bytes: &Cell<u64>,
+    ) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.is_gone() {
@@ -99,6 +106,7 @@ impl Stream {
                 let mut wire = self.shared.wire.borrow_mut();
                 sent = wire.send_data(self.id, rest, false, FRAME_BYTES);
             }
+            taken_bytes.set(taken_bytes.get() + sent as u64);
             rest = &rest[sent..];
             if sent == 0 {
                 self.shared.has_sent(self);

@@ -27,6 +27,13 @@ struct Upgraded {
     early: Vec<u8>,
 }
 
+/// Bytes that a tunnel has carried from the server: a piece may be received and sent in part.
+#[derive(Default)]
+struct Carried {
+    from_server: Cell<u64>,
+    to_client: Cell<u64>,
+}
+
 /// How a tunnel ended.
 enum Ended {
     /// One side closed it.
@@ -76,9 +83,9 @@ impl Tunnel for Upgraded {
             };
             exchange.account.set_action(Action::Tunnelling);
             let early = std::mem::take(&mut client.early);
-            let to_client = Cell::new(0);
+            let carried = Carried::default();
             let ended = {
-                let down = self.down(exchange, &client, &to_client);
+                let down = self.down(exchange, &client, &carried);
                 let up = self.up(&client, early);
                 tokio::select! {
                     biased;
@@ -86,10 +93,10 @@ impl Tunnel for Upgraded {
                     ended = up => ended,
                 }
             };
-            exchange.account.sent(to_client.get());
+            exchange.account.sent(carried.to_client.get());
             exchange.account.completed(true);
             if let Some(one) = exchange.upstream.last_try() {
-                one.response_bytes = to_client.get();
+                one.response_bytes = carried.from_server.get();
             }
             match ended {
                 Ended::Closed | Ended::Client => {}
@@ -109,15 +116,17 @@ impl Tunnel for Upgraded {
 
 impl Upgraded {
     /// What the server says goes to the client, until the server ends.
-    async fn down(&self, exchange: &Exchange, client: &Duplex<'_>, sent: &Cell<u64>) -> Ended {
+    async fn down(&self, exchange: &Exchange, client: &Duplex<'_>, carried: &Carried) -> Ended {
         let send_ms = exchange.location().settings.send_timeout_ms;
         let read_ms = self.passing.timeouts.read_ms;
         let mut piece = self.early.clone();
         loop {
-            if client.write_all(&piece, send_ms).await.is_err() {
+            let from_server = carried.from_server.get() + piece.len() as u64;
+            carried.from_server.set(from_server);
+            let sent = client.write_all(&piece, send_ms, &carried.to_client);
+            if sent.await.is_err() {
                 return Ended::Client;
             }
-            sent.set(sent.get() + piece.len() as u64);
             piece.clear();
             match self
                 .server
