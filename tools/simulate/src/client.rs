@@ -41,6 +41,8 @@ pub(crate) struct Piece {
     pub(crate) pause_ms: u64,
     /// The number of answers that must have come before it is sent.
     pub(crate) answers: usize,
+    /// Whether it is sent through a tunnel only.
+    pub(crate) in_tunnel: bool,
 }
 
 /// A failure of a client.
@@ -118,6 +120,8 @@ pub(crate) struct Client {
     pub(crate) cut_done: Option<How>,
     pub(crate) ended: Option<(Ended, u64)>,
     last_change_ms: u64,
+    /// Whether the server has switched protocols: what comes is no response any more.
+    is_tunnel: bool,
     /// An error of the reader: no server may write such a message.
     pub(crate) misread: Option<String>,
 }
@@ -140,6 +144,7 @@ impl Client {
             cut_done: None,
             ended: None,
             last_change_ms: script.start_ms,
+            is_tunnel: false,
             misread: None,
             script,
         }
@@ -174,7 +179,8 @@ impl Client {
             return None;
         }
         let piece = self.script.pieces.get(self.piece)?;
-        (self.answers >= piece.answers).then_some(self.piece_at_ms)
+        let has_way = self.is_tunnel || !piece.in_tunnel;
+        (has_way && self.answers >= piece.answers).then_some(self.piece_at_ms)
     }
 
     fn closes_at_ms(&self) -> Option<u64> {
@@ -344,14 +350,15 @@ impl Client {
         if self.script.is_handshake {
             return;
         }
-        while self.misread.is_none() && self.response_at < self.received.len() {
+        while self.misread.is_none() && !self.is_tunnel && self.response_at < self.received.len() {
             let request = self.script.requests.get(self.answers);
             let is_headless = request.is_some_and(Request::is_head);
             let bytes = &self.received[self.response_at..];
             match message::response(bytes, is_headless, self.ended.is_some()) {
-                Ok(Some(message)) if message.is_whole => {
+                Ok(Some(message)) if message.is_whole || message.is_tunnel() => {
                     self.response_at += message.length;
-                    if message.status() >= 200 {
+                    self.is_tunnel = message.is_tunnel();
+                    if message.status() >= 200 || self.is_tunnel {
                         self.answers += 1;
                         self.answered_ms.push(now_ms);
                         self.piece_at_ms = self.piece_at_ms.max(now_ms + self.pause_ms());

@@ -60,7 +60,7 @@ impl Case<'_> {
             }
             Target::Missing => self.own(404, page(404).body),
             Target::Malformed => self.own(400, page(400).body),
-            Target::Proxied => {
+            Target::Proxied | Target::Tunnel(_) => {
                 let arrivals = self.world.origins.arrivals.get(&self.request.number);
                 self.passed_on(arrivals.map_or(&[], Vec::as_slice))
             }
@@ -149,6 +149,9 @@ impl Case<'_> {
                 self.answer.first_line, answer.status
             ));
         }
+        if answer.ending == Ending::Tunnel {
+            return self.tunnelled(arrival);
+        }
         let has_failed = matches!(arrival.outcome, Outcome::Failed { had_head: true });
         let how = answer.fails.map(|(_, how)| how);
         Ok(Expected {
@@ -157,6 +160,21 @@ impl Case<'_> {
             may_seem_whole: has_failed
                 && answer.ending == Ending::Close
                 && how == Some(Failing::Close),
+            has_length: false,
+        })
+    }
+
+    /// What an origin sends through a tunnel. The tunnel's end is all that ends it, early or not.
+    fn tunnelled(&self, arrival: &Arrival) -> Result<Expected, String> {
+        let upgrade = self.answer.field("Upgrade");
+        if upgrade != Some("simulated") {
+            return Err(format!("Upgrade is {upgrade:?}"));
+        }
+        let may_be_cut = arrival.outcome != Outcome::Whole;
+        Ok(Expected {
+            body: body(arrival.content, arrival.answer.length),
+            may_be_cut,
+            may_seem_whole: may_be_cut,
             has_length: false,
         })
     }
@@ -187,6 +205,9 @@ impl Case<'_> {
         let request = self.request;
         let value = self.answer.field("Connection");
         let status = self.answer.status();
+        if status == 101 {
+            return (value != Some("upgrade")).then(|| format!("Connection is {value:?}"));
+        }
         let asks_close = request.says_close || request.is_version_10 || status == 400;
         let is_last = self.index + 1 >= self.settings.keepalive_requests;
         let is_right = match asks_close || is_last {

@@ -35,6 +35,7 @@ pub(crate) fn script(random: &mut Random) -> Script {
             bytes: at..at + length,
             pause_ms: random.pick(&[0, 0, 0, 1, 20, 400]),
             answers: 0,
+            in_tunnel: false,
         });
         at += length;
     }

@@ -34,6 +34,11 @@ impl Message {
         }
     }
 
+    /// Whether the server switches protocols: what follows the head belongs to no message.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.status() == 101
+    }
+
     /// The status of a response; 0 if there is none.
     pub(crate) fn status(&self) -> u16 {
         let number = self.first_line.split(' ').nth(1);
@@ -67,7 +72,8 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<Message>, String> {
 }
 
 /// Reads a response as far as it has come. `is_headless`: it answers HEAD. `None`: its head is
-/// incomplete. Interim responses are returned too, without bodies.
+/// incomplete. Interim responses are returned too, without bodies; the body of one that switches
+/// protocols is all that follows.
 ///
 /// # Errors
 /// The fault of the response.
@@ -83,7 +89,8 @@ pub(crate) fn response(
     if !message.first_line.starts_with("HTTP/1.1 ") || !(100..600).contains(&status) {
         return Err(format!("no status line: {:?}", message.first_line));
     }
-    if is_headless || status < 200 || status == 204 || status == 304 {
+    let is_interim = status < 200 && !message.is_tunnel();
+    if is_headless || is_interim || status == 204 || status == 304 {
         message.is_whole = true;
         return Ok(Some(message));
     }

@@ -14,6 +14,8 @@ pub(crate) enum Ending {
     Length,
     Chunked,
     Close,
+    /// It switches protocols, and what it sends has no end but that of the connection.
+    Tunnel,
 }
 
 /// The kind of an origin's failure in the middle of an answer.
@@ -79,6 +81,8 @@ pub(crate) struct Origins {
     pub(crate) versions: BTreeMap<u64, Vec<Arrival>>,
     /// The lengths of the bodies that clients send, by number.
     pub(crate) uploads: BTreeMap<u64, usize>,
+    /// The same for what they send through tunnels.
+    pub(crate) tunnelled: BTreeMap<u64, usize>,
     pub(crate) problems: Vec<String>,
 }
 
@@ -158,6 +162,8 @@ pub(crate) struct OriginConnection {
     state: State,
     /// The time at which it closes the idle connection.
     idle_until_ms: Option<u64>,
+    /// The number of the request that made the connection a tunnel.
+    tunnel: Option<u64>,
     /// Whether there may be input.
     is_readable: bool,
     pub(crate) is_closed: bool,
@@ -167,6 +173,8 @@ pub(crate) struct OriginConnection {
 enum State {
     Reading,
     Answering(Answering),
+    /// All was sent through a tunnel; the rest of what the client sends is awaited.
+    Draining(Place),
     Stalled,
 }
 
@@ -199,6 +207,7 @@ impl OriginConnection {
             input: Vec::new(),
             state: State::Reading,
             idle_until_ms: None,
+            tunnel: None,
             is_readable: false,
             is_closed: false,
         }
@@ -229,7 +238,7 @@ impl OriginConnection {
             _ if self.is_closed => None,
             State::Answering(answering) => Some(answering.at_ms),
             State::Reading => self.idle_until_ms,
-            State::Stalled => None,
+            State::Draining(..) | State::Stalled => None,
         }
     }
 
@@ -282,7 +291,11 @@ impl OriginConnection {
                 note(&|| format!("reads {}", shown(&buffer[..count])));
                 self.input.extend_from_slice(&buffer[..count]);
                 self.idle_until_ms = None;
-                self.begin(now_ms, origins);
+                match self.tunnel {
+                    None => self.begin(now_ms, origins),
+                    Some(number) => self.check_tunnelled(number, origins),
+                }
+                self.end_drained(origins, note);
                 return Some(Effect::Read(count));
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -292,11 +305,35 @@ impl OriginConnection {
             Err(error) => format!("reads an error, closes: {error}"),
         };
         note(&|| ended.clone());
-        if let State::Answering(answering) = &self.state {
-            origins.note(answering.place, Outcome::Abandoned);
+        match &self.state {
+            State::Answering(Answering { place, .. }) | State::Draining(place) => {
+                origins.note(*place, Outcome::Abandoned);
+            }
+            State::Reading | State::Stalled => {}
         }
         self.close();
         Some(Effect::None)
+    }
+
+    /// Checks what has come through a tunnel.
+    fn check_tunnelled(&self, number: u64, origins: &mut Origins) {
+        let length = origins.tunnelled.get(&number).copied().unwrap_or(0);
+        if !body(number, length).starts_with(&self.input) {
+            let come = self.input.len();
+            let problem = format!("tunnel {number}: {come} wrong bytes came, {length} were sent");
+            origins.problems.push(problem);
+        }
+    }
+
+    /// Closes a tunnel when all has come that its client sends.
+    fn end_drained(&mut self, origins: &mut Origins, note: &mut dyn FnMut(&dyn Fn() -> String)) {
+        if let (State::Draining(place), Some(number)) = (&self.state, self.tunnel)
+            && self.input.len() >= origins.tunnelled.get(&number).copied().unwrap_or(0)
+        {
+            note(&|| "closes the tunnel".to_owned());
+            origins.note(*place, Outcome::Whole);
+            self.close();
+        }
     }
 
     /// Begins an answer when enough of a request has come.
@@ -332,6 +369,7 @@ impl OriginConnection {
         }
         self.input.clear();
         let (place, arrival) = origins.arrive(&request, now_ms)?;
+        self.tunnel = (arrival.answer.ending == Ending::Tunnel).then_some(number);
         let is_head = request.first_line.starts_with("HEAD ");
         let (bytes, head_bytes) = arrival.answer.bytes(arrival.content, is_head);
         let end = arrival.answer.fails.map_or(bytes.len(), |(at, _)| at);
@@ -398,6 +436,11 @@ impl OriginConnection {
         };
         let answer = answering.answer;
         let is_whole = answering.end == answering.bytes.len();
+        if is_whole && answer.ending == Ending::Tunnel {
+            self.state = State::Draining(answering.place);
+            self.end_drained(origins, note);
+            return Effect::None;
+        }
         if is_whole {
             origins.note(answering.place, Outcome::Whole);
             self.idle_until_ms = Some(now_ms + answer.idle_ms);
@@ -436,7 +479,11 @@ impl Answer {
         if self.has_interim {
             head.push_str("HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n");
         }
-        let reason = if self.status == 200 { "OK" } else { "Fault" };
+        let reason = match self.status {
+            101 => "Switching Protocols",
+            200 => "OK",
+            _ => "Fault",
+        };
         head.push_str(&format!(
             "HTTP/1.1 {} {reason}\r\nContent-Type: text/plain\r\nX-Content: {content}\r\n",
             self.status
@@ -446,6 +493,9 @@ impl Answer {
         }
         if self.says_close {
             head.push_str("Connection: close\r\n");
+        }
+        if self.ending == Ending::Tunnel {
+            head.push_str("Connection: upgrade\r\nUpgrade: simulated\r\n");
         }
         let body = body(content, self.length);
         let framed = match self.ending {
@@ -457,7 +507,7 @@ impl Answer {
                 head.push_str("Transfer-Encoding: chunked\r\n");
                 chunked(&body, 1500)
             }
-            Ending::Close => body,
+            Ending::Close | Ending::Tunnel => body,
         };
         head.push_str("\r\n");
         let mut bytes = head.into_bytes();

@@ -11,6 +11,9 @@ pub(crate) enum Target {
     Slow(usize),
     /// An answer of an origin, `/proxy/NUMBER`.
     Proxied,
+    /// A connection through to an origin, `/tunnel/NUMBER`: bytes go both ways once the origin has
+    /// switched protocols. The last target of its client, which then sends so many bytes.
+    Tunnel(usize),
     /// A stored answer of an origin, `/cache/N`.
     Cached(u64),
     /// A missing file, `/files/none`.
@@ -56,6 +59,7 @@ impl Request {
             Target::File(number) => format!("/files/{number}"),
             Target::Slow(number) => format!("/slow/{number}"),
             Target::Proxied => format!("/proxy/{}", self.number),
+            Target::Tunnel(_) => format!("/tunnel/{}", self.number),
             Target::Cached(path) => format!("/cache/{path}"),
             Target::Missing => "/files/none".to_owned(),
             Target::Malformed => "malformed".to_owned(),
@@ -71,6 +75,9 @@ impl Request {
             self.path(),
             self.number
         );
+        if let Target::Tunnel(_) = self.target {
+            head.push_str("Connection: upgrade\r\nUpgrade: simulated\r\n");
+        }
         if self.says_close {
             head.push_str("Connection: close\r\n");
         }

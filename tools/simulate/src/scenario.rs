@@ -85,7 +85,16 @@ impl Scenario {
         if settings.is_tls {
             scripts = (0..clients).map(|_| failing_handshake(&mut tls)).collect();
         }
-        let origins = origins(&mut random, &settings, &scripts);
+        let mut origins = origins(&mut random, &settings, &scripts);
+        if !settings.is_tls && settings.proxy.version == "1.1" {
+            let mut tunnels = stream(seed, 5);
+            for script in &mut scripts {
+                if tunnels.percent(TUNNEL_PERCENT) {
+                    let number = numbers.next().unwrap_or_default();
+                    add_tunnel(&mut tunnels, number, script, &settings, &mut origins);
+                }
+            }
+        }
         let weather = Weather {
             short_sends: random.pick(&[0, 0, 10, 50]),
             spurious: random.pick(&[0, 0, 5, 20]),
@@ -110,6 +119,78 @@ fn reloads_ms(random: &mut Random) -> Vec<u64> {
         at_ms
     };
     (0..count).map(next).collect()
+}
+
+/// The part of the clients whose last request asks for a tunnel, in percent.
+const TUNNEL_PERCENT: u64 = 12;
+
+/// Has a client's last request ask for a tunnel, through which both sides send bytes.
+fn add_tunnel(
+    random: &mut Random,
+    number: u64,
+    script: &mut Script,
+    settings: &Settings,
+    origins: &mut Origins,
+) {
+    if script.requests.last().is_some_and(|last| last.says_close) {
+        return;
+    }
+    let upload_bytes = random.pick(&[0, 1, 300, 5_000, 40_000]);
+    let mut request = Request {
+        number,
+        method: "GET",
+        target: Target::Tunnel(upload_bytes),
+        is_version_10: false,
+        says_close: false,
+        upload: None,
+        end: 0,
+        length: 0,
+    };
+    let answers = script.requests.len();
+    let start = script.bytes.len();
+    let text = request.bytes();
+    script.bytes.extend_from_slice(&text);
+    request.length = text.len();
+    request.end = script.bytes.len();
+    script.requests.push(request);
+    script.pieces.push(Piece {
+        bytes: start..script.bytes.len(),
+        pause_ms: random.pick(&[0, 10, 400]),
+        answers,
+        in_tunnel: false,
+    });
+    let mut at = script.bytes.len();
+    let sent = crate::content::body(number, upload_bytes);
+    script.bytes.extend_from_slice(&sent);
+    let most = random.pick(&[40, 3_000, 100_000]).max(upload_bytes / 20);
+    while at < script.bytes.len() {
+        let length = 1 + random.index((script.bytes.len() - at).min(most));
+        script.pieces.push(Piece {
+            bytes: at..at + length,
+            pause_ms: random.pick(&[0, 0, 1, 20]),
+            answers: answers + 1,
+            in_tunnel: true,
+        });
+        at += length;
+    }
+    origins.tunnelled.insert(number, upload_bytes);
+    let tries = (0..3).map(|_| tunnel_answer(random, settings)).collect();
+    origins.scripts.insert(number, tries);
+}
+
+/// An answer that switches protocols, or one that refuses to.
+fn tunnel_answer(random: &mut Random, settings: &Settings) -> Answer {
+    let answer = answer(random, settings, None);
+    match answer.status {
+        200 => Answer {
+            status: 101,
+            ending: Ending::Tunnel,
+            says_close: false,
+            has_interim: false,
+            ..answer
+        },
+        _ => answer,
+    }
 }
 
 /// The part of the runs whose clients do not get beyond a TLS handshake, in percent.
@@ -271,6 +352,7 @@ fn pieces(random: &mut Random, requests: &[Request]) -> Vec<Piece> {
                 bytes: at..at + length,
                 pause_ms,
                 answers,
+                in_tunnel: false,
             });
             at += length;
             pause_ms = random.pick(&[0, 0, 0, 1, 20]);
@@ -427,6 +509,8 @@ impl Settings {
             "location /files/ {{ root {folder}; etag off; }}\n\
              location /slow/ {{ alias {folder}/files/; etag off; limit_rate {}; }}\n\
              location /proxy/ {{ proxy_pass http://origins; }}\n\
+             location /tunnel/ {{ proxy_pass http://origins; \
+             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}\n\
              location /cache/ {{ proxy_pass http://origins; proxy_cache simulated; }}\n\
              }} }}\n",
             self.rate_bytes

@@ -177,7 +177,7 @@ impl Transcript {
             match message::response(&client.received[at..], is_headless, has_ended) {
                 Ok(Some(message)) => {
                     at += message.length;
-                    if message.status() < 200 {
+                    if message.status() < 200 && !message.is_tunnel() {
                         interim_bytes += message.length;
                         continue;
                     }
@@ -302,7 +302,7 @@ fn has_left(client: &Client) -> bool {
     let waits = |request: &Request| {
         matches!(
             request.target,
-            Target::Proxied | Target::Cached(_) | Target::Slow(_)
+            Target::Proxied | Target::Tunnel(_) | Target::Cached(_) | Target::Slow(_)
         )
     };
     let open = client.script.requests.get(client.answers..);
