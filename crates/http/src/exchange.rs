@@ -359,13 +359,23 @@ impl Exchange {
 
     /// An operator has closed the request. Logs have 499 where no response was begun.
     pub(crate) fn closed_by_command(&mut self) {
+        self.closed_here(format_args!(
+            "request was closed by the command \"requests\""
+        ));
+    }
+
+    /// The time of a graceful end has passed. Logs have 499 where no response was begun.
+    pub(crate) fn closed_by_shutdown(&mut self) {
+        self.closed_here(format_args!(
+            "request was closed, worker_shutdown_timeout has passed"
+        ));
+    }
+
+    fn closed_here(&mut self, message: std::fmt::Arguments<'_>) {
         if self.account.sent_bytes() == 0 {
             self.client_closed_request();
         }
-        self.log(
-            Level::Notice,
-            format_args!("request was closed by the command \"requests\""),
-        );
+        self.log(Level::Notice, message);
     }
 
     /// Whether the request's method is HEAD or GET.

@@ -73,6 +73,10 @@ pub trait Service {
     /// nothing any more; then [`Reporter::drained`] is due. Called once.
     fn quit(&mut self);
 
+    /// Closes the connections that were accepted up to that time, in monotonic milliseconds,
+    /// whatever they are at; requests that this ends are logged.
+    fn cut(&mut self, until_ms: u64);
+
     /// Closes all connections and ends all threads before it returns.
     fn stop(&mut self);
 }

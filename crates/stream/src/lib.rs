@@ -10,6 +10,7 @@
 //! [`plan::Family`]. It knows nothing of HTTP.
 
 pub mod client;
+mod cut;
 mod datagrams;
 pub mod directory;
 pub mod flow;

@@ -14,6 +14,7 @@ use turnpike_plan::variables::Subject;
 use turnpike_wire::proxy_protocol;
 
 use crate::client::{Client, Connected};
+use crate::cut::Cut;
 use crate::handshake::shake_hands;
 use crate::phase::{Phase, Status, Verdict};
 use crate::session::Session;
@@ -36,7 +37,7 @@ pub struct Passed {
 }
 
 /// Serves a session to its end, or until its connection is passed to another server's address.
-pub(crate) async fn serve(mut session: Session, client: Client) -> Option<Passed> {
+pub(crate) async fn serve(mut session: Session, client: Client, cut: &Cut) -> Option<Passed> {
     match (session.peer, session.local) {
         (PeerAddress::Inet(peer), PeerAddress::Inet(local)) => {
             let kind = match client {
@@ -48,7 +49,19 @@ pub(crate) async fn serve(mut session: Session, client: Client) -> Option<Passed
         }
         _ => session.log(Level::Info, format_args!("client unix: connected")),
     }
-    let status = run(&mut session, &client).await;
+    let started_ms = session.started_ms;
+    let ended = tokio::select! {
+        biased;
+        status = run(&mut session, &client) => Some(status),
+        () = cut.of(started_ms) => None,
+    };
+    let status = ended.unwrap_or_else(|| {
+        session.log(
+            Level::Warn,
+            format_args!("worker_shutdown_timeout has passed, the session is ended"),
+        );
+        Status::Ok
+    });
     if let Some(address) = session.pass_to.take()
         && let Client::Connected(connected) = client
     {

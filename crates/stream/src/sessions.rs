@@ -12,6 +12,7 @@ use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_lane::transport::Transport;
 
 use crate::client::Client;
+use crate::cut::Cut;
 use crate::directory::FlowDirectory;
 use crate::flow_table::{FlowTable, Registered};
 use crate::lane::{LanePlan, LaneShared};
@@ -35,6 +36,7 @@ pub struct Sessions {
     ended: Rc<Notify>,
     /// Connections that sessions pass to other addresses, until they are taken.
     passed: Rc<RefCell<Vec<Passed>>>,
+    cut: Rc<Cut>,
 }
 
 /// Counts a session for as long as it lives, however it ends.
@@ -68,6 +70,7 @@ impl Sessions {
             under_way: Rc::default(),
             ended,
             passed: Rc::default(),
+            cut: Rc::default(),
         }
     }
 
@@ -108,11 +111,12 @@ impl Sessions {
             ended: self.ended.clone(),
         };
         let passed = Rc::clone(&self.passed);
+        let cut = Rc::clone(&self.cut);
         event_loop.drive(Box::pin(async move {
             // Dropped from the last on.
             let _counted = counted;
             let _registered = registered;
-            let passes = serve(session, client).await;
+            let passes = serve(session, client, &cut).await;
             passed.borrow_mut().extend(passes);
         }));
     }
@@ -177,6 +181,11 @@ impl Sessions {
     /// Writes what is buffered.
     pub fn flush(&mut self) {
         self.every_plan(LanePlan::flush);
+    }
+
+    /// Ends the sessions that began up to that time, in monotonic milliseconds.
+    pub fn cut(&self, until_ms: u64) {
+        self.cut.set(until_ms);
     }
 
     /// How many there are.

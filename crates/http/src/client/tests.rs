@@ -36,7 +36,7 @@ fn peer() -> (UnixStream, Peer) {
 fn peer_with(received: &[u8]) -> (UnixStream, Peer) {
     let (client, ours) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
-    let watch = Watch::new();
+    let watch = Watch::new(0);
     watch.event(false);
     let mut input = Input::new(&Rc::default());
     input.put(received);

@@ -18,6 +18,11 @@ pub enum Command {
     Announce,
     /// Finish: no new connections, requests are answered, what waits for one is closed soon.
     Quit,
+    /// Close the connections that were accepted up to that time, whatever they are at.
+    Cut {
+        /// In monotonic milliseconds.
+        until_ms: u64,
+    },
     /// End when nothing is left to do: another plan has fewer lanes. What waits is handed to the
     /// other lanes, what runs is finished here.
     Leave(Box<Leave>),

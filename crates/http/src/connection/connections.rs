@@ -58,6 +58,8 @@ pub struct Connections {
     pub(super) round: Round,
     /// Accepted for others, until they take them.
     pub(super) others: Vec<OtherConnection>,
+    /// See [`Connections::take_cut`].
+    pub(super) cut_until_ms: Option<u64>,
 }
 
 /// What is measured at the end of a round: the clock is read once for all of it.
@@ -109,6 +111,7 @@ impl Connections {
             ticked_ms: 0,
             round: Round::default(),
             others: Vec::new(),
+            cut_until_ms: None,
         }
     }
 
@@ -125,6 +128,12 @@ impl Connections {
     /// Takes the connections that came by gates of others.
     pub fn take_others(&mut self) -> Vec<OtherConnection> {
         std::mem::take(&mut self.others)
+    }
+
+    /// Takes the time up to which connections were accepted that a command has closed since the
+    /// last call, for those that hold others of the lane's connections.
+    pub fn take_cut(&mut self) -> Option<u64> {
+        self.cut_until_ms.take()
     }
 
     /// Whether the lane has the command to end at once.

@@ -75,7 +75,8 @@ pub(super) async fn drive(
         () = slot.watch.is_to_close() => None,
         ended = to_the_end(exchange, &peer, stage) => Some(ended),
     };
-    let ended = ended.unwrap_or_else(|| Err(close_by_command(exchange)));
+    let is_cut = slot.watch.is_cut();
+    let ended = ended.unwrap_or_else(|| Err(close(exchange, is_cut)));
     let (transport, input) = peer.into_parts();
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
     let connection = transport.map(|transport| detached.attach(transport, input));
@@ -83,14 +84,20 @@ pub(super) async fn drive(
     return_queue.give_back(slot, connection, driven.into_exchange());
 }
 
-/// An operator has closed the request.
-fn close_by_command(exchange: &mut Exchange) -> CloseReason {
+/// The request was closed: by an operator, or, `is_cut`, by `worker_shutdown_timeout`.
+fn close(exchange: &mut Exchange, is_cut: bool) -> CloseReason {
     if is_listed(exchange.account.action()) {
         exchange.end_body();
-        exchange.closed_by_command();
+        match is_cut {
+            true => exchange.closed_by_shutdown(),
+            false => exchange.closed_by_command(),
+        }
         exchange.log_access();
     }
-    CloseReason::Commanded
+    match is_cut {
+        true => CloseReason::ShutdownTimeout,
+        false => CloseReason::Commanded,
+    }
 }
 
 /// `Ok`: the connection may be used again.

@@ -21,6 +21,7 @@ mod awaited;
 mod background;
 mod commands;
 mod connections;
+mod cut;
 mod driven;
 mod events;
 mod hand_over;

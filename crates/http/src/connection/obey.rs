@@ -31,6 +31,7 @@ impl Connections {
                     self.wake_driven();
                 }
                 Command::Quit => self.quit(event_loop),
+                Command::Cut { until_ms } => self.cut(event_loop, until_ms),
                 Command::ListRequests { to } => {
                     // Who asked may have given up.
                     let _ = to.send(self.request_list(event_loop.clock.now_ms()));

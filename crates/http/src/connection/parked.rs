@@ -157,7 +157,7 @@ impl Connections {
     }
 
     /// Takes a parked connection out, with its place.
-    fn remove_parked(&mut self, token: u32) -> Option<Parked> {
+    pub(super) fn remove_parked(&mut self, token: u32) -> Option<Parked> {
         let parked = self.slots.get_mut(token as usize)?.take_parked()?;
         self.slots.remove(token as usize);
         Some(parked)
@@ -428,7 +428,7 @@ impl Connections {
 
     /// A head that did not come whole in time: logged as 408, closed without an answer, as nginx
     /// does it.
-    fn head_given_up(&self, connection: &Connection, half: &Half, why: &str) {
+    pub(super) fn head_given_up(&self, connection: &Connection, half: &Half, why: &str) {
         let mut exchange = self.exchange(connection);
         exchange.begin_request();
         exchange.account.begin(half.started_ms);

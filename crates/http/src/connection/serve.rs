@@ -392,7 +392,7 @@ impl Connections {
             Some(token) => (token, connection),
             None => self.insert(event_loop, connection)?,
         };
-        let watch = Watch::new();
+        let watch = Watch::new(connection.client.accepted_ms);
         self.slots[token as usize] = Slot::Driven(Driven {
             watch: Rc::clone(&watch),
             work,
@@ -438,6 +438,12 @@ impl Connections {
     ) {
         let DrivenSlot { token, watch, .. } = slot;
         self.slots[token as usize] = Slot::InTurn;
+        if watch.is_cut() {
+            self.recycle(exchange);
+            self.unpark(event_loop, Some(token));
+            self.close(connection, CloseReason::ShutdownTimeout);
+            return;
+        }
         if connection.security.is_handshaking() {
             self.recycle(exchange);
             self.shake_hands(event_loop, Some(token), connection);

@@ -32,13 +32,15 @@ pub enum CloseReason {
     Drained,
     /// An operator has closed its request.
     Commanded,
+    /// The server ended or reloaded, and `worker_shutdown_timeout` has passed since.
+    ShutdownTimeout,
     /// A fault of ours, or of the machine.
     Failed,
 }
 
 impl CloseReason {
     /// All of them.
-    pub const ALL: [CloseReason; 15] = [
+    pub const ALL: [CloseReason; 16] = [
         CloseReason::Answered,
         CloseReason::ClientClosed,
         CloseReason::ClientAborted,
@@ -53,6 +55,7 @@ impl CloseReason {
         CloseReason::MadeRoom,
         CloseReason::Drained,
         CloseReason::Commanded,
+        CloseReason::ShutdownTimeout,
         CloseReason::Failed,
     ];
 
@@ -73,6 +76,7 @@ impl CloseReason {
             Self::MadeRoom => "made_room",
             Self::Drained => "drained",
             Self::Commanded => "commanded",
+            Self::ShutdownTimeout => "shutdown_timeout",
             Self::Failed => "failed",
         }
     }

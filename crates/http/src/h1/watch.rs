@@ -18,12 +18,24 @@ pub(crate) struct Watch {
     ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     closing: Notify,
+    /// See [`Watch::cut`].
+    is_cut: Cell<bool>,
+    accepted_ms: u64,
 }
 
 impl Watch {
-    /// Nothing is known yet to be readable.
-    pub(crate) fn new() -> Rc<Self> {
-        Rc::default()
+    /// Nothing is known yet to be readable, of a connection that was accepted at that time, in the
+    /// lane's monotonic milliseconds.
+    pub(crate) fn new(accepted_ms: u64) -> Rc<Self> {
+        Rc::new(Self {
+            accepted_ms,
+            ..Self::default()
+        })
+    }
+
+    /// When the connection was accepted, in the lane's monotonic milliseconds.
+    pub(crate) fn accepted_ms(&self) -> u64 {
+        self.accepted_ms
     }
 
     /// Something came; `ended`: the peer has sent its last, or the connection broke.
@@ -40,6 +52,17 @@ impl Watch {
     /// Has the future close the connection, whatever it waits for.
     pub(crate) fn close(&self) {
         self.closing.notify_one();
+    }
+
+    /// Has the future close the connection, since `worker_shutdown_timeout` has passed.
+    pub(crate) fn cut(&self) {
+        self.is_cut.set(true);
+        self.close();
+    }
+
+    /// Whether the connection is closed, or is to be, since that time has passed.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut.get()
     }
 
     /// Ends when the connection is to be closed.

@@ -214,6 +214,7 @@ impl Serving<'_> {
         };
         tokio::select! {
             biased;
+            () = watch.is_to_close() => Err(CloseReason::ShutdownTimeout),
             () = watch.readable(), if reads => self.read(),
             () = shared.work.notified() => Ok(()),
             writable = waited.writable(0), if is_blocked => {

@@ -126,7 +126,8 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "time",
         summary: "The maximum time of a graceful stop. Connections that are still open after that \
-            time are closed.",
+            time are closed. As in nginx, a reload also closes the connections that were accepted \
+            before it, once that time has passed; without this directive a reload closes none.",
         ..once("worker_shutdown_timeout", MAIN, ONE, Value::Milliseconds)
     },
     Row {

@@ -177,6 +177,9 @@ impl EventHandler for LaneHandler {
         // Logs may be reopened next: the lines of sessions go out with those of requests.
         self.stream.flush();
         self.http.commands(event_loop);
+        if let Some(until_ms) = self.http.take_cut() {
+            self.stream.cut(until_ms);
+        }
         self.take_up_plans();
         self.serve_others(event_loop);
     }

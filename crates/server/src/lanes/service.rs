@@ -475,6 +475,12 @@ impl Service for LaneService {
         }
     }
 
+    fn cut(&mut self, until_ms: u64) {
+        for lane in self.all_lanes() {
+            lane.send(Command::Cut { until_ms });
+        }
+    }
+
     fn stop(&mut self) {
         for lane in self.all_lanes() {
             lane.send(Command::Terminate);

@@ -6,6 +6,7 @@
 mod orphan;
 mod privileges;
 
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -18,7 +19,7 @@ use serde_json::Value;
 use turnpike_conf::Errors;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
-use turnpike_lane::sys::process::{self, Stream};
+use turnpike_lane::sys::process::{self, Stream, monotonic_ns};
 use turnpike_lane::sys::signal::{self, Signal, SignalQueue};
 use turnpike_lane::sys::stack;
 
@@ -52,6 +53,14 @@ const REPORTS_TOKEN: u64 = 2;
 
 /// Events taken at once: one for each token, and one to spare.
 const EVENTS_MAX: usize = 5;
+
+/// Reloads whose connections are to be closed after a while, at most: so many within one
+/// `worker_shutdown_timeout`. One more takes the place of the last before it, whose connections are
+/// closed with its own.
+const CUTS_MAX: usize = 256;
+
+/// How long the end waits, when the time of a graceful end has passed, for requests to be logged.
+const CUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Runs a serving process; the channel to the master is its standard input.
 pub fn process_main() -> ExitCode {
@@ -99,15 +108,16 @@ fn take_channel() -> io::Result<OwnedFd> {
 }
 
 /// ```text
-///  Serving ──Announce──► Announced ──Quit──► Draining ──Drained, deadline──► Ended
-///     ├──Quit─────────────────────────────────┘                              ▲
-///     └──Stop, first bundle refused──────────────────────────────────────────┘
+///  Serving ──Announce──► Announced ──Quit──► Draining ──deadline──► Cutting ──late──► Ended
+///     ├──Quit─────────────────────────────────┘ └─Drained─────────────┴───Drained────►▲
+///     └──Stop, first bundle refused───────────────────────────────────────────────────┘
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Serving,
     Announced,
     Draining { until: Option<Instant> },
+    Cutting { until: Instant },
     Ended { well: bool },
 }
 
@@ -120,6 +130,9 @@ struct Serving {
     logs: LogSet,
     log: ErrorLog,
     shutdown_timeout: Option<Duration>,
+    /// Reloads after which connections are closed that were accepted before: when, and up to what
+    /// time they were accepted, in monotonic milliseconds.
+    cuts: VecDeque<(Instant, u64)>,
     has_served: bool,
     /// The limit of descriptors that was asked for last.
     limited: Option<u64>,
@@ -147,6 +160,7 @@ impl Serving {
             logs: LogSet::new(),
             log: ErrorLog::console(),
             shutdown_timeout: None,
+            cuts: VecDeque::new(),
             has_served: false,
             limited: None,
             look_at: None,
@@ -161,14 +175,19 @@ impl Serving {
         loop {
             match self.phase {
                 Phase::Ended { well } => return Ok(well),
-                Phase::Draining { until: Some(until) } if until <= Instant::now() => self.stop(),
-                Phase::Serving | Phase::Announced | Phase::Draining { .. } => {
+                Phase::Draining { until: Some(until) } if until <= Instant::now() => self.cut_all(),
+                Phase::Cutting { until } if until <= Instant::now() => self.stop(),
+                Phase::Serving
+                | Phase::Announced
+                | Phase::Draining { .. }
+                | Phase::Cutting { .. } => {
                     self.epoll.wait(&mut events, self.timeout_ms())?;
                     let tokens: Vec<u64> = events.iter().map(|event| event.token).collect();
                     for token in tokens {
                         self.take(token)?;
                     }
                     self.look();
+                    self.cut_old();
                 }
             }
         }
@@ -177,9 +196,11 @@ impl Serving {
     fn timeout_ms(&self) -> i32 {
         let until = match self.phase {
             Phase::Draining { until } => until,
+            Phase::Cutting { until } => Some(until),
             Phase::Serving | Phase::Announced | Phase::Ended { .. } => None,
         };
-        let Some(next) = until.into_iter().chain(self.look_at).min() else {
+        let cut = self.cuts.front().map(|(when, _)| *when);
+        let Some(next) = until.into_iter().chain(self.look_at).chain(cut).min() else {
             return -1;
         };
         let wait = next.saturating_duration_since(Instant::now()).as_millis() + 1;
@@ -278,6 +299,8 @@ impl Serving {
             error_output::lead_to_log(&configuration, &logs, &log);
         }
         let shutdown_timeout = settings.shutdown_timeout_ms.map(Duration::from_millis);
+        // Before the first connection of the new configuration.
+        let now_ms = monotonic_ns() / 1_000_000;
         let report = self.service.apply(Generation {
             number: bundle.generation,
             configuration,
@@ -289,8 +312,38 @@ impl Serving {
         (self.logs, self.log) = (logs, log);
         self.adoption.facts.generation = bundle.generation;
         self.adoption.facts.prefix = bundle.paths.prefix;
+        self.cut_later(now_ms);
         self.shutdown_timeout = shutdown_timeout;
         Ok(report)
+    }
+
+    /// Plans the end of the connections that were accepted up to that time, where the
+    /// configuration that they came by gives them a time.
+    fn cut_later(&mut self, until_ms: u64) {
+        let Some(timeout) = self.shutdown_timeout else {
+            return;
+        };
+        if self.cuts.len() == CUTS_MAX {
+            self.cuts.pop_back();
+        }
+        let when = Instant::now() + timeout;
+        let place = self.cuts.partition_point(|(other, _)| *other <= when);
+        self.cuts.insert(place, (when, until_ms));
+    }
+
+    /// Closes the connections whose time after a reload has passed.
+    fn cut_old(&mut self) {
+        let now = Instant::now();
+        while let Some((_, until_ms)) = self.cuts.pop_front_if(|(when, _)| *when <= now) {
+            self.service.cut(until_ms);
+        }
+    }
+
+    /// The time of a graceful end has passed: connections are closed, and their requests logged.
+    fn cut_all(&mut self) {
+        let until = Instant::now() + CUT_GRACE;
+        self.phase = Phase::Cutting { until };
+        self.service.cut(u64::MAX);
     }
 
     fn ask(&mut self, number: u64, request: &[u8]) {

@@ -1,0 +1,68 @@
+//! Connections that have to end, whatever they are at: `worker_shutdown_timeout` has passed since
+//! the server began to end, or since another configuration took over from theirs.
+
+use turnpike_lane::event_loop::EventLoop;
+
+use super::connections::Connections;
+use super::slot::{Await, Slot};
+use crate::counters::CloseReason;
+
+/// What the log says of a request that was not whole.
+const WHY: &str = "the client had not sent its whole request when worker_shutdown_timeout passed";
+
+impl Connections {
+    /// Closes the connections that were accepted up to that time, in monotonic milliseconds.
+    pub(super) fn cut(&mut self, event_loop: &mut EventLoop, until_ms: u64) {
+        self.cut_until_ms = self.cut_until_ms.max(Some(until_ms));
+        let is_old = |slot: &Slot| match slot {
+            Slot::InTurn => false,
+            Slot::Parked(parked) => parked.connection.client.accepted_ms <= until_ms,
+            Slot::Driven(driven) => driven.watch.accepted_ms() <= until_ms,
+            Slot::Awaiting(awaited) => awaited.connection.client.accepted_ms <= until_ms,
+        };
+        let old = self.slots.iter().filter(|(_, slot)| is_old(slot));
+        let old: Vec<u32> = old.map(|(token, _)| token as u32).collect();
+        for token in &old {
+            self.cut_one(event_loop, *token);
+        }
+        if !old.is_empty() {
+            let count = old.len();
+            self.report(format_args!(
+                "worker_shutdown_timeout has passed, {count} connections are closed"
+            ));
+        }
+    }
+
+    fn cut_one(&mut self, event_loop: &mut EventLoop, token: u32) {
+        match self.slots.get(token as usize) {
+            // Its future sees to the rest, and logs its request.
+            Some(Slot::Driven(driven)) => return driven.watch.cut(),
+            Some(Slot::Awaiting(_)) => return self.cut_awaited(event_loop, token),
+            _ => {}
+        }
+        let Some(parked) = self.remove_parked(token) else {
+            return;
+        };
+        event_loop.wheel.remove(token);
+        self.count_unparked(&parked.waits_for);
+        match &parked.waits_for {
+            Await::Rest(half) => self.head_given_up(&parked.connection, half, WHY),
+            Await::Handshake { .. } => {
+                let why = "worker_shutdown_timeout passed before the end of the handshake";
+                self.handshake_late(&parked.connection, why);
+            }
+            Await::First | Await::Idle { .. } => {}
+        }
+        self.close(parked.connection, CloseReason::ShutdownTimeout);
+    }
+
+    fn cut_awaited(&mut self, event_loop: &mut EventLoop, token: u32) {
+        if let Some((connection, mut exchange)) = self.give_up_awaited(token) {
+            exchange.closed_by_shutdown();
+            exchange.log_access();
+            self.unpark(event_loop, Some(token));
+            self.recycle(exchange);
+            self.close(connection, CloseReason::ShutdownTimeout);
+        }
+    }
+}
