@@ -149,6 +149,12 @@ impl Exchange {
         }
         let plan = self.plan.clone();
         let location = plan.location(self.walk.location());
+        if phase == Phase::PreContent
+            && self.method() == Method::Connect
+            && !location.allows_connect
+        {
+            return self.finalize(405);
+        }
         let (asked_in, asked) = (self.walk.location(), self.walk.handler());
         if let (Phase::Content, Some(content)) = (phase, &location.content) {
             self.begin_matching();

@@ -293,7 +293,11 @@ impl Exchange {
     /// Appends what stands in Basic credentials (RFC 7617), where the request has them: the user,
     /// a colon and the password. Returns the bytes of the user.
     pub fn basic_credentials(&self, out: &mut Vec<u8>) -> Option<usize> {
-        let value = self.known_field(Known::Authorization)?;
+        let value = self.known_field(match self.method() {
+            // The one that asks is a proxy then (RFC 9110 section 11.7.2).
+            Method::Connect => Known::ProxyAuthorization,
+            _ => Known::Authorization,
+        })?;
         let (scheme, token) = value.split_at_checked(6)?;
         if !scheme.eq_ignore_ascii_case(b"basic ") {
             return None;

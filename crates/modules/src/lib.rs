@@ -78,6 +78,7 @@ mod stream_set;
 mod stub_status;
 mod sub_filter;
 mod try_files;
+mod tunnel;
 mod types;
 mod upstream;
 mod userid;
@@ -137,6 +138,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &uwsgi::Uwsgi,
     &grpc::Grpc,
     &memcached::Memcached,
+    &tunnel::Tunnels,
     &dav::Dav,
     &mp4::Mp4,
     &flv::Flv,

@@ -60,7 +60,7 @@ pub const MODULES: &[Module] = &[
     without("http_uwsgi_module", true),
     without("http_scgi_module", true),
     without("http_grpc_module", true),
-    without("http_tunnel_module", false),
+    without("http_tunnel_module", true),
     without("http_memcached_module", true),
     without("http_limit_conn_module", true),
     without("http_limit_req_module", true),

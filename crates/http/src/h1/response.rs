@@ -5,6 +5,7 @@ use turnpike_wire::h1;
 use turnpike_wire::message::{BodyLength, Field, Version};
 
 use crate::exchange::Exchange;
+use crate::response::Body;
 use crate::response_head::{self, HeadWriter};
 
 /// Writes the head of the exchange's response into its output, and settles what only the head can
@@ -118,6 +119,10 @@ impl HeadWriter for Lines<'_> {
         }
         if exchange.response.status() == 101 {
             self.field("Connection", b"upgrade");
+            return;
+        }
+        if matches!(exchange.response.body(), Body::Tunnel(_)) {
+            // What follows is not HTTP, and the client decides when it ends.
             return;
         }
         if !exchange.sending.keeps_connection() {

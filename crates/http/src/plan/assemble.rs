@@ -72,6 +72,7 @@ impl Builder<'_> {
                 self.report(error);
             }
         }
+        self.allow_connect();
         let servers: Vec<View<'_>> = http.children("server").collect();
         self.check_tls(&servers, ports);
         self.offer_http2(ports);
@@ -108,6 +109,17 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Lets `CONNECT` through to the locations that answer it. A head is read by the rules of an
+    /// address's default server, so those of all servers allow it.
+    fn allow_connect(&mut self) {
+        let mut locations = self.locations.iter().flatten();
+        if locations.any(|location| location.allows_connect) {
+            for server in &mut self.servers {
+                server.settings.head_rules.connect = true;
+            }
+        }
     }
 
     fn locations(&mut self, view: View<'_>, tree: &mut LocationTree, named: &mut Named) {

@@ -93,6 +93,8 @@ pub struct LocationDraft {
     /// Whether a request for the location's name without the slash at its end is sent to the
     /// location: set by families whose content knows no files (`proxy_pass` and its like).
     pub auto_redirect: bool,
+    /// Whether the content answers `CONNECT`; elsewhere it is refused.
+    pub allows_connect: bool,
     /// TLS with the clients of a server, whose own location this is.
     pub tls: Option<ServerTls>,
     /// Whether the clients of such a server have to show a certificate.
@@ -171,6 +173,7 @@ impl<'e> Builder<'e> {
             settings,
             content: None,
             auto_redirect: false,
+            allows_connect: false,
             tls: None,
             verify_client: VerifyClient::Off,
             handlers: Vec::new(),
@@ -197,6 +200,7 @@ impl<'e> Builder<'e> {
             loggers: draft.loggers,
             content: draft.content,
             auto_redirect: draft.auto_redirect,
+            allows_connect: draft.allows_connect,
             tls: draft.tls,
             verify_client: draft.verify_client,
             limit_except: None,

@@ -72,6 +72,8 @@ pub struct Location {
     pub content: Option<Arc<dyn Handler>>,
     /// Whether a request for its name without the slash at the end is sent here.
     pub auto_redirect: bool,
+    /// Whether its content answers `CONNECT`.
+    pub allows_connect: bool,
     /// TLS with the clients of a server, at the server's own location; `None`: it has no
     /// certificate.
     pub tls: Option<ServerTls>,

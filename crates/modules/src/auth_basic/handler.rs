@@ -17,6 +17,7 @@ use turnpike_lane::files::OpenFile;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
 use turnpike_plan::variables::Subject;
+use turnpike_wire::message::Method;
 
 use super::password::{self, Outcome};
 use super::remembered::{REMEMBERED, Tag};
@@ -294,11 +295,12 @@ fn ask(exchange: &mut Exchange, realm: &[u8]) -> Verdict {
     let mut value = b"Basic realm=\"".to_vec();
     value.extend_from_slice(realm);
     value.push(b'"');
-    exchange
-        .response
-        .fields_mut()
-        .set(b"WWW-Authenticate", &value);
-    Verdict::Status(401)
+    let (name, status): (&[u8], u16) = match exchange.method() {
+        Method::Connect => (b"Proxy-Authenticate", 407),
+        _ => (b"WWW-Authenticate", 401),
+    };
+    exchange.response.fields_mut().set(name, &value);
+    Verdict::Status(status)
 }
 
 /// The bytes of a file that is not in memory.

@@ -201,6 +201,9 @@ impl Attempt {
                     }
                 }
                 Step::Connect(picked) => match self.connect(exchange, client, picked).await {
+                    Ok(server) if self.passing.origin.is_tunnel() => {
+                        return tunnel::connected(exchange, &self.passing, server);
+                    }
                     Ok(server) => Step::Write(server),
                     Err((picked, stop)) => Step::Stopped(None, picked, stop),
                 },
@@ -287,28 +290,6 @@ impl Attempt {
         self.may_go_on(exchange, failure).then_some(failure)
     }
 
-    fn no_live(&mut self, exchange: &mut Exchange) -> Verdict {
-        let after_redirect = std::mem::take(&mut self.after_redirect);
-        let group = Arc::clone(self.tries.group());
-        let name = group.name();
-        let now_ms = exchange.lane.clock.now_ms();
-        exchange
-            .upstream
-            .begin_try(Arc::from(name), now_ms, after_redirect);
-        let target = exchange.upstream.target_mut();
-        target.clear();
-        target.extend_from_slice(self.route.scheme(&self.passing));
-        target.extend_from_slice(name.as_bytes());
-        self.push_path(exchange);
-        exchange.account.set_action(Action::ConnectingUpstream);
-        exchange.log(Level::Error, format_args!("no live upstreams"));
-        if let Some(one) = exchange.upstream.last_try() {
-            one.status = Failure::NoLive.status();
-        }
-        end_try(exchange, None);
-        self.give_up(exchange, Failure::NoLive)
-    }
-
     /// What the log says of the server from here on.
     fn name_target(&self, exchange: &mut Exchange, picked: &Picked) {
         let target = exchange.upstream.target_mut();
@@ -337,7 +318,8 @@ impl Attempt {
         picked: Picked,
     ) -> Result<UpstreamConnection, Picked> {
         let passing = &self.passing;
-        if passing.tls.is_some() || passing.proxy_header != ProxyHeader::No {
+        let is_plain = passing.tls.is_none() && passing.proxy_header == ProxyHeader::No;
+        if !is_plain || passing.origin.is_tunnel() {
             return Err(picked);
         }
         let upstream = self.route.upstream(passing);
@@ -410,7 +392,11 @@ impl Attempt {
         let options = self.options(bind.as_ref(), tls, &proxy_header);
         let now_ms = exchange.lane.clock.now_ms();
         let pool = upstream.pool(&exchange.plan);
-        let kept = pool.take(&picked, &options, now_ms, !is_repeatable(exchange));
+        let kept = match passing.origin.is_tunnel() {
+            // A server may have said something on it to whoever used it before.
+            true => None,
+            false => pool.take(&picked, &options, now_ms, !is_repeatable(exchange)),
+        };
         let opened = match kept {
             Some(connection) => Some(Ok(connection)),
             None => {

@@ -35,6 +35,9 @@ impl PassHandler {
         if passing.origin.ends_here(exchange) {
             return Verdict::Respond;
         }
+        if let Some(status) = passing.origin.refused(exchange) {
+            return Verdict::Status(status);
+        }
         let (route, url) = match &passing.destination {
             Destination::Fixed { url, .. } => (Route::Fixed, url),
             Destination::Evaluated {

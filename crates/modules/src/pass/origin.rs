@@ -24,6 +24,11 @@ pub(crate) trait Origin: Send + Sync {
         false
     }
 
+    /// The status that answers the exchange, where its request is none for such servers.
+    fn refused(&self, _exchange: &mut Exchange) -> Option<u16> {
+        None
+    }
+
     /// Reads an address that is made of variables.
     ///
     /// # Errors
@@ -58,6 +63,12 @@ pub(crate) trait Origin: Send + Sync {
     /// Whether the servers talk HTTP/2. What [`Origin::write_head`] appends is then the header
     /// block of a request, and its body goes into frames.
     fn is_http2(&self) -> bool {
+        false
+    }
+
+    /// Whether a connection to a server is all that the request asks for: nothing is written to it,
+    /// and the connection becomes a tunnel at once.
+    fn is_tunnel(&self) -> bool {
         false
     }
 

@@ -169,13 +169,7 @@ pub(crate) fn destination(
     let text = entry.argument(0);
     let template = builder.template(view, entry, &bytes_of(text))?;
     if template.constant().is_none() {
-        let directory = upstream::directory(builder);
-        let names = upstream::names(view, builder)?;
-        return Ok(Destination::Evaluated {
-            template,
-            directory,
-            names,
-        });
+        return evaluated(view, builder, template);
     }
     let refused = |message: String| view.error(entry.span, message);
     let url = parse(text).map_err(|error| {
@@ -190,6 +184,22 @@ pub(crate) fn destination(
         url,
         upstream,
         location,
+    })
+}
+
+/// Where requests go by a text that each request gives its value.
+///
+/// # Errors
+/// What is wrong with the directives of name lookups that are in force.
+pub(crate) fn evaluated(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    template: Template,
+) -> Result<Destination, ConfError> {
+    Ok(Destination::Evaluated {
+        template,
+        directory: upstream::directory(builder),
+        names: upstream::names(view, builder)?,
     })
 }
 

@@ -1,4 +1,5 @@
-//! After `101 Switching Protocols`: bytes go both ways until one side has had enough.
+//! After `101 Switching Protocols`, or where `CONNECT` has asked for it: bytes go both ways until
+//! one side has had enough.
 
 use std::cell::Cell;
 use std::io;
@@ -17,7 +18,7 @@ use super::settings::Passing;
 use super::try_notes::end_try;
 use super::websocket;
 
-/// Bytes that each direction carries at a time.
+/// Bytes that are read of a server of HTTP at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
 struct Upgraded {
@@ -25,6 +26,8 @@ struct Upgraded {
     server: UpstreamConnection,
     /// What the server sent behind its head.
     early: Vec<u8>,
+    /// Bytes that are read of the server at a time.
+    piece_bytes: usize,
 }
 
 /// Bytes that a tunnel has carried from the server: a piece may be received and sent in part.
@@ -66,6 +69,27 @@ pub(crate) fn begin(
         passing: Arc::clone(passing),
         server,
         early,
+        piece_bytes: PIECE_BYTES,
+    })));
+    Verdict::Respond
+}
+
+/// Answers `CONNECT`: its connection to the server is there, and becomes a tunnel.
+pub(crate) fn connected(
+    exchange: &mut Exchange,
+    passing: &Arc<Passing>,
+    server: UpstreamConnection,
+) -> Verdict {
+    if let Some(one) = exchange.upstream.last_try() {
+        one.status = 200;
+    }
+    exchange.sending.close_connection();
+    exchange.response.set_status(200);
+    exchange.response.set_body(Body::Tunnel(Box::new(Upgraded {
+        passing: Arc::clone(passing),
+        server,
+        early: Vec::new(),
+        piece_bytes: passing.buffers.first_bytes,
     })));
     Verdict::Respond
 }
@@ -131,7 +155,7 @@ impl Upgraded {
             match self
                 .server
                 .connection
-                .read(&mut piece, PIECE_BYTES, read_ms)
+                .read(&mut piece, self.piece_bytes, read_ms)
                 .await
             {
                 Ok(0) => {

@@ -63,11 +63,6 @@ pub(crate) static NGINX: &[Advice] = &[
         "Remove the line: clients then use TCP.",
     ),
     advice(
-        "CONNECT tunnels",
-        &["tunnel_*"],
-        "Use a forward proxy such as Squid for CONNECT.",
-    ),
-    advice(
         "mail proxying",
         &[
             "mail",

@@ -1,5 +1,7 @@
 //! What seldom happens to a request: it is not passed on at all, or once more from the beginning.
 
+use std::sync::Arc;
+
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
@@ -8,6 +10,7 @@ use super::{Attempt, Pending, Step, begin_tries};
 use crate::pass::conditions::Failure;
 use crate::pass::relay;
 use crate::pass::server::UpstreamConnection;
+use crate::pass::try_notes::end_try;
 
 impl Attempt {
     /// Gives up before any server is asked, since connections run out.
@@ -22,6 +25,29 @@ impl Attempt {
             ),
         );
         self.give_up(exchange, Failure::Error)
+    }
+
+    /// Gives up since no server can be asked.
+    pub(super) fn no_live(&mut self, exchange: &mut Exchange) -> Verdict {
+        let after_redirect = std::mem::take(&mut self.after_redirect);
+        let group = Arc::clone(self.tries.group());
+        let name = group.name();
+        let now_ms = exchange.lane.clock.now_ms();
+        exchange
+            .upstream
+            .begin_try(Arc::from(name), now_ms, after_redirect);
+        let target = exchange.upstream.target_mut();
+        target.clear();
+        target.extend_from_slice(self.route.scheme(&self.passing));
+        target.extend_from_slice(name.as_bytes());
+        self.push_path(exchange);
+        exchange.account.set_action(Action::ConnectingUpstream);
+        exchange.log(Level::Error, format_args!("no live upstreams"));
+        if let Some(one) = exchange.upstream.last_try() {
+            one.status = Failure::NoLive.status();
+        }
+        end_try(exchange, None);
+        self.give_up(exchange, Failure::NoLive)
     }
 
     /// Begins anew, since the answer was to another question than the one that is asked now.
