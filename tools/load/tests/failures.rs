@@ -133,11 +133,15 @@ fn a_rate_that_the_server_cannot_reach_is_not_the_clients_fault() {
     let line = format!("-t 1 -c 2 -d 300ms -T 300ms --rate 1000 {}", peer.url());
     let (report, _) = load_json(&line);
     assert!(report["requests"]["unsent"].as_u64().unwrap() > 0);
-    assert_eq!(report["client_limits"][0]["reason"], "connections");
-    let text = report["client_limits"][0]["text"].as_str().unwrap();
+    // A busy machine may be a reason too.
+    let limits = report["client_limits"].as_array().unwrap();
+    let mut waits = limits
+        .iter()
+        .filter(|limit| limit["reason"] == "connections");
+    let text = waits.next().and_then(|limit| limit["text"].as_str());
+    let text = text.unwrap_or_else(|| panic!("{report:#}"));
     assert!(text.contains("all 2 connections waited"), "{text}");
-    let own = report["client_limits"].as_array().unwrap().len() > 1;
-    assert_eq!(report["client_limited"], own, "{report:#}");
+    assert_eq!(report["client_limited"], limits.len() > 1, "{report:#}");
     let text = String::from_utf8(load(&line).stdout).unwrap();
     assert!(text.contains("\nRate not reached: "), "{text}");
 }
