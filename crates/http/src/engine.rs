@@ -155,6 +155,7 @@ impl Exchange {
         {
             return self.finalize(405);
         }
+        self.walk.note_difference(location.difference);
         let (asked_in, asked) = (self.walk.location(), self.walk.handler());
         if let (Phase::Content, Some(content)) = (phase, &location.content) {
             self.begin_matching();

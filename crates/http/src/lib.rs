@@ -13,6 +13,7 @@ pub mod client;
 mod client_certificate;
 pub mod connection;
 pub mod counters;
+pub mod difference;
 pub mod engine;
 pub mod evaluation;
 pub mod exchange;

@@ -56,6 +56,12 @@ pub enum Verdict {
 pub trait Handler: Send + Sync {
     /// Looks at the exchange, changes it, and says how to go on.
     fn handle(&self, exchange: &mut Exchange) -> Verdict;
+
+    /// Whether what it does depends only on host, path and query of the request, and on files: see
+    /// [`Difference`](crate::difference::Difference). It is always safe to say no.
+    fn is_same_for_all(&self) -> bool {
+        false
+    }
 }
 
 /// Work that a handler could not do at once.
@@ -133,6 +139,11 @@ pub trait Filter: Send + Sync {
     /// Whether responses are filtered too that become parts of another one: filters that change the
     /// text itself do that.
     fn filters_parts(&self) -> bool {
+        false
+    }
+
+    /// As [`Handler::is_same_for_all`], where the request has neither conditions nor a range.
+    fn is_same_for_all(&self) -> bool {
         false
     }
 }

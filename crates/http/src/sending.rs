@@ -17,7 +17,7 @@ impl Sending {
     }
 
     /// Head and copied body bytes, to be looked at.
-    pub(crate) fn pending(&self) -> &[u8] {
+    pub fn pending(&self) -> &[u8] {
         &self.output
     }
 

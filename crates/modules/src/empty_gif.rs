@@ -71,4 +71,8 @@ impl Handler for Pixel {
         response.set_body(Body::Static(PIXEL));
         Verdict::Respond
     }
+
+    fn is_same_for_all(&self) -> bool {
+        true
+    }
 }

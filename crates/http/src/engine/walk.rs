@@ -5,6 +5,7 @@
 
 use turnpike_wire::message::Method;
 
+use crate::difference::Difference;
 use crate::phase::order::Phase;
 use crate::plan::index::{LocationIndex, ServerIndex};
 
@@ -47,6 +48,8 @@ pub struct Walk {
     error_page_taken: bool,
     /// Status of a refusal that `satisfy any` holds back until all have been asked.
     access_status: u16,
+    /// See [`Walk::difference`].
+    difference: Option<Difference>,
 }
 
 /// What is asked for, and how it came to be that.
@@ -115,6 +118,7 @@ impl Default for Walk {
             error_status: 0,
             error_page_taken: false,
             access_status: 0,
+            difference: None,
         }
     }
 }
@@ -154,6 +158,12 @@ impl Walk {
     /// Whether the response only decides about another request: its content is sent to no client.
     pub fn only_decides(&self) -> bool {
         self.only_decides
+    }
+
+    /// Why the response may be another for a request with the same host, path and query, in the
+    /// locations where this request has been.
+    pub fn difference(&self) -> Option<Difference> {
+        self.difference
     }
 
     /// Whether the target that the client wrote still says what is asked for: a proxy may pass it
@@ -312,6 +322,11 @@ impl Walk {
     /// The next handler of the phase.
     pub(super) fn handler(&self) -> usize {
         self.handler
+    }
+
+    /// Notes why the response may differ, unless there is a reason already.
+    pub(super) fn note_difference(&mut self, difference: Option<Difference>) {
+        self.difference = self.difference.or(difference);
     }
 
     /// Goes to the beginning of a phase.

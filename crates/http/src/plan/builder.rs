@@ -15,8 +15,9 @@ use super::index::LocationIndex;
 use super::listen::Listen;
 use super::locations::LocationTree;
 use super::resolved::{Location, Plan, Server};
+use crate::difference::Difference;
 use crate::exchange::Exchange;
-use crate::phase::{Filter, FilterPlace, Handler, HandlerPlace, Logger, PHASE_COUNT};
+use crate::phase::{Filter, FilterPlace, Handler, HandlerPlace, Logger, PHASE_COUNT, Phase};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableRow, table};
 use turnpike_plan::control::CommandRow;
@@ -133,6 +134,44 @@ fn by_phase(
     phases
 }
 
+/// The reason that a handler at a place gives.
+fn of_handler(place: HandlerPlace, handler: &dyn Handler) -> Option<Difference> {
+    if handler.is_same_for_all() {
+        return None;
+    }
+    match place.phase() {
+        Phase::PostRead => Some(Difference::ClientAddress),
+        Phase::ServerRewrite | Phase::FindLocation | Phase::Rewrite | Phase::PostRewrite => {
+            Some(Difference::Rewrite)
+        }
+        Phase::PreAccess => Some(Difference::Limit),
+        Phase::Access => Some(Difference::Access),
+        Phase::PreContent => Some(Difference::BeforeContent),
+        Phase::Content => Some(Difference::Content),
+        Phase::Log => None,
+    }
+}
+
+/// The first reason in a location for which responses may differ.
+fn difference(draft: &LocationDraft) -> Option<Difference> {
+    let of_handlers = draft
+        .handlers
+        .iter()
+        .find_map(|(place, handler)| of_handler(*place, &**handler));
+    let content = draft
+        .content
+        .iter()
+        .any(|content| !content.is_same_for_all());
+    let filters = draft
+        .filters
+        .iter()
+        .any(|(_, filter)| !filter.is_same_for_all());
+    of_handlers
+        .or(content.then_some(Difference::Content))
+        .or((!draft.settings.root.is_constant()).then_some(Difference::Folder))
+        .or(filters.then_some(Difference::Filter))
+}
+
 impl<'e> Builder<'e> {
     /// A builder with the families' variables.
     pub fn new(families: &'e [&'static dyn Family], environment: &'e mut dyn Environment) -> Self {
@@ -188,6 +227,7 @@ impl<'e> Builder<'e> {
         draft.filters.sort_by_key(|(place, _)| *place);
         let error_log = self.location_error_log(view)?;
         let mut location = Location {
+            difference: difference(&draft),
             name: name.to_vec(),
             settings: draft.settings,
             error_log,

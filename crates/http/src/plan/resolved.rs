@@ -16,6 +16,7 @@ use turnpike_plan::variables::{Subject, VariableTable};
 use super::index::{ListenIndex, LocationIndex, ServerIndex};
 use super::listen::Listen;
 use super::locations::{Found, LocationTree};
+use crate::difference::Difference;
 use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::location::LocationSettings;
@@ -68,6 +69,8 @@ pub struct Location {
     pub(super) handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
     pub(super) filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
     pub(super) loggers: Vec<Arc<dyn Logger>>,
+    /// Why responses may differ for requests with the same host, path and query.
+    pub(crate) difference: Option<Difference>,
     /// Answers alone, where set; otherwise the handlers of the content phase are asked in turn.
     pub content: Option<Arc<dyn Handler>>,
     /// Whether a request for its name without the slash at the end is sent here.

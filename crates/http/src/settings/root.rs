@@ -112,6 +112,11 @@ impl Root {
         }
     }
 
+    /// Whether it has no variables.
+    pub fn is_constant(&self) -> bool {
+        self.template.constant().is_some()
+    }
+
     /// Whether it is an alias.
     pub fn is_alias(&self) -> bool {
         !matches!(self.alias, Alias::No)

@@ -56,6 +56,11 @@ impl Filter for CharsetFilter {
             }
         }
     }
+
+    fn is_same_for_all(&self) -> bool {
+        let mut names = self.target.iter().chain(&self.source);
+        names.all(|name| name.constant().is_some())
+    }
 }
 
 impl CharsetFilter {

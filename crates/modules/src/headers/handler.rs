@@ -26,6 +26,12 @@ impl Filter for Added {
         exchange.lane.keep_scratch(value);
         None
     }
+
+    fn is_same_for_all(&self) -> bool {
+        let mut fields = self.fields.iter();
+        fields.all(|field| field.value.constant().is_some())
+            && !matches!(self.expires, Some(Expires::Variable(..)))
+    }
 }
 
 /// Statuses of responses that carry what was asked for; the others need `always`.

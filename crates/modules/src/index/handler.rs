@@ -31,6 +31,10 @@ impl Handler for FolderIndex {
         }
         files::with_file_path(exchange, |exchange, path| self.choose(exchange, path))
     }
+
+    fn is_same_for_all(&self) -> bool {
+        self.names.iter().all(|name| name.constant().is_some())
+    }
 }
 
 impl FolderIndex {

@@ -47,6 +47,10 @@ impl Filter for Conditions {
             }
         }
     }
+
+    fn is_same_for_all(&self) -> bool {
+        true
+    }
 }
 
 /// Judges in the order of RFC 9110 section 13.2.2.

@@ -52,6 +52,10 @@ impl Filter for RangeFilter {
         }
         None
     }
+
+    fn is_same_for_all(&self) -> bool {
+        true
+    }
 }
 
 /// Whether several parts of a body can be sent: not of one that comes only once and in order, nor

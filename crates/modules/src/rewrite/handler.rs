@@ -66,6 +66,17 @@ impl Handler for Program {
             Flow::Undecided => Verdict::Status(500),
         }
     }
+
+    /// A constant answer, and nothing in front of it.
+    fn is_same_for_all(&self) -> bool {
+        match self.steps.first() {
+            Some(Step::Return(answer)) => {
+                let mut text = answer.text.iter();
+                text.all(|text| text.constant().is_some())
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Run<'_> {

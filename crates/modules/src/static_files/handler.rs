@@ -28,4 +28,8 @@ impl Handler for StaticFile {
             }
         })
     }
+
+    fn is_same_for_all(&self) -> bool {
+        true
+    }
 }
