@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
-.PHONY: h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stall \
+.PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stall \
 	dokuwiki otel fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
@@ -32,7 +32,7 @@ install: build ## Install under PREFIX (/usr/local), below DESTDIR
 
 test: ## Every check that CI runs, the same way; prints how long each takes
 	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign h2spec fuzz-live \
-		docs-check fuzz package-check
+		docs-check express fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki otel fuzz-live-long \
@@ -80,6 +80,9 @@ docs: docs-check ## The documentation as a site with search, under target/book
 
 docs-check: ## Check that the generated pages are current and that links lead somewhere
 	$(XTASK) docs --check
+
+express: ## Check that the express lane's object is what clang makes of its sources
+	$(XTASK) express --check
 
 fuzz: ## Each fuzz target, five seconds
 	$(XTASK) fuzz

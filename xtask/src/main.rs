@@ -9,6 +9,7 @@ mod crash_test;
 mod deny;
 mod docs;
 mod dokuwiki;
+mod express;
 mod fuzz;
 mod fuzz_live;
 mod h2spec;
@@ -95,6 +96,12 @@ const CHORES: &[Chore] = &[
         arguments: "",
         summary: "check the licences, sources and duplicates of dependencies",
         run: deny::run,
+    },
+    Chore {
+        name: "express",
+        arguments: "[--check]",
+        summary: "compile the express lane's program, or compare it with the committed object",
+        run: express::run,
     },
     Chore {
         name: "docs",

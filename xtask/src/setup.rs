@@ -67,6 +67,9 @@ const SETS: &[Set] = &[
             package("ethtool", "ethtool"), // switches NAPI of a veth pair
             package("groff", "groff"),     // reads the manual pages
             package("golang-go", "go"),    // builds h2spec
+            package("clang-16", "clang-16"), // compiles the express lane's program again
+            package("llvm-16", "llvm-strip-16"),
+            package("libbpf-dev", "/usr/include/bpf/bpf_helpers.h"),
         ],
     },
     Set {

@@ -15,9 +15,15 @@ const TABLE: &[(&str, &[&str])] = &[
     ("crates/conf", &[]),
     ("crates/lane", &["crates/wire"]),
     ("crates/cache", &["crates/wire"]),
+    ("crates/express", &["crates/lane"]),
     (
         "crates/plan",
-        &["crates/wire", "crates/conf", "crates/lane"],
+        &[
+            "crates/wire",
+            "crates/conf",
+            "crates/lane",
+            "crates/express",
+        ],
     ),
     (
         "crates/http",
@@ -39,6 +45,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/stream",
             "crates/upstream",
             "crates/cache",
+            "crates/express",
         ],
     ),
     (
@@ -46,6 +53,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &[
             "crates/conf",
             "crates/lane",
+            "crates/express",
             "crates/plan",
             "crates/http",
             "crates/stream",

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// What the program and the server share: arrays that the serving process has mapped, so that it
+// changes them without a system call. layout.rs repeats every offset and size.
+#pragma once
+
+#include "request.h"
+#include "siphash.h"
+
+// The most bytes of an answer, head and body: what a segment on an Ethernet of 1500 bytes holds.
+#define ANSWER_BYTES_MAX 1460
+
+// An answer, whole. `version` is odd while the serving process writes; a reader takes what it
+// copied only if the version is even and the same before and after.
+struct answer {
+	u64 version;
+	// Hash of the key: 0 where the slot is empty.
+	u64 digest;
+	// CLOCK_MONOTONIC from which on it is too old. The serving process puts it off every second;
+	// if it hangs, its answers end.
+	u64 expires_ns;
+	// The configuration that it was made under.
+	u64 generation;
+	u32 host_bytes;
+	u32 target_bytes;
+	u32 answer_bytes;
+	// Ones' complement sum of the answer (RFC 1071), not folded below 32 bits.
+	u32 sum;
+	// The gate: the address that the client connected to (IPv4 as ::ffff:a.b.c.d), and ANSWER_*.
+	u64 address[2];
+	u32 port;
+	u32 flags;
+	// Padded with zeros to whole words.
+	u8 host[HOST_BYTES_MAX];
+	u8 target[TARGET_BYTES_MAX];
+	u8 bytes[ANSWER_BYTES_MAX + 4];
+};
+
+// For HEAD, else for GET.
+#define ANSWER_TO_HEAD 1
+// For clients that keep the connection too: the answer closes it.
+#define ANSWER_CLOSES 2
+// Only where the client accepts no coding.
+#define ANSWER_UNCODED 4
+
+// 2048 bytes: so many answers fit into a page without a rest.
+struct slot {
+	struct answer answer;
+	// Written here: how often it was sent. Several CPUs may lose a count.
+	u64 hits;
+};
+
+// The slots that a key can be in, side by side.
+#define WAYS 4
+// The most ports of gates.
+#define PORTS_MAX 16
+
+struct settings {
+	// Answers of other configurations are not sent.
+	u64 generation;
+	// Whether SYN segments are answered; connections that have begun go on in any case.
+	u64 answers_syn;
+	// Whether requests are answered.
+	u64 answers_requests;
+	// The number of slots minus 1: a power of two minus 1.
+	u64 slot_mask;
+	struct siphash_key cookie_key;
+	struct siphash_key digest_key;
+	u64 port_count;
+	// Gates: ports in host order.
+	u32 ports[PORTS_MAX];
+	// Their addresses: 0 stands for any.
+	u64 addresses[PORTS_MAX][2];
+};
+
+#define COUNTERS_MAX 64
+#define CPUS_MAX 256
+
+// Each CPU's counters; only that CPU writes them.
+struct counters {
+	u64 values[COUNTERS_MAX];
+};
+
+enum counter {
+	// Requests that were answered here.
+	COUNT_HITS,
+	COUNT_HIT_BYTES,
+	// SYN segments that were answered.
+	COUNT_SYN_ANSWERED,
+	// Acknowledgements that need no answer.
+	COUNT_ACKNOWLEDGED,
+	// FIN segments that were answered.
+	COUNT_FIN_ANSWERED,
+	// Requests left to the lanes, by reason.
+	COUNT_MISS_KEY,
+	COUNT_MISS_EXPIRED,
+	COUNT_MISS_CHANGING,
+	COUNT_MISS_KEPT_ALIVE,
+	COUNT_MISS_CODING,
+	COUNT_MISS_WINDOW,
+	COUNT_MISS_SEGMENT,
+	COUNT_MISS_ROOM,
+	COUNT_MISS_CHECKSUM,
+	// Requests on connections of the kernel.
+	COUNT_MISS_SOCKET,
+	// What the parser refuses; the rest of this block is in the order of `enum refusal`.
+	COUNT_REFUSED,
+	COUNT_REFUSED_LAST = COUNT_REFUSED + REFUSAL_HOST,
+	// SYN segments left to the kernel: odd ones, and those while SYNs are not answered.
+	COUNT_SYN_PASSED,
+	// Connections whose first segment was handed to a listener.
+	COUNT_HANDED_OVER,
+	COUNT_HANDOVER_FAILED,
+	// Segments dropped since their answer was changed while it was copied; the client repeats.
+	COUNT_DROPPED_CHANGING,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WAYS);
+	__type(key, u32);
+	__type(value, struct slot);
+} answers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct settings);
+} settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, CPUS_MAX);
+	__type(key, u32);
+	__type(value, struct counters);
+} counters SEC(".maps");
+
+// Where a segment is read: too much for the stack.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct reading);
+} readings SEC(".maps");
+
+INLINE void count_many(u32 counter, u64 many)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct counters *own = bpf_map_lookup_elem(&counters, &cpu);
+	if (own && counter < COUNTERS_MAX)
+		own->values[counter] += many;
+}
+
+INLINE void count(u32 counter)
+{
+	count_many(counter, 1);
+}
+
+INLINE struct settings *settings_in_force(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&settings, &zero);
+}
+
+INLINE struct reading *reading_room(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&readings, &zero);
+}

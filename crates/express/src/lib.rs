@@ -1,0 +1,31 @@
+//! The express lane: small, hot answers are sent by a program of ours in the network driver (XDP),
+//! and their requests never reach a socket.
+//!
+//! ```text
+//!  network driver            kernel              serving process
+//!  ──────────────            ──────              ───────────────
+//!  express (XDP) ──answers──► client
+//!       │  ▲
+//!       │  └── memory ◄──────────────────────────── lanes publish what they have answered
+//!       └─ all else ─► hand_over (tc) ─► listener ─► lanes answer
+//! ```
+//!
+//! The master, which has the privilege, loads and attaches the program ([`Program`]); the serving
+//! process has its memory mapped ([`Memory`]) and needs none. The program is in C, in the folder
+//! `bpf`; its compiled object is committed, so that a build needs no clang.
+
+mod counters;
+mod layout;
+mod memory;
+mod program;
+mod publisher;
+mod siphash;
+
+#[cfg(test)]
+mod tests;
+
+pub use counters::{COUNTERS, CounterRow};
+pub use layout::ANSWER_BYTES_MAX;
+pub use memory::{ARRAY_COUNT, Answer, Key, Memory, Published};
+pub use program::{Attachment, Mode, OBJECTS_MAX, Program, Refusal, Wish};
+pub use publisher::Publisher;

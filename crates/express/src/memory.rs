@@ -1,0 +1,329 @@
+//! The memory that the program and the server share: answers, settings and counters. Lanes publish
+//! answers by plain stores; nothing here makes a system call or waits.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU64, fence};
+
+use turnpike_lane::sys::mapping::SharedWords;
+use turnpike_lane::sys::process::monotonic_ns;
+
+use crate::counters::{COUNTERS, CounterRow};
+use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_WORDS, WAYS, settings};
+use crate::siphash::SipHash;
+
+/// How many arrays the memory is made of.
+pub const ARRAY_COUNT: usize = 3;
+
+/// The memory, mapped.
+#[derive(Debug)]
+pub struct Memory {
+    answers: SharedWords,
+    settings: SharedWords,
+    counters: SharedWords,
+    slot_count: usize,
+}
+
+/// What an answer is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// The address that the client connected to.
+    pub gate: SocketAddr,
+    /// The value of Host, as written.
+    pub host: &'a [u8],
+    /// Path and query, as written.
+    pub target: &'a [u8],
+    /// Whether it is asked for with HEAD.
+    pub is_head: bool,
+}
+
+/// An answer to be published.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// Head and body, as they stand on the wire; it has `Connection: close`.
+    pub bytes: &'a [u8],
+    /// Until when it may be sent, in CLOCK_MONOTONIC nanoseconds.
+    pub expires_ns: u64,
+    /// The number of the configuration that it was made under: see [`Memory::begin`].
+    pub generation: u64,
+    /// Whether clients get it too that would keep the connection.
+    pub closes_kept: bool,
+    /// Whether only clients get it that accept no coding.
+    pub is_uncoded: bool,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// The program has it from now on.
+    Yes,
+    /// The program had it already.
+    Already,
+    /// The answer is too long, or its key is.
+    TooLong,
+    /// Another lane writes to the same slot.
+    Busy,
+}
+
+impl Memory {
+    /// Maps the memory of a loaded program: its arrays, in the order in which
+    /// [`Program::arrays`](crate::Program::arrays) has them.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn map(arrays: [BorrowedFd<'_>; ARRAY_COUNT]) -> io::Result<Memory> {
+        let [answers, settings, counters] = arrays;
+        let settings = SharedWords::map(settings, settings::WORDS)?;
+        let slot_count = settings.words()[settings::SLOT_MASK].load(Relaxed) as usize + 1;
+        Ok(Memory {
+            answers: SharedWords::map(answers, slot_count * SLOT_WORDS)?,
+            settings,
+            counters: SharedWords::map(counters, layout::CPUS_MAX * layout::COUNTERS_MAX)?,
+            slot_count,
+        })
+    }
+
+    /// Notes in the settings of a program that was just loaded how many slots it has.
+    pub(crate) fn note_slots(settings: BorrowedFd<'_>, slot_count: usize) -> io::Result<()> {
+        let settings = SharedWords::map(settings, settings::WORDS)?;
+        settings.words()[settings::SLOT_MASK].store(slot_count as u64 - 1, SeqCst);
+        Ok(())
+    }
+
+    /// A configuration comes into force that answers at these gates: all that was published before
+    /// is withdrawn. Returns the number by which its own answers are known.
+    pub fn begin(&self, gates: &[SocketAddr]) -> u64 {
+        let words = self.settings.words();
+        let generation = words[settings::GENERATION].load(Relaxed) + 1;
+        words[settings::GENERATION].store(generation, SeqCst);
+        self.make_keys();
+        let gates = &gates[..gates.len().min(layout::GATES_MAX)];
+        for (number, gate) in gates.iter().enumerate() {
+            self.set_port(number, gate.port());
+            let address = match gate.ip().is_unspecified() {
+                true => [0; 2],
+                false => address_words(gate.ip()),
+            };
+            for (half, word) in address.into_iter().enumerate() {
+                words[settings::ADDRESSES + number * 2 + half].store(word, Relaxed);
+            }
+        }
+        words[settings::PORT_COUNT].store(gates.len() as u64, Release);
+        words[settings::ANSWERS_REQUESTS].store(1, Release);
+        words[settings::ANSWERS_SYN].store(1, Release);
+        generation
+    }
+
+    /// Nothing is answered from now on. Connections that have begun with a cookie are still handed
+    /// over to the lanes.
+    pub fn turn_off(&self) {
+        let words = self.settings.words();
+        words[settings::ANSWERS_SYN].store(0, SeqCst);
+        words[settings::ANSWERS_REQUESTS].store(0, SeqCst);
+        words[settings::GENERATION].fetch_add(1, SeqCst);
+    }
+
+    /// As [`Memory::turn_off`], unless another configuration has begun than that of this number.
+    pub(crate) fn end(&self, generation: u64) {
+        if self.settings.words()[settings::GENERATION].load(SeqCst) == generation {
+            self.turn_off();
+        }
+    }
+
+    /// Withdraws all that is published.
+    pub fn withdraw_all(&self) {
+        for slot in self.answers.words().chunks_exact(SLOT_WORDS) {
+            slot[layout::EXPIRES].store(0, SeqCst);
+        }
+    }
+
+    /// Publishes an answer, in the place of another one where there is no room.
+    pub fn publish(&self, key: Key<'_>, answer: Answer<'_>) -> Published {
+        let too_long = key.host.len() > layout::HOST_BYTES_MAX
+            || key.target.len() > layout::TARGET_BYTES_MAX
+            || answer.bytes.len() > ANSWER_BYTES_MAX;
+        if too_long || key.host.is_empty() || answer.bytes.is_empty() {
+            return Published::TooLong;
+        }
+        let written = self.written(key, answer);
+        let slot = self.slot(written[layout::DIGEST], answer.generation);
+        if is_same(slot, &written) {
+            return Published::Already;
+        }
+        match write(slot, &written) {
+            true => Published::Yes,
+            false => Published::Busy,
+        }
+    }
+
+    /// The program's counters, summed over all CPUs.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static CounterRow, u64)> + '_ {
+        COUNTERS.iter().enumerate().map(|(number, row)| {
+            let cpus = self.counters.words().chunks_exact(layout::COUNTERS_MAX);
+            (row, cpus.map(|cpu| cpu[number].load(Relaxed)).sum())
+        })
+    }
+
+    /// How many answers may be sent now.
+    pub fn published(&self) -> usize {
+        let generation = self.settings.words()[settings::GENERATION].load(Relaxed);
+        let now_ns = monotonic_ns();
+        let slots = self.answers.words().chunks_exact(SLOT_WORDS);
+        slots
+            .filter(|slot| {
+                slot[layout::GENERATION].load(Relaxed) == generation
+                    && slot[layout::EXPIRES].load(Relaxed) > now_ns
+            })
+            .count()
+    }
+
+    /// Random keys, made once for a memory.
+    fn make_keys(&self) {
+        let words = self.settings.words();
+        if words[settings::DIGEST_KEY].load(Relaxed) != 0 {
+            return;
+        }
+        for key in [settings::COOKIE_KEY, settings::DIGEST_KEY] {
+            for half in 0..2 {
+                let mut bytes = [0; 8];
+                if aws_lc_rs::rand::fill(&mut bytes).is_err() {
+                    return;
+                }
+                words[key + half].store(u64::from_ne_bytes(bytes) | 1, Relaxed);
+            }
+        }
+    }
+
+    /// Two ports stand in a word.
+    fn set_port(&self, number: usize, port: u16) {
+        let word = &self.settings.words()[settings::PORTS + number / 2];
+        let shift = number % 2 * 32;
+        let others = word.load(Relaxed) & !(0xffff_ffff << shift);
+        word.store(others | u64::from(port) << shift, Relaxed);
+    }
+
+    /// The words of a slot with this answer; the version is left out.
+    fn written(&self, key: Key<'_>, answer: Answer<'_>) -> [u64; layout::WRITTEN_WORDS] {
+        let mut words = [0; layout::WRITTEN_WORDS];
+        put(&mut words[layout::HOST..layout::TARGET], key.host);
+        put(&mut words[layout::TARGET..layout::BYTES], key.target);
+        put(&mut words[layout::BYTES..], answer.bytes);
+        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+        let flags = flag(key.is_head, layout::TO_HEAD)
+            | flag(answer.closes_kept, layout::CLOSES)
+            | flag(answer.is_uncoded, layout::UNCODED);
+        let address = address_words(key.gate.ip());
+        words[layout::EXPIRES] = answer.expires_ns;
+        words[layout::GENERATION] = answer.generation;
+        words[layout::KEY_BYTES] = pair(key.host.len() as u32, key.target.len() as u32);
+        words[layout::ANSWER] = pair(answer.bytes.len() as u32, sum(answer.bytes));
+        words[layout::ADDRESS..layout::PORT].copy_from_slice(&address);
+        words[layout::PORT] = pair(u32::from(key.gate.port()), flags);
+        words[layout::DIGEST] = self.digest(key, address, &words);
+        words
+    }
+
+    /// The hash of a key, as `key_digest` in `bpf/answer.h` makes it.
+    fn digest(&self, key: Key<'_>, address: [u64; 2], words: &[u64]) -> u64 {
+        let settings = self.settings.words();
+        let half = |number: usize| settings[settings::DIGEST_KEY + number].load(Relaxed);
+        let mut hash = SipHash::new([half(0), half(1)]);
+        hash.word(address[0]);
+        hash.word(address[1]);
+        hash.word(u64::from(key.gate.port()) << 32 | u64::from(key.is_head));
+        let host = &words[layout::HOST..][..key.host.len().div_ceil(8)];
+        let target = &words[layout::TARGET..][..key.target.len().div_ceil(8)];
+        host.iter().chain(target).for_each(|word| hash.word(*word));
+        hash.end(key.host.len() as u64).max(1)
+    }
+
+    /// The slot for a key: the one that has it, else one that is free, else the one that is next to
+    /// expire.
+    fn slot(&self, digest: u64, generation: u64) -> &[AtomicU64] {
+        let first = digest as usize & (self.slot_count - 1) & !(WAYS - 1);
+        let slots = &self.answers.words()[first * SLOT_WORDS..][..WAYS * SLOT_WORDS];
+        let rank = |slot: &&[AtomicU64]| {
+            let has_key = slot[layout::DIGEST].load(Relaxed) == digest;
+            let is_old = slot[layout::GENERATION].load(Relaxed) != generation;
+            let expires_ns = slot[layout::EXPIRES].load(Relaxed);
+            (!has_key, if is_old { 0 } else { expires_ns })
+        };
+        let best = slots.chunks_exact(SLOT_WORDS).min_by_key(rank);
+        best.unwrap_or(slots)
+    }
+}
+
+/// Whether a slot has what is to be written, and until then.
+fn is_same(slot: &[AtomicU64], written: &[u64]) -> bool {
+    // The sum stands for the bytes here: a change of the bytes that keeps the sum is written when
+    // the answer expires.
+    [
+        layout::DIGEST,
+        layout::EXPIRES,
+        layout::GENERATION,
+        layout::KEY_BYTES,
+        layout::ANSWER,
+        layout::PORT,
+    ]
+    .into_iter()
+    .all(|word| slot[word].load(Relaxed) == written[word])
+}
+
+/// Writes a slot under an odd version; `false`: another lane does.
+fn write(slot: &[AtomicU64], written: &[u64]) -> bool {
+    let version = slot[layout::VERSION].load(Acquire);
+    let odd = version | 1;
+    if version == odd
+        || slot[layout::VERSION]
+            .compare_exchange(version, odd, AcqRel, Relaxed)
+            .is_err()
+    {
+        return false;
+    }
+    fence(SeqCst);
+    for (word, value) in slot.iter().zip(written).skip(1) {
+        word.store(*value, Relaxed);
+    }
+    slot[layout::HITS].store(0, Relaxed);
+    slot[layout::VERSION].store(odd + 1, SeqCst);
+    true
+}
+
+fn put(words: &mut [u64], bytes: &[u8]) {
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_ne_bytes(whole);
+    }
+}
+
+/// Two numbers as they stand side by side in memory.
+fn pair(first: u32, second: u32) -> u64 {
+    u64::from(first) | u64::from(second) << 32
+}
+
+/// An address in network order, IPv4 as `::ffff:a.b.c.d`.
+fn address_words(address: IpAddr) -> [u64; 2] {
+    let octets = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    };
+    let word = |from: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&octets[from..from + 8]);
+        u64::from_ne_bytes(bytes)
+    };
+    [word(0), word(8)]
+}
+
+/// The ones' complement sum of a text, over words in network order (RFC 1071).
+fn sum(bytes: &[u8]) -> u32 {
+    let words = bytes.chunks(2).map(|pair| {
+        let second = pair.get(1).copied().unwrap_or_default();
+        u32::from(u16::from_ne_bytes([pair[0], second]))
+    });
+    // At most 730 words of 16 bits.
+    words.sum()
+}

@@ -1,0 +1,364 @@
+//! Tests of the program by packets (BPF_PROG_TEST_RUN): crafted segments in, verdicts and segments
+//! out. Nothing is attached to any interface.
+
+#![allow(clippy::unwrap_used)]
+
+mod frame;
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+
+use turnpike_lane::sys::process::monotonic_ns;
+use turnpike_testkit::needs_root;
+
+use crate::{Answer, Key, Memory, Program, Published};
+use frame::{ACK, FIN, Frame, PUSH, RST, SYN};
+
+/// Verdicts of XDP programs (linux/bpf.h).
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+const TRANSMIT: u32 = 3;
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+const REQUEST: &str = "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+/// A loaded program with one answer.
+struct Driver {
+    program: Program,
+    memory: Memory,
+    generation: u64,
+}
+
+impl Driver {
+    fn new() -> Driver {
+        let program = Program::load(64).unwrap();
+        let arrays = program.arrays().unwrap();
+        let memory = Memory::map(arrays.each_ref().map(|array| array.as_fd())).unwrap();
+        let generation = memory.begin(&["0.0.0.0:80".parse().unwrap()]);
+        let driver = Driver {
+            program,
+            memory,
+            generation,
+        };
+        for gate in ["10.0.0.1:80", "[fd00::1]:80"] {
+            driver.publish(gate.parse().unwrap(), "x", "/a", ANSWER);
+        }
+        driver
+    }
+
+    fn publish(&self, gate: SocketAddr, host: &str, target: &str, bytes: &[u8]) {
+        let key = Key {
+            gate,
+            host: host.as_bytes(),
+            target: target.as_bytes(),
+            is_head: false,
+        };
+        let answer = Answer {
+            bytes,
+            expires_ns: monotonic_ns() + 3_600_000_000_000,
+            generation: self.generation,
+            closes_kept: false,
+            is_uncoded: false,
+        };
+        assert_eq!(self.memory.publish(key, answer), Published::Yes);
+    }
+
+    fn run(&self, frame: &Frame) -> (u32, Frame) {
+        let (verdict, bytes) = self.program.run_on(&frame.bytes());
+        (verdict, Frame::parse(&bytes))
+    }
+
+    /// Begins a connection: the segment with which the client goes on.
+    fn connect(&self, syn: Frame) -> Frame {
+        let (verdict, answer) = self.run(&syn);
+        assert_eq!(verdict, TRANSMIT);
+        syn.after(&answer)
+    }
+
+    /// The counter of that name.
+    fn count(&self, name: &str) -> u64 {
+        let mut counts = self.memory.counts();
+        counts.find(|(row, _)| row.name == name).unwrap().1
+    }
+
+    /// What becomes of a request on a new connection.
+    fn ask(&self, syn: Frame, request: &str) -> (u32, Frame) {
+        let first = self.connect(syn);
+        self.run(&first.with_text(request))
+    }
+}
+
+/// A driver, unless this process may have none.
+fn driver(test: &str) -> Option<Driver> {
+    (!needs_root(test, "CAP_BPF")).then(Driver::new)
+}
+
+#[test]
+fn packets_of_a_whole_connection() {
+    let Some(driver) = driver("packets_of_a_whole_connection") else {
+        return;
+    };
+    for syn in [
+        Frame::syn_v4(),
+        Frame::syn_v6(),
+        Frame::syn_v4().with_vlan(1),
+        Frame::syn_v6().with_vlan(2),
+        Frame::syn_v4().with_options(&frame::LINUX_OPTIONS),
+        Frame::syn_v6().with_options(&frame::LINUX_OPTIONS),
+    ] {
+        let (verdict, answer) = driver.run(&syn);
+        assert_eq!((verdict, answer.flags), (TRANSMIT, SYN | ACK), "{syn:?}");
+        assert!(answer.checksums_are_right(), "{answer:?}");
+        assert_eq!(answer.acknowledgement, syn.sequence + 1);
+        assert_eq!(answer.options.len(), syn.options.len());
+        let first = syn.after(&answer);
+        assert_eq!(driver.run(&first).0, DROP);
+        let request = first.with_text(REQUEST);
+        let (verdict, answer) = driver.run(&request);
+        assert_eq!(verdict, TRANSMIT, "{syn:?}");
+        assert_eq!(answer.text, ANSWER);
+        assert_eq!(answer.flags, FIN | ACK | PUSH);
+        assert_eq!(answer.sequence, request.acknowledgement);
+        assert_eq!(
+            answer.acknowledgement,
+            request.sequence + REQUEST.len() as u32
+        );
+        assert!(answer.checksums_are_right(), "{answer:?}");
+        // The client repeats its request, and is answered again.
+        assert_eq!(driver.run(&request).1.text, ANSWER);
+        let last = request.after(&answer);
+        assert_eq!(driver.run(&last).0, DROP);
+        let (verdict, answer) = driver.run(&last.with_flags(FIN | ACK));
+        assert_eq!((verdict, answer.flags), (TRANSMIT, ACK));
+        assert_eq!(answer.acknowledgement, last.sequence + 1);
+        assert!(answer.checksums_are_right(), "{answer:?}");
+    }
+}
+
+/// Requests, and the counter of the reason for which they are left to the lanes.
+const PASSED: &[(&str, &str)] = &[
+    ("POST /a HTTP/1.1\r\nHost: x\r\n\r\n", "refused_method"),
+    ("\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n", "refused_method"),
+    ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "refused_method"),
+    ("GET a HTTP/1.1\r\nHost: x\r\n\r\n", "refused_target"),
+    (
+        "GET http://x/a HTTP/1.1\r\nHost: x\r\n\r\n",
+        "refused_target",
+    ),
+    ("GET /a#b HTTP/1.1\r\nHost: x\r\n\r\n", "refused_target"),
+    ("GET /a\\b HTTP/1.1\r\nHost: x\r\n\r\n", "refused_target"),
+    ("GET /\u{e9} HTTP/1.1\r\nHost: x\r\n\r\n", "refused_target"),
+    ("GET /a\tHTTP/1.1\r\nHost: x\r\n\r\n", "refused_target"),
+    ("GET /a HTTP/1.2\r\nHost: x\r\n\r\n", "refused_version"),
+    ("GET /a HTTP/1.1\nHost: x\n\n", "refused_version"),
+    ("GET /a  HTTP/1.1\r\nHost: x\r\n\r\n", "refused_version"),
+    ("GET /a\r\n", "refused_target"),
+    ("GET /a HTTP/1.1\r\n\r\n", "refused_host"),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+        "refused_host",
+    ),
+    ("GET /a HTTP/1.1\r\nHost:\r\n\r\n", "refused_host"),
+    ("GET /a HTTP/1.1\r\nHost: x\r\n", "refused_incomplete"),
+    ("GET /a HTTP/1.1\r\nHost: x\r", "refused_incomplete"),
+    ("GET /a HTTP/1.1\r\nHost: x", "refused_incomplete"),
+    ("GET /a HTTP/1.1\r\nHost: x\r\n\r\nG", "refused_pipelined"),
+    ("GET /a HTTP/1.1\r\nHost : x\r\n\r\n", "refused_malformed"),
+    ("GET /a HTTP/1.1\r\n Host: x\r\n\r\n", "refused_malformed"),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\n y\r\n\r\n",
+        "refused_malformed",
+    ),
+    ("GET /a HTTP/1.1\r\nHost:  x\r\n\r\n", "refused_malformed"),
+    ("GET /a HTTP/1.1\r\nHost: x \r\n\r\n", "refused_malformed"),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\na_b: c\r\n\r\n",
+        "refused_malformed",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\n: c\r\n\r\n",
+        "refused_malformed",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\na: \u{e9}\r\n\r\n",
+        "refused_malformed",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\na: b\tc\r\n\r\n",
+        "refused_malformed",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\na: b\nc: d\r\n\r\n",
+        "refused_malformed",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nRange: bytes=0-1\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nif-none-match: *\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nIF-MODIFIED-SINCE: a\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nCookie: a=b\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YQ==\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close, te\r\n\r\n",
+        "refused_field",
+    ),
+    (
+        "GET /a HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n",
+        "refused_field",
+    ),
+    ("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", "miss_kept_alive"),
+    ("GET /b HTTP/1.0\r\nHost: x\r\n\r\n", "miss_key"),
+    ("GET /a?b HTTP/1.0\r\nHost: x\r\n\r\n", "miss_key"),
+    ("GET /A HTTP/1.0\r\nHost: x\r\n\r\n", "miss_key"),
+    ("GET /a HTTP/1.0\r\nHost: y\r\n\r\n", "miss_key"),
+    ("HEAD /a HTTP/1.0\r\nHost: x\r\n\r\n", "miss_key"),
+];
+
+#[test]
+fn packets_with_odd_requests_are_passed_unchanged() {
+    let Some(driver) = driver("packets_with_odd_requests_are_passed_unchanged") else {
+        return;
+    };
+    for (request, counter) in PASSED {
+        let first = driver.connect(Frame::syn_v4()).with_text(request);
+        let before = driver.count(counter);
+        let (verdict, bytes) = driver.program.run_on(&first.bytes());
+        assert_eq!(verdict, PASS, "{request:?}");
+        assert_eq!(bytes, first.bytes(), "{request:?}");
+        assert_eq!(driver.count(counter), before + 1, "{request:?}");
+    }
+}
+
+/// Requests that are plain however they are written.
+const ANSWERED: &[&str] = &[
+    REQUEST,
+    "GET /a HTTP/1.0\r\nHost: x\r\n\r\n",
+    "GET /a HTTP/1.1\r\nhOsT:x\r\ncOnNeCtIoN:CLOSE\r\n\r\n",
+    "GET /a HTTP/1.1\r\nUser-Agent: a: b; c\r\nAccept: */*\r\nHost: x\r\nConnection: close\r\n\r\n",
+    "GET /a HTTP/1.1\r\nAccept-Encoding: gzip\r\nHost: x\r\nConnection: close\r\n\r\n",
+    "GET /a HTTP/1.1\r\nHost: x\r\nA-Name-Of-More-Than-24-Letters-9: \r\nConnection: close\r\n\r\n",
+    "GET /a HTTP/1.1\r\nHost: x\r\nIf-Match-: a\r\nX: \r\nY:\r\nConnection: close\r\n\r\n",
+];
+
+#[test]
+fn packets_with_plain_requests_are_answered() {
+    let Some(driver) = driver("packets_with_plain_requests_are_answered") else {
+        return;
+    };
+    for request in ANSWERED {
+        let (verdict, answer) = driver.ask(Frame::syn_v4(), request);
+        assert_eq!(verdict, TRANSMIT, "{request:?}");
+        assert_eq!(answer.text, ANSWER, "{request:?}");
+    }
+    let padded = format!(
+        "GET /a HTTP/1.0\r\nHost: x\r\nX: {}\r\n\r\n",
+        "p".repeat(1380)
+    );
+    assert_eq!(driver.ask(Frame::syn_v4(), &padded).1.text, ANSWER);
+    let cut = &padded[..padded.len() - 1];
+    assert_eq!(driver.ask(Frame::syn_v4(), cut).0, PASS);
+}
+
+#[test]
+fn packets_that_are_not_ours_are_passed() {
+    let Some(driver) = driver("packets_that_are_not_ours_are_passed") else {
+        return;
+    };
+    let first = driver.connect(Frame::syn_v4());
+    let request = first.with_text(REQUEST);
+    let mut cases = vec![
+        ("another port", Frame::syn_v4().with_port(81)),
+        ("a reset", first.with_flags(RST | ACK)),
+        ("a SYN with a FIN", Frame::syn_v4().with_flags(SYN | FIN)),
+        ("no maximum segment size", Frame::syn_v4().with_options(&[])),
+        ("a small one", Frame::syn_v4().with_options(&[2, 4, 0, 100])),
+        (
+            "a broken option",
+            Frame::syn_v4().with_options(&[2, 4, 5, 180, 3, 0, 1, 1]),
+        ),
+        ("text in a SYN", Frame::syn_v4().with_text("GET")),
+        (
+            "another cookie",
+            request.with_acknowledgement(request.acknowledgement ^ 0x1000_0000),
+        ),
+        ("another client", request.with_source_port(4001)),
+        ("an urgent one", request.with_flags(ACK | PUSH | 0x20)),
+        ("other options", request.with_options(&[1, 1, 1, 1])),
+        ("a closed window", request.with_window(3)),
+    ];
+    cases.push(("a fragment", request.with_fragment(0x2000)));
+    cases.push(("the last fragment", request.with_fragment(0x0010)));
+    cases.push(("another protocol", request.with_protocol(17)));
+    cases.push(("damaged text", request.damaged()));
+    for (case, frame) in cases {
+        let (verdict, bytes) = driver.program.run_on(&frame.bytes());
+        assert_eq!(verdict, PASS, "{case}");
+        assert_eq!(bytes, frame.bytes(), "{case}");
+    }
+    assert_eq!(driver.run(&request).0, TRANSMIT);
+}
+
+#[test]
+fn packets_find_nothing_once_it_is_withdrawn() {
+    let Some(driver) = driver("packets_find_nothing_once_it_is_withdrawn") else {
+        return;
+    };
+    let ask = || driver.ask(Frame::syn_v4(), REQUEST).0;
+    assert_eq!(ask(), TRANSMIT);
+    driver.memory.withdraw_all();
+    assert_eq!(ask(), PASS);
+    let gate = "10.0.0.1:80".parse().unwrap();
+    driver.publish(gate, "x", "/a", ANSWER);
+    assert_eq!(ask(), TRANSMIT);
+    driver.memory.begin(&["0.0.0.0:80".parse().unwrap()]);
+    assert_eq!(ask(), PASS);
+    let first = driver.connect(Frame::syn_v4());
+    driver.memory.turn_off();
+    assert_eq!(driver.run(&first.with_text(REQUEST)).0, PASS);
+    assert_eq!(driver.run(&Frame::syn_v4()).0, PASS);
+}
+
+#[test]
+fn packets_are_judged_by_the_sizes_of_answers() {
+    let Some(driver) = driver("packets_are_judged_by_the_sizes_of_answers") else {
+        return;
+    };
+    let gate: SocketAddr = "10.0.0.1:80".parse().unwrap();
+    let bytes: Vec<u8> = (0..1460).map(|number| b'a' + (number % 26) as u8).collect();
+    for size in [1, 2, 3, 7, 8, 9, 535, 536, 537, 1219, 1448, 1460] {
+        let target = format!("/{size}");
+        driver.publish(gate, "x", &target, &bytes[..size]);
+        let request = format!("GET {target} HTTP/1.0\r\nHost: x\r\n\r\n");
+        let (verdict, answer) = driver.ask(Frame::syn_v4(), &request);
+        assert_eq!((verdict, answer.text.len()), (TRANSMIT, size));
+        assert_eq!(answer.text, bytes[..size]);
+        assert!(answer.checksums_are_right(), "{size}");
+        let small = Frame::syn_v4().with_options(&[2, 4, 2, 24]);
+        let (verdict, _) = driver.ask(small, &request);
+        assert_eq!(verdict == TRANSMIT, size <= 536, "{size}");
+        let linux = Frame::syn_v4().with_options(&frame::LINUX_OPTIONS);
+        let (verdict, _) = driver.ask(linux, &request);
+        assert_eq!(verdict == TRANSMIT, size <= 1448, "{size}");
+    }
+}
