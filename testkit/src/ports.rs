@@ -54,10 +54,10 @@ pub fn listen_shared(port: u16) -> io::Result<OwnedFd> {
 /// The kernel's tables of sockets, and the states that accept input from any sender: listening for
 /// TCP, unconnected for UDP.
 const TABLES: [(&str, &str); 4] = [
-    ("/proc/net/tcp", "0A"),
-    ("/proc/net/tcp6", "0A"),
-    ("/proc/net/udp", "07"),
-    ("/proc/net/udp6", "07"),
+    ("/proc/thread-self/net/tcp", "0A"),
+    ("/proc/thread-self/net/tcp6", "0A"),
+    ("/proc/thread-self/net/udp", "07"),
+    ("/proc/thread-self/net/udp6", "07"),
 ];
 
 /// Whether a TCP or UDP socket of this network namespace listens on the port.

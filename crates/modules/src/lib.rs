@@ -23,6 +23,7 @@ mod cookie_date;
 mod dav;
 mod empty_gif;
 mod entity;
+mod express;
 mod fastcgi;
 mod file_access;
 mod file_response;
@@ -127,6 +128,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &mirror::Mirror,
     &slice::Slice,
     &post_action::PostAction,
+    &express::Express,
     &empty_gif::EmptyGif,
     &proxy_cache::PROXY,
     &proxy::Proxy,

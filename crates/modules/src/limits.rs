@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::{ConfError, View, value};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::rooms::{Room, Rooms};
@@ -15,6 +15,20 @@ use turnpike_plan::metrics::{Reader, Row, Samples};
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::Subject;
 use turnpike_stream::session::Session;
+
+/// The highest rate, in requests per second or minute: its thousandths can still be reckoned with.
+const RATE_MAX: i64 = i64::MAX / 1_000_000;
+
+/// A rate in thousandths of a request per second.
+pub(crate) fn parse_rate(text: &str) -> Option<i64> {
+    let (count, seconds) = match (text.strip_suffix("r/s"), text.strip_suffix("r/m")) {
+        (Some(count), _) => (count, 1),
+        (_, Some(count)) => (count, 60),
+        _ => (text, 1),
+    };
+    let count = value::number(count).filter(|count| (1..=RATE_MAX).contains(count))?;
+    Some(count * 1000 / seconds)
+}
 
 /// Requests that a zone refused, counted there and read for the metrics.
 #[derive(Default)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry};
+use turnpike_express::Publisher;
 use turnpike_lane::log::{ErrorLog, LogFile};
 use turnpike_lane::sys::mapping::SharedWords;
 
@@ -48,6 +49,12 @@ pub trait Environment {
     /// Memory of [`KEPT_WORDS`] words that outlives this process: the server's next serving
     /// processes have it too, also those of another binary. `None` where nothing is kept.
     fn kept_words(&mut self) -> Option<Arc<SharedWords>> {
+        None
+    }
+
+    /// Declares that the express lane is wanted. `None` where it is not there: while a
+    /// configuration is checked, and where the kernel refuses it.
+    fn express(&mut self, _wish: &turnpike_express::Wish) -> Option<Arc<Publisher>> {
         None
     }
 

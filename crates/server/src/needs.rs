@@ -30,6 +30,8 @@ pub struct Needs {
     pub folders: BTreeSet<Folder>,
     /// Rights of root's that the serving process keeps.
     pub capabilities: BTreeSet<Capability>,
+    /// The express lane, where it is wanted.
+    pub express: Option<turnpike_express::Wish>,
     /// What is worth a warning, with its place.
     pub warnings: Vec<String>,
 }

@@ -42,7 +42,8 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
         if let Some(text) = text.strip_prefix("zone=") {
             named = Some(zone::declaration(text)?);
         } else if let Some(text) = text.strip_prefix("rate=") {
-            rate = parse_rate(text).ok_or_else(|| format!("invalid rate \"rate={text}\""))?;
+            rate =
+                limits::parse_rate(text).ok_or_else(|| format!("invalid rate \"rate={text}\""))?;
         } else {
             return Err(format!("invalid parameter \"{text}\""));
         }
@@ -66,17 +67,6 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
     let zones = &mut builder.store::<Store>().0;
     zones.insert(name.to_owned(), Arc::new(zone));
     Ok(())
-}
-
-/// A rate in thousandths of a request per second.
-pub(super) fn parse_rate(text: &str) -> Option<i64> {
-    let (count, seconds) = match (text.strip_suffix("r/s"), text.strip_suffix("r/m")) {
-        (Some(count), _) => (count, 1),
-        (_, Some(count)) => (count, 60),
-        _ => (text, 1),
-    };
-    let count = value::number(count).filter(|count| (1..=BURST_MAX).contains(count))?;
-    Some(count * 1000 / seconds)
 }
 
 /// Shows in the metrics what the zones refuse.

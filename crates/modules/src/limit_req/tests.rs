@@ -1,5 +1,5 @@
-use super::plan::parse_rate;
 use super::zone::{RateCheck, RateZone};
+use crate::limits::parse_rate;
 
 #[test]
 fn reads_rates() {

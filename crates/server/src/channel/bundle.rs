@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use turnpike_conf::MemoryLoader;
+use turnpike_express::ARRAY_COUNT;
 use turnpike_plan::environment::Capability;
 use turnpike_plan::product::Product;
 
@@ -27,6 +28,13 @@ pub struct ListeningSocket {
 
 /// What a bundle calls the board on which lanes tell how they are.
 pub(crate) const BOARD_NAME: &str = "board";
+
+/// What a bundle calls the memory of the express lane, in the order of its program's arrays.
+pub(crate) const EXPRESS_ARRAYS: [&str; ARRAY_COUNT] =
+    ["express answers", "express settings", "express counters"];
+
+/// What a bundle calls each of the links that keep the express lane's program attached.
+pub(crate) const EXPRESS_LINK: &str = "express link";
 
 /// What a bundle calls the memory that outlives the serving process.
 pub(crate) const KEPT_NAME: &str = "kept";

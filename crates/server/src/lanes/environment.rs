@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry};
+use turnpike_express::{Memory, Publisher, Wish};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
 use turnpike_lane::sys::mapping::SharedWords;
@@ -32,6 +33,8 @@ pub(super) struct BuildContext<'a> {
     zones: Zones,
     /// Memory that outlives the process.
     kept: Option<Arc<SharedWords>>,
+    /// What the plan publishes in the express lane's memory, where that is there.
+    publisher: Option<Arc<Publisher>>,
     needs: Needs,
     warned: HashSet<String>,
 }
@@ -59,9 +62,11 @@ impl<'a> BuildContext<'a> {
         main: &'a ErrorLog,
         zones: &'a mut Zones,
         kept: Option<Arc<SharedWords>>,
+        express: Option<Arc<Memory>>,
     ) -> Self {
         let mut site = Self::new(configuration, Logs::Open { files, main }, zones);
         site.kept = kept;
+        site.publisher = express.map(Publisher::new);
         site
     }
 
@@ -76,6 +81,7 @@ impl<'a> BuildContext<'a> {
             zones_before,
             zones,
             kept: None,
+            publisher: None,
             needs: Needs::default(),
             warned: HashSet::new(),
         }
@@ -84,6 +90,12 @@ impl<'a> BuildContext<'a> {
     /// What the plan asked for, and what it warned of; its addresses are for others to add.
     pub(super) fn into_findings(self) -> Needs {
         self.needs
+    }
+
+    /// What the plan publishes in the express lane; `None`: it wants none, or there is none.
+    pub(super) fn publisher(&self) -> Option<Arc<Publisher>> {
+        let is_wanted = self.needs.express.is_some();
+        self.publisher.clone().filter(|_| is_wanted)
     }
 
     /// The zones that the plan uses take the place of those before.
@@ -158,6 +170,11 @@ impl Environment for BuildContext<'_> {
 
     fn capability(&mut self, capability: Capability) {
         self.needs.capabilities.insert(capability);
+    }
+
+    fn express(&mut self, wish: &Wish) -> Option<Arc<Publisher>> {
+        self.needs.express = Some(wish.clone());
+        self.publisher.clone()
     }
 
     fn is_sandboxed(&self) -> bool {

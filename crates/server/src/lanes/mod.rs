@@ -6,6 +6,7 @@
 mod ask;
 mod changes;
 mod environment;
+mod express;
 mod handler;
 mod lane;
 mod plans;

@@ -24,6 +24,7 @@ use turnpike_stream::directory::FlowDirectory;
 
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
+use super::express::ExpressLane;
 use super::lane::{Lane, Start};
 use super::plans::{self, Plans};
 use super::rates::Rates;
@@ -63,6 +64,7 @@ pub(super) struct LaneService {
     zones: Zones,
     /// Memory that outlives this process.
     kept: Option<Arc<SharedWords>>,
+    express: ExpressLane,
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
     mutex: Arc<AcceptMutex>,
@@ -96,6 +98,7 @@ impl LaneService {
             listening_sockets: Vec::new(),
             zones: Zones::new(),
             kept: None,
+            express: ExpressLane::default(),
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
             board: LaneBoard::private().ok(),
@@ -359,6 +362,8 @@ impl LaneService {
 impl Service for LaneService {
     fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
         self.take_kept(&mut generation);
+        self.express
+            .take(&mut generation.extras, &generation.error_log);
         let mut zones = std::mem::take(&mut self.zones);
         let configuration = &generation.configuration;
         let mut site = BuildContext::serving(
@@ -367,8 +372,10 @@ impl Service for LaneService {
             &generation.error_log,
             &mut zones,
             self.kept.clone(),
+            self.express.memory(),
         );
         let built = plans::build(configuration, generation.number, &mut site);
+        let publisher = site.publisher();
         if built.is_ok() {
             site.keep_zones();
         }
@@ -385,10 +392,13 @@ impl Service for LaneService {
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
         self.watchdog.begin(timeout_ms, &generation.error_log);
         let before = self.connection_totals();
+        let publisher_before = self.express.publisher();
+        self.express.begin(&plan.http, publisher);
         self.start_services(&plan, &generation.error_log);
         let applied = self.place(&mut generation, &plan, &listening_sockets);
         let (told, ready) = applied.map_err(|error| {
             if let Some(before) = &self.plan {
+                self.express.begin(&before.http, publisher_before);
                 self.start_services(before, &generation.error_log);
             }
             format!("a lane cannot be started ({error})")
@@ -464,6 +474,7 @@ impl Service for LaneService {
     }
 
     fn quit(&mut self) {
+        self.express.end();
         self.gates.clear();
         self.listening_sockets.clear();
         self.lane_gates.clear();
@@ -482,6 +493,7 @@ impl Service for LaneService {
     }
 
     fn stop(&mut self) {
+        self.express.end();
         for lane in self.all_lanes() {
             lane.send(Command::Terminate);
         }

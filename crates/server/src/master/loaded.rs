@@ -89,9 +89,10 @@ impl LoadedConfiguration {
             is_patient: !configuration.paths.embedded,
             ..opening(process, &homes, log)
         };
-        let gates = old_gates
+        let mut gates = old_gates
             .extend(listens, opening)
             .map_err(LoadError::Gate)?;
+        gates.place_express(needs.express.as_ref(), log);
         let log = ErrorLog::from_specs(&configuration.settings.error_logs, &logs);
         Ok(LoadedConfiguration {
             configuration,

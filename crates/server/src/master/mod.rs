@@ -7,6 +7,7 @@
 mod child;
 mod control;
 mod daemon;
+mod express;
 pub(crate) mod gates;
 mod inherit;
 mod kept;

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use turnpike_express::Wish;
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{
     AcceptMode, BIND_ATTEMPTS_MAX, BIND_PAUSE_MS, Gate, GateError, ListenAddress, ListenOptions,
@@ -30,6 +31,7 @@ use turnpike_lane::sys::socket_option;
 use crate::channel::{BOARD_NAME, Extra, ListeningSocket};
 use crate::needs::Listen;
 
+use super::express::Express;
 use steer::{Board, Chooser};
 
 /// An opened socket. Its number is its own: a socket opened later never has it again.
@@ -57,6 +59,7 @@ struct Group {
 pub(super) struct GateSet {
     groups: Vec<Group>,
     board: Board,
+    express: Option<Arc<Express>>,
     next_id: u64,
 }
 
@@ -95,6 +98,7 @@ impl GateSet {
         let mut set = GateSet {
             groups: Vec::with_capacity(listens.len()),
             board: self.board.clone(),
+            express: self.express.clone(),
             next_id: self.next_id,
         };
         // Those that are new first: what fails does so before anything that is served is touched.
@@ -239,7 +243,19 @@ impl GateSet {
             name: BOARD_NAME.to_owned(),
             descriptor,
         };
-        Ok(board.map(extra).into_iter().collect())
+        let mut extras: Vec<Extra> = board.map(extra).into_iter().collect();
+        if let Some(express) = &self.express {
+            extras.extend(express.extras()?);
+        }
+        Ok(extras)
+    }
+
+    /// Has the express lane's program in place, where it is wanted. Once there it stays until the
+    /// server ends: the serving process turns its answers on and off.
+    pub(super) fn place_express(&mut self, wish: Option<&Wish>, log: &ErrorLog) {
+        if let Some(wish) = wish {
+            self.express = Express::place(self.express.take(), wish, log);
+        }
     }
 
     /// Has the sockets of addresses that `kept` does not have overlook what comes from now on:
