@@ -3,7 +3,6 @@
 //!
 //! This crate imports no code of the server, because it judges the server and must not share its
 //! errors. It never measures time to pass or fail a test; every deadline only ends a hung one.
-//! Nothing here measures time to pass or fail a test; every deadline only ends a hung one.
 //!
 //! ```no_run
 //! use turnpike_testkit::{Server, check};
