@@ -129,7 +129,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[secure | stream] [--quick] [--no-write] [--server PATH]",
+        arguments: "[loading | secure | stream] [--quick] [--no-write] [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
     },

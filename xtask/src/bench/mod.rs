@@ -6,6 +6,7 @@
 
 mod counts;
 mod idle;
+mod loading;
 mod plan;
 mod progress;
 mod report;
@@ -31,6 +32,7 @@ const QUICK: (usize, u64, u64, usize) = (3, 2, 2_000, 2_000);
 /// Measures, writes the results' folder and the README's table.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
+        Some((first, rest)) if first == "loading" => return loading::run(rest),
         Some((first, rest)) if first == "secure" => return secure::run(rest),
         Some((first, rest)) if first == "stream" => return stream::run(rest),
         _ => {}
