@@ -27,6 +27,11 @@ package: ## Debian packages and a tarball, under target/package
 	$(XTASK) setup build package
 	$(XTASK) package
 
+.PHONY: container
+container: ## A container image without a base image, under target/package
+	$(XTASK) setup build package
+	$(XTASK) container
+
 install: build ## Install under PREFIX (/usr/local), below DESTDIR
 	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
 
@@ -119,7 +124,12 @@ otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code
 package-check: ## The files of the packages: the list, pages, completions, settings
 	$(XTASK) package-check
 
-package-test: ## Install, upgrade under load and remove the packages in a fresh Debian
+.PHONY: accessibility
+accessibility: ## Every page judged by axe-core in Chromium, dark and light
+	$(XTASK) setup accessibility
+	$(XTASK) accessibility --debug
+
+package-test: ## The packages in a fresh Debian, the RPM package, the container image
 	$(XTASK) setup package
 	$(XTASK) package-test
 

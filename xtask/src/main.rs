@@ -58,7 +58,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "package",
         arguments: "[--programs FOLDER | --debug] [--revision N] [--out FOLDER]",
-        summary: "build the Debian packages and the tarball",
+        summary: "build the Debian packages, the RPM package and the tarball",
         run: package::run,
     },
     Chore {
@@ -68,6 +68,12 @@ const CHORES: &[Chore] = &[
         run: package::check,
     },
     Chore {
+    Chore {
+        name: "container",
+        arguments: "[--programs FOLDER | --debug] [--out FOLDER]",
+        summary: "build the container image",
+        run: package::container,
+    },
         name: "package-test",
         arguments: "[--programs FOLDER | --debug]",
         summary: "install, upgrade under load and remove the packages in a fresh Debian",

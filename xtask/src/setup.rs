@@ -78,6 +78,8 @@ const SETS: &[Set] = &[
         packages: &[
             package("binutils", "objcopy"),
             package("debootstrap", "debootstrap"),
+            package("rpm", "rpmbuild"),
+            package("buildah", "buildah"),
             package("iproute2", "ip"),
             package("systemd", "systemd-analyze"),
             package("zsh", "zsh"),

@@ -101,8 +101,9 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
 }
 
 fn list(root: &Path) -> Outcome {
-    let mut found = BTreeSet::new();
-    collect(root, root, &mut found)?;
+    let mut found = Vec::new();
+    files::collect(root, root, &mut found)?;
+    let found: BTreeSet<PathBuf> = found.into_iter().collect();
     let expected: BTreeSet<PathBuf> = EXPECTED.iter().map(PathBuf::from).collect();
     let name = |path: &PathBuf| path.display().to_string();
     let more: Vec<String> = found.difference(&expected).map(name).collect();
@@ -115,20 +116,6 @@ fn list(root: &Path) -> Outcome {
             missing.join(" ")
         )),
     }
-}
-
-fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) -> Outcome {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    for entry in entries {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        match path.is_dir() {
-            true => collect(root, &path, found)?,
-            false => {
-                found.insert(path.strip_prefix(root).unwrap_or(&path).to_path_buf());
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Has the server check the settings, as the current user: the package's user does not exist here.

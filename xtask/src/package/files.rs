@@ -209,6 +209,19 @@ pub(super) fn write(root: &Path, places: &Places, programs: &Path) -> Result<Vec
     Ok(settings)
 }
 
+/// The files below a folder, as paths from `root` on.
+pub(super) fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Outcome {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for entry in entries {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        match path.is_dir() {
+            true => collect(root, &path, found)?,
+            false => found.push(path.strip_prefix(root).unwrap_or(&path).to_path_buf()),
+        }
+    }
+    Ok(())
+}
+
 /// The output of a program.
 fn printed(program: &Path, words: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new(program)

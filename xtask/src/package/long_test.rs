@@ -3,11 +3,12 @@
 //! The tree is made by debootstrap once. Each run works on a copy, in mount, process and network
 //! namespaces of its own, so that port 80 is free and nothing outlives the run.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Build, debian};
+use super::{Build, container, debian, files, rpm};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
@@ -115,7 +116,39 @@ pub(super) fn run(options: &Options) -> Outcome {
     let steps = tree.join("test/steps");
     fs::write(&steps, STEPS).map_err(|error| format!("{}: {error}", steps.display()))?;
     inside(&tree)?;
-    units(&build)
+    units(&build)?;
+    compare_rpm(&build)?;
+    container::test(&build)
+}
+
+/// Compares the contents of the RPM package with those of the Debian package.
+fn compare_rpm(build: &Build) -> Outcome {
+    let package = rpm::build(build)?;
+    let found: BTreeSet<PathBuf> = rpm::contents(&package)?.into_iter().collect();
+    let staged = build.out.join("staging/turnpike");
+    let mut debian = Vec::new();
+    files::collect(&staged, &staged, &mut debian)?;
+    let (from, to) = rpm::UNITS;
+    let expected: BTreeSet<PathBuf> = debian
+        .iter()
+        .filter(|path| !path.starts_with("DEBIAN"))
+        .map(|path| match path.strip_prefix(from) {
+            Ok(unit) => Path::new(to).join(unit),
+            Err(_) => path.clone(),
+        })
+        .collect();
+    let differing: Vec<_> = found.symmetric_difference(&expected).collect();
+    if !differing.is_empty() {
+        return Err(format!(
+            "the RPM and the Debian package differ: {differing:?}"
+        ));
+    }
+    println!(
+        "package-test: {} has the same {} files",
+        package.display(),
+        found.len()
+    );
+    Ok(())
 }
 
 /// Creates the tree if there is none.

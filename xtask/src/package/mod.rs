@@ -1,13 +1,16 @@
-//! Packages of a release: a Debian package, a second one that gives it the name nginx, and a
-//! tarball with its checksum.
+//! Packages of a release: a Debian package, a second one that gives it the name nginx, an RPM
+//! package, and a tarball with its checksum.
 //!
-//! The Debian packages are built with dpkg-deb, which every Debian has: one list of files then
-//! makes all of them and `make install`, where a packaging tool would know only the first.
+//! The Debian packages are built with dpkg-deb, which every Debian has, and the RPM package with
+//! rpmbuild. So one list of files makes all of them and `make install`, where a packaging tool
+//! would know only one of them.
 
 mod check;
+mod container;
 mod debian;
 mod files;
 mod long_test;
+mod rpm;
 mod sbom;
 mod tarball;
 
@@ -19,6 +22,7 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 pub(crate) use check::run as check;
+pub(crate) use container::run as container;
 use files::{PROGRAMS, Places};
 
 /// Builds the packages.
@@ -30,9 +34,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     )?;
     let build = Build::of(&options)?;
     let packages = debian::build(&build)?;
+    let rpm = [rpm::build(&build)?];
     let tarball = tarball::build(&build)?;
-    let materials = [sbom::build(&build)?];
-    for path in packages.iter().chain(&tarball).chain(&materials) {
+    let materials = [sbom::build(&build.out, &build.version)?];
+    let built = packages.iter().chain(&rpm).chain(&tarball);
+    for path in built.chain(&materials) {
         let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
         let megabytes = bytes as f64 / 1e6;
         println!("package: {} {megabytes:.1} MB", path.display());
@@ -112,6 +118,11 @@ impl Build {
                 "--format=%ct",
             ]))?,
         })
+    }
+
+    /// The machine that the programs are for.
+    fn machine(&self) -> &'static str {
+        std::env::consts::ARCH
     }
 
     /// An empty folder for the files of a package.

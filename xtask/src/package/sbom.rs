@@ -1,11 +1,10 @@
 //! A bill of materials of the programs, in CycloneDX 1.5, beside the packages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Build;
 use crate::deny::PLATFORM;
 use crate::workspace::{self, elements, text};
 
@@ -16,12 +15,10 @@ const SHIPPED: &[&str] = &["turnpike-server", "turnpike-view"];
 ///
 /// # Errors
 /// In words, when cargo does not say what is in the programs or the file cannot be written.
-pub(super) fn build(build: &Build) -> Result<PathBuf, String> {
+pub(super) fn build(out: &Path, version: &str) -> Result<PathBuf, String> {
     let metadata = workspace::metadata(&["--locked", "--filter-platform", PLATFORM])?;
-    let path = build
-        .out
-        .join(format!("turnpike-{}.cdx.json", build.version));
-    let list = format!("{:#}\n", list(&metadata, &build.version));
+    let path = out.join(format!("turnpike-{version}.cdx.json"));
+    let list = format!("{:#}\n", list(&metadata, version));
     std::fs::write(&path, list).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
 }
