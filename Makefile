@@ -23,7 +23,7 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 
-package: ## Debian packages and a tarball, under target/package
+package: ## Debian packages, an RPM package and a tarball, under target/package
 	$(XTASK) setup build package
 	$(XTASK) package
 
@@ -41,7 +41,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki otel fuzz-live-long \
-		fuzz-long package-test
+		fuzz-long accessibility package-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test

@@ -3,6 +3,7 @@
 //! There is one file per chore. A chore prints its findings, and its exit code shows the result. It
 //! never changes a file outside of the workspace, except `setup`, which installs packages.
 
+mod accessibility;
 mod bench;
 mod contender;
 mod crash_test;
@@ -45,7 +46,7 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
-        arguments: "[build] [test] [applications] [package] [bench]",
+        arguments: "[build] [test] [applications] [accessibility] [package] [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },
@@ -56,10 +57,22 @@ const CHORES: &[Chore] = &[
         run: suites::run,
     },
     Chore {
+        name: "accessibility",
+        arguments: "[--server FILE | --debug]",
+        summary: "judge every page by axe-core in Chromium",
+        run: accessibility::run,
+    },
+    Chore {
         name: "package",
         arguments: "[--programs FOLDER | --debug] [--revision N] [--out FOLDER]",
         summary: "build the Debian packages, the RPM package and the tarball",
         run: package::run,
+    },
+    Chore {
+        name: "container",
+        arguments: "[--programs FOLDER | --debug] [--out FOLDER]",
+        summary: "build the container image",
+        run: package::container,
     },
     Chore {
         name: "package-check",
@@ -68,12 +81,6 @@ const CHORES: &[Chore] = &[
         run: package::check,
     },
     Chore {
-    Chore {
-        name: "container",
-        arguments: "[--programs FOLDER | --debug] [--out FOLDER]",
-        summary: "build the container image",
-        run: package::container,
-    },
         name: "package-test",
         arguments: "[--programs FOLDER | --debug]",
         summary: "install, upgrade under load and remove the packages in a fresh Debian",

@@ -98,6 +98,11 @@ const SETS: &[Set] = &[
         ],
     },
     Set {
+        name: "accessibility",
+        purpose: "to judge pages by axe-core",
+        packages: &[package("chromium", "chromium"), package("npm", "npm")],
+    },
+    Set {
         name: "bench",
         purpose: "to run the lab's studies with every contender",
         packages: &[

@@ -3,7 +3,7 @@
 //! and builds the pages as a site.
 
 mod links;
-mod site;
+pub(crate) mod site;
 
 use crate::outcome::Outcome;
 use crate::workspace;

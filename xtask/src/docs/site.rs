@@ -10,7 +10,7 @@ use crate::workspace::{self, must};
 const VERSION: &str = "0.5.4";
 
 /// Builds the site into `target/book`.
-pub(super) fn build() -> Outcome {
+pub(crate) fn build() -> Outcome {
     let program = program();
     if !program.is_file() {
         println!("docs: installing mdBook {VERSION}, which takes some minutes");
