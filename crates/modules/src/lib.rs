@@ -48,6 +48,7 @@ mod more_headers;
 mod mp4;
 mod not_modified;
 mod otel;
+mod own_request;
 mod part;
 mod pass;
 mod post_action;
