@@ -1,18 +1,20 @@
 //! h2spec, a foreign judge of RFC 9113 and RFC 7541, against our server: over TLS and without.
 //!
-//! h2spec is built from `xtask/h2spec`, which pins the versions and checksums of it and of all that
-//! it needs, into the workspace's target folder.
+//! h2spec is built from `xtask/h2spec`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use turnpike_testkit::process::find_program;
 use turnpike_testkit::{Folder, Server};
 
 use crate::contender::Contender;
+use crate::go_program;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::workspace::{self, must};
+use crate::workspace::must;
+
+/// The program's package.
+const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec";
 
 /// How long h2spec waits for an answer, in seconds: a busy machine breaks no rule.
 const PATIENCE_SECONDS: &str = "20";
@@ -90,7 +92,7 @@ struct Report {
 /// Runs h2spec's tests, the strict ones too, against both listeners.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments, &["--server"], &["--debug", "--install"])?;
-    let h2spec = install()?;
+    let h2spec = go_program::build("h2spec", H2SPEC)?;
     if options.has("--install") {
         return Ok(());
     }
@@ -111,30 +113,6 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         true => Ok(()),
         false => Err(wrong.join("; ")),
     }
-}
-
-/// Builds h2spec where that was not done; returns the program.
-fn install() -> Result<PathBuf, String> {
-    let folder = workspace::target().join("h2spec");
-    let program = folder.join("h2spec");
-    if program.exists() {
-        return Ok(program);
-    }
-    if find_program("go").is_none() {
-        return Err("h2spec needs Go to be built; please run: cargo xtask setup test".to_owned());
-    }
-    let source = workspace::root().join("xtask/h2spec");
-    must(
-        Command::new("go")
-            .current_dir(source)
-            .env("GOFLAGS", "-mod=readonly -modcacherw")
-            .env("GOCACHE", folder.join("cache"))
-            .env("GOMODCACHE", folder.join("modules"))
-            .args(["build", "-o"])
-            .arg(&program)
-            .arg("github.com/summerwind/h2spec/cmd/h2spec"),
-    )?;
-    Ok(program)
 }
 
 /// A key and its certificate.

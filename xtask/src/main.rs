@@ -13,6 +13,7 @@ mod dokuwiki;
 mod express;
 mod fuzz;
 mod fuzz_live;
+mod go_program;
 mod h2spec;
 mod machine;
 mod options;
