@@ -7,6 +7,7 @@
 
 mod access;
 mod access_log;
+mod acme;
 mod added_body;
 mod addition;
 mod address;
@@ -37,6 +38,7 @@ mod headers;
 mod hostnames;
 mod html;
 mod index;
+mod issued;
 mod limit_conn;
 mod limit_req;
 mod limits;
@@ -101,6 +103,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &upstream::Upstreams,
     &split_clients::SplitClients,
     &referer::Referer,
+    &acme::Acme,
     // Its variables are there for what rewrites.
     &otel::OpenTelemetry,
     &rewrite::Rewrite,

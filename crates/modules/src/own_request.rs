@@ -1,14 +1,23 @@
-//! One HTTP/1.1 exchange on a connection that the server itself asks for, as active checks do. It
-//! runs on the thread of background services, never on a lane.
+//! One HTTP/1.1 exchange on a connection, asked by the server itself: by active checks, by ACME and
+//! for OCSP responses. It runs on the thread of background services, never on a lane.
 
 use std::io;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::Arc;
 
+use bytes::Bytes;
+use http::Request;
 use turnpike_http::h1::origin::{BodyReader, HeadReader};
+use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
-use turnpike_upstream::Connection;
+use turnpike_plan::background::run_blocking;
+use turnpike_upstream::{Address, ConnectOptions, Connection, Tls, TlsConnector};
 use turnpike_wire::message::{BodyEnd, Delivery, Head, HeadRules, Method, Strictness};
 
-/// The most bytes of a body that are kept; nginx's number for checks.
+use crate::upstream::Names;
+
+/// The most bytes of a body that are kept; nginx's number for checks, and more than an answer of a
+/// certificate authority has.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 
 /// The most bytes of a head: such an answer needs no more.
@@ -38,6 +47,15 @@ impl Failed {
             Failed::Sending => "sending request to upstream",
             Failed::ReadingHead => "reading response header from upstream",
             Failed::ReadingBody => "reading upstream",
+        }
+    }
+
+    /// What failed, for the log.
+    fn what(self) -> &'static str {
+        match self {
+            Failed::Sending => "the request could not be sent",
+            Failed::ReadingHead => "no HTTP response came",
+            Failed::ReadingBody => "the response was cut",
         }
     }
 }
@@ -75,6 +93,105 @@ pub(crate) async fn exchange(
         body,
         is_reusable: ended == Ended::Cleanly && delivery.keeps_connection,
     })
+}
+
+/// The time limit of each step of a request, in milliseconds: for servers anywhere.
+const STEP_MS: u64 = 30_000;
+
+/// How servers are reached that the configuration names by their addresses on the web.
+pub(crate) struct Outlet {
+    /// The `resolver`; `None`: the system's is asked.
+    pub(crate) names: Option<Names>,
+    /// TLS to servers whose addresses begin with `https`.
+    pub(crate) connector: Arc<TlsConnector>,
+}
+
+impl Outlet {
+    /// Sends a request on a connection of its own, and reads the answer. The request's URI is
+    /// absolute.
+    ///
+    /// # Errors
+    /// What failed, for the log.
+    pub(crate) async fn send(&self, request: &Request<Bytes>) -> Result<Answer, String> {
+        let uri = request.uri();
+        let invalid = || format!("invalid address \"{uri}\"");
+        let is_secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(invalid()),
+        };
+        let host = uri.host().ok_or_else(invalid)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let options = ConnectOptions {
+            timeout_ms: STEP_MS,
+            tls: is_secure.then_some(Tls {
+                connector: &self.connector,
+                name: host,
+                protocols: &[],
+                timeout_ms: STEP_MS,
+            }),
+            ..ConnectOptions::default()
+        };
+        let mut failed = "it has no address".to_owned();
+        for address in self.addresses(host, port).await? {
+            let now_ms = monotonic_ns() / 1_000_000;
+            match Connection::open_to(&address, &options, now_ms).await {
+                Ok(connection) => {
+                    let (method, bytes) = written(request)?;
+                    let asked = exchange(&connection, &bytes, method, STEP_MS).await;
+                    return asked.map_err(|failed| format!("{uri}: {}", failed.what()));
+                }
+                Err(error) => failed = format!("{address}: {error}"),
+            }
+        }
+        Err(format!("cannot connect to {host}: {failed}"))
+    }
+
+    async fn addresses(&self, host: &str, port: u16) -> Result<Vec<Address>, String> {
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(vec![Address::Inet((address, port).into())]);
+        }
+        if let Some(names) = &self.names {
+            let found = names.addresses(host, port).await;
+            return found.map_err(|error| format!("{host} could not be resolved {error}"));
+        }
+        let place = (host.to_owned(), port);
+        let found = run_blocking(move || place.to_socket_addrs());
+        let found = found.map_err(|refusal| refusal.to_string())?.await;
+        match found {
+            Some(Ok(found)) => Ok(found.map(Address::Inet).collect()),
+            Some(Err(error)) => Err(format!("{host} could not be resolved: {error}")),
+            None => Err(format!("{host} could not be resolved")),
+        }
+    }
+}
+
+/// The bytes of a request.
+fn written(request: &Request<Bytes>) -> Result<(Method, Vec<u8>), String> {
+    let (name, method) = match *request.method() {
+        http::Method::GET => ("GET", Method::Get),
+        http::Method::HEAD => ("HEAD", Method::Head),
+        http::Method::POST => ("POST", Method::Post),
+        ref other => return Err(format!("the method {other} is not supported")),
+    };
+    let uri = request.uri();
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let mut text = format!("{name} {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
+    if method == Method::Post {
+        text += &format!("Content-Length: {}\r\n", request.body().len());
+    }
+    let mut bytes = text.into_bytes();
+    for (name, value) in request.headers() {
+        bytes.extend_from_slice(name.as_str().as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(request.body());
+    Ok((method, bytes))
 }
 
 /// How a body that was read ended.

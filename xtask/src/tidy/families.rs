@@ -19,10 +19,19 @@ const LISTS: [&str; 2] = ["FAMILIES", "STREAM_FAMILIES"];
 
 /// Families that offer others what only their directives say: family, and who may name it.
 const OFFERS: [(&str, &[&str]); 2] = [
-    // Whoever passes requests or sessions on chooses among the groups of servers.
+    // Whoever passes requests or sessions on chooses among the groups of servers, and whoever asks
+    // servers on the web asks the resolver for their addresses.
     (
         "upstream",
-        &["pass", "proxy", "stream_pass", "stream_proxy"],
+        &[
+            "acme",
+            "own_request",
+            "pass",
+            "proxy",
+            "ssl",
+            "stream_pass",
+            "stream_proxy",
+        ],
     ),
     // Certificates for upstream servers are written as those for clients are.
     ("ssl", &["pass"]),

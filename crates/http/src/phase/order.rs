@@ -29,6 +29,8 @@ pub enum Phase {
 /// what its handlers look at or do; of several at one place the one added first is asked first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HandlerPlace {
+    /// Challenges of certificate authorities, before anything is decided about the request.
+    Challenge,
     /// The client's address, by the server's directives.
     ClientAddress,
     /// Rewriting by the server's directives.
@@ -75,7 +77,7 @@ impl HandlerPlace {
     /// The phase that it is in.
     pub fn phase(self) -> Phase {
         match self {
-            HandlerPlace::ClientAddress => Phase::PostRead,
+            HandlerPlace::Challenge | HandlerPlace::ClientAddress => Phase::PostRead,
             HandlerPlace::ServerRewrite => Phase::ServerRewrite,
             HandlerPlace::Rewrite => Phase::Rewrite,
             HandlerPlace::LocationClientAddress

@@ -7,11 +7,12 @@ use rustls::sign::CertifiedKey;
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_lane::trust;
 use turnpike_plan::builder::Builder;
-use turnpike_plan::tls::CertificatesByName;
+use turnpike_plan::tls::{CertificateSource, CertificatesByName};
 
 use super::commands::Commands;
 use super::source::Source;
 use super::{files, private_key};
+use crate::issued::IssuedSource;
 
 /// What a text begins with that stands in the configuration itself, in place of a file's name.
 pub(super) const DATA: &str = "data:";
@@ -125,12 +126,27 @@ pub(super) fn by_name<S>(
         };
         templates.push([template(certificate)?, template(key)?]);
     }
-    let folder = builder.environment.conf_folder();
-    let source = Source::new(view, folder, passwords, cache)?;
-    Ok(CertificatesByName {
-        templates,
-        source: Arc::new(source),
-    })
+    let source: Arc<dyn CertificateSource> = match pairs {
+        [pair] if is_of_acme(*pair) => match builder.store::<IssuedSource>().0.clone() {
+            Some(source) => source,
+            None => {
+                let message = "\"$acme_certificate\" needs \"acme_certificate\" in the server";
+                return Err(view.error(pair[0].span, message));
+            }
+        },
+        _ => {
+            let folder = builder.environment.conf_folder();
+            Arc::new(Source::new(view, folder, passwords, cache)?)
+        }
+    };
+    Ok(CertificatesByName { templates, source })
+}
+
+/// Whether directives name the certificate that an ACME issuer gave, and its key: it is in memory,
+/// and nothing is read for it.
+fn is_of_acme([certificate, key]: [&Entry; 2]) -> bool {
+    let (certificate, key) = (files::name_of(certificate), files::name_of(key));
+    certificate == "$acme_certificate" && key == "$acme_certificate_key"
 }
 
 /// The certificate that a directive names, with the key that another one names.

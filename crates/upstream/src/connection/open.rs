@@ -202,8 +202,11 @@ impl Connection {
         opened.map(Box::new)
     }
 
-    /// Connects to an address.
-    pub(crate) async fn open_to(
+    /// Connects to an address; must be called where tokio's runtime is entered.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn open_to(
         address: &Address,
         options: &ConnectOptions<'_>,
         now_ms: u64,

@@ -1,0 +1,45 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const HTTP: Row = Row {
+    contexts: &[Context::Http],
+    merge: Merge::Own,
+    ..Row::PLAIN
+};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "acme_issuer",
+        arguments: Arguments::exactly(1),
+        value: Value::Entries,
+        repeat: Repeat::Many,
+        syntax: "name",
+        summary: "Describes a certificate authority with the ACME protocol (RFC 8555): `uri`, \
+            `account_key`, `accept_terms_of_service`, `challenge`, `contact`, \
+            `external_account_key`, `profile`, `ssl_trusted_certificate`, `ssl_verify` (on) and \
+            `state_path` (acme_NAME). See the guide about ACME.",
+        ..HTTP
+    },
+    Row {
+        name: "acme_shared_zone",
+        arguments: Arguments::exactly(1),
+        value: Value::Custom,
+        syntax: "zone=name:size",
+        default: "ngx_acme_shared:256k",
+        summary: "Accepted and checked; without effect, since certificates need no memory of a \
+            fixed size here.",
+        ..HTTP
+    },
+    Row {
+        name: "acme_certificate",
+        contexts: &[Context::Server],
+        arguments: Arguments::at_least(1),
+        syntax: "issuer [identifier ...] [key=alg[:size]]",
+        summary: "Has the issuer's certificates ordered and renewed for these names and addresses, \
+            or else for the names of the server. Keys are `ecdsa:256` (default), `ecdsa:384`, \
+            `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`. Use \
+            `ssl_certificate $acme_certificate` and `ssl_certificate_key $acme_certificate_key`.",
+        ..HTTP
+    },
+];

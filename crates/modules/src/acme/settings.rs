@@ -1,0 +1,260 @@
+//! The lines of an `acme_issuer` block, and what they mean.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use turnpike_conf::{Directive, View, value};
+use turnpike_http::plan::Builder;
+
+use super::account;
+
+/// Where Debian and its like have the certificates that everybody trusts.
+const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// How the control over a name is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// A file over HTTP on port 80 (RFC 8555 section 8.3).
+    Http,
+}
+
+/// The name in the protocol.
+impl fmt::Display for Challenge {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Challenge::Http => "http-01",
+        })
+    }
+}
+
+/// Where the account's key is from.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum AccountKey {
+    /// Made once and kept with the state.
+    Generated,
+    /// From a file: PKCS#8, a key of P-256.
+    Given(Arc<[u8]>),
+}
+
+/// A key that binds the account to one with the authority (RFC 8555 section 7.3.4).
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct ExternalKey {
+    pub(super) id: String,
+    pub(super) key: Vec<u8>,
+}
+
+/// What an issuer's block says.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct IssuerSettings {
+    pub(super) name: String,
+    /// The address of the directory.
+    pub(super) uri: String,
+    pub(super) account_key: AccountKey,
+    pub(super) challenge: Challenge,
+    /// Addresses with their schemes.
+    pub(super) contacts: Vec<String>,
+    pub(super) external_key: Option<ExternalKey>,
+    pub(super) profile: Option<String>,
+    /// PEM: the certificates that the authority's server is verified with; empty without `verify`.
+    pub(super) trusted: Arc<[u8]>,
+    pub(super) verify: bool,
+    /// `None`: nothing is kept on a disk.
+    pub(super) state_path: Option<PathBuf>,
+    pub(super) accepts_terms: bool,
+}
+
+/// The lines as they were written.
+#[derive(Default)]
+struct Written<'a> {
+    uri: Option<&'a str>,
+    account_key: Option<&'a str>,
+    challenge: Option<Challenge>,
+    contacts: Vec<String>,
+    external_key: Option<ExternalKey>,
+    profile: Option<&'a str>,
+    trusted: Option<&'a str>,
+    verify: Option<bool>,
+    state_path: Option<&'a str>,
+    accepts_terms: bool,
+}
+
+impl IssuerSettings {
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// What is wrong with the block as a whole; errors of single lines are reported.
+    pub(super) fn read(
+        block: View<'_>,
+        builder: &mut Builder<'_>,
+    ) -> Result<IssuerSettings, String> {
+        let mut written = Written::default();
+        for line in block.data() {
+            if let Err(message) = written.line(line, builder) {
+                builder.report(block.error(line.span, message));
+            }
+        }
+        let name = block.argument(0).to_owned();
+        let uri = written.uri.unwrap_or_default();
+        let parsed: Result<http::Uri, _> = uri.parse();
+        let scheme = parsed.as_ref().ok().and_then(http::Uri::scheme_str);
+        match scheme {
+            _ if uri.is_empty() => return Err("\"acme_issuer\" requires \"uri\"".to_owned()),
+            Some("https" | "http") => {}
+            _ => {
+                return Err(format!(
+                    "invalid \"uri\" value \"{uri}\": write https://..."
+                ));
+            }
+        }
+        let account_key = match written.account_key {
+            None | Some("ecdsa" | "ecdsa:256") => AccountKey::Generated,
+            Some(kind) if kind.starts_with("rsa") || kind.starts_with("ecdsa:") => {
+                return Err(format!(
+                    "\"account_key {kind}\" is not supported: use \"ecdsa:256\" or a file with \
+                     such a key"
+                ));
+            }
+            Some(file) => AccountKey::Given(account_key(file, builder)?),
+        };
+        if written.external_key.is_some() && account_key != AccountKey::Generated {
+            return Err(
+                "\"external_account_key\" needs an account key that is made here: take \
+                        the file out of \"account_key\""
+                    .to_owned(),
+            );
+        }
+        let verify = written.verify.unwrap_or(true) && scheme == Some("https");
+        let trusted = match verify {
+            true => trusted(written.trusted, builder)?,
+            false => Arc::default(),
+        };
+        let state_path = match written.state_path {
+            Some("off") => None,
+            Some(path) => Some(builder.environment.prefix().join(path)),
+            None => Some(builder.environment.prefix().join(format!("acme_{name}"))),
+        };
+        Ok(IssuerSettings {
+            name,
+            uri: uri.to_owned(),
+            account_key,
+            challenge: written.challenge.unwrap_or(Challenge::Http),
+            contacts: written.contacts,
+            external_key: written.external_key,
+            profile: written.profile.map(str::to_owned),
+            trusted,
+            verify,
+            state_path,
+            accepts_terms: written.accepts_terms,
+        })
+    }
+}
+
+impl<'a> Written<'a> {
+    fn line(&mut self, line: &'a Directive, builder: &mut Builder<'_>) -> Result<(), String> {
+        let name = line.name.text.as_str();
+        let words: Vec<&str> = line.arguments.iter().map(|word| &*word.text).collect();
+        let allowed = match name {
+            "accept_terms_of_service" => 0..=0,
+            "external_account_key" => 2..=2,
+            "contact" => 1..=usize::MAX,
+            "uri"
+            | "account_key"
+            | "challenge"
+            | "profile"
+            | "ssl_trusted_certificate"
+            | "ssl_verify"
+            | "state_path" => 1..=1,
+            "preferred_chain" => {
+                return Err(
+                    "\"preferred_chain\" is not supported yet: the authority's own choice \
+                            of the chain is used"
+                        .to_owned(),
+                );
+            }
+            _ => return Err(format!("unknown directive \"{name}\" in \"acme_issuer\"")),
+        };
+        if !allowed.contains(&words.len()) {
+            return Err(format!(
+                "invalid number of arguments in \"{name}\" directive of \"acme_issuer\""
+            ));
+        }
+        let text = words.first().copied().unwrap_or_default();
+        let is_new = match name {
+            "uri" => self.uri.replace(text).is_none(),
+            "account_key" => self.account_key.replace(text).is_none(),
+            "profile" => self.profile.replace(text).is_none(),
+            "ssl_trusted_certificate" => self.trusted.replace(text).is_none(),
+            "state_path" => self.state_path.replace(text).is_none(),
+            "challenge" => self.challenge.replace(challenge(text)?).is_none(),
+            "ssl_verify" => {
+                let flag = value::flag(text);
+                let flag = flag.ok_or_else(|| format!("invalid value \"{text}\" in \"{name}\""))?;
+                self.verify.replace(flag).is_none()
+            }
+            "accept_terms_of_service" => !std::mem::replace(&mut self.accepts_terms, true),
+            "external_account_key" => {
+                let key = external_key(text, words[1], builder)?;
+                self.external_key.replace(key).is_none()
+            }
+            _ => {
+                self.contacts.extend(words.iter().map(|word| contact(word)));
+                true
+            }
+        };
+        match is_new {
+            true => Ok(()),
+            false => Err(format!("\"{name}\" directive is duplicate")),
+        }
+    }
+}
+
+fn challenge(name: &str) -> Result<Challenge, String> {
+    match name {
+        "http" | "http-01" => Ok(Challenge::Http),
+        _ => Err(format!(
+            "\"challenge {name}\" is not supported: use http-01"
+        )),
+    }
+}
+
+/// An address for the authority; one without a scheme is of mail.
+fn contact(word: &str) -> String {
+    match word.contains(':') {
+        true => word.to_owned(),
+        false => format!("mailto:{word}"),
+    }
+}
+
+fn read_file(file: &str, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, String> {
+    let path = builder.environment.conf_folder().join(file);
+    let read = builder.environment.file(&path);
+    read.map_err(|error| format!("failed to open \"{}\": {error}", path.display()))
+}
+
+fn account_key(file: &str, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, String> {
+    let pem = read_file(file, builder)?;
+    let key = account::pkcs8_of(&pem);
+    let key = key.map_err(|why| format!("cannot load \"account_key {file}\": {why}"))?;
+    Ok(key.into())
+}
+
+fn external_key(id: &str, file: &str, builder: &mut Builder<'_>) -> Result<ExternalKey, String> {
+    let text = match file.strip_prefix("data:") {
+        Some(data) => data.as_bytes().into(),
+        None => read_file(file, builder)?,
+    };
+    let key = account::base64url(text.trim_ascii());
+    let key = key.ok_or("the key of \"external_account_key\" is not in base64url")?;
+    Ok(ExternalKey {
+        id: id.to_owned(),
+        key,
+    })
+}
+
+fn trusted(file: Option<&str>, builder: &mut Builder<'_>) -> Result<Arc<[u8]>, String> {
+    read_file(file.unwrap_or(SYSTEM_CERTIFICATES), builder).map_err(|error| match file {
+        Some(_) => error,
+        None => format!("{error}; name the certificates with \"ssl_trusted_certificate\""),
+    })
+}
