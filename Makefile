@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
 .PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stall \
-	dokuwiki otel fuzz-long fuzz-live-long choices-long bench lab clean
+	dokuwiki otel acme fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -40,8 +40,8 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 		docs-check express fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
-	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki otel fuzz-live-long \
-		fuzz-long accessibility package-test
+	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki otel acme \
+		fuzz-live-long fuzz-long accessibility package-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -120,6 +120,9 @@ dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, uplo
 otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code
 	$(XTASK) setup applications
 	$(XTASK) otel --debug
+
+acme: ## Certificates of Pebble, a foreign ACME server: order, renewal, refusal
+	$(XTASK) acme --debug
 
 package-check: ## The files of the packages: the list, pages, completions, settings
 	$(XTASK) package-check

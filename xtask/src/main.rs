@@ -4,6 +4,7 @@
 //! never changes a file outside of the workspace, except `setup`, which installs packages.
 
 mod accessibility;
+mod acme;
 mod bench;
 mod contender;
 mod crash_test;
@@ -140,6 +141,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--install] [--server PATH | --debug]",
         summary: "run h2spec, strict, against our HTTP/2 with TLS and without",
         run: h2spec::run,
+    },
+    Chore {
+        name: "acme",
+        arguments: "[--install] [--server PATH | --debug]",
+        summary: "order, renew and be refused certificates of Pebble, a foreign ACME server",
+        run: acme::run,
     },
     Chore {
         name: "bench",
