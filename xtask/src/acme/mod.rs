@@ -59,6 +59,16 @@ const SERVER: &str = r"
     }
 ";
 
+/// The program that sets records; the name server takes them by HTTP.
+const SET_RECORD: &str = r#"#!/bin/sh
+case $1 in
+add) path=set-txt ;;
+*) path=clear-txt ;;
+esac
+record="{\"host\": \"$2.\", \"value\": \"$3\"}"
+exec curl --silent --fail --data "$record" http://127.0.0.1:%PORT%/$path
+"#;
+
 /// What every test is given.
 struct Bench {
     ours: Contender,
@@ -71,6 +81,9 @@ type Test = (&'static str, fn(&Bench) -> Outcome);
 const TESTS: &[Test] = &[
     ("http-01: order, restart, reload", orders_over_http),
     ("renewal", renews),
+    ("tls-alpn-01", orders_in_handshakes),
+    ("dns-01: a wildcard", orders_by_dns),
+    ("two processes", orders_once),
     ("a refused order", is_refused),
 ];
 
@@ -111,13 +124,17 @@ impl Bench {
         self.ours.start(&self.configuration(lines, servers))
     }
 
-    /// What curl says of a name: it must trust the authority's certificate for it.
+    /// What curl gets for a name: it must trust the authority's certificate for it.
     fn fetch(&self, name: &str) -> Result<String, String> {
+        self.fetch_from("127.0.0.1", name)
+    }
+
+    fn fetch_from(&self, address: &str, name: &str) -> Result<String, String> {
         let port = self.authority.tls_port;
         let output = Command::new("curl")
             .args(["--silent", "--show-error", "--fail", "--cacert"])
             .arg(self.authority.folder().join("root.pem"))
-            .args(["--resolve", &format!("{name}:{port}:127.0.0.1")])
+            .args(["--resolve", &format!("{name}:{port}:{address}")])
             .arg(format!("https://{name}:{port}/"))
             .output()
             .map_err(|error| format!("curl: {error}"))?;
@@ -208,6 +225,54 @@ fn renews(bench: &Bench) -> Outcome {
     let ours = bench.start("profile short;", &server("d.test", ""))?;
     wait_for(&ours, "a certificate for d.test is in force", 3)?;
     expect(&bench.fetch("d.test")?, "d.test")
+}
+
+/// The challenge is answered in the handshake, beside a server that has a certificate of its own.
+fn orders_in_handshakes(bench: &Bench) -> Outcome {
+    let servers = [server("f.test", "f.test 127.0.0.1"), server("g.test", "")].concat();
+    let ours = bench.start("challenge tls-alpn-01; profile default;", &servers)?;
+    wait_for(&ours, "a certificate for g.test is in force", 1)?;
+    for name in ["f.test", "g.test"] {
+        expect(&bench.fetch(name)?, name)?;
+    }
+    Ok(())
+}
+
+/// A program sets the records in the authority's name server.
+fn orders_by_dns(bench: &Bench) -> Outcome {
+    let program = bench.authority.folder().join("set-record");
+    let port = bench.authority.records_port;
+    let script = SET_RECORD.replace("%PORT%", &port.to_string());
+    fs::write(&program, script).map_err(|error| error.to_string())?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
+        .map_err(|error| error.to_string())?;
+    let lines = format!("challenge dns-01 {}; profile default;", program.display());
+    let ours = bench.start(&lines, &server("*.h.test h.test", ""))?;
+    wait_for(&ours, "a certificate for *.h.test h.test is in force", 1)?;
+    for name in ["www.h.test", "h.test"] {
+        expect(&bench.fetch(name)?, name)?;
+    }
+    Ok(())
+}
+
+/// Of two servers with one folder, one orders, and both have the certificate.
+fn orders_once(bench: &Bench) -> Outcome {
+    let folder = bench.authority.folder().join("shared");
+    let configuration = bench.configuration("profile default;", &server("i.test", ""));
+    let configuration = configuration.replace("%FOLDER%/state", &folder.display().to_string());
+    let first = bench.ours.start(&configuration)?;
+    wait_for(&first, "a certificate for i.test is in force", 1)?;
+    // The second one listens at an address of its own.
+    let other = configuration.replace("listen 127.0.0.1:", "listen 127.0.0.2:");
+    let second = bench.ours.start(&other)?;
+    wait_for(&second, "another process has locked", 1)?;
+    expect(&bench.fetch_from("127.0.0.2", "i.test")?, "i.test")?;
+    drop(first);
+    wait_for(&second, "this process orders certificates", 1)?;
+    match second.log("error.log").contains("ordering a certificate") {
+        true => Err("the certificate was ordered again".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// An authority's refusal is in the log, and it is not asked again at once; other certificates are

@@ -27,7 +27,9 @@ use crate::counters::CloseReason;
 use crate::exchange::Action;
 use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
-use turnpike_plan::tls::{CertifiedKeys, Loading, Offer, ServerTls, TlsSession, expect_hello};
+use turnpike_plan::tls::{
+    ACME_TLS, CertifiedKeys, Loading, Offer, ServerTls, TlsSession, challenged, expect_hello,
+};
 
 /// First byte of a TLS record that holds a handshake message (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 0x16;
@@ -113,8 +115,15 @@ impl Connections {
             Step::Done(Agreed { offer, identity }) => {
                 let clients = identity.clients.as_ref();
                 let session = TlsSession::of(&connection.transport, offer, clients);
-                connection.security = Security::Secure(Arc::new(session.unwrap_or_default()));
+                let session = session.unwrap_or_default();
                 self.lane.counters.handshakes.add();
+                if *session.protocol == *ACME_TLS {
+                    // The handshake was the answer; no application speaks here.
+                    self.unpark(event_loop, token);
+                    self.close(connection, CloseReason::ClientClosed);
+                    return More::No;
+                }
+                connection.security = Security::Secure(Arc::new(session));
                 if token.is_some() {
                     return self.receive_first(event_loop, token, connection);
                 }
@@ -329,6 +338,9 @@ impl Connections {
     /// Begins the session with the server that the client asks for.
     fn greeted(&self, connection: &Connection, greeting: Greeting) -> Result<Handshaking, Step> {
         let offer = Offer::of(&greeting);
+        if let Some(identity) = challenged(&greeting, &offer) {
+            return self.accept(connection, greeting, Agreed { offer, identity }, None);
+        }
         let (tls, loading) = self.tls_of(connection, &offer);
         let identity = match tls {
             Some(ServerTls::Serve(identity)) => identity,

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use instant_acme::Account;
 use tokio::sync::Notify;
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_plan::background::{Running, Service, run_blocking};
@@ -13,8 +14,9 @@ use turnpike_plan::background::{Running, Service, run_blocking};
 use super::account::{self, Known};
 use super::certificate::{Certificate, Issued};
 use super::order::{self, Failure};
+use super::renewal::{self, Suggestion};
 use super::schedule::now_s;
-use super::settings::IssuerSettings;
+use super::settings::{Challenge, IssuerSettings};
 use super::state::{self, State};
 use crate::own_request::Outlet;
 
@@ -108,6 +110,11 @@ impl Issuer {
             known: Mutex::default(),
             changed: Notify::new(),
         }
+    }
+
+    /// Whether names are shown by records of DNS, which wildcards need.
+    pub(super) fn shows_by_dns(&self) -> bool {
+        matches!(self.settings.challenge, Challenge::Dns(_))
     }
 
     /// Puts the certificate that is kept in force if it is another one. It blocks.
@@ -209,6 +216,7 @@ impl Issuer {
     /// Orders the certificates that are due; returns the time until the next one is.
     async fn order_due(self: &Arc<Self>, live: &Live) -> Duration {
         for certificate in &live.certificates {
+            self.ask(certificate, live).await;
             if certificate.schedule().order_at_s() > now_s() {
                 continue;
             }
@@ -222,33 +230,63 @@ impl Issuer {
             }
         }
         let next = live.certificates.iter();
-        let next_s = next
-            .map(|certificate| certificate.schedule().order_at_s())
-            .min();
+        let next = next.map(|certificate| certificate.schedule().next_at_s());
+        let next_s = next.min();
         let pause = next_s.map_or(SLEEP_MAX, |at_s| {
             Duration::from_secs(at_s.saturating_sub(now_s()))
         });
         pause.min(SLEEP_MAX)
     }
 
-    async fn order(&self, certificate: &Certificate, live: &Live) -> Result<(), String> {
-        let what = format_args!("ordering a certificate for {certificate}");
-        self.log(&live.log, Level::Notice, what);
-        let (settings, state) = (&self.settings, self.state.as_ref());
+    /// Asks the authority when it wants a certificate renewed, if it is time to ask.
+    async fn ask(&self, certificate: &Certificate, live: &Live) {
+        let Some(issued) = certificate.issued() else {
+            return;
+        };
+        let ask_at_s = certificate.schedule().ask_at_s();
+        if ask_at_s.is_none_or(|at_s| at_s > now_s()) {
+            return;
+        }
+        let suggestion = match self.account(live).await {
+            Ok(account) => renewal::ask(&account, &issued).await,
+            Err(_) => Suggestion::later(),
+        };
+        let before_s = certificate.schedule().order_at_s();
+        certificate.schedule().suggested(suggestion);
+        let after_s = certificate.schedule().order_at_s();
+        if after_s < before_s {
+            let in_s = after_s.saturating_sub(now_s());
+            let what = format_args!(
+                "the authority suggests to renew the certificate for {certificate} in {in_s} s"
+            );
+            self.log(&live.log, Level::Notice, what);
+        }
+    }
+
+    /// The account with the authority.
+    async fn account(&self, live: &Live) -> Result<Account, String> {
         let known = lock(&self.known).clone();
         let known = match known {
             Some(known) => known?,
             None => Known::default(),
         };
-        let (account, known) = account::open(settings, state, known, &live.outlet).await?;
-        *lock(&self.known) = Some(Ok(known.clone()));
-        let issued = match order::obtain(settings, &account, certificate).await {
+        let state = self.state.as_ref();
+        let (account, known) = account::open(&self.settings, state, known, &live.outlet).await?;
+        *lock(&self.known) = Some(Ok(known));
+        Ok(account)
+    }
+
+    async fn order(&self, certificate: &Certificate, live: &Live) -> Result<(), String> {
+        let what = format_args!("ordering a certificate for {certificate}");
+        self.log(&live.log, Level::Notice, what);
+        let account = self.account(live).await?;
+        let issued = match order::obtain(&self.settings, &account, certificate).await {
             Ok(issued) => issued,
             Err(Failure::Other(why)) => return Err(why),
             Err(Failure::UnknownAccount) => {
-                let mut known = known;
-                known.forget_url();
-                *lock(&self.known) = Some(Ok(known));
+                if let Some(Ok(known)) = &mut *lock(&self.known) {
+                    known.forget_url();
+                }
                 return Err(
                     "the authority does not know the account any more, its key will be \
                             registered again"

@@ -15,10 +15,12 @@ mod certificate;
 mod challenges;
 mod client;
 mod handler;
+mod hook;
 mod issuer;
 mod key_type;
 mod order;
 mod plan;
+mod renewal;
 mod rows;
 mod schedule;
 mod settings;
@@ -28,7 +30,6 @@ mod tests;
 
 use turnpike_conf::{ConfError, Context, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
-
 
 /// The family of `acme_issuer`.
 pub(crate) struct Acme;

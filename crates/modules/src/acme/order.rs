@@ -12,6 +12,7 @@ use turnpike_plan::background::run_blocking;
 use super::certificate::{Certificate, Issued};
 use super::challenges::Published;
 use super::key_type::KeyType;
+use super::renewal;
 use super::settings::{Challenge, IssuerSettings};
 
 /// The longest wait for an authority to check the challenges, and again for it to issue: longer
@@ -68,11 +69,7 @@ async fn steps(
     account: &Account,
     certificate: &Certificate,
 ) -> Result<Issued, Failure> {
-    let mut wanted = NewOrder::new(&certificate.identifiers);
-    if let Some(profile) = &settings.profile {
-        wanted = wanted.profile(profile);
-    }
-    let mut order = account.new_order(&wanted).await?;
+    let mut order = begin(settings, account, certificate).await?;
     // They can be answered until the order is ready.
     let published = publish(settings, &mut order).await?;
     let polling = RetryPolicy::new()
@@ -98,6 +95,31 @@ async fn steps(
     Issued::read(chain_pem, key_pem).map_err(Failure::Other)
 }
 
+/// Begins the order. Where the authority suggests times of renewals, it is said which certificate
+/// is replaced (RFC 9773 section 5): such an order may pass limits.
+async fn begin(
+    settings: &IssuerSettings,
+    account: &Account,
+    certificate: &Certificate,
+) -> Result<Order, Error> {
+    let wanted = || {
+        let wanted = NewOrder::new(&certificate.identifiers);
+        match &settings.profile {
+            Some(profile) => wanted.profile(profile),
+            None => wanted,
+        }
+    };
+    let suggests = certificate.schedule().ask_at_s().is_some();
+    let replaced = certificate.issued().filter(|_| suggests);
+    if let Some(replaced) = replaced.and_then(|issued| renewal::identifier(&issued)) {
+        // An authority may refuse that part; the order is wanted all the same.
+        if let Ok(order) = account.new_order(&wanted().replaces(replaced)).await {
+            return Ok(order);
+        }
+    }
+    account.new_order(&wanted()).await
+}
+
 /// Publishes the challenge of each identifier whose control is not shown yet, and has the authority
 /// look at it.
 async fn publish(settings: &IssuerSettings, order: &mut Order) -> Result<Vec<Published>, Failure> {
@@ -110,6 +132,8 @@ async fn publish(settings: &IssuerSettings, order: &mut Order) -> Result<Vec<Pub
         }
         let kind = match &settings.challenge {
             Challenge::Http => ChallengeType::Http01,
+            Challenge::Tls => ChallengeType::TlsAlpn01,
+            Challenge::Dns(_) => ChallengeType::Dns01,
         };
         let name = authorization.identifier().to_string();
         let Some(mut challenge) = authorization.challenge(kind) else {
@@ -121,10 +145,24 @@ async fn publish(settings: &IssuerSettings, order: &mut Order) -> Result<Vec<Pub
         let answer = challenge.key_authorization();
         published.push(match &settings.challenge {
             Challenge::Http => Published::http(&challenge.token, answer.as_str()),
+            Challenge::Tls => {
+                let shown = Published::tls(plain_name(&name), answer.digest().as_ref());
+                shown.map_err(Failure::Other)?
+            }
+            Challenge::Dns(program) => {
+                let (program, value) = (program.clone(), answer.dns_value());
+                let set = Published::dns(program, plain_name(&name), value).await;
+                set.map_err(Failure::Other)?
+            }
         });
         challenge.set_ready().await?;
     }
     Ok(published)
+}
+
+/// A name without the star of a wildcard.
+fn plain_name(name: &str) -> &str {
+    name.strip_prefix("*.").unwrap_or(name)
 }
 
 /// Why an order failed: what the authority says about its challenges, or else about the order.

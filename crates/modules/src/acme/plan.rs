@@ -195,7 +195,8 @@ fn certificate(
     let Some((issuer, issuer_key)) = known else {
         return Err(failed(format!("acme issuer \"{name}\" is not found")));
     };
-    let (identifiers, key_type) = wanted(server, entry).map_err(failed)?;
+    let by_dns = issuer.issuer.shows_by_dns();
+    let (identifiers, key_type) = wanted(server, entry, by_dns).map_err(failed)?;
     let made = Arc::new(Certificate::new(name, identifiers, key_type));
     let key = format!("{issuer_key}:{}", made.file_name());
     let make = || Arc::clone(&made) as Arc<dyn Any + Send + Sync>;
@@ -205,7 +206,11 @@ fn certificate(
     Ok(Some(certificate))
 }
 
-fn wanted(server: View<'_>, entry: &Entry) -> Result<(Vec<Identifier>, KeyType), String> {
+fn wanted(
+    server: View<'_>,
+    entry: &Entry,
+    by_dns: bool,
+) -> Result<(Vec<Identifier>, KeyType), String> {
     let mut key_type = KeyType::P256;
     let mut identifiers = Vec::new();
     for word in entry.arguments.iter().skip(1) {
@@ -214,7 +219,7 @@ fn wanted(server: View<'_>, entry: &Entry) -> Result<(Vec<Identifier>, KeyType),
                 let known = KeyType::parse(text);
                 key_type = known.ok_or_else(|| format!("invalid key \"{text}\""))?;
             }
-            None => identifiers.push(identifier(&word.text)?),
+            None => identifiers.push(identifier(&word.text, by_dns)?),
         }
     }
     if identifiers.is_empty() {
@@ -223,7 +228,7 @@ fn wanted(server: View<'_>, entry: &Entry) -> Result<(Vec<Identifier>, KeyType),
             // A name with a dot before it stands for the name itself too.
             let name = word.text.strip_prefix('.').unwrap_or(&word.text);
             if !name.is_empty() {
-                identifiers.push(identifier(name)?);
+                identifiers.push(identifier(name, by_dns)?);
             }
         }
     }
@@ -241,7 +246,7 @@ fn wanted(server: View<'_>, entry: &Entry) -> Result<(Vec<Identifier>, KeyType),
     }
 }
 
-fn identifier(text: &str) -> Result<Identifier, String> {
+fn identifier(text: &str, by_dns: bool) -> Result<Identifier, String> {
     let address = text.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = address.parse() {
         return Ok(Identifier::Ip(address));
@@ -252,11 +257,13 @@ fn identifier(text: &str) -> Result<Identifier, String> {
             "it is a pattern, name the identifiers in \"acme_certificate\"",
         ));
     }
-    if text.contains('*') {
-        return Err(invalid("the challenge http-01 is not for wildcards"));
+    let is_wildcard = text.starts_with("*.");
+    if is_wildcard && !by_dns {
+        return Err(invalid("a wildcard needs the challenge dns-01"));
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
-    match text.bytes().all(fits) && !text.starts_with('.') {
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    match name.bytes().all(fits) && !name.starts_with('.') {
         true => Ok(Identifier::Dns(text.to_ascii_lowercase())),
         false => Err(invalid("it is not a name of DNS")),
     }

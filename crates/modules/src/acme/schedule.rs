@@ -3,6 +3,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::renewal::Suggestion;
+
 /// The longest random delay of a renewal, as a part of the certificate's life: certificates that
 /// were ordered together need not be renewed together.
 const JITTER_PART: u64 = 50;
@@ -19,6 +21,8 @@ const PAUSE_S_MAX: u64 = 8 * 60 * 60;
 pub(super) struct Schedule {
     /// The renewal by the certificate's life; `None`: there is no certificate.
     renew_at_s: Option<u64>,
+    /// The next question to the authority when it wants a renewal; `None`: it has no such service.
+    ask_at_s: Option<u64>,
     /// The orders in a row that have failed.
     failures: u32,
     /// The earliest next order after those.
@@ -32,6 +36,7 @@ impl Schedule {
         let at_s = not_before_s + life_s / 3 * 2 + random_below(life_s / JITTER_PART);
         *self = Schedule {
             renew_at_s: Some(at_s),
+            ask_at_s: Some(0),
             ..Schedule::default()
         };
     }
@@ -53,6 +58,27 @@ impl Schedule {
         pause_s
     }
 
+    /// The authority suggests a time, and when to ask again. A time after the usual one is not
+    /// waited for.
+    pub(super) fn suggested(&mut self, suggestion: Suggestion) {
+        self.ask_at_s = suggestion.ask_at_s;
+        if let (Some(usual_s), Some(suggested_s)) = (self.renew_at_s, suggestion.renew_at_s) {
+            self.renew_at_s = Some(usual_s.min(suggested_s));
+        }
+    }
+
+    /// When the authority is to be asked; `None`: not at all.
+    pub(super) fn ask_at_s(&self) -> Option<u64> {
+        self.ask_at_s
+    }
+
+    /// When something is to be done next.
+    pub(super) fn next_at_s(&self) -> u64 {
+        let order_at_s = self.order_at_s();
+        self.ask_at_s
+            .map_or(order_at_s, |at_s| at_s.min(order_at_s))
+    }
+
     /// When the certificate is to be ordered.
     pub(super) fn order_at_s(&self) -> u64 {
         self.renew_at_s.unwrap_or(0).max(self.retry_at_s)
@@ -66,7 +92,7 @@ pub(super) fn now_s() -> u64 {
 }
 
 /// A random number from 0, below `limit` if that is not 0.
-fn random_below(limit: u64) -> u64 {
+pub(super) fn random_below(limit: u64) -> u64 {
     let mut bytes = [0; 8];
     match aws_lc_rs::rand::fill(&mut bytes) {
         Ok(()) => u64::from_le_bytes(bytes).checked_rem(limit).unwrap_or(0),
@@ -78,7 +104,7 @@ fn random_below(limit: u64) -> u64 {
 mod tests {
     //! Tests of renewals and of pauses.
 
-    use super::{PAUSE_S_MAX, Schedule};
+    use super::{PAUSE_S_MAX, Schedule, Suggestion};
 
     #[test]
     fn a_renewal_comes_at_two_thirds_of_the_life() {
@@ -100,6 +126,22 @@ mod tests {
         assert_eq!(schedule.order_at_s(), 5000 + PAUSE_S_MAX);
         schedule.issued(0, 300);
         assert_eq!(schedule.failed(0), 60);
+    }
+
+    #[test]
+    fn the_authority_may_want_an_earlier_renewal() {
+        let mut schedule = Schedule::default();
+        assert_eq!(schedule.ask_at_s(), None);
+        schedule.issued(1000, 10_000);
+        assert_eq!(schedule.ask_at_s(), Some(0));
+        for (renew_at_s, expected) in [(Some(9000), 7000..7180), (Some(3000), 3000..3001)] {
+            schedule.suggested(Suggestion {
+                renew_at_s,
+                ask_at_s: Some(2000),
+            });
+            assert!(expected.contains(&schedule.order_at_s()));
+            assert_eq!(schedule.ask_at_s(), Some(2000));
+        }
     }
 
     #[test]

@@ -17,6 +17,10 @@ const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 pub(super) enum Challenge {
     /// A file over HTTP on port 80 (RFC 8555 section 8.3).
     Http,
+    /// A certificate in the handshake on port 443 (RFC 8737).
+    Tls,
+    /// A record of DNS, which this program sets (RFC 8555 section 8.4).
+    Dns(PathBuf),
 }
 
 /// The name in the protocol.
@@ -24,6 +28,8 @@ impl fmt::Display for Challenge {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Challenge::Http => "http-01",
+            Challenge::Tls => "tls-alpn-01",
+            Challenge::Dns(_) => "dns-01",
         })
     }
 }
@@ -158,9 +164,9 @@ impl<'a> Written<'a> {
             "accept_terms_of_service" => 0..=0,
             "external_account_key" => 2..=2,
             "contact" => 1..=usize::MAX,
+            "challenge" => 1..=2,
             "uri"
             | "account_key"
-            | "challenge"
             | "profile"
             | "ssl_trusted_certificate"
             | "ssl_verify"
@@ -186,7 +192,10 @@ impl<'a> Written<'a> {
             "profile" => self.profile.replace(text).is_none(),
             "ssl_trusted_certificate" => self.trusted.replace(text).is_none(),
             "state_path" => self.state_path.replace(text).is_none(),
-            "challenge" => self.challenge.replace(challenge(text)?).is_none(),
+            "challenge" => self
+                .challenge
+                .replace(challenge(&words, builder)?)
+                .is_none(),
             "ssl_verify" => {
                 let flag = value::flag(text);
                 let flag = flag.ok_or_else(|| format!("invalid value \"{text}\" in \"{name}\""))?;
@@ -209,11 +218,27 @@ impl<'a> Written<'a> {
     }
 }
 
-fn challenge(name: &str) -> Result<Challenge, String> {
-    match name {
-        "http" | "http-01" => Ok(Challenge::Http),
+fn challenge(words: &[&str], builder: &mut Builder<'_>) -> Result<Challenge, String> {
+    match words {
+        ["http" | "http-01"] => Ok(Challenge::Http),
+        ["tls-alpn" | "tls-alpn-01"] => Ok(Challenge::Tls),
+        ["dns" | "dns-01", _] if builder.environment.is_sandboxed() => Err(
+            "\"challenge dns-01\" runs a program, which a sandbox forbids: use another challenge \
+             or say \"sandbox off\""
+                .to_owned(),
+        ),
+        ["dns" | "dns-01", program] => {
+            let program = builder.environment.prefix().join(program);
+            Ok(Challenge::Dns(program))
+        }
+        ["dns" | "dns-01"] => Err(
+            "\"challenge dns-01\" needs the program that sets records: write \
+             challenge dns-01 PROGRAM"
+                .to_owned(),
+        ),
         _ => Err(format!(
-            "\"challenge {name}\" is not supported: use http-01"
+            "\"challenge {}\" is unknown: use http-01, tls-alpn-01 or dns-01 PROGRAM",
+            words.join(" ")
         )),
     }
 }

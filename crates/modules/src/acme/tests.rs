@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::account::{base64url, pkcs8_of};
-use super::challenges::{HTTP_PATH, Published, http_answer};
+use super::challenges::{HTTP_PATH, Published, asked_name, http_answer};
 
 #[test]
 fn a_token_is_answered_while_it_is_published() {
@@ -38,4 +38,19 @@ fn an_accounts_key_is_of_p256() {
     assert!(instant_acme::Key::from_pkcs8_der(der.as_slice().into()).is_ok());
     let other = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
     assert!(pkcs8_of(other.serialize_pem().as_bytes()).is_err());
+}
+
+#[test]
+fn addresses_are_asked_for_by_their_reverse_names() {
+    let cases = [
+        ("A.test", "a.test"),
+        ("192.0.2.1", "1.2.0.192.in-addr.arpa"),
+        (
+            "2001:db8::1",
+            "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa",
+        ),
+    ];
+    for (name, expected) in cases {
+        assert_eq!(asked_name(name), expected);
+    }
 }

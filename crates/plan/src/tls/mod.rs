@@ -2,6 +2,7 @@
 //! `lane::transport` moves the bytes.
 
 mod certificates;
+mod challenges;
 mod clients;
 mod names;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use certificates::{
     CertificateNames, CertificateSource, Certificates, CertificatesByName, CertifiedKeys, Loaded,
     Loading,
 };
+pub use challenges::{ACME_TLS, ShownChallenge, challenged};
 pub use clients::{ClientCertificate, ClientRefusal, VerifyClient};
 pub use names::{cipher_name, group_name, has_cipher, version_name};
 

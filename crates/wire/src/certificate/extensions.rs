@@ -32,6 +32,10 @@ pub enum Purpose {
     Client,
 }
 
+/// 2.5.29.35, and `[0]` in it.
+const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 35];
+const KEY_IDENTIFIER: u8 = 0x80;
+
 /// The extensions of a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions<'a> {
@@ -43,6 +47,8 @@ pub struct Extensions<'a> {
     pub has_name_constraints: bool,
     /// Whether there is a critical extension that this code does not know.
     pub has_unknown_critical: bool,
+    /// The number of the issuer's key (RFC 5280 section 4.2.1.1).
+    pub authority_key: Option<&'a [u8]>,
     key_usage: Option<u8>,
     extended_usage: Option<&'a [u8]>,
     names: Option<&'a [u8]>,
@@ -85,6 +91,10 @@ impl<'a> Extensions<'a> {
             }
             EXTENDED_KEY_USAGE => once(&mut self.extended_usage, take(value, SEQUENCE)?.0)?,
             SUBJECT_ALT_NAME => once(&mut self.names, take(value, SEQUENCE)?.0)?,
+            AUTHORITY_KEY => {
+                let (content, _) = take(value, SEQUENCE)?;
+                self.authority_key = take(content, KEY_IDENTIFIER).map(|(number, _)| number);
+            }
             NAME_CONSTRAINTS => self.has_name_constraints = true,
             // They matter only to a verifier that requires policies.
             CERTIFICATE_POLICIES => {}
