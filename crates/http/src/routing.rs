@@ -14,6 +14,8 @@ use turnpike_plan::Quoted;
 pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
     exchange.account.set_action(Action::ReadingHeaders);
     if exchange.client.is_plain_on_tls_port() {
+        // A target that is no path is refused for that, as by nginx.
+        normal_path(exchange)?;
         exchange.log(
             Level::Info,
             format_args!("client sent plain HTTP request to HTTPS port"),

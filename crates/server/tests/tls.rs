@@ -330,6 +330,10 @@ fn plain_http_gets_an_error_page_about_tls() {
     );
     assert!(answer.contains("The plain HTTP request was sent to HTTPS port"));
     assert!(answer.contains("\r\nConnection: close\r\n"));
+    let refused = server.exchange("GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n");
+    let refused = String::from_utf8(refused).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+    assert!(!refused.contains("HTTPS port"), "{refused}");
     let mut page = TcpStream::connect(("127.0.0.1", server.port_named("PAGE"))).unwrap();
     page.write_all(b"GET /x HTTP/1.0\r\nHost: a.test\r\n\r\n")
         .unwrap();
