@@ -9,7 +9,7 @@ mod revocation;
 mod time;
 
 use crate::der::{INTEGER, SEQUENCE, octets_of_bits, skip, take, take_whole};
-use time::time;
+pub(crate) use time::time;
 
 pub use extensions::{Extensions, Purpose};
 pub use name::Name;
@@ -130,7 +130,7 @@ impl<'a> PublicKey<'a> {
 
 impl<'a> Signature<'a> {
     /// The algorithm and the bits that follow the signed part.
-    fn read(bytes: &'a [u8]) -> Option<Signature<'a>> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<Signature<'a>> {
         let (algorithm, rest) = take(bytes, SEQUENCE)?;
         let (bits, _) = octets_of_bits(rest)?;
         Some(Signature { algorithm, bits })

@@ -4,6 +4,7 @@ pub(crate) const BOOLEAN: u8 = 0x01;
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OCTET_STRING: u8 = 0x04;
+pub(crate) const NULL: u8 = 0x05;
 pub(crate) const OBJECT: u8 = 0x06;
 pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const GENERALIZED_TIME: u8 = 0x18;
@@ -48,6 +49,23 @@ pub(crate) fn any(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     };
     let (content, rest) = rest.split_at_checked(length)?;
     Some((tag, content, rest))
+}
+
+/// The element with this tag and content.
+pub(crate) fn write(tag: u8, content: &[u8]) -> Vec<u8> {
+    let mut element = vec![tag];
+    match u8::try_from(content.len()) {
+        Ok(length) if length < 0x80 => element.push(length),
+        _ => {
+            let digits = content.len().to_be_bytes();
+            let first = digits.iter().position(|digit| *digit != 0);
+            let digits = &digits[first.unwrap_or(digits.len() - 1)..];
+            element.push(0x80 | digits.len() as u8);
+            element.extend_from_slice(digits);
+        }
+    }
+    element.extend_from_slice(content);
+    element
 }
 
 /// The bytes of a bit string without unused bits, and the bytes after it.

@@ -14,6 +14,7 @@ use crate::h1::{
     TargetForm, Version, parse_cgi_response, parse_request, parse_response, write_chunk_head,
 };
 use crate::mp4;
+use crate::ocsp;
 use crate::proxy_protocol::{self as proxy, Transport};
 use crate::ssi;
 use crate::target::{Escape, Normal, escape, normalise};
@@ -400,6 +401,26 @@ pub fn certificate(data: &[u8]) {
     }
     if let (Some(list), Some(certificate)) = (list, certificate) {
         let _ = list.revokes(certificate.serial);
+    }
+}
+
+/// An OCSP response, read complete and cut short: a cut one is refused.
+pub fn ocsp(data: &[u8]) {
+    let response = ocsp::Response::read(data);
+    for end in 0..data.len() {
+        let part = ocsp::Response::read(&data[..end]);
+        assert!(part.is_err() || part == response);
+    }
+    let Ok(response) = response else {
+        return;
+    };
+    assert!(response.responses.len() + response.certificates.len() <= data.len());
+    for id in response
+        .responses
+        .iter()
+        .filter_map(|single| single.id.as_ref())
+    {
+        assert!(id.request().len() <= data.len() + 64);
     }
 }
 

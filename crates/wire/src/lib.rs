@@ -23,6 +23,7 @@ pub mod hex;
 pub mod host;
 pub mod message;
 pub mod mp4;
+pub mod ocsp;
 pub mod proxy_protocol;
 mod span;
 pub mod ssi;

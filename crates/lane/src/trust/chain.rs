@@ -62,6 +62,26 @@ pub(super) fn verify<'a>(
     walk.failures.map_or(Ok(()), Err)
 }
 
+/// Whether a key has signed a message.
+pub fn is_signed(key: &PublicKey<'_>, message: &[u8], by: &Signature<'_>) -> bool {
+    let algorithms = default_provider().signature_verification_algorithms.all;
+    is_signed_by(algorithms, key, message, by)
+}
+
+fn is_signed_by(
+    algorithms: &[&dyn SignatureVerificationAlgorithm],
+    key: &PublicKey<'_>,
+    message: &[u8],
+    by: &Signature<'_>,
+) -> bool {
+    let fits = |algorithm: &&&dyn SignatureVerificationAlgorithm| {
+        *algorithm.signature_alg_id() == *by.algorithm
+            && *algorithm.public_key_alg_id() == *key.algorithm
+    };
+    let algorithm = algorithms.iter().find(fits);
+    algorithm.is_some_and(|it| it.verify_signature(key.bits, message, by.bits).is_ok())
+}
+
 impl<'a> Member<'a> {
     fn read(der: &'a [u8]) -> Option<Member<'a>> {
         Some(Member {
@@ -156,12 +176,7 @@ impl<'a> Walk<'a> {
             return false;
         };
         self.signatures = left;
-        let fits = |algorithm: &&&dyn SignatureVerificationAlgorithm| {
-            *algorithm.signature_alg_id() == *by.algorithm
-                && *algorithm.public_key_alg_id() == *key.algorithm
-        };
-        let algorithm = self.algorithms.iter().find(fits);
-        algorithm.is_some_and(|it| it.verify_signature(key.bits, message, by.bits).is_ok())
+        is_signed_by(self.algorithms, key, message, by)
     }
 
     /// Checks the purpose of each certificate.

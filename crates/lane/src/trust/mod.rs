@@ -17,6 +17,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use turnpike_wire::certificate::{self, Certificate, Purpose, RevocationList};
 
+pub use chain::is_signed;
 pub use failure::{Failure, Failures};
 pub use handshake::{verify_tls12, verify_tls13};
 

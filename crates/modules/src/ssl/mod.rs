@@ -20,6 +20,7 @@ mod rows;
 mod sessions;
 mod shared_ticket_keys;
 mod source;
+mod stapling;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use super::commands::Commands;
 use super::files;
 use super::identity::Identities;
 use super::sessions::Resumption;
+use super::stapling;
 
 /// Groups for the key exchange that `auto` stands for, the best first.
 const CURVES_DEFAULT: &str = "X25519MLKEM768:X25519:prime256v1:secp384r1";
@@ -67,7 +68,7 @@ pub(super) fn server<S>(
     config.alpn_protocols = protocols;
     let by_name = match identities {
         Identities::Read(keys) => {
-            config.cert_resolver = Arc::new(Certificates(keys));
+            config.cert_resolver = stapling::resolver(view, builder, keys)?;
             None
         }
         Identities::ByName(named) => Some(Arc::new(named)),
@@ -182,14 +183,6 @@ fn warn_of_the_rest<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
     if let Some(entry) = view.nearest("ssl_dhparam") {
         let message = "\"ssl_dhparam\" has no effect: key exchange by Diffie-Hellman in finite \
                        fields (DHE) is never used, elliptic curves are";
-        builder.warn(view, entry, message);
-    }
-    if let Some(entry) = view.nearest("ssl_stapling")
-        && view.flag("ssl_stapling")
-        && view.nearest("ssl_stapling_file").is_none()
-    {
-        let message = "\"ssl_stapling\" ignored: OCSP responses are not fetched yet, name one by \
-                       \"ssl_stapling_file\"";
         builder.warn(view, entry, message);
     }
 }

@@ -282,8 +282,8 @@ const SHARED: &[Row] = &[
     },
     Row {
         name: "ssl_stapling",
-        summary: "Sends the OCSP response of `ssl_stapling_file`. None is fetched: `on` without \
-            such a file is a warning.",
+        summary: "Sends OCSP responses with certificates: that of `ssl_stapling_file`, or else \
+            those that the responder of each certificate gives.",
         ..FLAG
     },
     Row {
@@ -295,12 +295,15 @@ const SHARED: &[Row] = &[
     Row {
         name: "ssl_stapling_responder",
         syntax: "url",
-        summary: "Accepted without effect: no OCSP response is fetched.",
+        summary: "The address of the OCSP responder, `http://...`, instead of that in the \
+            certificate.",
         ..TEXT
     },
     Row {
         name: "ssl_stapling_verify",
-        summary: "Accepted without effect: no OCSP response is fetched.",
+        summary: "Whether OCSP responses must be signed by the issuer of the certificate, or by a \
+            responder with a certificate of that issuer. The issuer must be in \
+            `ssl_trusted_certificate`.",
         ..FLAG
     },
     Row {

@@ -36,6 +36,14 @@ pub enum Purpose {
 const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 35];
 const KEY_IDENTIFIER: u8 = 0x80;
 
+/// 1.3.6.1.5.5.7.1.1, and in it 1.3.6.1.5.5.7.48.1 for OCSP, with `[6]` for an address.
+const AUTHORITY_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
+const OCSP: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 48, 1];
+const URI: u8 = 0x86;
+
+/// 1.3.6.1.5.5.7.3.9: the key signs OCSP responses.
+const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
+
 /// The extensions of a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions<'a> {
@@ -50,6 +58,7 @@ pub struct Extensions<'a> {
     /// The number of the issuer's key (RFC 5280 section 4.2.1.1).
     pub authority_key: Option<&'a [u8]>,
     key_usage: Option<u8>,
+    authority_access: Option<&'a [u8]>,
     extended_usage: Option<&'a [u8]>,
     names: Option<&'a [u8]>,
 }
@@ -95,12 +104,42 @@ impl<'a> Extensions<'a> {
                 let (content, _) = take(value, SEQUENCE)?;
                 self.authority_key = take(content, KEY_IDENTIFIER).map(|(number, _)| number);
             }
+            AUTHORITY_ACCESS => {
+                once(&mut self.authority_access, take(value, SEQUENCE)?.0)?;
+            }
             NAME_CONSTRAINTS => self.has_name_constraints = true,
             // They matter only to a verifier that requires policies.
             CERTIFICATE_POLICIES => {}
             _ => self.has_unknown_critical |= is_critical,
         }
         Some(())
+    }
+
+    /// The address of the issuer's OCSP responder (RFC 5280 section 4.2.2.1).
+    pub fn ocsp_responder(&self) -> Option<&'a [u8]> {
+        let mut list = self.authority_access?;
+        while !list.is_empty() {
+            let (description, rest) = take(list, SEQUENCE)?;
+            let (method, place) = take(description, OBJECT)?;
+            if method == OCSP {
+                return Some(take(place, URI)?.0);
+            }
+            list = rest;
+        }
+        None
+    }
+
+    /// Whether it is the certificate of a responder that its issuer has appointed (RFC 6960 section
+    /// 4.2.2.2).
+    pub fn may_sign_responses(&self) -> bool {
+        let mut list = self.extended_usage.unwrap_or_default();
+        while let Some((usage, rest)) = take(list, OBJECT) {
+            if usage == OCSP_SIGNING {
+                return true;
+            }
+            list = rest;
+        }
+        false
     }
 
     /// Whether its key may sign certificates.

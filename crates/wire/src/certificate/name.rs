@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::der::{OBJECT, SEQUENCE, SET, any, take, take_whole};
+use crate::der::{OBJECT, SEQUENCE, SET, any, take, take_whole, write};
 
 /// Object identifiers of attribute types, with OpenSSL's short names.
 const TYPES: &[(&[u8], &str)] = &[
@@ -87,6 +87,16 @@ struct Attribute<'a> {
 }
 
 impl<'a> Name<'a> {
+    /// The name with this content.
+    pub(crate) fn of(content: &'a [u8]) -> Name<'a> {
+        Name(content)
+    }
+
+    /// The whole name in DER.
+    pub fn der(&self) -> Vec<u8> {
+        write(SEQUENCE, self.0)
+    }
+
     /// The content of the sequence.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0

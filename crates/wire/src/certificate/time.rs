@@ -4,7 +4,7 @@ use crate::date;
 use crate::der::{GENERALIZED_TIME, UTC_TIME, take};
 
 /// A time in Unix seconds, and the bytes after it.
-pub(super) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (text, year, rest) = match take(bytes, UTC_TIME) {
         Some((text, rest)) => {
             let (year, digits) = number(text, 2)?;
