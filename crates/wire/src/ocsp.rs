@@ -96,7 +96,7 @@ pub struct Single {
     pub next_update_s: Option<u64>,
 }
 
-/// Who has signed a response.
+/// The signer of a response: by name, or by key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Responder<'a> {
     Name(Name<'a>),
@@ -119,7 +119,7 @@ pub struct Response<'a> {
 /// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not follow the RFC.
+    /// The text breaks a rule of RFC 6960.
     Malformed,
     /// The responder's status (RFC 6960 section 4.2.1), which is not 0.
     Status(u8),
