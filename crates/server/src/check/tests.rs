@@ -44,7 +44,7 @@ fn the_matrix_holds_every_name() {
         matrix.contains("\n| mail proxying | `auth_http`"),
         "{matrix}"
     );
-    let (works, refused) = ("proxy_cache_path", "image_filter");
+    let (works, refused) = ("proxy_cache_path", "js_content");
     let part = |name: &str| matrix.split("\n## ").position(|part| part.contains(name));
     assert_eq!(part(works), Some(1), "{matrix}");
     assert!(part("`server_names_hash_max_size`") == Some(2), "{matrix}");
