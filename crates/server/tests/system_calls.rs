@@ -44,6 +44,25 @@ fn sum(calls: &BTreeMap<String, f64>, names: &[&str]) -> f64 {
 const SENDS: &[&str] = &["write", "writev", "sendto", "sendmsg", "sendfile"];
 const RECEIVES: &[&str] = &["read", "readv", "recvfrom", "recvmsg"];
 
+/// A server that passes all requests to the origin, and counts them under `/status`.
+fn proxy(origin: &Origin) -> Server {
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            events {{ }}
+            http {{
+                access_log off;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://127.0.0.1:{}; }}
+                    location = /status {{ stub_status; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start()
+}
+
 #[test]
 fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_three_receives() {
     let body = "x".repeat(16 * 1024);
@@ -53,20 +72,7 @@ fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_three_receives() {
         REQUESTS + WARM_UP_REQUESTS,
     );
     let origin = Origin::start(vec![rounds.flatten().collect()]);
-    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&format!(
-            "worker_processes 1;
-            events {{ }}
-            http {{
-                access_log off;
-                server {{
-                    listen 127.0.0.1:%PORT%;
-                    location / {{ proxy_pass http://127.0.0.1:{}; }}
-                }}
-            }}",
-            origin.port()
-        ))
-        .start();
+    let server = proxy(&origin);
     let calls = calls(&server, body.len());
     assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
     // A body may still come in two parts, if the origin's kernel decides so.
@@ -81,21 +87,7 @@ fn a_proxied_body_in_chunks_that_fits_the_buffers_takes_two_sends_and_three_rece
     let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
     let rounds = std::iter::repeat_n([Step::ReadHead, Step::send(&answer)], ROUNDS);
     let origin = Origin::start(vec![rounds.flatten().collect()]);
-    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&format!(
-            "worker_processes 1;
-            events {{ }}
-            http {{
-                access_log off;
-                server {{
-                    listen 127.0.0.1:%PORT%;
-                    location / {{ proxy_pass http://127.0.0.1:{}; }}
-                    location = /status {{ stub_status; }}
-                }}
-            }}",
-            origin.port()
-        ))
-        .start();
+    let server = proxy(&origin);
     let calls = calls(&server, 16 * 1024);
     assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
     // A body may still come in several parts, if the origin's kernel decides so.
@@ -291,21 +283,7 @@ fn a_small_proxied_answer_takes_four_calls_and_no_allocation_on_kept_connections
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     let round = [Step::ReadHead, Step::send(answer)];
     let origin = Origin::start(vec![std::iter::repeat_n(round, ROUNDS).flatten().collect()]);
-    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&format!(
-            "worker_processes 1;
-            events {{ }}
-            http {{
-                access_log off;
-                server {{
-                    listen 127.0.0.1:%PORT%;
-                    location / {{ proxy_pass http://127.0.0.1:{}; }}
-                    location = /status {{ stub_status; }}
-                }}
-            }}",
-            origin.port()
-        ))
-        .start();
+    let server = proxy(&origin);
     let calls = calls(&server, 5);
     assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
     assert_eq!(sum(&calls, RECEIVES), 2.0, "{calls:?}");
