@@ -35,6 +35,7 @@ pub use cli::{main, usage};
 /// What the tuner needs of a bench: a network, processes on their CPUs, statistics, Ctrl-C.
 pub mod bench {
     pub use crate::interrupt::{is_asked, watch};
+    pub use crate::noise::FOREIGN_SHARE_MAX;
     pub use crate::process::Process;
     pub use crate::statistics::{Interval, interval, mean};
     pub use crate::study::{Rung, ladder};

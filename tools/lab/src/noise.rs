@@ -5,7 +5,7 @@ use crate::record::Run;
 
 /// Share of all CPU time that processes other than server and driver may take: above it, a
 /// difference of a few percent is theirs.
-const FOREIGN_SHARE_MAX: f64 = 0.10;
+pub const FOREIGN_SHARE_MAX: f64 = 0.10;
 
 /// Share of CPU time that the hypervisor may take away.
 const STEAL_SHARE_MAX: f64 = 0.05;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use turnpike_lab::bench::Interval;
+use turnpike_lab::bench::{FOREIGN_SHARE_MAX, Interval};
 
 use super::judge::{Verdict, is_settled, judged};
 use super::knobs::{Knob, Levels};
@@ -120,8 +120,6 @@ impl Climbed {
     }
 }
 
-/// The share of all CPU time that others may take during a run: the lab's bound for noise.
-const OTHERS_SHARE_MAX: f64 = 0.10;
 /// How often a disturbed pair is run again, for each pair of the last look. A machine that is
 /// always busy ends its climb with disturbed pairs, and with wider intervals.
 const REPEATS: usize = 1;
@@ -250,7 +248,7 @@ pub(super) fn compare(
 
 /// Whether others used so much of the machine during a pair that its ratio is theirs.
 fn is_disturbed((old, new): &(Run, Run)) -> bool {
-    old.others_share.max(new.others_share) > OTHERS_SHARE_MAX
+    old.others_share.max(new.others_share) > FOREIGN_SHARE_MAX
 }
 
 /// One run of each; or why the new one is not possible.
