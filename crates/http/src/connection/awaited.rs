@@ -68,25 +68,33 @@ impl Connections {
         if !closed || !awaited.awaiting.needs_client() {
             return;
         }
-        let Some((connection, mut exchange)) = self.give_up_awaited(token) else {
-            return;
-        };
-        exchange.log_access();
-        self.unpark(event_loop, Some(token));
-        self.recycle(exchange);
-        self.close(connection, CloseReason::ClientAborted);
+        self.end_awaited(event_loop, token, CloseReason::ClientAborted, |_| {});
     }
 
-    /// Stops waiting for an answer.
-    pub(super) fn give_up_awaited(&mut self, token: u32) -> Option<(Connection, Box<Exchange>)> {
+    /// Stops waiting for the answer at that place, if one is awaited there, and closes its
+    /// connection. `note` adds to the exchange before its access log line is written.
+    pub(super) fn end_awaited(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: u32,
+        reason: CloseReason,
+        note: fn(&mut Exchange),
+    ) {
+        let Some(awaited) = self.take_awaited(token) else {
+            return;
+        };
         let Awaited {
             connection,
             mut exchange,
             awaiting,
             ..
-        } = self.take_awaited(token)?;
+        } = awaited;
         awaiting.abandoned(&mut exchange);
-        Some((connection, exchange))
+        note(&mut exchange);
+        exchange.log_access();
+        self.unpark(event_loop, Some(token));
+        self.recycle(exchange);
+        self.close(connection, reason);
     }
 
     /// The deadline of an answer may have come.

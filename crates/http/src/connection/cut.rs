@@ -6,6 +6,7 @@ use turnpike_lane::event_loop::EventLoop;
 use super::connections::Connections;
 use super::slot::{Await, Slot};
 use crate::counters::CloseReason;
+use crate::exchange::Exchange;
 
 /// What the log says of a request that was not whole.
 const WHY: &str = "the client had not sent its whole request when worker_shutdown_timeout passed";
@@ -37,7 +38,11 @@ impl Connections {
         match self.slots.get(token as usize) {
             // Its future sees to the rest, and logs its request.
             Some(Slot::Driven(driven)) => return driven.watch.cut(),
-            Some(Slot::Awaiting(_)) => return self.cut_awaited(event_loop, token),
+            Some(Slot::Awaiting(_)) => {
+                let reason = CloseReason::ShutdownTimeout;
+                let note = Exchange::closed_by_shutdown;
+                return self.end_awaited(event_loop, token, reason, note);
+            }
             _ => {}
         }
         let Some(parked) = self.remove_parked(token) else {
@@ -54,15 +59,5 @@ impl Connections {
             Await::First | Await::Idle { .. } => {}
         }
         self.close(parked.connection, CloseReason::ShutdownTimeout);
-    }
-
-    fn cut_awaited(&mut self, event_loop: &mut EventLoop, token: u32) {
-        if let Some((connection, mut exchange)) = self.give_up_awaited(token) {
-            exchange.closed_by_shutdown();
-            exchange.log_access();
-            self.unpark(event_loop, Some(token));
-            self.recycle(exchange);
-            self.close(connection, CloseReason::ShutdownTimeout);
-        }
     }
 }

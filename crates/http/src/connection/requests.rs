@@ -5,6 +5,7 @@ use turnpike_lane::event_loop::EventLoop;
 use super::connections::Connections;
 use super::slot::{Slot, Work};
 use crate::counters::CloseReason;
+use crate::exchange::Exchange;
 use crate::running::{REQUESTS_MAX, RequestId, RequestList, Running};
 
 impl Connections {
@@ -54,18 +55,8 @@ impl Connections {
         let Some(token) = self.slots.iter().find_map(is_meant) else {
             return false;
         };
-        self.close_awaited(event_loop, token as u32);
+        let note = Exchange::closed_by_command;
+        self.end_awaited(event_loop, token as u32, CloseReason::Commanded, note);
         true
-    }
-
-    /// Closes the connection of that place if its answer is awaited.
-    fn close_awaited(&mut self, event_loop: &mut EventLoop, token: u32) {
-        if let Some((connection, mut exchange)) = self.give_up_awaited(token) {
-            exchange.closed_by_command();
-            exchange.log_access();
-            self.unpark(event_loop, Some(token));
-            self.recycle(exchange);
-            self.close(connection, CloseReason::Commanded);
-        }
     }
 }
