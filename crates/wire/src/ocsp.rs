@@ -31,7 +31,7 @@ const SHA1: &[u8] = &[0x2b, 0x0e, 0x03, 0x02, 0x1a];
 const BASIC: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01, 0x01];
 
 /// What identifies a certificate: its issuer's name and key by their digests, and its number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateId {
     /// SHA-1 of the issuer's name in DER.
     pub issuer_name: [u8; SHA1_BYTES],

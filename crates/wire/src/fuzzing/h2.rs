@@ -110,6 +110,10 @@ fn converse(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
                 let window = connection.window(stream);
                 assert!(connection.send_data(stream, b"body", true, 3) <= window);
             }
+            if let Event::Trailers { stream } = step.event {
+                assert!(!reader.head.fields.is_empty());
+                connection.send_data(stream, b"", true, 3);
+            }
             if let Event::Data { stream, data, ends } = step.event {
                 connection.grant(stream, data.len() as u32);
                 if ends {

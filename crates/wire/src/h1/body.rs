@@ -47,6 +47,15 @@ impl BodyDecoder {
         })
     }
 
+    /// A reader of a request's body with this framing, which keeps trailers.
+    #[must_use]
+    pub fn of_request(framing: Framing) -> BodyDecoder {
+        match framing {
+            Framing::Chunked => BodyDecoder(Kind::Chunked(ChunkedDecoder::keeping_trailers())),
+            framing => BodyDecoder::new(framing),
+        }
+    }
+
     /// The same reader, with this strictness for chunk lines and trailers.
     #[must_use]
     pub fn under(self, strictness: Strictness) -> BodyDecoder {

@@ -1,9 +1,7 @@
 //! The parser of one header line.
 
 use crate::Span;
-use crate::message::{
-    Field, Known, Strictness, holds_control, is_control, is_token_byte, is_white_space, trim,
-};
+use crate::message::{Field, Known, Strictness, find_control, is_token_byte, is_white_space, trim};
 
 /// The rules for a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -194,7 +192,13 @@ fn parse_value(bytes: &[u8], after_colon: usize) -> Result<(Span, usize), Stop> 
 /// As [`parse_value`], by RFC 9110 section 5.5.
 fn parse_strict_value(bytes: &[u8], after_colon: usize) -> Result<(Span, usize), Stop> {
     let rest = bytes.get(after_colon..).unwrap_or(&[]);
-    let mut end = after_colon + memchr::memchr2(b'\r', b'\n', rest).ok_or(Stop::More)?;
+    let found = find_control(rest).ok_or(Stop::More)?;
+    // Of a value that holds another control byte, the line's end is waited for all the same.
+    let length = match rest[found] {
+        b'\r' | b'\n' => found,
+        _ => memchr::memchr2(b'\r', b'\n', rest).ok_or(Stop::More)?,
+    };
+    let mut end = after_colon + length;
     let line_feed = end + usize::from(bytes[end] == b'\r');
     match bytes.get(line_feed) {
         None => return Err(Stop::More),
@@ -208,10 +212,8 @@ fn parse_strict_value(bytes: &[u8], after_colon: usize) -> Result<(Span, usize),
     while end > start && is_white_space(bytes[end - 1]) {
         end -= 1;
     }
-    let value = &bytes[start..end];
-    if holds_control(value) {
-        let at = value.iter().position(|byte| is_control(*byte));
-        return Err(Stop::Bad(start + at.unwrap_or_default()));
+    if found < length {
+        return Err(Stop::Bad(after_colon + found));
     }
     Ok((Span::new(start, end), line_feed + 1))
 }

@@ -16,6 +16,10 @@ const RECEIVE_WINDOW_MIN: u32 = WINDOW_MAX / 4;
 /// A stream's window that is kept open is widened again when it has shrunk to this size.
 const STREAM_WINDOW_MIN: usize = (WINDOW_MAX / 4) as usize;
 
+/// Windows that let go of less at a time cost more than they are worth, and no client has a reason
+/// for them: they explain no WINDOW_UPDATE frames.
+const WORTHWHILE_BYTES: usize = 256;
+
 /// The effect of a stream's window update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Widened {
@@ -176,7 +180,10 @@ impl Endpoint {
         }
         own.send_window.take(count);
         self.send_window.take(count);
-        self.guard.data_sent();
+        let is_cut_by_window = count < data.len().min(frame_bytes_max);
+        if !is_cut_by_window || count >= WORTHWHILE_BYTES {
+            self.guard.data_sent();
+        }
         frame::write_data(&mut self.output, stream, &data[..count], is_last);
         (count, is_last)
     }

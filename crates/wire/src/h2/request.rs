@@ -122,7 +122,7 @@ enum Part {
 /// Reads the fields of header blocks into heads; it is reused.
 #[derive(Default)]
 pub struct RequestReader {
-    /// The head, after [`RequestReader::finish`].
+    /// The head, after [`RequestReader::finish`]; trailers are its only fields.
     pub head: RequestHead,
     /// The value of the `priority` field; `None` if there is none.
     pub priority: Option<Priority>,
@@ -416,6 +416,30 @@ impl RequestReader {
         self.head.fields.add_as(name, value, is_valid);
     }
 
+    /// A field behind the body. Those of a connection of HTTP/1, and those whose names are odd,
+    /// are left out.
+    fn trailer_field(&mut self, name: &[u8], value: &[u8]) {
+        let Some(validity) = Validity::of(name) else {
+            return self.refuse(HeadFault::InvalidName);
+        };
+        let value = trim(value);
+        if holds_control(value) {
+            return self.refuse(HeadFault::InvalidValue);
+        }
+        let is_plain = match validity {
+            Validity::Plain => true,
+            Validity::Underscore => self.rules.underscores,
+            Validity::Odd => false,
+        };
+        if !is_plain || is_of_connection(Known::of(name)) {
+            return;
+        }
+        if self.head.fields.len() >= self.rules.fields_max {
+            return self.refuse(HeadFault::TooManyFields);
+        }
+        self.head.fields.add(name, value);
+    }
+
     /// A cookie may be split into several fields; other protocols need it as one (RFC 9113 section
     /// 8.2.3).
     fn cookie_crumb(&mut self, value: &[u8]) {
@@ -456,11 +480,7 @@ impl FieldSink for RequestReader {
         let is_pseudo = name.first() == Some(&b':');
         match self.part {
             Part::Trailers if is_pseudo => self.refuse(HeadFault::PseudoHeaderBehindField),
-            Part::Trailers => match Validity::of(name) {
-                // They are not passed on.
-                Some(_) => {}
-                None => self.refuse(HeadFault::InvalidName),
-            },
+            Part::Trailers => self.trailer_field(name, value),
             _ if is_pseudo => self.pseudo_header(name, value),
             _ => {
                 self.part = Part::Fields;

@@ -26,6 +26,6 @@ pub use rules::{HeadRules, InvalidFields};
 pub use status::reason_phrase;
 pub use strictness::Strictness;
 pub(crate) use strictness::{is_token_byte, is_white_space, trim};
-pub(crate) use value::is_control;
 pub use value::{decimal, holds_control, unfold};
+pub(crate) use value::{find_control, is_control};
 pub use version::Version;

@@ -204,6 +204,20 @@ impl ClientConnection {
         }
     }
 
+    /// Ends a request by trailers, where it may still be written. `write` puts their fields into
+    /// `block`, which is emptied first.
+    pub fn send_trailers(
+        &mut self,
+        stream: StreamId,
+        block: &mut Vec<u8>,
+        write: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) {
+        if self.may_send(stream) {
+            self.endpoint.send_head(stream, true, block, write);
+            self.sent_last(stream);
+        }
+    }
+
     /// Resets a stream that has not ended.
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
         self.endpoint.reset(stream, code);

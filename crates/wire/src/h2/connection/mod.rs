@@ -61,6 +61,8 @@ pub enum Event<'a> {
         /// Whether this is the end of the body.
         ends: bool,
     },
+    /// The body ends here, and its trailers are in the reader's head.
+    Trailers { stream: StreamId },
     /// The body does not have the announced length: no more of it is reported.
     BodyFault { stream: StreamId },
     /// The stream is reset, by the client or after a stream error.
@@ -164,6 +166,12 @@ impl Connection {
     #[must_use]
     pub fn may_send(&self, stream: StreamId) -> bool {
         self.endpoint.may_send(stream)
+    }
+
+    /// Whether no stream may send DATA, since the connection's window is used up.
+    #[must_use]
+    pub fn is_window_closed(&self) -> bool {
+        self.endpoint.send_window.available() == 0
     }
 
     /// Bytes of DATA that may be sent on a stream now.

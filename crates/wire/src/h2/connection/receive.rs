@@ -216,7 +216,7 @@ impl Connection {
         })
     }
 
-    /// Trailers: their fields are not used, but they end the stream.
+    /// Trailers end the stream.
     fn trailers<'a>(
         &mut self,
         stream: StreamId,
@@ -235,7 +235,12 @@ impl Connection {
         if !ends || reader.trailers_fault().is_some() {
             return self.stream_error(stream, ErrorCode::ProtocolError);
         }
-        self.body_part(stream, &[], true)
+        Ok(match self.body_part(stream, &[], true)? {
+            Event::Data { stream, .. } if !reader.head.fields.is_empty() => {
+                Event::Trailers { stream }
+            }
+            event => event,
+        })
     }
 
     fn waste(&mut self, block: &[u8], reader: &mut RequestReader) -> Result<(), ConnectionError> {

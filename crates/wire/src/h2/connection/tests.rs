@@ -79,6 +79,13 @@ impl Client {
                     let more = if ends { "" } else { "+" };
                     events.push(format!("{stream}{more} {} bytes", data.len()));
                 }
+                Event::Trailers { stream } => {
+                    let fields = self.reader.head.fields.iter().map(|(name, value)| {
+                        let (name, value) = (name.escape_ascii(), value.escape_ascii());
+                        format!(" {name}={value}")
+                    });
+                    events.push(format!("{stream} trailers{}", fields.collect::<String>()));
+                }
                 Event::BodyFault { stream } => events.push(format!("{stream} body fault")),
                 Event::Reset { stream } => events.push(format!("{stream} reset")),
                 Event::Prioritized { stream, priority } => {
@@ -297,6 +304,34 @@ fn announced_lengths_hold() {
             output.contains("RST_STREAM ProtocolError"),
             expected.contains("fault")
         );
+    }
+}
+
+/// The fields behind a body, and the events.
+const TRAILERS: &[(&[(&str, &str)], &str)] = &[
+    (&[("a", "b"), ("c-d", " e f ")], "1 trailers a=b c-d=e f"),
+    (&[], "1 0 bytes"),
+    (
+        &[("connection", "close"), ("te", "trailers")],
+        "1 trailers te=trailers",
+    ),
+    (&[("keep-alive", "1")], "1 0 bytes"),
+    (&[("a_b", "1"), ("c", "d")], "1 trailers c=d"),
+    (&[(":path", "/")], "1 reset"),
+    (&[("a b", "c")], "1 reset"),
+    (&[("a", "b\0c")], "1 reset"),
+];
+
+#[test]
+fn trailers_end_a_body() {
+    for (fields, events) in TRAILERS {
+        let mut client = Client::new();
+        client.requests(1, false);
+        assert_eq!(client.sends(&data(1, b"body", false)), "1+ 4 bytes");
+        let block = client.block(fields);
+        let mut bytes = Vec::new();
+        frame::write_headers(&mut bytes, 1, &block, 16384, true);
+        assert_eq!(client.sends(&bytes), *events, "{fields:?}");
     }
 }
 
