@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry};
 use turnpike_express::Publisher;
-use turnpike_lane::log::{ErrorLog, LogFile};
+use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 
 use crate::product::Product;
@@ -27,8 +27,10 @@ pub trait Environment {
     fn conf_folder(&self) -> &Path;
     /// Opens a log file by its absolute path, or finds it if it is open.
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
+    /// The same for a file with secrets, which others cannot read if it is created.
+    fn secret_log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
     /// The error log of a level, from the `error_log` directives that apply there.
-    fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String>;
+    fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, SpecError>;
     /// Reports a warning.
     fn warn(&mut self, warning: ConfError);
     /// The content of a file that the configuration names, by its full path: a key or a

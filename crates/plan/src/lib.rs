@@ -6,6 +6,7 @@
 
 pub mod background;
 pub mod builder;
+pub mod cidr;
 pub mod control;
 pub mod environment;
 pub mod keys;

@@ -1,9 +1,13 @@
 //! The `listen` directive: addresses, port ranges, options, and conflicts on one address.
 
+mod error;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use turnpike_conf::{Word, value};
 use turnpike_lane::gate::{AcceptMode, Keepalive, ListenAddress, ListenOptions, Reuseport};
+
+pub use error::{AddressFault, ListenError};
 
 /// The most ports of one range: each needs a socket per lane.
 const RANGE_PORTS_MAX: u32 = 4096;
@@ -63,10 +67,10 @@ pub fn plain(address: SocketAddr) -> ListenRequest {
 /// applies to addresses without one; `None`: a port is required.
 ///
 /// # Errors
-/// nginx's message, without its place.
-pub fn read(words: &[Word], default_port: Option<u16>) -> Result<Vec<ListenRequest>, String> {
+/// The first word that cannot be used.
+pub fn read(words: &[Word], default_port: Option<u16>) -> Result<Vec<ListenRequest>, ListenError> {
     let Some((first, parameters)) = words.split_first() else {
-        return Err("invalid number of arguments in \"listen\" directive".to_owned());
+        return Err(ListenError::NoArgument);
     };
     let mut requests: Vec<ListenRequest> = addresses(&first.text, default_port)?
         .into_iter()
@@ -85,34 +89,31 @@ pub fn read(words: &[Word], default_port: Option<u16>) -> Result<Vec<ListenReque
 
 /// Reads the address word: `unix:PATH`, `PORT`, `ADDRESS`, `ADDRESS:PORT`, `[IPV6]:PORT`, `*`, with
 /// a range of ports instead of a port.
-fn addresses(text: &str, default_port: Option<u16>) -> Result<Vec<ListenAddress>, String> {
+fn addresses(text: &str, default_port: Option<u16>) -> Result<Vec<ListenAddress>, ListenError> {
+    let faulty = |fault| ListenError::Address(fault, text.to_owned());
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
-            return Err(format!(
-                "no path in the unix domain socket in \"{text}\" of the \"listen\" directive"
-            ));
+            return Err(faulty(AddressFault::NoPath));
         }
         return Ok(vec![ListenAddress::Unix(
             turnpike_conf::bytes_of(path).into(),
         )]);
     }
-    let invalid = |what: &str| format!("{what} in \"{text}\" of the \"listen\" directive");
     if text.is_empty() {
-        return Err(invalid("no host"));
+        return Err(faulty(AddressFault::NoHost));
     }
-    let (host, ports) = split_port(text).ok_or_else(|| invalid("invalid host"))?;
+    let (host, ports) = split_port(text).ok_or_else(|| faulty(AddressFault::InvalidHost))?;
     let (first, last) = match ports {
         None => {
-            let port = default_port.ok_or_else(|| invalid("no port"))?;
+            let port = default_port.ok_or_else(|| faulty(AddressFault::NoPort))?;
             (port, port)
         }
-        Some(ports) => port_range(ports).ok_or_else(|| invalid("invalid port"))?,
+        Some(ports) => port_range(ports).ok_or_else(|| faulty(AddressFault::InvalidPort))?,
     };
     if u32::from(last - first) >= RANGE_PORTS_MAX {
-        return Err(invalid("too many ports in the range"));
+        return Err(faulty(AddressFault::ManyPorts));
     }
-    let hosts = resolve(host)
-        .ok_or_else(|| format!("host not found in \"{text}\" of the \"listen\" directive"))?;
+    let hosts = resolve(host).ok_or_else(|| faulty(AddressFault::HostNotFound))?;
     Ok(hosts
         .into_iter()
         .flat_map(|host| (first..=last).map(move |port| SocketAddr::new(host, port)))
@@ -174,7 +175,7 @@ fn resolve(host: &str) -> Option<Vec<IpAddr>> {
     (!found.is_empty()).then_some(found)
 }
 
-fn apply(request: &mut ListenRequest, text: &str) -> Result<(), String> {
+fn apply(request: &mut ListenRequest, text: &str) -> Result<(), ListenError> {
     match text {
         "default_server" | "default" => {
             request.default_server = true;
@@ -202,18 +203,17 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), String> {
         "reuseport" | "reuseport=hash" => options.reuseport = Reuseport::Hash,
         "reuseport=steer" => options.reuseport = Reuseport::Steer,
         "quic" | "spdy" | "multipath" => {
-            return Err(format!(
-                "the \"{text}\" parameter of \"listen\" is not supported yet"
-            ));
+            return Err(ListenError::NotYet(text.to_owned()));
         }
         _ => return apply_named(request, text),
     }
     no_unix(request, text)
 }
 
-fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), String> {
-    let unknown = || format!("invalid parameter \"{text}\"");
+fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), ListenError> {
+    let unknown = || ListenError::Unknown(text.to_owned());
     let (name, given) = text.split_once('=').ok_or_else(unknown)?;
+    let invalid = |name, value: &str| ListenError::Value(name, value.to_owned());
     let options = &mut request.options;
     match name {
         "backlog" => {
@@ -223,49 +223,44 @@ fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), String> {
                 .filter(|backlog| *backlog > 0)
                 // The kernel has its own limit; a larger number means that limit.
                 .map(|backlog: i64| i32::try_from(backlog).unwrap_or(i32::MAX))
-                .ok_or_else(|| format!("invalid backlog \"{text}\""))?;
+                .ok_or_else(|| invalid("backlog", text))?;
         }
         "fastopen" => {
-            let queue = given
-                .parse()
-                .map_err(|_| format!("invalid fastopen \"{given}\""))?;
+            let queue = given.parse().map_err(|_| invalid("fastopen", given))?;
             options.fast_open_queue = Some(queue);
         }
         "rcvbuf" => {
-            let bytes = buffer_bytes(given).ok_or_else(|| format!("invalid rcvbuf \"{given}\""))?;
+            let bytes = buffer_bytes(given).ok_or_else(|| invalid("rcvbuf", given))?;
             options.receive_buffer_bytes = Some(bytes);
         }
         "sndbuf" => {
-            let bytes = buffer_bytes(given).ok_or_else(|| format!("invalid sndbuf \"{given}\""))?;
+            let bytes = buffer_bytes(given).ok_or_else(|| invalid("sndbuf", given))?;
             options.send_buffer_bytes = Some(bytes);
         }
         "ipv6only" => {
             let ListenAddress::Tcp(SocketAddr::V6(_)) = request.address else {
-                return Err("ipv6only is not supported on this address".to_owned());
+                return Err(ListenError::Ipv6Only);
             };
-            options.ipv6_only =
-                on_off(given).ok_or_else(|| format!("invalid ipv6only flags \"{given}\""))?;
+            options.ipv6_only = on_off(given).ok_or_else(|| invalid("ipv6only flags", given))?;
         }
         "so_keepalive" => {
             let keepalive = keep_alive(given);
-            let invalid = || format!("invalid so_keepalive value: \"{given}\"");
+            let invalid = || invalid("so_keepalive value:", given);
             options.keepalive = Some(keepalive.ok_or_else(invalid)?);
         }
-        "setfib" => return Err("setfib is not supported on this platform".to_owned()),
+        "setfib" => return Err(ListenError::SetFib),
         "accept_filter" => {
-            return Err(format!(
-                "accept filters \"{given}\" are not supported on this platform"
-            ));
+            return Err(ListenError::AcceptFilter(given.to_owned()));
         }
         _ => return Err(unknown()),
     }
     Ok(())
 }
 
-fn no_unix(request: &ListenRequest, text: &str) -> Result<(), String> {
+fn no_unix(request: &ListenRequest, text: &str) -> Result<(), ListenError> {
     let unix = matches!(request.address, ListenAddress::Unix(_));
     if unix && text.starts_with("reuseport") {
-        return Err("\"reuseport\" is not supported for unix domain sockets".to_owned());
+        return Err(ListenError::UnixReuseport);
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Patterns of directives: a regular expression, and the variables of its named groups.
 
-use crate::regex::{Regex, Undecided};
-use crate::variables::{Subject, VariableId, VariableTable};
+use std::error::Error;
+use std::fmt;
+
+use crate::regex::{Regex, RegexError, Undecided};
+use crate::variables::{DuplicateVariable, Subject, VariableId, VariableTable};
 
 /// A pattern with the variables of its named groups.
 #[derive(Debug)]
@@ -10,6 +13,39 @@ pub struct Pattern {
     pub regex: Regex,
     /// Group number and variable.
     pub names: Vec<(usize, VariableId)>,
+}
+
+/// Why a pattern cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    /// PCRE2 refuses the expression.
+    Regex(RegexError),
+    /// The name of a group is the name of a variable that cannot be changed.
+    Name(DuplicateVariable),
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatternError::Regex(error) => error.fmt(out),
+            PatternError::Name(error) => error.fmt(out),
+        }
+    }
+}
+
+impl Error for PatternError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(match self {
+            PatternError::Regex(error) => error,
+            PatternError::Name(error) => error,
+        })
+    }
+}
+
+impl From<PatternError> for String {
+    fn from(error: PatternError) -> String {
+        error.to_string()
+    }
 }
 
 impl Pattern {
@@ -23,13 +59,14 @@ impl Pattern {
         caseless: bool,
         place: &str,
         variables: &mut VariableTable<S>,
-    ) -> Result<Self, String> {
-        let regex = Regex::new(pattern, caseless, place)?;
+    ) -> Result<Self, PatternError> {
+        let regex = Regex::new(pattern, caseless, place).map_err(PatternError::Regex)?;
         let names = regex
             .names()
             .iter()
             .map(|(group, name)| Ok((*group, variables.define_stored(name)?)))
-            .collect::<Result<_, String>>()?;
+            .collect::<Result<_, DuplicateVariable>>()
+            .map_err(PatternError::Name)?;
         Ok(Self { regex, names })
     }
 

@@ -1,6 +1,7 @@
 //! The addresses that server blocks share: the default server, and the servers by name.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use turnpike_conf::ConfError;
 use turnpike_lane::gate::ListenAddress;
@@ -26,6 +27,39 @@ pub struct Port<T> {
     members: Vec<Member<T>>,
 }
 
+/// Why two `listen` directives cannot be for one address. The messages are nginx's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortConflict {
+    /// A server listens on the address twice.
+    Duplicate(ListenAddress),
+    /// A second server is to be the default one.
+    DefaultServer(ListenAddress),
+    /// A second directive has socket options.
+    Options(ListenAddress),
+}
+
+impl fmt::Display for PortConflict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortConflict::Duplicate(address) => write!(out, "a duplicate listen {address}"),
+            PortConflict::DefaultServer(address) => {
+                write!(out, "a duplicate default server for {address}")
+            }
+            PortConflict::Options(address) => {
+                write!(out, "duplicate listen options for {address}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PortConflict {}
+
+impl From<PortConflict> for String {
+    fn from(error: PortConflict) -> String {
+        error.to_string()
+    }
+}
+
 /// All addresses, in the order of their first use.
 pub struct Ports<T> {
     order: Vec<Port<T>>,
@@ -45,13 +79,13 @@ impl<T: Copy + PartialEq> Ports<T> {
     /// Adds a server with its names to an address.
     ///
     /// # Errors
-    /// A conflict on the address, with nginx's message.
+    /// A conflict on the address.
     pub fn add(
         &mut self,
         request: ListenRequest,
         server: T,
         names: &[NameMatch],
-    ) -> Result<(), String> {
+    ) -> Result<(), PortConflict> {
         let member = Member {
             server,
             names: names.to_vec(),
@@ -72,18 +106,18 @@ impl<T: Copy + PartialEq> Ports<T> {
         // A server adds all its addresses before the next one: it can only be the last.
         let last = port.members.last();
         if last.is_some_and(|other| other.server == server) {
-            return Err(format!("a duplicate listen {address}"));
+            return Err(PortConflict::Duplicate(address.clone()));
         }
         if request.default_server {
             if port.default_given {
-                return Err(format!("a duplicate default server for {address}"));
+                return Err(PortConflict::DefaultServer(address.clone()));
             }
             port.default_given = true;
             port.default_server = server;
         }
         if request.options_given {
             if port.request.options_given {
-                return Err(format!("duplicate listen options for {address}"));
+                return Err(PortConflict::Options(address.clone()));
             }
             port.request.options = request.options.clone();
             port.request.options_given = true;

@@ -1,8 +1,38 @@
 //! Text with variables, compiled once.
 
+use std::fmt;
+
 use turnpike_wire::target::{self, Escape};
 
 use crate::variables::{self, Subject, VariableId, VariableTable};
+
+/// Why a text cannot be compiled. The messages are nginx's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateError {
+    /// There is no name after a dollar sign.
+    NoName,
+    /// The brace before this name is not closed.
+    Unclosed(String),
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TemplateError::NoName => out.write_str("invalid variable name"),
+            TemplateError::Unclosed(name) => {
+                write!(out, "the closing bracket in \"{name}\" variable is missing")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TemplateError {}
+
+impl From<TemplateError> for String {
+    fn from(error: TemplateError) -> String {
+        error.to_string()
+    }
+}
 
 /// A compiled text: what nginx calls a complex value.
 #[derive(Debug, Clone)]
@@ -22,8 +52,11 @@ impl Template {
     /// Compiles `text`: `$name`, `${name}` and, for groups of the last match, `$1` to `$9`.
     ///
     /// # Errors
-    /// nginx's message about an empty or unclosed name.
-    pub fn compile<S>(text: &[u8], variables: &mut VariableTable<S>) -> Result<Self, String> {
+    /// A name is empty or unclosed.
+    pub fn compile<S>(
+        text: &[u8],
+        variables: &mut VariableTable<S>,
+    ) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = Vec::new();
         let mut rest = text;
@@ -116,7 +149,10 @@ impl Template {
 }
 
 /// Reads the text after a dollar sign; returns the part and the number of bytes.
-fn reference<S>(after: &[u8], variables: &mut VariableTable<S>) -> Result<(Part, usize), String> {
+fn reference<S>(
+    after: &[u8],
+    variables: &mut VariableTable<S>,
+) -> Result<(Part, usize), TemplateError> {
     if let Some(digit @ b'1'..=b'9') = after.first() {
         return Ok((Part::Capture(usize::from(digit - b'0')), 1));
     }
@@ -128,12 +164,10 @@ fn reference<S>(after: &[u8], variables: &mut VariableTable<S>) -> Result<(Part,
         .unwrap_or(name.len());
     if braced && name.get(length) != Some(&b'}') {
         let name = String::from_utf8_lossy(&name[..length]);
-        return Err(format!(
-            "the closing bracket in \"{name}\" variable is missing"
-        ));
+        return Err(TemplateError::Unclosed(name.into_owned()));
     }
     if length == 0 {
-        return Err("invalid variable name".to_owned());
+        return Err(TemplateError::NoName);
     }
     let text = String::from_utf8_lossy(&name[..length]);
     let id = variables.reference(&text);

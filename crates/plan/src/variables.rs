@@ -97,6 +97,24 @@ pub trait Evaluate<S>: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariableId(u32);
 
+/// The name of a variable that cannot be defined, since a built-in one has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateVariable(pub String);
+
+impl fmt::Display for DuplicateVariable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the duplicate \"{}\" variable", self.0)
+    }
+}
+
+impl std::error::Error for DuplicateVariable {}
+
+impl From<DuplicateVariable> for String {
+    fn from(error: DuplicateVariable) -> String {
+        error.to_string()
+    }
+}
+
 /// The source of a variable's value.
 enum Source<S> {
     /// Used by a template but not defined yet: an error if it stays so.
@@ -189,8 +207,11 @@ impl<S> VariableTable<S> {
     }
 
     /// Defines a variable that `set` or a named group stores. A built-in one that can be changed
-    /// stays unchanged; another is refused with nginx's message.
-    pub fn define_stored(&mut self, name: &str) -> Result<VariableId, String> {
+    /// stays unchanged.
+    ///
+    /// # Errors
+    /// A built-in variable with this name cannot be changed.
+    pub fn define_stored(&mut self, name: &str) -> Result<VariableId, DuplicateVariable> {
         self.define_or_keep(name, Source::Stored)
     }
 
@@ -198,22 +219,26 @@ impl<S> VariableTable<S> {
     /// stored; an existing one stays unchanged.
     ///
     /// # Errors
-    /// nginx's message about a built-in variable that cannot be changed.
+    /// As for [`VariableTable::define_stored`].
     pub fn define_settable(
         &mut self,
         name: &str,
         unset: Arc<dyn Evaluate<S>>,
-    ) -> Result<VariableId, String> {
+    ) -> Result<VariableId, DuplicateVariable> {
         self.define_or_keep(name, Source::Computed(unset))
     }
 
-    fn define_or_keep(&mut self, name: &str, source: Source<S>) -> Result<VariableId, String> {
+    fn define_or_keep(
+        &mut self,
+        name: &str,
+        source: Source<S>,
+    ) -> Result<VariableId, DuplicateVariable> {
         let id = self.reference(name);
         let variable = &mut self.variables[id.0 as usize];
         match &variable.source {
             Source::Undefined => variable.source = source,
             Source::Builtin(row) if row.set.is_none() => {
-                return Err(format!("the duplicate \"{name}\" variable"));
+                return Err(DuplicateVariable(name.to_owned()));
             }
             _ => {}
         }
@@ -221,16 +246,19 @@ impl<S> VariableTable<S> {
     }
 
     /// Defines a computed variable: computed once per subject or, if volatile, at each use.
+    ///
+    /// # Errors
+    /// There is a built-in variable with this name.
     pub fn define_computed(
         &mut self,
         name: &str,
         evaluate: Arc<dyn Evaluate<S>>,
         volatile: bool,
-    ) -> Result<VariableId, String> {
+    ) -> Result<VariableId, DuplicateVariable> {
         let id = self.reference(name);
         let variable = &mut self.variables[id.0 as usize];
         if let Source::Builtin(_) = variable.source {
-            return Err(format!("the duplicate \"{name}\" variable"));
+            return Err(DuplicateVariable(name.to_owned()));
         }
         variable.source = if volatile {
             Source::Volatile(evaluate)

@@ -22,6 +22,7 @@
 
 mod automaton;
 mod cost;
+mod error;
 mod superset;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use turnpike_lane::sys::pcre::{Code, Counting, Limits, MatchFailure};
 pub use automaton::Automaton;
 use cost::Cost;
 pub use cost::{LANE_STEPS, LANE_WORK, OFF_LANE_STEPS};
+pub use error::RegexError;
 
 /// The backtracks of the first attempt: usual patterns need none or a few. Its worst-case cost is
 /// charged, so a larger number would leave less for the patterns after it.
@@ -114,19 +116,15 @@ impl Regex {
     /// pattern that is only checked.
     ///
     /// # Errors
-    /// PCRE2's message in nginx's format.
-    pub fn new(pattern: &str, caseless: bool, place: &str) -> Result<Self, String> {
+    /// The pattern is not a regular expression, by PCRE2's rules.
+    pub fn new(pattern: &str, caseless: bool, place: &str) -> Result<Self, RegexError> {
         static SERIALS: AtomicU64 = AtomicU64::new(0);
         let bytes = bytes_of(pattern);
-        let plain = Code::compile(&bytes, caseless, Counting::Backtracks).map_err(|error| {
-            let message = error.message;
-            match bytes.get(error.offset..) {
-                None | Some([]) => format!("pcre2_compile() failed: {message} in \"{pattern}\""),
-                Some(rest) => {
-                    let rest = turnpike_conf::text_of(rest);
-                    format!("pcre2_compile() failed: {message} in \"{pattern}\" at \"{rest}\"")
-                }
-            }
+        let plain = Code::compile(&bytes, caseless, Counting::Backtracks);
+        let plain = plain.map_err(|error| RegexError {
+            pattern: pattern.to_owned(),
+            rest: turnpike_conf::text_of(bytes.get(error.offset..).unwrap_or_default()),
+            reason: error.message,
         })?;
         let cost = Cost::of(&bytes, &plain);
         let program = Program {
@@ -174,14 +172,10 @@ impl Regex {
     ///
     /// # Errors
     /// The reason why there is no result.
-    pub fn decide(&self, subject: &[u8]) -> Result<bool, String> {
+    pub fn decide(&self, subject: &[u8]) -> Result<bool, MatchFailure> {
         let mut allowance = Allowance::OFF_LANE;
         self.program
             .off_lane(subject, &mut allowance, &mut Groups::new())
-            .map_err(|failure| {
-                self.failed(failure.message(), failure.0, subject)
-                    .to_string()
-            })
     }
 
     /// The error log's line about a match without a result: nginx's message, and the place.

@@ -32,7 +32,8 @@ fn invalid_patterns_are_refused_with_nginxs_messages() {
             "(*VERB) not recognized or malformed in \"(*NO)a\" at \"a\"",
         ),
     ] {
-        let message = Regex::new(pattern, false, " in /c:1").unwrap_err();
+        let error = Regex::new(pattern, false, " in /c:1").unwrap_err();
+        let message = error.to_string();
         let start = "pcre2_compile() failed: ";
         let rest = message.strip_prefix(start).unwrap();
         // For some errors the position differs by a byte between versions of PCRE2.

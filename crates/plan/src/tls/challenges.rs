@@ -39,6 +39,7 @@ impl ShownChallenge {
             config: Arc::new(config),
             by_name: None,
             clients: None,
+            statuses: None,
         });
         let mut shown = SHOWN.write().unwrap_or_else(PoisonError::into_inner);
         shown.insert(name.into(), identity);

@@ -1,6 +1,7 @@
 //! Certificates of clients: the requirement, and the received one.
 
 use std::fmt;
+use std::pin::Pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
@@ -27,7 +28,43 @@ pub enum ClientRefusal {
     /// No certificate was sent.
     Missing,
     /// The certificate is invalid.
-    Bad(Failure),
+    Bad(ClientFailure),
+}
+
+/// The fault of a client's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientFailure {
+    /// No chain leads from it to a trusted one, or one of the chain is bad.
+    Chain(Failure),
+    /// An OCSP responder does not say that the certificates of the chain are good.
+    Status(StatusFailure),
+}
+
+/// What a responder says, or does not, of a chain that is good otherwise (RFC 6960).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusFailure {
+    /// No answer came that can be trusted.
+    Unanswered,
+    /// A certificate is revoked.
+    Revoked,
+    /// A certificate is not known to it.
+    Unknown,
+}
+
+/// What asks OCSP responders for the states of clients' certificates.
+pub trait StatusSource: Send + Sync {
+    /// Begins to ask, for a chain that is good otherwise: a client's certificate, that of its
+    /// issuer, and so on, in DER. The state of the last one is not asked for: nobody can revoke a
+    /// trusted certificate. Called on a lane, so it must not block.
+    fn ask(&self, chain: &[&[u8]]) -> Asking;
+}
+
+/// How far asking is.
+pub enum Asking {
+    /// What is known suffices.
+    Done(Result<(), StatusFailure>),
+    /// A responder has to answer.
+    Later(Pin<Box<dyn Future<Output = Result<(), StatusFailure>>>>),
 }
 
 impl VerifyClient {
@@ -40,7 +77,8 @@ impl VerifyClient {
             return (self == VerifyClient::On).then_some(ClientRefusal::Missing);
         };
         let failure = client.failure?;
-        let passes = self == VerifyClient::OptionalNoCa && failure.is_of_trust();
+        let is_of_trust = matches!(failure, ClientFailure::Chain(failure) if failure.is_of_trust());
+        let passes = self == VerifyClient::OptionalNoCa && is_of_trust;
         (!passes).then_some(ClientRefusal::Bad(failure))
     }
 }
@@ -50,14 +88,38 @@ impl fmt::Display for ClientRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClientRefusal::Missing => out.write_str("client sent no required SSL certificate"),
-            ClientRefusal::Bad(failure) => {
+            ClientRefusal::Bad(ClientFailure::Chain(failure)) => {
                 let number = failure.number();
                 write!(
                     out,
                     "client SSL certificate verify error: ({number}:{failure})"
                 )
             }
+            ClientRefusal::Bad(ClientFailure::Status(failure)) => {
+                write!(out, "client SSL certificate verify error: {failure}")
+            }
         }
+    }
+}
+
+/// OpenSSL's and nginx's words, for `$ssl_client_verify`.
+impl fmt::Display for ClientFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientFailure::Chain(failure) => failure.fmt(out),
+            ClientFailure::Status(failure) => failure.fmt(out),
+        }
+    }
+}
+
+/// nginx's words.
+impl fmt::Display for StatusFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            StatusFailure::Unanswered => "certificate status request failed",
+            StatusFailure::Revoked => "certificate revoked",
+            StatusFailure::Unknown => "certificate status unknown",
+        })
     }
 }
 
@@ -67,19 +129,25 @@ pub struct ClientCertificate {
     /// The certificate, DER.
     pub der: Box<[u8]>,
     /// The fault; `None` if it is valid.
-    pub failure: Option<Failure>,
+    pub failure: Option<ClientFailure>,
 }
 
 impl ClientCertificate {
     /// Verifies the certificates of a client: its own, followed by others; `None` if there are
-    /// none.
-    pub(super) fn check(shown: &[CertificateDer<'_>], trust: &Trust) -> Option<ClientCertificate> {
+    /// none. For a good chain, `statuses` is asked whether its certificates are revoked.
+    pub(super) fn check(
+        shown: &[CertificateDer<'_>],
+        trust: &Trust,
+        statuses: Option<&dyn StatusSource>,
+    ) -> Option<(ClientCertificate, Asking)> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_s = since.map_or(0, |since| since.as_secs());
-        let verified = trust.verify(shown, Purpose::Client, now_s);
-        Some(ClientCertificate {
-            der: shown.first()?.as_ref().into(),
-            failure: verified.err().map(|failures| failures.last),
-        })
+        let der = shown.first()?.as_ref().into();
+        let (failure, asking) = match trust.chain(shown, Purpose::Client, now_s) {
+            Err(failures) => (Some(ClientFailure::Chain(failures.last)), None),
+            Ok(chain) => (None, statuses.map(|statuses| statuses.ask(&chain))),
+        };
+        let asking = asking.unwrap_or(Asking::Done(Ok(())));
+        Some((ClientCertificate { der, failure }, asking))
     }
 }

@@ -8,10 +8,12 @@ mod names;
 #[cfg(test)]
 mod tests;
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rustls::{HandshakeKind, ServerConfig};
+use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, Hello, Identify, Transport};
 use turnpike_lane::trust::Trust;
 use turnpike_wire::client_hello::ja4;
@@ -23,7 +25,10 @@ pub use certificates::{
     Loading,
 };
 pub use challenges::{ACME_TLS, ShownChallenge, challenged};
-pub use clients::{ClientCertificate, ClientRefusal, VerifyClient};
+pub use clients::{
+    Asking, ClientCertificate, ClientFailure, ClientRefusal, StatusFailure, StatusSource,
+    VerifyClient,
+};
 pub use names::{cipher_name, group_name, has_cipher, version_name};
 
 /// The name of HTTP/2 in the TLS handshake.
@@ -56,6 +61,8 @@ pub struct ServerIdentity {
     pub by_name: Option<Arc<CertificatesByName>>,
     /// The CAs of clients' certificates; `None` if no certificate is requested.
     pub clients: Option<Trust>,
+    /// What knows whether clients' certificates are revoked; `None` if nobody is asked.
+    pub statuses: Option<Arc<dyn StatusSource>>,
 }
 
 impl ServerIdentity {
@@ -67,6 +74,7 @@ impl ServerIdentity {
             config: Arc::new(config),
             by_name: self.by_name.clone(),
             clients: self.clients.clone(),
+            statuses: self.statuses.clone(),
         }
     }
 
@@ -183,11 +191,45 @@ impl Offer {
     }
 }
 
+/// A session after its handshake.
+pub enum Agreement {
+    /// All is known of it.
+    Complete(TlsSession),
+    /// A responder is asked whether the client's certificate is revoked.
+    Pending(Box<PendingSession>),
+}
+
+/// A session whose client has a certificate that may be revoked.
+pub struct PendingSession {
+    session: TlsSession,
+    asked: Pin<Box<dyn Future<Output = Result<(), StatusFailure>>>>,
+}
+
+impl PendingSession {
+    /// Waits until it is known whether the certificate is revoked. After `timeout_ms` (0: without
+    /// limit) it counts as a bad one.
+    pub async fn complete(self, timeout_ms: u64) -> TlsSession {
+        let mut session = self.session;
+        let status = bounded(timeout_ms, self.asked).await;
+        session.take_status(status.unwrap_or(Err(StatusFailure::Unanswered)));
+        session
+    }
+}
+
 impl TlsSession {
-    /// The parameters of a transport's session after its handshake; `None` if it has none.
-    /// `clients` verifies the client's certificate.
-    pub fn of(transport: &Transport, offer: Offer, clients: Option<&Trust>) -> Option<TlsSession> {
-        transport.with_session(|session| {
+    /// The parameters of a transport's session after its handshake with this identity; empty if it
+    /// has none.
+    pub fn of(transport: &Transport, offer: Offer, identity: &ServerIdentity) -> Agreement {
+        let checked = transport.with_session(|session| {
+            let statuses = identity.statuses.as_deref();
+            let trust = identity.clients.as_ref()?;
+            ClientCertificate::check(session.peer_certificates()?, trust, statuses)
+        });
+        let (client, asking) = match checked.flatten() {
+            Some((client, asking)) => (Some(client), asking),
+            None => (None, Asking::Done(Ok(()))),
+        };
+        let agreed = transport.with_session(|session| {
             let group = session.negotiated_key_exchange_group();
             TlsSession {
                 version: session
@@ -203,10 +245,22 @@ impl TlsSession {
                 offered_ciphers: offer.ciphers,
                 offered_groups: offer.groups,
                 fingerprint: offer.fingerprint,
-                client: clients.and_then(|trust| {
-                    ClientCertificate::check(session.peer_certificates()?, trust)
-                }),
+                client,
             }
-        })
+        });
+        let mut session = agreed.unwrap_or_default();
+        match asking {
+            Asking::Done(status) => {
+                session.take_status(status);
+                Agreement::Complete(session)
+            }
+            Asking::Later(asked) => Agreement::Pending(Box::new(PendingSession { session, asked })),
+        }
+    }
+
+    fn take_status(&mut self, status: Result<(), StatusFailure>) {
+        if let (Some(client), Err(failure)) = (&mut self.client, status) {
+            client.failure = Some(ClientFailure::Status(failure));
+        }
     }
 }

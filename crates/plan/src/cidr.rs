@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use turnpike_conf::View;
-use turnpike_plan::builder::Builder;
+
+use crate::builder::Builder;
 
 /// A range of addresses of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cidr {
+pub enum Cidr {
     /// IPv4: network and mask.
     V4(u32, u32),
     /// IPv6: network and mask.
@@ -17,7 +18,7 @@ pub(crate) enum Cidr {
 impl Cidr {
     /// Reads an address with or without the length of its network part. Bits behind that part are
     /// dropped.
-    pub(crate) fn parse(text: &str) -> Option<Cidr> {
+    pub fn parse(text: &str) -> Option<Cidr> {
         let (address, bits) = match text.split_once('/') {
             None => (text, None),
             Some((address, bits)) => (address, Some(bits)),
@@ -42,7 +43,7 @@ impl Cidr {
     }
 
     /// Whether the address is in the range. An IPv4 address that came over IPv6 is taken as IPv4.
-    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+    pub fn contains(&self, address: IpAddr) -> bool {
         match (self, plain(address)) {
             (Cidr::V4(network, mask), IpAddr::V4(address)) => address.to_bits() & mask == *network,
             (Cidr::V6(network, mask), IpAddr::V6(address)) => address.to_bits() & mask == *network,
@@ -53,7 +54,7 @@ impl Cidr {
 
 /// Warns of bits behind the network part in the directives of these names that stand in this very
 /// block: whoever wrote them meant another network.
-pub(crate) fn warn_of_low_bits<S>(view: View<'_>, builder: &mut Builder<'_, S>, names: &[&str]) {
+pub fn warn_of_low_bits<S>(view: View<'_>, builder: &mut Builder<'_, S>, names: &[&str]) {
     for entry in view.entries() {
         let text = entry.argument(0);
         let is_ours = names.contains(&entry.row.name);
