@@ -2,7 +2,7 @@
 //! only if it would block, so that a ready operation costs one system call.
 
 use std::cell::OnceCell;
-use std::io;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -11,6 +11,7 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 use crate::sys::pipe::Pipe;
 use crate::sys::readiness;
+use crate::sys::socket::More;
 use crate::timeout::within;
 use crate::transport::{Handshake, HandshakeError, Transport};
 
@@ -66,6 +67,47 @@ impl Waited {
     /// The runtime's error.
     pub async fn readable(&self) -> io::Result<()> {
         self.ready_to_read().await.map(|_| ())
+    }
+
+    /// Waits for input and appends up to `bytes_max` of it. 0 is the end. Meanwhile what a TLS
+    /// session keeps is sent, since the peer may wait for it. Limit it with [`crate::timeout`].
+    ///
+    /// # Errors
+    /// As for [`Transport::try_read`], and the runtime's.
+    pub async fn read(&self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
+        if self.transport.has_read_result() {
+            // The socket tells nothing of what has left it already.
+            return self.transport.try_read(buffer, bytes_max);
+        }
+        loop {
+            let has_unsent = self.transport.has_unsent();
+            let read = || self.transport.try_read(buffer, bytes_max);
+            let received = tokio::select! {
+                biased;
+                flushed = self.flush(0), if has_unsent => {
+                    flushed?;
+                    continue;
+                }
+                received = self.when_readable(read) => received?,
+            };
+            // A wait for more need not try the socket first. Later input raises a new event; the
+            // end of the stream stays raised.
+            if self.transport.was_emptied(received, bytes_max) {
+                self.emptied();
+            }
+            return Ok(received);
+        }
+    }
+
+    /// Sends what the socket takes of these, waiting while it takes nothing.
+    ///
+    /// # Errors
+    /// As for [`Transport::try_write`], and the runtime's.
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let write = || self.transport.try_write(&[IoSlice::new(bytes)], More::No);
+        let sent = self.when_writable(0, write).await?;
+        self.flush(0).await?;
+        Ok(sent)
     }
 
     /// Waits until the socket may take bytes.
@@ -144,17 +186,25 @@ impl Waited {
     /// # Errors
     /// See [`HandshakeError`].
     pub async fn handshake(&self) -> Result<(), HandshakeError> {
+        let mut seen: Option<(Handshake, AsyncFdReadyGuard<'_, Rc<Transport>>)> = None;
         loop {
-            let ready = match self.transport.handshake()? {
-                Handshake::Done => return Ok(()),
-                Handshake::WantsRead => self.ready_to_read().await,
+            let step = self.transport.handshake()?;
+            if step == Handshake::Done {
+                // The event stays: there may be more in the socket than the session has taken.
+                return Ok(());
+            }
+            // Since that event the session has found the socket to block.
+            if let Some((_, mut ready)) = seen.take_if(|(waited_for, _)| *waited_for == step) {
+                ready.clear_ready();
+            }
+            let ready = match step {
                 Handshake::WantsWrite => match self.registration() {
                     Ok(registration) => registration.writable().await,
                     Err(error) => Err(error),
                 },
+                _ => self.ready_to_read().await,
             };
-            // The session has just found the socket to block, or does so in its next turn.
-            ready.map_err(HandshakeError::Socket)?.clear_ready();
+            seen = Some((step, ready.map_err(HandshakeError::Socket)?));
         }
     }
 

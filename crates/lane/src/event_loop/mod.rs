@@ -20,6 +20,7 @@
 
 mod gates;
 mod mailbox;
+mod numbered_sockets;
 mod run;
 mod watched_sockets;
 mod wheel;
@@ -33,12 +34,13 @@ use std::rc::Rc;
 
 pub use gates::{AcceptSettings, LaneGate, Pulse};
 pub use mailbox::Mailbox;
+pub use numbered_sockets::NumberedSockets;
 pub use run::run;
 pub use watched_sockets::{WatchedSocket, WatchedSockets};
 pub use wheel::Wheel;
 
 use crate::clock::Clock;
-use crate::sys::epoll::{Epoll, EventBuffer, Interest};
+use crate::sys::epoll::{Epoll, Event, EventBuffer, Interest};
 use crate::sys::simulation::{self, Fault};
 use crate::sys::socket::PeerAddress;
 use gates::Gates;
@@ -55,6 +57,7 @@ const IDLE_TICK_MS: u64 = 1_000;
 const TOKEN_MAILBOX: u64 = u64::MAX;
 const TOKEN_GATE: u64 = 1 << 32;
 const TOKEN_WATCHED_SOCKET: u64 = 1 << 33;
+const TOKEN_NUMBERED_SOCKET: u64 = 1 << 63;
 
 /// A future on the lane's own runtime.
 pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
@@ -77,6 +80,9 @@ pub trait EventHandler {
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool);
     /// A watched socket has input for the parked connection with this token.
     fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32);
+    /// The socket with this number has an event; see [`NumberedSockets`]. Lanes that number none
+    /// are never called.
+    fn numbered_socket_ready(&mut self, _event_loop: &mut EventLoop, _number: u64, _event: Event) {}
     /// The deadline of this token may have passed.
     fn due(&mut self, event_loop: &mut EventLoop, token: u32);
     /// All events of a turn were handled.
@@ -145,6 +151,11 @@ impl EventLoop {
         self.watched_sockets.clone()
     }
 
+    /// Watches sockets that the handler gives numbers to.
+    pub fn numbered_sockets(&self) -> NumberedSockets {
+        NumberedSockets::new(Rc::clone(&self.epoll))
+    }
+
     /// Watches a parked connection for input. The watch is edge-triggered: the kernel polls a
     /// level-triggered socket again in the wait after each of its events.
     ///
@@ -193,6 +204,9 @@ impl EventLoop {
                 }
                 match event.token {
                     TOKEN_MAILBOX => handler.commands(self),
+                    token if token >= TOKEN_NUMBERED_SOCKET => {
+                        handler.numbered_socket_ready(self, token - TOKEN_NUMBERED_SOCKET, event);
+                    }
                     token if token >= TOKEN_WATCHED_SOCKET => {
                         let closed = event.is_peer_closed() || event.is_hang_up();
                         let place = (token - TOKEN_WATCHED_SOCKET) as usize;

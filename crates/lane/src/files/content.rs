@@ -3,9 +3,11 @@
 //! Such a location must show a changed file at the next request. So each use reads the metadata of
 //! the path, and the content is used only if it equals the metadata at the time of the read:
 //! device, inode, mode, owner, size, blocks, and the times of the last change of content and inode,
-//! in nanoseconds. One system call replaces four, and no descriptor stays open. Files with changes
+//! in nanoseconds. One system call replaces four, and no descriptor stays open; requests that came
+//! together share it. Files with changes
 //! that the times might not show are not kept, see [`SETTLED_MS`] and [`TRUSTED_MS`].
 
+use std::cell::Cell;
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
 
@@ -50,6 +52,8 @@ pub struct ContentCache {
 struct Entry {
     file: Rc<OpenFile>,
     read_ms: u64,
+    /// The batch that the metadata were last found unchanged for.
+    batch: Cell<Option<u64>>,
 }
 
 #[derive(Clone)]
@@ -62,13 +66,16 @@ impl Weighter<Box<[u8]>, Entry> for Weigh {
     }
 }
 
-/// The time of a use, in milliseconds.
+/// The time of a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// By a monotonic clock.
+    /// Milliseconds by a monotonic clock.
     pub monotonic_ms: u64,
-    /// Since 1970.
+    /// Milliseconds since 1970.
     pub unix_ms: u64,
+    /// The batch of requests that had all come before the first of them asks; `None`: the request
+    /// came alone. What one of them finds, the others may use.
+    pub batch: Option<u64>,
 }
 
 impl ContentCache {
@@ -96,7 +103,11 @@ impl ContentCache {
     pub fn open(&mut self, path: &[u8], bytes_max: u64, now: Now) -> Result<FileHandle, FileError> {
         if let Some(entry) = self.entries.get(path) {
             let is_trusted = now.monotonic_ms.saturating_sub(entry.read_ms) < TRUSTED_MS;
-            if is_trusted && inspect(path, Symlinks::FOLLOWED) == Ok(entry.file.metadata) {
+            let is_of_batch = now.batch.is_some() && entry.batch.get() == now.batch;
+            let is_unchanged =
+                is_of_batch || inspect(path, Symlinks::FOLLOWED) == Ok(entry.file.metadata);
+            if is_trusted && is_unchanged {
+                entry.batch.set(now.batch);
                 return Ok(FileHandle::Shared(Rc::clone(&entry.file)));
             }
             let known = self.entries.remove(path).map(|(_, entry)| entry.file);
@@ -150,6 +161,7 @@ impl ContentCache {
         let entry = Entry {
             file: Rc::clone(&file),
             read_ms: now.monotonic_ms,
+            batch: Cell::new(now.batch),
         };
         self.entries.insert(path.into(), entry);
         Ok(FileHandle::Shared(file))

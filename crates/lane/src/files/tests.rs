@@ -435,6 +435,7 @@ fn now(monotonic_ms: u64, later_ms: u64) -> Now {
     Now {
         monotonic_ms,
         unix_ms: crate::sys::process::unix_ms() + later_ms,
+        batch: None,
     }
 }
 
@@ -473,6 +474,28 @@ fn content_is_kept_from_the_second_use_on_and_read_again_each_second() {
     // The file is read again and unchanged, so it stays the same open file.
     assert!(std::ptr::eq(&*files[1], &*files[4]));
     assert!((7..1000).contains(&cache.total_bytes()));
+}
+
+#[test]
+fn requests_that_came_together_share_what_one_of_them_has_found() {
+    let folder = Folder::new();
+    let path = folder.write("a", b"old");
+    let mut cache = ContentCache::new();
+    let mut found = |batch| {
+        let now = Now {
+            batch,
+            ..now(0, SETTLED)
+        };
+        read(&cache.open(&path, CONTENT_BYTES_MAX, now).unwrap())
+    };
+    for batch in [None, None, Some(1), Some(1)] {
+        assert_eq!(found(batch), b"old", "{batch:?}");
+    }
+    folder.write("a", b"newer");
+    assert_eq!(found(Some(1)), b"old", "asked for before the change");
+    assert_eq!(found(Some(2)), b"newer");
+    folder.write("a", b"newest");
+    assert_eq!(found(None), b"newest");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +16,12 @@ use crate::sys::{descriptor, file};
 /// The mode of a new log file; nginx's.
 const FILE_MODE: u32 = 0o644;
 
+/// The mode of a new file with secrets: only its owner reads it.
+const SECRET_FILE_MODE: u32 = 0o600;
+
+/// The bits of a mode that let the group and others do something.
+const FOREIGN_BITS: u32 = 0o077;
+
 /// The paths of the standard streams of a process.
 const OWN_STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
 
@@ -22,10 +29,17 @@ const OWN_STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/
 #[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
-    file: RwLock<Arc<File>>,
+    open: RwLock<Open>,
     /// The second in which the disk was last full: writing pauses for that second, so that a full
     /// disk does not slow every request.
     full_second: AtomicI64,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    file: Arc<File>,
+    /// The mode of the file where it has to be created again.
+    mode: u32,
 }
 
 impl LogFile {
@@ -34,20 +48,33 @@ impl LogFile {
     /// # Errors
     /// Those of `open(2)`.
     pub fn open(path: &Path) -> io::Result<LogFile> {
-        Ok(LogFile::with_file(path.to_path_buf(), open_append(path)?))
+        LogFile::open_with(path, FILE_MODE)
     }
 
-    /// Uses a descriptor that was opened elsewhere.
+    /// Opens or creates a file with secrets for appending: others cannot read one that is created.
+    ///
+    /// # Errors
+    /// Those of `open(2)`.
+    pub fn open_secret(path: &Path) -> io::Result<LogFile> {
+        LogFile::open_with(path, SECRET_FILE_MODE)
+    }
+
+    fn open_with(path: &Path, mode: u32) -> io::Result<LogFile> {
+        let file = Arc::new(open_append(path, mode)?);
+        Ok(LogFile::with_file(path, Open { file, mode }))
+    }
+
+    /// Uses a descriptor that was opened elsewhere. If only its owner can read the file, that stays
+    /// so where it is created again.
     pub fn adopt(path: &Path, descriptor: OwnedFd) -> LogFile {
-        LogFile::with_file(path.to_path_buf(), File::from(descriptor))
+        LogFile::with_file(path, Open::adopted(descriptor))
     }
 
-    fn with_file(path: PathBuf, file: File) -> LogFile {
-        let full_second = AtomicI64::new(i64::MIN);
+    fn with_file(path: &Path, open: Open) -> LogFile {
         LogFile {
-            path,
-            file: RwLock::new(Arc::new(file)),
-            full_second,
+            path: path.to_path_buf(),
+            open: RwLock::new(open),
+            full_second: AtomicI64::new(i64::MIN),
         }
     }
 
@@ -58,12 +85,12 @@ impl LogFile {
 
     /// The current descriptor.
     pub fn file(&self) -> Arc<File> {
-        Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&open.file)
     }
 
-    /// Makes another descriptor the current one.
-    pub fn replace(&self, file: File) {
-        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+    fn replace(&self, open: Open) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
     }
 
     /// Opens the path again.
@@ -71,7 +98,12 @@ impl LogFile {
     /// # Errors
     /// Those of `open(2)`; the old descriptor stays in use.
     pub fn reopen(&self) -> io::Result<()> {
-        self.replace(open_append(&self.path)?);
+        let mode = {
+            let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+            open.mode
+        };
+        let file = Arc::new(open_append(&self.path, mode)?);
+        self.replace(Open { file, mode });
         Ok(())
     }
 
@@ -104,11 +136,28 @@ impl LogFile {
     }
 }
 
+impl Open {
+    /// A process that gets its files from another one is not told which have secrets.
+    fn adopted(descriptor: OwnedFd) -> Open {
+        let file = File::from(descriptor);
+        let is_secret = file
+            .metadata()
+            .is_ok_and(|found| found.is_file() && found.mode() & FOREIGN_BITS == 0);
+        Open {
+            file: Arc::new(file),
+            mode: match is_secret {
+                true => SECRET_FILE_MODE,
+                false => FILE_MODE,
+            },
+        }
+    }
+}
+
 /// The reader of a FIFO is never waited for, neither in opening nor in writing, except for our own
 /// standard streams: a container's log is a pipe that is read in bursts, and its lines must not be
 /// lost.
-fn open_append(path: &Path) -> io::Result<File> {
-    let file = file::open_append(path.as_os_str().as_bytes(), FILE_MODE)?;
+fn open_append(path: &Path, mode: u32) -> io::Result<File> {
+    let file = file::open_append(path.as_os_str().as_bytes(), mode)?;
     if OWN_STREAMS.iter().any(|own| path.starts_with(own)) {
         descriptor::set_non_blocking(file.as_fd(), false)?;
     }
@@ -157,7 +206,7 @@ impl LogSet {
     /// is replaced while it is in use.
     pub fn adopt(&mut self, path: &Path, descriptor: OwnedFd) {
         match self.0.get(path) {
-            Some(file) => file.replace(File::from(descriptor)),
+            Some(file) => file.replace(Open::adopted(descriptor)),
             None => self.insert(Arc::new(LogFile::adopt(path, descriptor))),
         }
     }

@@ -6,6 +6,7 @@
 //! so that lines of several threads and processes never mix.
 
 mod clock;
+mod error;
 mod file;
 mod json;
 mod line;
@@ -19,6 +20,7 @@ use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use clock::{local_stamp, syslog_stamp};
+pub use error::{AddressFault, SpecError, SyslogError};
 pub use file::{LogFile, LogSet};
 pub use line::LINE_BYTES_MAX;
 pub use spec::{Destination, Form, Spec};
@@ -244,9 +246,31 @@ impl ErrorLog {
         message: fmt::Arguments<'_>,
         subject: Option<&dyn Subject>,
     ) {
-        if !self.enabled(level) {
-            return;
+        if self.enabled(level) {
+            let takes = |target: &Target| level <= target.level;
+            self.write_where(takes, level, connection, message, subject);
         }
+    }
+
+    /// As [`ErrorLog::write_about`], to every target, whatever its level.
+    pub fn write_everywhere(
+        &self,
+        level: Level,
+        connection: Option<u64>,
+        message: fmt::Arguments<'_>,
+        subject: Option<&dyn Subject>,
+    ) {
+        self.write_where(|_| true, level, connection, message, subject);
+    }
+
+    fn write_where(
+        &self,
+        takes: impl Fn(&Target) -> bool,
+        level: Level,
+        connection: Option<u64>,
+        message: fmt::Arguments<'_>,
+        subject: Option<&dyn Subject>,
+    ) {
         let mut line = Line::start(level, connection);
         line.push_arguments(message);
         if let Some(subject) = subject {
@@ -254,7 +278,7 @@ impl ErrorLog {
         }
         line.finish();
         let mut object = None;
-        for target in self.0.targets.iter().filter(|target| level <= target.level) {
+        for target in self.0.targets.iter().filter(|target| takes(target)) {
             match &target.sink {
                 Sink::Json(sink) => {
                     let object = object

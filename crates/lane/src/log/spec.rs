@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Level, SyslogSpec};
+use super::{Level, SpecError, SyslogSpec};
 
 /// nginx's switches for parts of its debug log: they are accepted, and read as `debug`.
 const DEBUG_PARTS: [&str; 7] = [
@@ -52,15 +52,15 @@ impl Spec {
     ///
     /// # Errors
     /// nginx's message, without file and line.
-    pub fn parse(arguments: &[&str], prefix: &Path) -> Result<Spec, String> {
+    pub fn parse(arguments: &[&str], prefix: &Path) -> Result<Spec, SpecError> {
         let Some((target, levels)) = arguments.split_first() else {
-            return Err("invalid number of arguments in \"error_log\" directive".to_owned());
+            return Err(SpecError::NoTarget);
         };
         // A file without a name is standard error, as in nginx.
         let destination = if matches!(*target, "stderr" | "") {
             Destination::Stderr
         } else if target.starts_with("memory:") {
-            return Err("nginx was built without debug support".to_owned());
+            return Err(SpecError::Memory);
         } else if let Some(text) = target.strip_prefix("syslog:") {
             Destination::Syslog(SyslogSpec::parse(text)?)
         } else {
@@ -84,29 +84,27 @@ impl Spec {
     }
 }
 
-fn parse_form(words: &[&str]) -> Result<Form, String> {
+fn parse_form(words: &[&str]) -> Result<Form, SpecError> {
     match words {
         [] => Ok(Form::Nginx),
         ["format=json"] => Ok(Form::Json),
-        [word] => Err(format!(
-            "invalid parameter \"{word}\": the only format of error logs is \"json\""
-        )),
-        _ => Err("duplicate \"format\" parameter".to_owned()),
+        [word] => Err(SpecError::UnknownForm((*word).to_owned())),
+        _ => Err(SpecError::DuplicateForm),
     }
 }
 
-fn parse_levels(words: &[&str]) -> Result<Level, String> {
+fn parse_levels(words: &[&str]) -> Result<Level, SpecError> {
     let mut level = None;
     for word in words {
         if let Some(named) = Level::from_name(word) {
             if level.is_some() {
-                return Err(format!("duplicate log level \"{word}\""));
+                return Err(SpecError::DuplicateLevel((*word).to_owned()));
             }
             level = Some(named);
         } else if DEBUG_PARTS.contains(word) && level.is_none_or(|level| level == Level::Debug) {
             level = Some(Level::Debug);
         } else {
-            return Err(format!("invalid log level \"{word}\""));
+            return Err(SpecError::UnknownLevel((*word).to_owned()));
         }
     }
     Ok(level.unwrap_or(Level::Error))

@@ -9,11 +9,11 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use super::{LINE_BYTES_MAX, Level, clock};
+use super::{AddressFault, LINE_BYTES_MAX, Level, SyslogError, clock};
 use crate::sys::process;
 
 /// Longest TAG (RFC 3164, 4.1.3).
-const TAG_BYTES_MAX: usize = 32;
+pub(super) const TAG_BYTES_MAX: usize = 32;
 /// The space for priority, time, host name and tag before the text.
 const HEAD_BYTES_MAX: usize = 128;
 const PORT_DEFAULT: u16 = 514;
@@ -62,13 +62,13 @@ impl SyslogSpec {
     ///
     /// # Errors
     /// nginx's message, without file and line.
-    pub fn parse(text: &str) -> Result<SyslogSpec, String> {
+    pub fn parse(text: &str) -> Result<SyslogSpec, SyslogError> {
         let mut draft = Draft::default();
         for parameter in text.split(',') {
             draft.take(parameter)?;
         }
         Ok(SyslogSpec {
-            address: draft.address.ok_or("no syslog server specified")?,
+            address: draft.address.ok_or(SyslogError::NoServer)?,
             facility: draft.facility.unwrap_or(FACILITY_DEFAULT),
             severity: draft.severity.unwrap_or(Level::Info),
             tag: draft.tag.unwrap_or_else(|| "nginx".to_owned()),
@@ -78,7 +78,7 @@ impl SyslogSpec {
 }
 
 impl Draft {
-    fn take(&mut self, parameter: &str) -> Result<(), String> {
+    fn take(&mut self, parameter: &str) -> Result<(), SyslogError> {
         match parameter.split_once('=') {
             Some(("server", server)) => {
                 once(self.address.is_none(), "server")?;
@@ -88,12 +88,12 @@ impl Draft {
                 once(self.facility.is_none(), "facility")?;
                 let index = FACILITIES.iter().position(|facility| *facility == name);
                 let index = index.and_then(|index| u8::try_from(index).ok());
-                let unknown = || format!("unknown syslog facility \"{name}\"");
+                let unknown = || SyslogError::UnknownFacility(name.to_owned());
                 self.facility = Some(index.ok_or_else(unknown)?);
             }
             Some(("severity", name)) => {
                 once(self.severity.is_none(), "severity")?;
-                let unknown = || format!("unknown syslog severity \"{name}\"");
+                let unknown = || SyslogError::UnknownSeverity(name.to_owned());
                 self.severity = Some(Level::from_name(name).ok_or_else(unknown)?);
             }
             Some(("tag", tag)) => {
@@ -101,23 +101,23 @@ impl Draft {
                 self.tag = Some(check_tag(tag)?.to_owned());
             }
             None if parameter == "nohostname" => self.nohostname = true,
-            _ => return Err(format!("unknown syslog parameter \"{parameter}\"")),
+            _ => return Err(SyslogError::Unknown(parameter.to_owned())),
         }
         Ok(())
     }
 }
 
-fn once(first: bool, name: &str) -> Result<(), String> {
+fn once(first: bool, name: &'static str) -> Result<(), SyslogError> {
     if first {
         Ok(())
     } else {
-        Err(format!("duplicate syslog \"{name}\""))
+        Err(SyslogError::Duplicate(name))
     }
 }
 
-fn check_tag(tag: &str) -> Result<&str, String> {
+fn check_tag(tag: &str) -> Result<&str, SyslogError> {
     if tag.len() > TAG_BYTES_MAX {
-        return Err(format!("syslog tag length exceeds {TAG_BYTES_MAX}"));
+        return Err(SyslogError::LongTag);
     }
     if tag
         .bytes()
@@ -125,20 +125,19 @@ fn check_tag(tag: &str) -> Result<&str, String> {
     {
         return Ok(tag);
     }
-    Err("syslog \"tag\" only allows alphanumeric characters and underscore".to_owned())
+    Err(SyslogError::InvalidTag)
 }
 
-fn parse_address(server: &str) -> Result<SyslogAddress, String> {
+fn parse_address(server: &str) -> Result<SyslogAddress, SyslogError> {
+    let faulty = |fault| SyslogError::Address(fault, server.to_owned());
     if let Some(path) = server.strip_prefix("unix:") {
         if path.is_empty() {
-            return Err(format!(
-                "no path in the unix domain socket in syslog server \"{server}\""
-            ));
+            return Err(faulty(AddressFault::NoPath));
         }
         return Ok(SyslogAddress::Unix(PathBuf::from(path)));
     }
     if server.is_empty() {
-        return Err(format!("no host in syslog server \"{server}\""));
+        return Err(faulty(AddressFault::NoHost));
     }
     let has_port = match server.strip_prefix('[') {
         Some(rest) => rest.contains("]:"),
@@ -153,13 +152,13 @@ fn parse_address(server: &str) -> Result<SyslogAddress, String> {
     };
     let port = full.rsplit_once(':').map_or("", |(_, port)| port);
     if port.parse::<u16>().is_ok_and(|port| port == 0) || port.parse::<u16>().is_err() {
-        return Err(format!("invalid port in syslog server \"{server}\""));
+        return Err(faulty(AddressFault::InvalidPort));
     }
     let mut addresses = full
         .to_socket_addrs()
-        .map_err(|_| format!("host not found in syslog server \"{server}\""))?;
+        .map_err(|_| faulty(AddressFault::HostNotFound))?;
     let address = addresses.next();
-    let address = address.ok_or_else(|| format!("host not found in syslog server \"{server}\""))?;
+    let address = address.ok_or_else(|| faulty(AddressFault::HostNotFound))?;
     Ok(SyslogAddress::Udp(address))
 }
 

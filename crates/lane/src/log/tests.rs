@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
+use std::fs::Permissions;
 use std::io;
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,7 +60,7 @@ fn wrong_specs_give_nginx_messages() {
             &["e", "warn", "debug_http"],
             "invalid log level \"debug_http\"",
         ),
-        (&["memory:32m"], "nginx was built without debug support"),
+        (&["memory:32m"], "buffers in memory are not supported"),
         (&["syslog:tag=x"], "no syslog server specified"),
         (
             &["syslog:server=127.0.0.1:0"],
@@ -94,7 +97,9 @@ fn wrong_specs_give_nginx_messages() {
     ];
     for (arguments, message) in bad {
         assert_eq!(
-            Spec::parse(arguments, Path::new("/p")).unwrap_err(),
+            Spec::parse(arguments, Path::new("/p"))
+                .unwrap_err()
+                .to_string(),
             *message
         );
     }
@@ -197,6 +202,42 @@ fn a_reopened_file_gets_the_next_line() {
             .count()
     };
     assert_eq!((count("old.log"), count("e.log")), (2, 1));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_adopted_file_that_others_cannot_read_is_created_again_as_such() {
+    let folder = scratch("secret");
+    let plain = folder.join("plain.log");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let open = |name: &str, mode: u32| {
+        let path = folder.join(name);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_permissions(Permissions::from_mode(mode)).unwrap();
+        (path, OwnedFd::from(file))
+    };
+    LogFile::open(&plain).unwrap();
+    // The mode of a log, which the mask of this process may have narrowed.
+    let wide = mode(&plain);
+    for (before, then, created) in [
+        (0o600, None, 0o600),
+        (0o400, None, 0o600),
+        (0o640, None, wide),
+        (0o644, None, wide),
+        (0o644, Some(0o600), 0o600),
+        (0o600, Some(0o644), wide),
+    ] {
+        let mut files = LogSet::new();
+        for mode in [Some(before), then].into_iter().flatten() {
+            let (path, descriptor) = open("adopted.log", mode);
+            files.adopt(&path, descriptor);
+        }
+        let file = files.file(&folder.join("adopted.log")).unwrap();
+        std::fs::remove_file(file.path()).unwrap();
+        file.reopen().unwrap();
+        assert_eq!(mode(file.path()), created, "{before:o} {then:?}");
+        std::fs::remove_file(file.path()).unwrap();
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! Datagrams: several per call, each with its local address (udp(7), ip(7), ipv6(7)).
 
 use std::{
+    cell::Cell,
     io,
     mem::{self, MaybeUninit},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -11,28 +12,34 @@ use super::socket::{PeerAddress, plain_address, raw_address};
 use super::{check_size, retry};
 
 /// Most datagrams per call: enough to make the cost of the call small, and few enough that the
-/// lane's other work does not wait long.
+/// lane's other work does not wait long. The kernel cuts at most 64 datagrams out of one send
+/// (`UDP_MAX_SEGMENTS`, Linux 4.18).
 pub const DATAGRAMS_MAX: usize = 32;
 
 /// The size of the largest datagram: UDP's length has 16 bits.
 const DATAGRAM_BYTES: usize = 65_536;
 
-/// The size of the control data of a datagram: one `in6_pktinfo` with its header is 36 bytes.
+/// The size of the control data of a datagram: an `in6_pktinfo` with its header has 40 bytes, and a
+/// number 24.
 const CONTROL_BYTES: usize = 64;
+
+/// Bytes of a send that the kernel cuts into datagrams: what an IP packet holds without its
+/// headers, and some room for those.
+const CUT_BYTES_MAX: usize = 65_000;
 
 /// Memory for received datagrams, reused for each call.
 pub struct Batch {
     bytes: Box<[u8]>,
-    received: [Envelope; DATAGRAMS_MAX],
+    envelopes: Box<Envelopes>,
     count: usize,
 }
 
-/// The metadata of a datagram.
-#[derive(Clone, Copy)]
-struct Envelope {
-    length: usize,
-    peer: PeerAddress,
-    local: Option<IpAddr>,
+/// What the kernel says of datagrams.
+struct Envelopes {
+    headers: [libc::mmsghdr; DATAGRAMS_MAX],
+    pieces: [libc::iovec; DATAGRAMS_MAX],
+    peers: [libc::sockaddr_storage; DATAGRAMS_MAX],
+    controls: [Control; DATAGRAMS_MAX],
 }
 
 /// A received datagram.
@@ -55,14 +62,18 @@ const EMPTY_CONTROL: Control = Control([MaybeUninit::zeroed(); CONTROL_BYTES]);
 
 impl Default for Batch {
     fn default() -> Self {
-        let nothing = Envelope {
-            length: 0,
-            peer: PeerAddress::Unix,
-            local: None,
+        let envelopes = Envelopes {
+            // SAFETY: all zero bytes are a valid value of these plain C structures.
+            headers: unsafe { mem::zeroed() },
+            // SAFETY: as above.
+            pieces: unsafe { mem::zeroed() },
+            // SAFETY: as above.
+            peers: unsafe { mem::zeroed() },
+            controls: [EMPTY_CONTROL; DATAGRAMS_MAX],
         };
         Self {
             bytes: vec![0; DATAGRAMS_MAX * DATAGRAM_BYTES].into_boxed_slice(),
-            received: [nothing; DATAGRAMS_MAX],
+            envelopes: Box::new(envelopes),
             count: 0,
         }
     }
@@ -76,15 +87,12 @@ impl Batch {
     pub fn receive(&mut self, socket: BorrowedFd<'_>, datagrams_max: usize) -> io::Result<usize> {
         self.count = 0;
         let wanted = datagrams_max.clamp(1, DATAGRAMS_MAX);
-        // SAFETY: all zero bytes are a valid value of each of these plain C structures.
-        let mut headers: [libc::mmsghdr; DATAGRAMS_MAX] = unsafe { mem::zeroed() };
-        // SAFETY: as above.
-        let mut peers: [libc::sockaddr_storage; DATAGRAMS_MAX] = unsafe { mem::zeroed() };
-        let mut controls = [EMPTY_CONTROL; DATAGRAMS_MAX];
-        let mut pieces = [libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        }; DATAGRAMS_MAX];
+        let Envelopes {
+            headers,
+            pieces,
+            peers,
+            controls,
+        } = &mut *self.envelopes;
         let rooms = self.bytes.chunks_exact_mut(DATAGRAM_BYTES);
         for (place, room) in rooms.take(wanted).enumerate() {
             pieces[place].iov_base = room.as_mut_ptr().cast();
@@ -97,7 +105,7 @@ impl Batch {
             header.msg_control = controls[place].0.as_mut_ptr().cast();
             header.msg_controllen = CONTROL_BYTES;
         }
-        let count = retry(|| {
+        self.count = retry(|| {
             // SAFETY: each of the first `wanted` headers points to a room, an address and a control
             // buffer of its own with their lengths, and all of them outlive the call.
             check_size(unsafe {
@@ -110,26 +118,23 @@ impl Batch {
                 )
             } as isize)
         })?;
-        for place in 0..count {
-            self.received[place] = Envelope {
-                length: (headers[place].msg_len as usize).min(DATAGRAM_BYTES),
-                peer: plain_address(&peers[place]),
-                local: local_address(&headers[place].msg_hdr),
-            };
-        }
-        self.count = count;
-        Ok(count)
+        Ok(self.count)
     }
 
     /// The datagrams of the last call.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = Datagram<'_>> {
-        let rooms = self.bytes.chunks_exact(DATAGRAM_BYTES);
-        let all = rooms.zip(&self.received[..self.count]);
-        all.map(|(room, envelope)| Datagram {
-            bytes: &room[..envelope.length],
-            peer: envelope.peer,
-            local: envelope.local,
+        self.bytes().enumerate().map(|(place, bytes)| Datagram {
+            bytes,
+            peer: plain_address(&self.envelopes.peers[place]),
+            local: local_address(&self.envelopes.headers[place].msg_hdr),
         })
+    }
+
+    /// Their bytes alone.
+    pub fn bytes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let rooms = self.bytes.chunks_exact(DATAGRAM_BYTES);
+        let all = rooms.zip(&self.envelopes.headers[..self.count]);
+        all.map(|(room, header)| &room[..(header.msg_len as usize).min(DATAGRAM_BYTES)])
     }
 }
 
@@ -143,7 +148,9 @@ pub struct Route {
 }
 
 /// Sends each slice (at most [`DATAGRAMS_MAX`]) as a datagram, as many as the socket takes; returns
-/// their number.
+/// their number. Datagrams of the same length pass through the kernel as one, which is cut at the
+/// end of the way (`UDP_SEGMENT`), while `cuts` says that this path allows it; where it turns out
+/// not to, `cuts` becomes false.
 ///
 /// # Errors
 /// The error of sendmmsg(2) for the first; `WouldBlock` if the socket is full.
@@ -151,36 +158,125 @@ pub fn send<'a>(
     socket: BorrowedFd<'_>,
     datagrams: impl Iterator<Item = &'a [u8]>,
     route: Route,
+    cuts: &Cell<bool>,
 ) -> io::Result<usize> {
-    let mut control = EMPTY_CONTROL;
+    let mut pieces = [NO_PIECE; DATAGRAMS_MAX];
+    let mut count = 0;
+    for (piece, bytes) in pieces.iter_mut().zip(datagrams) {
+        // sendmmsg(2) does not write through it.
+        piece.iov_base = bytes.as_ptr().cast_mut().cast();
+        piece.iov_len = bytes.len();
+        count += 1;
+    }
+    let pieces = &mut pieces[..count];
+    if let [piece] = pieces {
+        return send_one(socket, piece, route);
+    }
+    if !cuts.get() {
+        return send_pieces(socket, pieces, route, |_| 1);
+    }
+    match send_pieces(socket, pieces, route, cut_together) {
+        Err(error) if is_uncuttable(&error) => {
+            cuts.set(false);
+            send_pieces(socket, pieces, route, |_| 1)
+        }
+        other => other,
+    }
+}
+
+const NO_PIECE: libc::iovec = libc::iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
+
+/// How many of these datagrams, from the first on, can be cut out of one send: those of its length,
+/// and a shorter one behind them.
+fn cut_together(pieces: &[libc::iovec]) -> usize {
+    let length = pieces[0].iov_len;
+    if length == 0 {
+        return 1;
+    }
+    let fit = (CUT_BYTES_MAX / length).max(1);
+    let equal = pieces.iter().take(fit);
+    let equal = equal.take_while(|piece| piece.iov_len == length).count();
+    match pieces.get(equal) {
+        Some(last) if equal < fit && (1..length).contains(&last.iov_len) => equal + 1,
+        _ => equal,
+    }
+}
+
+/// Whether the kernel or the path refuses to cut: too large for it, no such option, no checksums
+/// by the device.
+fn is_uncuttable(error: &io::Error) -> bool {
+    let refusals = [libc::EINVAL, libc::EMSGSIZE, libc::EIO, libc::ENOPROTOOPT];
+    error
+        .raw_os_error()
+        .is_some_and(|number| refusals.contains(&number))
+}
+
+/// Sends a datagram.
+fn send_one(socket: BorrowedFd<'_>, piece: &mut libc::iovec, route: Route) -> io::Result<usize> {
     // SAFETY: all zero bytes are a valid msghdr.
-    let mut template: libc::msghdr = unsafe { mem::zeroed() };
+    let mut header: libc::msghdr = unsafe { mem::zeroed() };
     let mut address = route.peer.map(raw_address);
     if let Some((storage, length)) = &mut address {
-        template.msg_name = (&raw mut *storage).cast();
-        template.msg_namelen = *length;
+        header.msg_name = (&raw mut *storage).cast();
+        header.msg_namelen = *length;
     }
+    let mut control = EMPTY_CONTROL;
     if let Some(source) = route.source {
-        template.msg_controllen = write_source(&mut control, source);
-        template.msg_control = control.0.as_mut_ptr().cast();
+        header.msg_controllen = write_source(&mut control, source);
+        header.msg_control = control.0.as_mut_ptr().cast();
     }
+    header.msg_iov = &raw mut *piece;
+    header.msg_iovlen = 1;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    retry(|| {
+        // SAFETY: the header points to the caller's datagram, and to an address and control data
+        // that outlive the call too.
+        check_size(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags) })
+    })
+    .map(|_| 1)
+}
+
+/// Sends datagrams; `together` says how many of them the next message holds.
+fn send_pieces(
+    socket: BorrowedFd<'_>,
+    pieces: &mut [libc::iovec],
+    route: Route,
+    together: impl Fn(&[libc::iovec]) -> usize,
+) -> io::Result<usize> {
+    let mut address = route.peer.map(raw_address);
+    let mut controls = [EMPTY_CONTROL; DATAGRAMS_MAX];
     // SAFETY: all zero bytes are a valid value of these plain C structures.
     let mut headers: [libc::mmsghdr; DATAGRAMS_MAX] = unsafe { mem::zeroed() };
-    let mut pieces = [libc::iovec {
-        iov_base: std::ptr::null_mut(),
-        iov_len: 0,
-    }; DATAGRAMS_MAX];
     let mut count = 0;
-    for (place, bytes) in datagrams.take(DATAGRAMS_MAX).enumerate() {
-        // sendmmsg(2) does not write through it.
-        pieces[place].iov_base = bytes.as_ptr().cast_mut().cast();
-        pieces[place].iov_len = bytes.len();
-        headers[place].msg_hdr = template;
-        headers[place].msg_hdr.msg_iov = &raw mut pieces[place];
-        headers[place].msg_hdr.msg_iovlen = 1;
-        count = place + 1;
+    let mut begin = 0;
+    while begin < pieces.len() {
+        let length = together(&pieces[begin..]);
+        let header = &mut headers[count].msg_hdr;
+        if let Some((storage, length)) = &mut address {
+            header.msg_name = (&raw mut *storage).cast();
+            header.msg_namelen = *length;
+        }
+        header.msg_iov = &raw mut pieces[begin];
+        header.msg_iovlen = length;
+        let control = &mut controls[count];
+        let mut used = route
+            .source
+            .map_or(0, |source| write_source(control, source));
+        if length > 1 {
+            let bytes = pieces[begin].iov_len as u16;
+            used += write_control(control, used, (libc::SOL_UDP, libc::UDP_SEGMENT), bytes);
+        }
+        if used > 0 {
+            header.msg_controllen = used;
+            header.msg_control = control.0.as_mut_ptr().cast();
+        }
+        begin += length;
+        count += 1;
     }
-    retry(|| {
+    let sent = retry(|| {
         // SAFETY: the first `count` headers point to the caller's datagrams, and to an address and
         // control data that outlive the call too.
         check_size(unsafe {
@@ -191,7 +287,9 @@ pub fn send<'a>(
                 (libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) as _,
             )
         } as isize)
-    })
+    })?;
+    let sent = &headers[..sent];
+    Ok(sent.iter().map(|header| header.msg_hdr.msg_iovlen).sum())
 }
 
 /// The local address that a datagram was sent to.
@@ -229,7 +327,7 @@ fn write_source(control: &mut Control, source: IpAddr) -> usize {
                 },
                 ipi_addr: libc::in_addr { s_addr: 0 },
             };
-            write_control(control, libc::IPPROTO_IP, libc::IP_PKTINFO, info)
+            write_control(control, 0, (libc::IPPROTO_IP, libc::IP_PKTINFO), info)
         }
         IpAddr::V6(source) => {
             let info = libc::in6_pktinfo {
@@ -238,27 +336,30 @@ fn write_source(control: &mut Control, source: IpAddr) -> usize {
                 },
                 ipi6_ifindex: 0,
             };
-            write_control(control, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info)
+            write_control(control, 0, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info)
         }
     }
 }
 
-fn write_control<T: Copy>(control: &mut Control, level: i32, kind: i32, value: T) -> usize {
+/// Writes a control message behind those that use `used` bytes; returns the length of its own.
+fn write_control<T: Copy>(
+    control: &mut Control,
+    used: usize,
+    (level, kind): (i32, i32),
+    value: T,
+) -> usize {
     let payload = mem::size_of::<T>() as u32;
-    // SAFETY: all zero bytes are a valid msghdr.
-    let mut message: libc::msghdr = unsafe { mem::zeroed() };
-    message.msg_control = control.0.as_mut_ptr().cast();
-    // SAFETY: CMSG_SPACE only computes.
-    message.msg_controllen = unsafe { libc::CMSG_SPACE(payload) } as usize;
-    assert!(message.msg_controllen <= CONTROL_BYTES, "one value fits");
-    // SAFETY: the control buffer has room for a header and the value, as was just checked, and is
-    // aligned for the header; CMSG_FIRSTHDR points to its start.
+    // SAFETY: CMSG_SPACE and CMSG_LEN only compute.
+    let (space, length) = unsafe { (libc::CMSG_SPACE(payload), libc::CMSG_LEN(payload)) };
+    assert!(used + space as usize <= CONTROL_BYTES, "both values fit");
+    // SAFETY: the control buffer has room for a header and the value behind `used`, as was just
+    // checked; it is aligned for a header, and `used` is a sum of CMSG_SPACEs, which keep that.
     unsafe {
-        let header = libc::CMSG_FIRSTHDR(&message);
+        let header = control.0.as_mut_ptr().add(used).cast::<libc::cmsghdr>();
         (*header).cmsg_level = level;
         (*header).cmsg_type = kind;
-        (*header).cmsg_len = libc::CMSG_LEN(payload) as usize;
+        (*header).cmsg_len = length as usize;
         libc::CMSG_DATA(header).cast::<T>().write_unaligned(value);
     }
-    message.msg_controllen
+    space as usize
 }

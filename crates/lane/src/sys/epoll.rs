@@ -60,6 +60,11 @@ impl Event {
         self.has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR)
     }
 
+    /// A write would not block: there is space, a connect has finished, or there is an error.
+    pub fn is_writable(&self) -> bool {
+        self.has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR)
+    }
+
     /// The peer will send no more.
     pub fn is_peer_closed(&self) -> bool {
         self.has(libc::EPOLLRDHUP | libc::EPOLLHUP)

@@ -25,9 +25,14 @@ pub struct SignalQueue {
 }
 
 impl SignalQueue {
-    /// Blocks and queues `numbers`; non-blocking, close-on-exec.
+    /// Blocks and queues `numbers`; non-blocking, close-on-exec. A shell starts programs in the
+    /// background with INT and QUIT ignored, and nohup with HUP: what was inherited is undone, for
+    /// this process and those that it starts.
     pub fn new(numbers: &[i32]) -> io::Result<SignalQueue> {
         let set = block(numbers)?;
+        for number in numbers {
+            restore(*number)?;
+        }
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         // SAFETY: the set is initialised and outlives the call.
         let descriptor = check(unsafe { libc::signalfd(-1, &set, flags) })?;
@@ -69,8 +74,18 @@ impl AsFd for SignalQueue {
 
 /// Makes the process ignore a signal.
 pub fn ignore(number: i32) -> io::Result<()> {
-    // SAFETY: SIG_IGN is not a function that could run.
-    let old = unsafe { libc::signal(number, libc::SIG_IGN) };
+    set_action(number, libc::SIG_IGN)
+}
+
+/// Gives a signal the action that it has in a new process.
+fn restore(number: i32) -> io::Result<()> {
+    set_action(number, libc::SIG_DFL)
+}
+
+/// Sets `SIG_IGN` or `SIG_DFL`.
+fn set_action(number: i32, action: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: neither action is a function that could run.
+    let old = unsafe { libc::signal(number, action) };
     if old == libc::SIG_ERR {
         Err(io::Error::last_os_error())
     } else {

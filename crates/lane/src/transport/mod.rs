@@ -113,6 +113,12 @@ impl Transport {
         session.is_some_and(|session| session.borrow_mut().holds_input())
     }
 
+    /// Whether a read needs no socket: a TLS session holds input, or its end or an error.
+    pub(crate) fn has_read_result(&self) -> bool {
+        let session = self.session.get();
+        session.is_some_and(|session| session.borrow_mut().has_read_result())
+    }
+
     /// Whether there is input, without taking it: 0 is the end, as for a read.
     ///
     /// # Errors

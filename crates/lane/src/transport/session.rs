@@ -10,6 +10,10 @@ use rustls::Connection;
 use crate::log::Errno;
 use crate::sys::socket::{self, More};
 
+/// Bytes of encrypted records that a session keeps before they are sent. The usual 64 KB would cut
+/// the output of an HTTP/2 connection, which may have a frame and some heads more, into two calls.
+const RECORDS_BYTES_MAX: usize = 96 * 1024;
+
 /// A session.
 pub(super) struct Session {
     connection: Connection,
@@ -61,7 +65,8 @@ impl fmt::Display for HandshakeError {
 }
 
 impl Session {
-    pub(super) fn new(connection: Connection) -> Session {
+    pub(super) fn new(mut connection: Connection) -> Session {
+        connection.set_buffer_limit(Some(RECORDS_BYTES_MAX));
         Session {
             connection,
             early: Vec::new(),
@@ -185,13 +190,21 @@ impl Session {
         !self.early.is_empty() || reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }
 
+    /// Whether there is decrypted input, or the end of the input or an error was found.
+    pub(super) fn has_read_result(&mut self) -> bool {
+        !self.early.is_empty() || !self.awaits_input()
+    }
+
+    /// Whether more has to be received before the library gives anything.
+    fn awaits_input(&mut self) -> bool {
+        let mut reader = self.connection.reader();
+        let next = reader.fill_buf();
+        next.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// Whether the last read has left no input, neither here nor in the socket.
     pub(super) fn was_emptied(&mut self) -> bool {
-        let mut reader = self.connection.reader();
-        let is_empty = reader
-            .fill_buf()
-            .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        is_empty && self.early.is_empty() && self.was_short
+        self.awaits_input() && self.early.is_empty() && self.was_short
     }
 
     fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {

@@ -14,6 +14,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 use super::facts::SocketFacts;
 use super::{Handshake, HandshakeError, Hello, Identify, Transport};
 use crate::sys::socket::More;
+use crate::timeout::within;
+use crate::waiting::Waited;
 
 const CERTIFICATE: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.pem");
 const KEY: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.key");
@@ -309,4 +311,69 @@ fn a_hello_is_identified_only_where_somebody_asks() {
     for piece_bytes in [PIECE, 100] {
         assert_eq!(identified(Identify::No, piece_bytes), None);
     }
+}
+
+/// Reads to the end or that many bytes on a runtime, once the handshake is complete.
+fn read_up_to(bytes_max: usize, transport: Transport) -> Vec<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let waited = Waited::new(transport);
+        let reading = async {
+            waited.handshake().await.unwrap();
+            let mut all = Vec::new();
+            while all.len() < bytes_max && waited.read(&mut all, PIECE).await? > 0 {}
+            Ok(all)
+        };
+        within(DEADLINE_MS, reading).await.unwrap()
+    })
+}
+
+/// Reached only by a failing test.
+const DEADLINE_MS: u64 = 60_000;
+
+#[test]
+fn what_a_session_holds_is_read_without_an_event_and_so_is_its_end() {
+    let (transport, mut socket) = pair();
+    transport.secure(server());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let peer = std::thread::spawn(move || {
+        let mut session = client();
+        rustls::Stream::new(&mut session, &mut socket)
+            .write_all(b"hello")
+            .unwrap();
+        session.send_close_notify();
+        while session.wants_write() {
+            session.write_tls(&mut socket).unwrap();
+        }
+        sender.send(()).unwrap();
+        socket // stays open: its end would raise an event
+    });
+    shake(&transport);
+    receiver.recv().unwrap();
+    assert_eq!(insist(|| transport.peek()).unwrap(), 5);
+    let error = crate::sys::socket::peek(transport.as_fd(), &mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert_eq!(read_up_to(PIECE, transport), b"hello");
+    drop(peer.join().unwrap());
+}
+
+#[test]
+fn what_a_handshake_leaves_in_the_socket_is_read_without_another_event() {
+    let (transport, mut socket) = pair();
+    transport.secure(server());
+    let text = [b'a'; 30_000];
+    let peer = std::thread::spawn(move || {
+        let mut session = client();
+        // Leaves together with the end of the handshake.
+        session.writer().write_all(&text).unwrap();
+        while session.is_handshaking() || session.wants_write() {
+            session.complete_io(&mut socket).unwrap();
+        }
+        socket // stays open: its end would raise an event
+    });
+    assert_eq!(read_up_to(text.len(), transport), text);
+    drop(peer.join().unwrap());
 }

@@ -29,13 +29,13 @@ struct Member<'a> {
     certificate: Certificate<'a>,
 }
 
-/// Verifies the certificates of a peer.
+/// Verifies the certificates of a peer; returns their chain, in DER.
 pub(super) fn verify<'a>(
     trust: &'a Trust,
     shown: &'a [CertificateDer<'a>],
     purpose: Purpose,
     now_s: u64,
-) -> Result<(), Failures> {
+) -> Result<Vec<&'a [u8]>, Failures> {
     let mut members = shown.iter().filter_map(|der| Member::read(der));
     let first = members.next();
     let mut walk = Walk {
@@ -50,16 +50,20 @@ pub(super) fn verify<'a>(
         signatures: SIGNATURES_MAX,
         failures: None,
     };
+    let mut chain = Vec::new();
     match first {
         Some(first) if walk.others.len() + 1 == shown.len() => {
-            let chain = walk.chain(first);
+            chain = walk.chain(first);
             walk.check_uses(&chain, purpose);
             walk.check_revocation(&chain, now_s);
             walk.check_times(&chain, now_s);
         }
         _ => walk.fail(Failure::Malformed),
     }
-    walk.failures.map_or(Ok(()), Err)
+    match walk.failures {
+        None => Ok(chain.iter().map(|member| member.der).collect()),
+        Some(failures) => Err(failures),
+    }
 }
 
 /// Whether a key has signed a message.

@@ -6,6 +6,7 @@
 //! not a CA's. Unsupported content is refused: name constraints of a CA, and critical extensions.
 
 mod chain;
+mod error;
 mod failure;
 mod handshake;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use turnpike_wire::certificate::{self, Certificate, Purpose, RevocationList};
 
 pub use chain::is_signed;
+pub use error::TrustError;
 pub use failure::{Failure, Failures};
 pub use handshake::{verify_tls12, verify_tls13};
 
@@ -35,7 +37,7 @@ impl Trust {
     ///
     /// # Errors
     /// The text has no certificate, or a malformed one.
-    pub fn new(pem: &[u8], depth: usize) -> Result<Trust, String> {
+    pub fn new(pem: &[u8], depth: usize) -> Result<Trust, TrustError> {
         let mut trust = Trust {
             depth,
             ..Trust::default()
@@ -56,15 +58,11 @@ impl Trust {
     ///
     /// # Errors
     /// As for [`Trust::new`].
-    pub fn add(&mut self, pem: &[u8]) -> Result<(), String> {
-        let read: Result<Vec<_>, _> = certificates(pem).collect();
-        let read = read?;
-        if read.is_empty() {
-            return Err("no certificate in it".to_owned());
-        }
+    pub fn add(&mut self, pem: &[u8]) -> Result<(), TrustError> {
+        let read = all_certificates(pem)?;
         for certificate in read {
             if Certificate::read(&certificate).is_none() {
-                return Err("a certificate in it is malformed".to_owned());
+                return Err(TrustError::MalformedCertificate);
             }
             if !self.anchors.contains(&certificate) {
                 self.anchors.push(certificate);
@@ -77,18 +75,18 @@ impl Trust {
     ///
     /// # Errors
     /// The text has no list, or a malformed one.
-    pub fn revoke(&mut self, pem: &[u8]) -> Result<(), String> {
+    pub fn revoke(&mut self, pem: &[u8]) -> Result<(), TrustError> {
         let known = self.revoked.len();
         for list in CertificateRevocationListDer::pem_slice_iter(pem) {
-            let list = list.map_err(|error| error.to_string())?;
+            let list = list.map_err(TrustError::Pem)?;
             if RevocationList::read(&list).is_none() {
-                return Err("a list in it is malformed".to_owned());
+                return Err(TrustError::MalformedList);
             }
             self.revoked.push(list);
         }
         match self.revoked.len() > known {
             true => Ok(()),
-            false => Err("no list of revoked certificates in it".to_owned()),
+            false => Err(TrustError::NoList),
         }
     }
 
@@ -108,13 +106,41 @@ impl Trust {
         purpose: Purpose,
         now_s: u64,
     ) -> Result<(), Failures> {
+        self.chain(shown, purpose, now_s).map(drop)
+    }
+
+    /// As [`Trust::verify`], with the chain as the result: the peer's certificate, that of its
+    /// issuer, and so on, up to a trusted one, in DER.
+    ///
+    /// # Errors
+    /// The faults.
+    pub fn chain<'a>(
+        &'a self,
+        shown: &'a [CertificateDer<'a>],
+        purpose: Purpose,
+        now_s: u64,
+    ) -> Result<Vec<&'a [u8]>, Failures> {
         chain::verify(self, shown, purpose, now_s)
+    }
+}
+
+/// The certificates of a PEM text; there is at least one.
+///
+/// # Errors
+/// The text has no certificate, or is not PEM.
+pub fn all_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let read: Vec<_> = certificates(pem).collect::<Result<_, _>>()?;
+    match read.is_empty() {
+        true => Err(TrustError::NoCertificate),
+        false => Ok(read),
     }
 }
 
 /// The certificates of a PEM text. If OpenSSL has added trust settings to one, only the certificate
 /// is used.
-pub fn certificates(pem: &[u8]) -> impl Iterator<Item = Result<CertificateDer<'static>, String>> {
+pub fn certificates(
+    pem: &[u8],
+) -> impl Iterator<Item = Result<CertificateDer<'static>, TrustError>> {
     let text = String::from_utf8_lossy(pem);
     let text = text.replace(
         "-----BEGIN TRUSTED CERTIFICATE-----",
@@ -126,7 +152,7 @@ pub fn certificates(pem: &[u8]) -> impl Iterator<Item = Result<CertificateDer<'s
     );
     let read: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     read.into_iter().map(|certificate| {
-        let certificate = certificate.map_err(|error| error.to_string())?;
+        let certificate = certificate.map_err(TrustError::Pem)?;
         let own = certificate::without_rest(&certificate).map(<[u8]>::to_vec);
         Ok(own.map_or(certificate, CertificateDer::from))
     })

@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use turnpike_testkit::Folder;
 use turnpike_wire::certificate::Purpose;
 
-use super::{Failure, Failures, Trust, certificates};
+use super::{Failure, Failures, Trust, TrustError, certificates};
 
 const DAY_S: u64 = 24 * 3600;
 
@@ -245,6 +245,20 @@ fn revoked_certificates_are_refused(folder: &Path) {
         let verified = trust.verify(&old, Purpose::Client, now_s);
         assert_eq!(verified.map_err(|Failures { last, .. }| last), Err(failure));
     }
-    assert!(trust.revoke(b"nothing").is_err());
-    assert!(Trust::new(b"nothing", 1).is_err());
+    let reason = trust.revoke(b"nothing");
+    assert!(matches!(reason, Err(TrustError::NoList)), "{reason:?}");
+    let reason = Trust::new(b"nothing", 1);
+    assert!(
+        matches!(reason, Err(TrustError::NoCertificate)),
+        "{reason:?}"
+    );
+    let cut = b"-----BEGIN CERTIFICATE-----\nAAAA\n";
+    let reason = Trust::new(cut, 1);
+    assert!(matches!(reason, Err(TrustError::Pem(_))), "{reason:?}");
+    let malformed = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let reason = Trust::new(malformed, 1);
+    assert!(
+        matches!(reason, Err(TrustError::MalformedCertificate)),
+        "{reason:?}"
+    );
 }
