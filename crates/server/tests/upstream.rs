@@ -4,8 +4,8 @@
 
 mod support;
 
-use support::{Folder, stderr, turnpike};
-use turnpike_testkit::{Origin, Server, Step, wait_for};
+use support::{stderr, turnpike};
+use turnpike_testkit::{Folder, Origin, Server, Step, wait_for};
 
 /// The content of `http { }`, and nginx's message.
 const REFUSED: &[(&str, &str)] = &[
@@ -54,6 +54,30 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "upstream u { server 127.0.0.1 weight=0; }",
         "invalid parameter \"weight=0\"",
+    ),
+    (
+        "upstream u { server 127.0.0.1; queue 0; }",
+        "invalid value \"0\" in \"queue\" directive",
+    ),
+    (
+        "upstream u { server 127.0.0.1; queue 1 timeout=0; }",
+        "invalid value \"1 timeout=0\" in \"queue\" directive",
+    ),
+    (
+        "upstream u { server 127.0.0.1; queue 1 time=1s; }",
+        "invalid value \"1 time=1s\" in \"queue\" directive",
+    ),
+    (
+        "upstream u { server 127.0.0.1; retry_budget 20; }",
+        "invalid value \"20\" in \"retry_budget\" directive",
+    ),
+    (
+        "upstream u { server 127.0.0.1; retry_budget 101%; }",
+        "invalid value \"101%\" in \"retry_budget\" directive",
+    ),
+    (
+        "upstream u { server 127.0.0.1; retry_budget 20% min=x; }",
+        "invalid value \"20% min=x\" in \"retry_budget\" directive",
     ),
     (
         "upstream u { server 127.0.0.1 color=red; }",
@@ -126,9 +150,11 @@ const REFUSED: &[(&str, &str)] = &[
 
 #[test]
 fn mistakes_are_refused_with_nginxs_messages() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     for (http, complaint) in REFUSED {
-        folder.write("nginx.conf", &format!("events {{ }} http {{ {http} }}"));
+        folder
+            .write("nginx.conf", format!("events {{ }} http {{ {http} }}"))
+            .unwrap();
         let output = turnpike(&folder.arguments(&["-t"]));
         let shown = stderr(&output);
         let expected = format!(

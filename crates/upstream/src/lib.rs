@@ -24,8 +24,12 @@ pub use address::Address;
 pub use background::BackgroundTask;
 pub use balance::choice::Selection;
 pub use balance::method::{Balancer, Measure};
-pub use connection::{ConnectError, ConnectOptions, Connection, DatagramConnection, Tls};
-pub use group::{Group, GroupSettings, GroupStates, NoPeer, Tries};
+pub use connection::{
+    ConnectError, ConnectOptions, Connection, DatagramConnection, Tls, begin_connecting,
+};
+pub use group::{
+    Group, GroupSettings, GroupStates, NoPeer, QueueLimits, RetryLimits, Tries, Unqueued,
+};
 pub use health::{Asked, Check, CheckRules, CheckTls, Question};
 pub use peer::picked::Picked;
 pub use peer::times::Until;
@@ -35,4 +39,4 @@ pub use resolve::{
     Addresses, ResolveError, ResolvedServer, Resolver, ResolverSettings, Resolving, ServiceAddress,
     Services,
 };
-pub use tls::{TlsConnector, TlsError, TlsSettings, TlsVersions};
+pub use tls::{TlsConnector, TlsError, TlsSettings};

@@ -146,6 +146,26 @@ pub(super) const METRICS: &[metrics::Row] = &[
         help: "Time until the end of a complete response of a server, in whole milliseconds.",
         ..PLAIN
     },
+    metrics::Row {
+        name: "upstream_queued",
+        labels: &["upstream"],
+        help: "Requests that wait for a server of the group (queue).",
+        ..PLAIN
+    },
+    metrics::Row {
+        name: "upstream_queue_refused",
+        kind: Kind::Counter,
+        labels: &["upstream"],
+        help: "Requests that found the queue full.",
+        ..PLAIN
+    },
+    metrics::Row {
+        name: "upstream_retries_refused",
+        kind: Kind::Counter,
+        labels: &["upstream"],
+        help: "Retries that the budget of the group did not allow (retry_budget).",
+        ..PLAIN
+    },
 ];
 
 /// Offers the verbs and the metrics of the plan's groups.
@@ -271,6 +291,9 @@ impl Reader for Counts {
             sent,
             received,
             times,
+            queued,
+            queue_refused,
+            retries_refused,
         ] = METRICS
         else {
             return;
@@ -294,6 +317,10 @@ impl Reader for Counts {
                 samples.number(received, &labels, answers.response_bytes());
                 samples.distribution(times, &labels, answers.times());
             }
+            let name = [group.name()];
+            samples.number(queued, &name, group.queued() as u64);
+            samples.number(queue_refused, &name, group.queue_refused());
+            samples.number(retries_refused, &name, group.retries_refused());
         }
     }
 }

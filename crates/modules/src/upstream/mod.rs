@@ -10,6 +10,7 @@ mod balancing;
 mod commands;
 mod handler;
 mod health;
+mod limits;
 mod passed;
 mod plan;
 mod resolver;

@@ -13,6 +13,7 @@ use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettin
 use super::background::{self, BackgroundTasks};
 use super::balancing::Method;
 use super::handler::{Directory, Implicit, LanePool, Upstream};
+use super::limits;
 use super::passed::Passed;
 use super::resolver;
 use super::servers::Server;
@@ -133,6 +134,8 @@ fn group<S: Passed>(
     let settings = GroupSettings {
         balancer: method.balancer,
         keep_alive: keep_alive(view)?,
+        queue: limits::queue(view)?,
+        retries: limits::retries(view)?,
     };
     let upstream = assemble(builder, name, name, settings, &servers);
     let upstream = Arc::new(upstream.choosing(method.key, sticky));

@@ -97,6 +97,27 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "queue",
+        arguments: Arguments::between(1, 2),
+        syntax: "number [timeout=time]",
+        summary: "Lets a request wait if no server can take it, for instance because all have \
+            `max_conns` requests. At most `number` requests of all lanes wait, in the order in \
+            which they came, and each for at most `timeout` (60s by default). A request that finds \
+            the queue full, or waits in vain, is answered with 502. As in nginx Plus.",
+        ..PLAIN
+    },
+    Row {
+        name: "retry_budget",
+        arguments: Arguments::between(1, 2),
+        syntax: "percent [min=number]",
+        summary: "Limits how many requests of the group are passed to another server after a \
+            failure: within ten seconds at most `percent` of its requests, such as `20%`, counted \
+            over all lanes; `min` retries (10 by default) are always allowed. Beyond that the \
+            failure is the answer, so that retries cannot overload the servers that still work. A \
+            kept connection that its server had closed is no failure.",
+        ..PLAIN
+    },
+    Row {
         name: "keepalive",
         arguments: Arguments::between(1, 2),
         syntax: "connections [local]",

@@ -90,6 +90,14 @@ const ROWS: &[Row] = &[
         ..row("least_time")
     },
     Row {
+        contexts: GROUP,
+        summary: "Limits how many sessions of the group are passed to another server after a \
+            failure to connect: within ten seconds at most `percent` of its sessions, such as \
+            `20%`, counted over all lanes; `min` retries (10 by default) are always allowed. \
+            Beyond that the session ends.",
+        ..row("retry_budget")
+    },
+    Row {
         contexts: ANYWHERE,
         ..row("resolver")
     },

@@ -61,6 +61,15 @@ impl Choice {
         }
     }
 
+    /// Begins anew, since no peer was tried.
+    pub(crate) fn restart(&mut self) {
+        self.tried.clear();
+        self.backup = false;
+        self.proposals = 0;
+        self.hash = None;
+        self.rehashes = 0;
+    }
+
     fn was_tried(&self, peer: &Peer) -> bool {
         self.tried.contains(&peer.state().id())
     }

@@ -251,6 +251,37 @@ fn least_time_prefers_fast_peers() {
 }
 
 #[test]
+fn a_slow_peer_that_was_not_used_for_long_is_tried_again() {
+    let balancer = Balancer::LeastTime {
+        until: Until::LastByte,
+        inflight: false,
+    };
+    let at_once = PeerSettings {
+        fail_timeout_ms: 0,
+        ..plain()
+    };
+    // The default is ten seconds, and a period one more.
+    for (settings, period_ms) in [(at_once, 1000), (plain(), 11_000)] {
+        let group = group(balancer, vec![settings; 2]);
+        let pick = |now_ms: u64, took_ms: [u64; 2]| {
+            let picked = group.begin(&Selection::default()).next(now_ms).unwrap();
+            let port = port(&picked);
+            let took_ms = took_ms[usize::from(port) - 1];
+            picked.succeeded(now_ms, took_ms, took_ms);
+            port
+        };
+        let first = [pick(NOW_MS, [3700, 1]), pick(NOW_MS, [3700, 1])];
+        assert_eq!(first, [1, 2], "{period_ms}");
+        for (halves, tries) in [(14, 0), (15, 1), (16, 0)] {
+            let now_ms = NOW_MS + period_ms * halves / 2;
+            let picked = (0..4).map(|_| pick(now_ms, [3700, 1]));
+            let count = picked.filter(|port| *port == 1).count();
+            assert_eq!(count, tries, "{period_ms} {halves}");
+        }
+    }
+}
+
+#[test]
 fn each_time_of_sessions_has_its_own_average() {
     // Of three peers, each is the fastest until another point of a session.
     for (until, expected) in [

@@ -1,5 +1,6 @@
 //! Datagrams to and from a peer.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -34,7 +35,9 @@ impl DatagramConnection {
     /// # Errors
     /// The socket's error, possibly of an earlier datagram: the peer does not listen.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        let send = || datagram::send(self.as_fd(), std::iter::once(bytes), Route::default());
+        let cuts = Cell::new(false);
+        let datagrams = || std::iter::once(bytes);
+        let send = || datagram::send(self.as_fd(), datagrams(), Route::default(), &cuts);
         self.waited.when_writable(0, send).await.map(|_| ())
     }
 

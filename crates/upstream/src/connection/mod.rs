@@ -16,7 +16,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
 use turnpike_lane::event_loop::{WatchedSocket, WatchedSockets};
-use turnpike_lane::sys::pipe::Pipe;
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
@@ -25,7 +24,7 @@ use turnpike_wire::h2::ClientConnection;
 
 pub use datagrams::DatagramConnection;
 pub(crate) use open::Key;
-pub use open::{ConnectError, ConnectOptions, Tls};
+pub use open::{ConnectError, ConnectOptions, Tls, begin_connecting};
 
 /// A connection to a peer. It must be used on the lane that opened it.
 pub struct Connection {
@@ -113,34 +112,10 @@ impl Connection {
         bytes_max: usize,
         timeout_ms: u64,
     ) -> io::Result<usize> {
-        if !self.is_plain() {
-            match self.try_read(buffer, bytes_max) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                other => return other,
-            }
-        }
-        within(timeout_ms, async {
-            loop {
-                // The peer may wait for bytes that have not been sent yet.
-                let has_unsent = self.transport().has_unsent();
-                let read = || self.try_read(buffer, bytes_max);
-                let received = tokio::select! {
-                    biased;
-                    flushed = self.flush(0), if has_unsent => {
-                        flushed?;
-                        continue;
-                    }
-                    received = self.waited.when_readable(read) => received?,
-                };
-                // A wait for more need not try the socket first. Later input raises a new event;
-                // the end of the stream stays raised.
-                if self.transport().was_emptied(received, bytes_max) {
-                    self.waited.emptied();
-                }
-                return Ok(received);
-            }
-        })
-        .await
+        let received = within(timeout_ms, self.waited.read(buffer, bytes_max)).await?;
+        let all = self.bytes_received.get() + received as u64;
+        self.bytes_received.set(all);
+        Ok(received)
     }
 
     /// Sends as much as the socket takes, without waiting. With TLS, a part of it may stay in the
@@ -184,33 +159,9 @@ impl Connection {
         self.waited.flush(timeout_ms).await
     }
 
-    /// Waits until the peer sends or closes; reads nothing.
-    ///
-    /// # Errors
-    /// The runtime's error.
-    pub async fn readable(&self) -> io::Result<()> {
-        self.waited.readable().await
-    }
-
-    /// Moves up to `bytes_max` into a pipe, which is empty, without waiting. 0 is the end.
-    ///
-    /// # Errors
-    /// The socket's error; `WouldBlock` if there is no input.
-    pub fn try_fill(&self, pipe: &Pipe, bytes_max: usize) -> io::Result<usize> {
-        let received = self.waited.try_fill(pipe, bytes_max)?;
-        let all = self.bytes_received.get() + received as u64;
-        self.bytes_received.set(all);
-        Ok(received)
-    }
-
-    /// Sends as much of a pipe's bytes as the socket takes, and waits while it takes nothing.
-    ///
-    /// # Errors
-    /// The socket's error.
-    pub async fn drain(&self, pipe: &Pipe, bytes: usize) -> io::Result<usize> {
-        let sent = self.waited.drain(pipe, bytes).await?;
-        self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
-        Ok(sent)
+    /// The socket itself, for a relay, which counts its bytes by itself.
+    pub fn waited(&self) -> &Waited {
+        &self.waited
     }
 
     /// Ends our side; the peer may still send.

@@ -213,6 +213,12 @@ impl Connection {
     ) -> Result<Connection, ConnectError> {
         let key = Key::new(address, options);
         let (socket, under_way) = begin(address, Kind::Stream, options)?;
+        if let Address::Inet(_) = address {
+            // Head and body may be sent in two calls, and the second must not wait for an
+            // acknowledgement.
+            let set = socket_option::set_no_delay(socket.as_fd(), true);
+            set.map_err(ConnectError::Socket)?;
+        }
         let connection = Connection {
             waited: Waited::new(Transport::plain(socket)),
             watched_socket: OnceCell::new(),
@@ -278,6 +284,20 @@ fn http2_client() -> Rc<RefCell<ClientConnection>> {
     Rc::new(RefCell::new(ClientConnection::new(HeadRules::default())))
 }
 
+/// Starts to connect to a peer, without TLS, for a caller that waits by itself and sets
+/// `TCP_NODELAY` when it needs it. Of the options, those of the local address and of buffers
+/// apply. Returns whether connecting is still in progress.
+///
+/// # Errors
+/// See [`ConnectError`].
+pub fn begin_connecting(
+    picked: &Picked,
+    kind: Kind,
+    options: &ConnectOptions<'_>,
+) -> Result<(OwnedFd, bool), ConnectError> {
+    begin(picked.address(), kind, options)
+}
+
 /// Creates a socket and starts connecting; returns whether it is still in progress.
 pub(super) fn begin(
     address: &Address,
@@ -290,7 +310,7 @@ pub(super) fn begin(
         Address::Unix(_) => Family::Unix,
     };
     let socket = socket::open(family, kind).map_err(ConnectError::Socket)?;
-    prepare(&socket, address, kind, options)?;
+    prepare(&socket, address, options)?;
     let connected = match address {
         Address::Inet(address) => socket::connect(socket.as_fd(), *address),
         Address::Unix(path) => socket::connect_unix(socket.as_fd(), path),
@@ -305,7 +325,6 @@ pub(super) fn begin(
 fn prepare(
     socket: &OwnedFd,
     address: &Address,
-    kind: Kind,
     options: &ConnectOptions<'_>,
 ) -> Result<(), ConnectError> {
     let socket = socket.as_fd();
@@ -324,11 +343,6 @@ fn prepare(
     let Address::Inet(peer) = address else {
         return Ok(());
     };
-    if kind == Kind::Stream {
-        // Head and body may be sent in two calls, and the second must not wait for an
-        // acknowledgement.
-        socket_option::set_no_delay(socket, true).map_err(option)?;
-    }
     let Some(own) = options.bind else {
         return Ok(());
     };

@@ -1,5 +1,7 @@
 //! Groups of peers, and the tries of one request among them.
 
+mod budget;
+pub(crate) mod queue;
 mod states;
 #[cfg(test)]
 mod tests;
@@ -8,6 +10,8 @@ mod tries;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use budget::RetryLimits;
+pub use queue::{QueueLimits, Unqueued};
 pub use states::GroupStates;
 pub use tries::{NoPeer, Tries};
 
@@ -27,6 +31,10 @@ pub struct GroupSettings {
     pub balancer: Balancer,
     /// The limits of idle connections.
     pub keep_alive: KeepAlive,
+    /// The limits of the requests that wait for a peer; `None`: a request that finds no peer fails.
+    pub queue: Option<QueueLimits>,
+    /// The limits of retries; `None`: each request has its own only.
+    pub retries: Option<RetryLimits>,
 }
 
 /// Peers for the same requests: an `upstream` block, or the addresses of one name.
@@ -79,6 +87,21 @@ impl Group {
     /// The states of its peers.
     pub fn states(&self) -> &Arc<GroupStates> {
         &self.states
+    }
+
+    /// The number of requests that wait for a peer.
+    pub fn queued(&self) -> usize {
+        self.states.queue().length()
+    }
+
+    /// The number of requests that found the queue full.
+    pub fn queue_refused(&self) -> u64 {
+        self.states.queue().refused()
+    }
+
+    /// The number of retries that the budget did not allow.
+    pub fn retries_refused(&self) -> u64 {
+        self.states.budget().refused()
     }
 
     /// The current peers, backups last.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::budget::RetryBudget;
+use super::queue::Queue;
 use crate::peer::PeerState;
 use crate::resolve::found::Found;
 
@@ -13,6 +15,10 @@ pub struct GroupStates {
     states: Mutex<HashMap<String, Vec<Arc<PeerState>>>>,
     /// The last results of repeated name lookups.
     found: Mutex<HashMap<String, Vec<Found>>>,
+    /// The requests that wait for a peer.
+    queue: Arc<Queue>,
+    /// The requests and retries.
+    budget: RetryBudget,
 }
 
 impl GroupStates {
@@ -30,6 +36,14 @@ impl GroupStates {
     /// Removes the states of peers that no configuration and no request uses.
     pub(crate) fn forget_unused(&self) {
         self.states().retain(|_, states| states.iter().any(is_used));
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub(crate) fn budget(&self) -> &RetryBudget {
+        &self.budget
     }
 
     fn states(&self) -> MutexGuard<'_, HashMap<String, Vec<Arc<PeerState>>>> {

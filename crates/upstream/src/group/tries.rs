@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Group;
+use super::queue::{Place, Unqueued};
 use crate::balance;
 use crate::balance::choice::{Choice, Selection};
 use crate::balance::method::Balancer;
@@ -27,6 +28,10 @@ pub struct Tries {
     group: Arc<Group>,
     left: u32,
     choice: Choice,
+    /// Whether a peer was found.
+    has_tried: bool,
+    /// The place in the group's queue.
+    place: Option<Place>,
 }
 
 impl Tries {
@@ -37,6 +42,8 @@ impl Tries {
             group,
             left,
             choice,
+            has_tried: false,
+            place: None,
         }
     }
 
@@ -58,17 +65,41 @@ impl Tries {
     /// The next peer, at this monotonic time.
     ///
     /// # Errors
-    /// Every peer was tried, is down, has failed too often or is busy.
+    /// Every peer was tried, is down, has failed too often or is busy, or other requests wait for
+    /// the first that has room.
     pub fn next(&mut self, now_ms: u64) -> Result<Picked, NoPeer> {
+        let queue = self.group.settings().queue.is_some();
+        let queue = queue.then(|| Arc::clone(self.group.states().queue()));
+        if let Some(queue) = &queue
+            && !self.has_tried
+        {
+            let is_next = match &self.place {
+                Some(place) => place.is_first(),
+                None => queue.length() == 0,
+            };
+            if !is_next {
+                return Err(NoPeer);
+            }
+        }
         let members = self.group.members();
         let single = members.is_single();
-        let peer = balance::choose(&members, &mut self.choice, now_ms).ok_or(NoPeer)?;
+        let Some(peer) = balance::choose(&members, &mut self.choice, now_ms) else {
+            if queue.is_some() && !self.has_tried {
+                self.choice.restart();
+            }
+            return Err(NoPeer);
+        };
         let state = peer.state();
         // It is counted under the lock, so that `max_conns` is exact.
         state.active.fetch_add(1, Ordering::Relaxed);
         state.requests.fetch_add(1, Ordering::Relaxed);
         drop(members);
         self.left = self.left.saturating_sub(1);
+        if !self.has_tried && self.group.settings().retries.is_some() {
+            self.group.states().budget().count_request(now_ms);
+        }
+        self.has_tried = true;
+        self.place = None;
         let inflight = match self.group.settings().balancer {
             Balancer::LeastTime {
                 until,
@@ -76,7 +107,40 @@ impl Tries {
             } => Some(until),
             _ => None,
         };
-        Ok(Picked::new(peer, single, inflight, now_ms))
+        Ok(Picked::new(peer, single, inflight, now_ms).freeing(queue))
+    }
+
+    /// Enters the group's queue; returns how long the request may wait, in milliseconds.
+    ///
+    /// # Errors
+    /// There is no queue for requests that were tried already, or the queue is full.
+    pub fn enter_queue(&mut self) -> Result<u64, Unqueued> {
+        let limits = self.group.settings().queue.filter(|_| !self.has_tried);
+        let limits = limits.ok_or(Unqueued::NoQueue)?;
+        let place = self.group.states().queue().enter(limits.requests_max)?;
+        self.place = Some(place);
+        Ok(limits.timeout_ms)
+    }
+
+    /// Waits until it is the request's turn in the queue and a peer may have room. Only the ends of
+    /// requests wake it: a peer that recovers, or is added, does not.
+    pub async fn woken(&self) {
+        match &self.place {
+            Some(place) => place.woken().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether the group's budget allows a retry now; it is not counted yet.
+    pub fn may_retry(&self, now_ms: u64) -> bool {
+        let limits = self.group.settings().retries;
+        limits.is_none_or(|limits| self.group.states().budget().allows(limits, now_ms))
+    }
+
+    /// Counts a retry, if the group's budget allows it.
+    pub fn spend_retry(&self, now_ms: u64) -> bool {
+        let limits = self.group.settings().retries;
+        limits.is_none_or(|limits| self.group.states().budget().spend(limits, now_ms))
     }
 
     /// Allows one more try, since the last one used a kept connection, which the peer may have

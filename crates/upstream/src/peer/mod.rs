@@ -376,9 +376,11 @@ impl Peer {
         let checked_ms = self.state.checked_ms.load(Ordering::Relaxed);
         let since_ms = now_ms.saturating_sub(checked_ms);
         let timeout_ms = self.settings.fail_timeout_ms;
-        // A slow peer that was not used for long gets another chance.
+        // A slow peer that was not used for long gets another chance: its time counts half after
+        // each period, to the nearest.
+        let period_ms = timeout_ms + 1000;
         let halvings = match since_ms > timeout_ms {
-            true => since_ms / (timeout_ms + 1000),
+            true => (since_ms + period_ms / 2) / period_ms,
             false => 0,
         };
         let active = u64::from(self.state.active());

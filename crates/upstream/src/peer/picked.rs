@@ -9,6 +9,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 
 use super::{FailReason, Mode, Peer};
 use crate::address::Address;
+use crate::group::queue::Queue;
 use crate::peer::times::Until;
 
 /// A peer that was chosen for a request. It counts as busy until this is dropped.
@@ -21,6 +22,8 @@ pub struct Picked {
     picked_ms: u64,
     /// The time that was recorded before the end.
     noted: Cell<Option<Until>>,
+    /// The requests that wait for a peer with room.
+    queue: Option<Arc<Queue>>,
 }
 
 impl Picked {
@@ -40,7 +43,14 @@ impl Picked {
             inflight: Cell::new(inflight),
             picked_ms: now_ms,
             noted: Cell::new(None),
+            queue: None,
         }
+    }
+
+    /// The same, and its end wakes a request of this queue.
+    pub(crate) fn freeing(mut self, queue: Option<Arc<Queue>>) -> Picked {
+        self.queue = queue;
+        self
     }
 
     /// The peer.
@@ -157,5 +167,8 @@ impl Drop for Picked {
             self.peer.state().times.done(now_ms, took_ms);
         }
         self.peer.state().active.fetch_sub(1, Ordering::Relaxed);
+        if let Some(queue) = &self.queue {
+            queue.wake();
+        }
     }
 }

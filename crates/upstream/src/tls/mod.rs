@@ -10,9 +10,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{ClientConfig, SupportedProtocolVersion};
-use turnpike_lane::trust::Trust;
+use rustls::{ClientConfig, KeyLog, SupportedCipherSuite, SupportedProtocolVersion};
+use turnpike_lane::trust::{Trust, TrustError};
 
 pub(crate) use session::Refusal;
 use verify::Verifier;
@@ -37,41 +39,29 @@ pub struct TlsSettings {
     pub server_name: bool,
     /// Whether to resume sessions.
     pub session_reuse: bool,
-    /// Protocol versions.
-    pub versions: TlsVersions,
+    /// Protocol versions; `None`: all that are supported.
+    pub versions: Option<Vec<&'static SupportedProtocolVersion>>,
+    /// Cipher suites, the best first; `None`: those of the library.
+    pub suites: Option<Vec<SupportedCipherSuite>>,
+    /// Groups for the key exchange, the best first; `None`: those of the library.
+    pub groups: Option<Vec<&'static dyn SupportedKxGroup>>,
+    /// Where the secrets of sessions are written; `None`: nowhere.
+    pub key_log: Option<Arc<dyn KeyLog>>,
     /// Protocols to offer (ALPN, RFC 7301), the best first; if empty, none is offered.
     pub protocols: Vec<Vec<u8>>,
 }
 
-/// The allowed versions of TLS; older ones are not supported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TlsVersions {
-    /// RFC 5246.
-    pub tls12: bool,
-    /// RFC 8446.
-    pub tls13: bool,
-}
-
-impl Default for TlsVersions {
-    fn default() -> Self {
-        Self {
-            tls12: true,
-            tls13: true,
-        }
-    }
-}
-
 /// Why TLS cannot be set up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum TlsError {
     /// Trusted certificates cannot be read.
-    Trusted(String),
+    Trusted(TrustError),
     /// The revocation lists cannot be read.
-    Revoked(String),
+    Revoked(TrustError),
     /// No version is allowed.
     NoVersion,
     /// The library refused the settings.
-    Library(String),
+    Library(rustls::Error),
 }
 
 impl fmt::Display for TlsError {
@@ -85,7 +75,15 @@ impl fmt::Display for TlsError {
     }
 }
 
-impl std::error::Error for TlsError {}
+impl std::error::Error for TlsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            TlsError::Trusted(why) | TlsError::Revoked(why) => Some(why),
+            TlsError::Library(why) => Some(why),
+            TlsError::NoVersion => None,
+        }
+    }
+}
 
 /// The source of TLS sessions. It is made when a configuration is read; all lanes share it, with
 /// the sessions for resumption.
@@ -101,10 +99,10 @@ impl TlsConnector {
     /// # Errors
     /// See [`TlsError`].
     pub fn new(settings: &TlsSettings) -> Result<TlsConnector, TlsError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(provider(settings));
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&versions(settings.versions)?)
-            .map_err(|error| TlsError::Library(error.to_string()))?;
+            .with_protocol_versions(versions(settings)?)
+            .map_err(TlsError::Library)?;
         let verifier = Verifier::new(trust(settings)?, provider.signature_verification_algorithms);
         let builder = builder
             .dangerous()
@@ -118,6 +116,9 @@ impl TlsConnector {
         };
         config.enable_sni = settings.server_name;
         config.alpn_protocols.clone_from(&settings.protocols);
+        if let Some(key_log) = &settings.key_log {
+            config.key_log = Arc::clone(key_log);
+        }
         config.resumption = match settings.session_reuse {
             true => Resumption::in_memory_sessions(SESSIONS_MAX),
             false => Resumption::disabled(),
@@ -152,17 +153,22 @@ impl fmt::Debug for TlsConnector {
     }
 }
 
-fn versions(versions: TlsVersions) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
-    let mut list = Vec::new();
-    if versions.tls13 {
-        list.push(&rustls::version::TLS13);
+fn provider(settings: &TlsSettings) -> CryptoProvider {
+    let mut provider = default_provider();
+    if let Some(suites) = &settings.suites {
+        provider.cipher_suites.clone_from(suites);
     }
-    if versions.tls12 {
-        list.push(&rustls::version::TLS12);
+    if let Some(groups) = &settings.groups {
+        provider.kx_groups.clone_from(groups);
     }
-    match list.is_empty() {
-        true => Err(TlsError::NoVersion),
-        false => Ok(list),
+    provider
+}
+
+fn versions(settings: &TlsSettings) -> Result<&[&'static SupportedProtocolVersion], TlsError> {
+    match &settings.versions {
+        None => Ok(rustls::ALL_VERSIONS),
+        Some(versions) if versions.is_empty() => Err(TlsError::NoVersion),
+        Some(versions) => Ok(versions),
     }
 }
 
