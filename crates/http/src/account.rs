@@ -24,6 +24,8 @@ pub enum Action {
     HandshakingClient,
     /// A name of an upstream server is looked up.
     ResolvingUpstream,
+    /// No upstream server has room, and the request waits for one.
+    QueuedForUpstream,
     /// An upstream server is connected to.
     ConnectingUpstream,
     /// The TLS handshake with it goes on.
@@ -231,6 +233,7 @@ impl Action {
             Self::ReadingBody => "reading client request body",
             Self::Processing => "processing request",
             Self::ResolvingUpstream => "resolving upstream",
+            Self::QueuedForUpstream => "waiting for an upstream server",
             Self::ConnectingUpstream => "connecting to upstream",
             Self::HandshakingClient => "SSL handshaking",
             Self::HandshakingUpstream => "SSL handshaking to upstream",

@@ -1,5 +1,7 @@
 //! What a connection has read of a request's body and nobody has asked for yet.
 
+use turnpike_wire::message::Fields;
+
 /// The bytes of a body that have come, their coding taken off.
 #[derive(Default)]
 pub(crate) struct Arrived {
@@ -7,6 +9,7 @@ pub(crate) struct Arrived {
     received_bytes: u64,
     is_whole: bool,
     is_malformed: bool,
+    trailers: Fields,
 }
 
 impl Arrived {
@@ -19,6 +22,16 @@ impl Arrived {
     /// That was all of the body.
     pub(crate) fn set_whole(&mut self) {
         self.is_whole = true;
+    }
+
+    /// These fields stand behind the body.
+    pub(crate) fn set_trailers(&mut self, trailers: Fields) {
+        self.trailers = trailers;
+    }
+
+    /// The fields behind a body that is whole.
+    pub(crate) fn trailers(&self) -> &Fields {
+        &self.trailers
     }
 
     /// What comes cannot be understood any more.

@@ -5,6 +5,7 @@ mod reading;
 use std::rc::Rc;
 
 use turnpike_plan::temporary::TemporaryFile;
+use turnpike_wire::message::Fields;
 
 use crate::arrived::Arrived;
 
@@ -109,6 +110,12 @@ impl RequestBody {
     /// Bytes of the body that were kept so far; once it is finished, all of them.
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// The trailer fields behind a body that is whole. They are not among the request's fields
+    /// (RFC 9110 section 6.5).
+    pub fn trailers(&self) -> &Fields {
+        self.arrived.trailers()
     }
 
     /// Whether all of it was taken.

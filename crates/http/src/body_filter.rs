@@ -229,6 +229,10 @@ impl<F: BodyFilter> BodyStream for Filtered<F> {
         self.at_hand(exchange, out).transpose()
     }
 
+    fn may_end_at_once(&self) -> bool {
+        self.body.may_end_at_once()
+    }
+
     fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
         self.body.read_ahead(exchange)
     }

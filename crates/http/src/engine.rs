@@ -79,7 +79,7 @@ impl Exchange {
     }
 
     /// Starts a subrequest: in its location, if it is in one, else as after an internal redirect.
-    pub(crate) fn run_subrequest(&mut self) -> Outcome {
+    pub fn run_subrequest(&mut self) -> Outcome {
         self.account.set_action(Action::Processing);
         if self.walk.phase() == Phase::PostRead {
             self.enter(Phase::ServerRewrite);
@@ -299,6 +299,10 @@ impl Exchange {
             self.response.set_status(error_status);
             self.response.reason_mut().clear();
         }
+        self.debug(format_args!(
+            "answering with status {}",
+            self.response.status()
+        ));
         // What an origin says of a 204 without a body is metadata (RFC 9110 section 15.3.5); what a
         // handler made for a body that is not sent means nothing.
         if self.response.status() == 204 && !matches!(self.response.body(), Body::Empty) {
@@ -364,6 +368,11 @@ impl Exchange {
             Found::Nothing => server.root,
         };
         self.walk.set_location(location);
+        self.debug(format_args!(
+            "using location \"{}\" for \"{}\"",
+            Quoted(&plan.location(location).name),
+            Quoted(self.walk.path())
+        ));
         if plan.location(location).settings.internal && !self.walk.is_internal() {
             return self.finalize(404);
         }
@@ -478,6 +487,10 @@ impl Exchange {
         }
         self.walk.redirected();
         self.walk.set_location(self.server().root);
+        self.debug(format_args!(
+            "internal redirect to \"{}\"",
+            Quoted(self.walk.path())
+        ));
         self.enter(Phase::ServerRewrite);
         None
     }

@@ -279,13 +279,14 @@ impl Exchange {
         }
         let plan = self.plan.clone();
         let settings = &plan.location(self.walk.location()).settings;
-        let extension = extension(self.walk.path()).unwrap_or_default();
-        let kind = match extension.iter().any(u8::is_ascii_uppercase) {
-            true => settings
-                .types
-                .get(extension.to_ascii_lowercase().as_slice()),
-            false => settings.types.get(extension),
-        };
+        let kind = extension(self.walk.path()).and_then(|extension| {
+            match extension.iter().any(u8::is_ascii_uppercase) {
+                true => settings
+                    .types
+                    .get(extension.to_ascii_lowercase().as_slice()),
+                false => settings.types.get(extension),
+            }
+        });
         let kind = kind.unwrap_or(&settings.default_type);
         self.response.set_content_type(kind);
     }

@@ -13,11 +13,22 @@ impl Exchange {
     /// Writes to the error log of the location in force.
     pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         let log = &self.location().error_log;
-        if !log.enabled(level) {
-            return;
+        let serial = Some(self.client.serial());
+        let debugged = &self.plan.events.debugged;
+        if !debugged.is_empty() && debugged.contains(&self.client.peer()) {
+            log.write_everywhere(level, serial, message, Some(&Context(self)));
+        } else if log.enabled(level) {
+            log.write_about(level, serial, message, Some(&Context(self)));
         }
-        let context = Context(self);
-        log.write_about(level, Some(self.client.serial()), message, Some(&context));
+    }
+
+    /// Writes how a request is handled, where somebody wants to know (`error_log ... debug`,
+    /// `debug_connection`).
+    #[inline]
+    pub fn debug(&self, message: fmt::Arguments<'_>) {
+        if self.plan.is_debugged {
+            self.log(Level::Debug, message);
+        }
     }
 }
 

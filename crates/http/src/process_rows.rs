@@ -1,7 +1,7 @@
 //! Rows of the process's own families, as far as a plan cannot do without them: for plans that are
 //! built without a process around them, in tests and by the simulator.
 
-use turnpike_conf::{Arguments, Context, Row, Value};
+use turnpike_conf::{Arguments, Context, Repeat, Row, Value};
 
 /// What the process's families have and a plan cannot do without.
 pub const PROCESS_ROWS: &[Row] = &[
@@ -15,6 +15,10 @@ pub const PROCESS_ROWS: &[Row] = &[
         Value::Milliseconds,
     ),
     row("reuse_port", &[Context::Events], Value::Flag),
+    Row {
+        repeat: Repeat::Many,
+        ..row("debug_connection", &[Context::Events], Value::Custom)
+    },
     row("error_log", &[Context::Http], Value::Custom),
 ];
 

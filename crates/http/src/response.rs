@@ -208,6 +208,12 @@ pub trait BodyStream {
         false
     }
 
+    /// Whether all of the body may be at hand, as far as can be told before it is made: its pieces
+    /// are asked for in the turn then, and only what is not at hand waits in a task.
+    fn may_end_at_once(&self) -> bool {
+        self.is_at_hand()
+    }
+
     /// Only the bytes from `start` up to, not including, `end` are wanted. Asked before any piece.
     /// Returns the first byte that comes: one from there on is left out by whoever asked.
     fn narrow(&mut self, _start: u64, _end: u64) -> u64 {

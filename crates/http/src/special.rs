@@ -21,6 +21,7 @@ impl Exchange {
         if status == CLOSE {
             return Some(Outcome::Close);
         }
+        self.debug(format_args!("ending with status {status}"));
         self.walk.set_error_status(status);
         if matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501) {
             self.sending.close_connection();

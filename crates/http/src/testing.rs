@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, MemoryLoader, Registry, View};
-use turnpike_lane::log::{ErrorLog, LogFile};
+use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::SocketFacts;
 
@@ -40,7 +40,11 @@ impl Environment for Nowhere {
         )))
     }
 
-    fn error_log(&mut self, _: &[&Entry]) -> Result<ErrorLog, String> {
+    fn secret_log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {
+        self.log_file(path)
+    }
+
+    fn error_log(&mut self, _: &[&Entry]) -> Result<ErrorLog, SpecError> {
         Ok(ErrorLog::none())
     }
 

@@ -31,6 +31,8 @@ pub struct Try {
     pub status: u16,
     /// When it was asked, in the lane's monotonic milliseconds.
     pub started_ms: u64,
+    /// How long the request waited before until a server had room, in milliseconds.
+    pub queue_ms: Option<u64>,
     /// Until it was connected, in milliseconds.
     pub connect_ms: Option<u64>,
     /// Until its head was received, in milliseconds.

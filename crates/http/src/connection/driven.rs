@@ -23,7 +23,6 @@ use crate::counters::CloseReason;
 use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
-use crate::h1::response::write_head;
 use crate::log::Driven;
 use crate::phase::Waiting;
 use crate::pieces;
@@ -119,9 +118,10 @@ async fn to_the_end(
                     }
                 }
             }
-            Stage::Answer => match begin_answer(exchange) {
+            Stage::Answer => match Transfer::begin(exchange) {
                 Some(transfer) => Stage::Sending(transfer),
                 None => {
+                    exchange.end_body();
                     exchange.log_access();
                     return Err(CloseReason::CutShort);
                 }
@@ -160,24 +160,6 @@ async fn to_the_end(
             }
         }
     }
-}
-
-/// Puts the head, and what is at hand of the body, where it can be sent.
-fn begin_answer(exchange: &mut Exchange) -> Option<Transfer> {
-    if !transfer::inline_small_file(exchange) {
-        exchange.log(
-            Level::Alert,
-            format_args!("file was truncated while it was sent"),
-        );
-        return None;
-    }
-    let chunked = write_head(exchange);
-    let ready = pieces::ready(exchange);
-    let mut transfer = Transfer::new(exchange, chunked);
-    if let Some(more) = ready {
-        transfer.frame(exchange, more.ok()?);
-    }
-    Some(transfer)
 }
 
 /// Sends the whole answer, or says why it cannot.

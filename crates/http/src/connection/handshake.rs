@@ -28,7 +28,8 @@ use crate::exchange::Action;
 use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
 use turnpike_plan::tls::{
-    ACME_TLS, CertifiedKeys, Loading, Offer, ServerTls, TlsSession, challenged, expect_hello,
+    ACME_TLS, Agreement, CertifiedKeys, Loading, Offer, PendingSession, ServerTls, TlsSession,
+    challenged, expect_hello,
 };
 
 /// First byte of a TLS record that holds a handshake message (RFC 8446 section 5.1).
@@ -54,8 +55,10 @@ enum Step {
     WantsRead,
     /// The socket has to take more.
     WantsWrite,
-    /// The session stands.
+    /// The handshake is over.
     Done(Agreed),
+    /// The session stands.
+    Complete(Box<TlsSession>),
     /// The connection is to be closed.
     Failed(CloseReason),
     /// Certificates have to be read first.
@@ -113,29 +116,46 @@ impl Connections {
                 More::Likely
             }
             Step::Done(Agreed { offer, identity }) => {
-                let clients = identity.clients.as_ref();
-                let session = TlsSession::of(&connection.transport, offer, clients);
-                let session = session.unwrap_or_default();
-                self.lane.counters.handshakes.add();
-                if *session.protocol == *ACME_TLS {
-                    // The handshake was the answer; no application speaks here.
-                    self.unpark(event_loop, token);
-                    self.close(connection, CloseReason::ClientClosed);
-                    return More::No;
+                match TlsSession::of(&connection.transport, offer, &identity) {
+                    Agreement::Complete(session) => {
+                        self.secured(event_loop, token, connection, session)
+                    }
+                    Agreement::Pending(pending) => {
+                        self.wait_for_status(event_loop, token, connection, *pending);
+                        More::No
+                    }
                 }
-                connection.security = Security::Secure(Arc::new(session));
-                if token.is_some() {
-                    return self.receive_first(event_loop, token, connection);
-                }
-                // It gets a place, so that what the session holds already can be read.
-                let Some((token, connection)) = self.insert(event_loop, connection) else {
-                    return More::No;
-                };
-                self.receive_first(event_loop, Some(token), connection);
-                self.parked_ready(event_loop, token, false);
-                More::No
             }
+            Step::Complete(session) => self.secured(event_loop, token, connection, *session),
         }
+    }
+
+    /// Serves what comes over a session that stands.
+    fn secured(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Connection,
+        session: TlsSession,
+    ) -> More {
+        self.lane.counters.handshakes.add();
+        if *session.protocol == *ACME_TLS {
+            // The handshake was the answer; no application speaks here.
+            self.unpark(event_loop, token);
+            self.close(connection, CloseReason::ClientClosed);
+            return More::No;
+        }
+        connection.security = Security::Secure(Arc::new(session));
+        if token.is_some() {
+            return self.receive_first(event_loop, token, connection);
+        }
+        // It gets a place, so that what the session holds already can be read.
+        let Some((token, connection)) = self.insert(event_loop, connection) else {
+            return More::No;
+        };
+        self.receive_first(event_loop, Some(token), connection);
+        self.parked_ready(event_loop, token, false);
+        More::No
     }
 
     /// Parks the connection; returns its place.
@@ -183,10 +203,49 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: Option<u32>,
-        mut connection: Connection,
+        connection: Connection,
         reads: Reads,
     ) {
         let timeout_ms = self.header_timeout_ms(&connection);
+        let Reads {
+            greeting,
+            agreed,
+            loading,
+        } = reads;
+        self.handshake_later(event_loop, token, connection, async move {
+            let loaded = bounded(timeout_ms, loading.done()).await;
+            let late = || Err("reading a certificate took too long".to_owned());
+            Handshaking::Certified(Box::new(Certified {
+                greeting,
+                agreed,
+                certificates: loaded.unwrap_or_else(late),
+            }))
+        });
+    }
+
+    /// Lets a future wait until it is known whether the client's certificate is revoked.
+    fn wait_for_status(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: Connection,
+        pending: PendingSession,
+    ) {
+        let timeout_ms = self.header_timeout_ms(&connection);
+        self.handshake_later(event_loop, token, connection, async move {
+            let session = pending.complete(timeout_ms).await;
+            Handshaking::Complete(Box::new(session))
+        });
+    }
+
+    /// Goes on with the handshake from the state that a future ends with.
+    fn handshake_later(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Connection,
+        later: impl Future<Output = Handshaking> + 'static,
+    ) {
         let exchange = self.exchange(&connection);
         // It has a place of its own meanwhile, and no state.
         connection.security = Security::of_new(true);
@@ -198,20 +257,7 @@ impl Connections {
         };
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
-            let Reads {
-                greeting,
-                agreed,
-                loading,
-            } = reads;
-            let loaded = bounded(timeout_ms, loading.done()).await;
-            let late = || Err("reading a certificate took too long".to_owned());
-            let certified = Certified {
-                greeting,
-                agreed,
-                certificates: loaded.unwrap_or_else(late),
-            };
-            let certified = Handshaking::Certified(Box::new(certified));
-            connection.security = Security::Handshaking(Box::new(certified));
+            connection.security = Security::Handshaking(Box::new(later.await));
             return_queue.give_back(slot, Ok(connection), Some(exchange));
         }));
     }
@@ -225,6 +271,9 @@ impl Connections {
             if let Handshaking::Session(agreed) = state {
                 self.lane.handshakes.count();
                 return self.session_step(connection, agreed);
+            }
+            if let Handshaking::Complete(session) = state {
+                return Step::Complete(session);
             }
             let next = match state {
                 Handshaking::Certified(certified) => self.certified(connection, *certified),

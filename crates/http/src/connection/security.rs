@@ -31,6 +31,8 @@ pub(super) enum Handshaking {
     Certified(Box<Certified>),
     /// The session is agreed on.
     Session(Agreed),
+    /// The session stands, and the client's certificate has been asked for.
+    Complete(Box<TlsSession>),
 }
 
 /// A ClientHello with the certificates that answer it.

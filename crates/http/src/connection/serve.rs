@@ -16,13 +16,12 @@ use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::return_queue::DrivenSlot;
 use super::slot::{Await, Driven, More, Slot, Work};
-use super::transfer::{self, Sent, Transfer, log_send_error};
+use super::transfer::{Sent, Transfer, log_send_error};
 use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
 use crate::h1::request::{self, Head};
-use crate::h1::response::write_head;
 use crate::h1::watch::Watch;
 use crate::phase::Awaiting;
 use crate::requester::ConnectionFacts;
@@ -302,17 +301,18 @@ impl Connections {
         let Some(whole) = self.take_body_rest(exchange) else {
             return self.refuse_body(connection, exchange);
         };
-        if exchange.may_be_limited() || matches!(exchange.response.body(), Body::Stream(_)) {
+        if exchange.may_be_limited() || has_to_wait(exchange.response.body()) {
             return Served::Driven(Stage::Answer);
         }
-        if !transfer::inline_small_file(exchange) {
-            log_send_error(exchange, &io::ErrorKind::UnexpectedEof.into());
+        let Some(mut transfer) = Transfer::begin(exchange) else {
+            exchange.end_body();
             exchange.log_access();
             return Served::Closed(CloseReason::CutShort);
-        }
-        let chunked = write_head(exchange);
+        };
         exchange.account.set_action(Action::Sending);
-        let mut transfer = Transfer::new(exchange, chunked);
+        if transfer.wants_pieces(exchange) {
+            return Served::Driven(Stage::Sending(transfer));
+        }
         if !exchange.sending.keeps_connection() && !lingers(connection, exchange) {
             transfer.closes();
         }
@@ -323,6 +323,7 @@ impl Connections {
             }
             Err(error) => {
                 log_send_error(exchange, &error);
+                exchange.end_body();
                 exchange.log_access();
                 Served::Closed(CloseReason::of(&error))
             }
@@ -492,9 +493,18 @@ impl Connections {
     }
 }
 
+/// Whether a body cannot be sent in the turn: it has pieces of which some are to come.
+fn has_to_wait(body: &Body) -> bool {
+    match body {
+        Body::Stream(body) => !body.may_end_at_once(),
+        _ => false,
+    }
+}
+
 /// The response is out: is the connection kept, closed, or is there a body to get rid of?
 fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) -> Served {
     exchange.account.completed(true);
+    exchange.end_body();
     exchange.log_access();
     match (exchange.sending.keeps_connection(), body_whole) {
         (true, true) => Served::Kept,

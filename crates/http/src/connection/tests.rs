@@ -6,8 +6,10 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 
+use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::event_loop::{
     AcceptSettings, EventHandler as _, EventLoop, Mailbox, WatchedSocket,
 };
@@ -16,11 +18,13 @@ use turnpike_lane::sys::socket::PeerAddress;
 use super::connections::{Connections, Ending};
 use super::slot::{Slot, Work};
 use super::{Apply, Command, Leave};
+use crate::client::Client;
 use crate::counters::AllCounters;
 use crate::exchange::Exchange;
 use crate::lane::{LanePlan, LaneShared};
-use crate::phase::{Awaiting, Verdict, Waiting};
-use crate::plan::Plan;
+use crate::phase::{Awaiting, Handler, HandlerPlace, Verdict, Waiting};
+use crate::plan::{Builder, Family, LocationDraft, Plan};
+use crate::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use crate::testing;
 
 /// A lane without a thread: the test takes its turns.
@@ -295,4 +299,99 @@ fn others_are_served_while_a_heavy_match_is_off_the_lane() {
     let returned = lane.connections.returned();
     turnpike_lane::event_loop::run(&mut lane.event_loop, &mut lane.connections, &returned).unwrap();
     clients.join().unwrap();
+}
+
+/// A body whose first piece fails, in the turn or in a task.
+struct Failing {
+    is_in_turn: bool,
+}
+
+/// How many of these were ended.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+impl BodyStream for Failing {
+    fn next<'a>(
+        &'a mut self,
+        _: &'a mut Exchange,
+        _: Client<'a>,
+        _: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
+        Box::pin(async { Err(BodyFailed) })
+    }
+    fn ready(&mut self, _: &mut Exchange, _: &mut Vec<u8>) -> Option<Result<bool, BodyFailed>> {
+        Some(Err(BodyFailed))
+    }
+    fn may_end_at_once(&self) -> bool {
+        self.is_in_turn
+    }
+    fn ended(&mut self, _: &mut Exchange) {
+        ENDED.fetch_add(1, Relaxed);
+    }
+}
+
+impl Family for Failing {
+    fn name(&self) -> &'static str {
+        "failing"
+    }
+    fn rows(&self) -> &'static [Row] {
+        &[]
+    }
+    fn location(
+        &self,
+        _: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        let is_in_turn = self.is_in_turn;
+        draft.add_handler(HandlerPlace::Answer, Arc::new(Failing { is_in_turn }));
+        Ok(())
+    }
+}
+
+impl Handler for Failing {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        let is_in_turn = self.is_in_turn;
+        exchange.response.set_status(200);
+        let body = Body::Stream(Box::new(Failing { is_in_turn }));
+        exchange.response.set_body(body);
+        Verdict::Respond
+    }
+}
+
+#[test]
+fn a_body_whose_first_piece_fails_is_ended() {
+    let families: [&'static dyn Family; 2] = [
+        &Failing { is_in_turn: true },
+        &Failing { is_in_turn: false },
+    ];
+    for (number, family) in (1..).zip(families) {
+        let mut lane = Lane::new();
+        let (done, _) = sync_channel(1);
+        let apply = Apply {
+            plan: Arc::new(
+                testing::plan_with(&[family], "server { listen 127.0.0.1:80; }").unwrap(),
+            ),
+            gates: Vec::new(),
+            accept: AcceptSettings::default(),
+            heartbeat: None,
+            cpus: None,
+            done,
+        };
+        lane.connections.apply(&mut lane.event_loop, apply);
+        let mut client = lane.client();
+        let mailbox = lane.mailbox.clone();
+        let client = std::thread::spawn(move || {
+            let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+            client.write_all(request).unwrap();
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).unwrap();
+            mailbox.send(Command::Quit);
+            answer
+        });
+        let returned = lane.connections.returned();
+        turnpike_lane::event_loop::run(&mut lane.event_loop, &mut lane.connections, &returned)
+            .unwrap();
+        assert_eq!(client.join().unwrap(), b"");
+        assert_eq!(ENDED.load(Relaxed), number);
+    }
 }

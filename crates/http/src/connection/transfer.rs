@@ -12,7 +12,8 @@ use turnpike_lane::sys::socket::More;
 use turnpike_lane::transport::Transport;
 
 use crate::exchange::Exchange;
-use crate::h1::response::{write_chunk_end, write_chunk_head, write_last_chunk, write_piece};
+use crate::h1::response::{write_chunk_head, write_head, write_last_chunk};
+use crate::pieces;
 use crate::response::{Body, Parts};
 use crate::segments::{self, Segment};
 
@@ -56,16 +57,38 @@ pub(super) enum Sent {
 }
 
 impl Transfer {
+    /// Puts the head, and what is at hand of the body, where it can be sent. `None`: the body is
+    /// not what was announced, or its first piece cannot be had. The first is logged here, the
+    /// second by the body itself.
+    pub(super) fn begin(exchange: &mut Exchange) -> Option<Transfer> {
+        if !inline_small_file(exchange) {
+            log_send_error(exchange, &io::ErrorKind::UnexpectedEof.into());
+            return None;
+        }
+        let chunked = write_head(exchange);
+        let ready = pieces::ready(exchange);
+        let mut transfer = Transfer::new(exchange, chunked);
+        if let Some(more) = ready {
+            transfer.frame(exchange, more.ok()?);
+        }
+        Some(transfer)
+    }
+
+    /// Whether pieces of the body are still to be made.
+    pub(super) fn wants_pieces(&self, exchange: &Exchange) -> bool {
+        let response = &exchange.response;
+        !self.ended && !response.is_head_only() && matches!(response.body(), Body::Stream(_))
+    }
+
     /// Begins at the head, which stands in the exchange's output.
-    pub(super) fn new(exchange: &mut Exchange, chunked: bool) -> Self {
+    fn new(exchange: &mut Exchange, chunked: bool) -> Self {
         let mut output = std::mem::take(exchange.sending.output());
         let mut copied = false;
         let response = &exchange.response;
         if chunked && matches!(response.body(), Body::Text) && !response.is_head_only() {
             // The text becomes one chunk where it stands, with the end of the body behind it.
             let mut text = exchange.response.take_text();
-            write_chunk_head(&text, &mut output);
-            write_chunk_end(exchange, &mut text);
+            frame_chunk(exchange, &mut output, &mut text, false);
             exchange.response.set_text(text);
         }
         if let Segment::Bytes(body) = segment(exchange, 1)
@@ -187,13 +210,18 @@ impl Transfer {
         self.at = 0;
     }
 
-    /// Appends the piece that was made to the output.
-    pub(super) fn frame(&mut self, exchange: &mut Exchange, more: bool) {
+    /// Puts the piece that was made behind the output: a small one into it, a large one stays where
+    /// it is.
+    fn frame(&mut self, exchange: &mut Exchange, more: bool) {
         let mut out = std::mem::take(exchange.sending.output());
-        write_piece(exchange.response.text(), self.chunked, &mut out);
-        if !more && self.chunked {
-            write_last_chunk(exchange, &mut out);
+        let mut piece = exchange.response.take_text();
+        if self.chunked {
+            frame_chunk(exchange, &mut out, &mut piece, more);
         }
+        if piece.len() <= COPIED_BODY_BYTES_MAX {
+            out.append(&mut piece);
+        }
+        exchange.response.set_text(piece);
         *exchange.sending.output() = out;
         self.ended = !more;
     }
@@ -225,16 +253,22 @@ impl Transfer {
         let mut count = 0;
         let mut total = 0;
         let mut more = if self.closing { More::Yes } else { More::No };
-        while count < GATHER_MAX && total < left {
-            match segment(exchange, self.segment + count) {
+        for number in self.segment.. {
+            if count == GATHER_MAX || total == left {
+                break;
+            }
+            match segment(exchange, number) {
                 Segment::Bytes(bytes) => {
-                    let from = if count == 0 { self.at as usize } else { 0 };
+                    let is_first = number == self.segment;
+                    let from = if is_first { self.at as usize } else { 0 };
                     let bytes = bytes.get(from..).unwrap_or_default();
                     let room = usize::try_from(left - total).unwrap_or(usize::MAX);
                     let bytes = &bytes[..bytes.len().min(room)];
-                    total += bytes.len() as u64;
-                    slices[count] = IoSlice::new(bytes);
-                    count += 1;
+                    if !bytes.is_empty() {
+                        total += bytes.len() as u64;
+                        slices[count] = IoSlice::new(bytes);
+                        count += 1;
+                    }
                 }
                 Segment::File { .. } => {
                     more = More::Yes;
@@ -245,6 +279,18 @@ impl Transfer {
         }
         let sent = transport.try_write(&slices[..count], more)?;
         Ok(sent as u64)
+    }
+}
+
+/// Makes a chunk of a piece where it stands: what comes before it is appended to `before`, what
+/// comes behind it to the piece, with the end of the body where no more follows.
+fn frame_chunk(exchange: &Exchange, before: &mut Vec<u8>, piece: &mut Vec<u8>, more: bool) {
+    if !piece.is_empty() {
+        write_chunk_head(piece, before);
+        piece.extend_from_slice(b"\r\n");
+    }
+    if !more {
+        write_last_chunk(exchange, piece);
     }
 }
 
@@ -296,7 +342,7 @@ fn send_file(
 
 /// Reads a small file into memory, so that head and content leave in one call. `false`: the file
 /// is not as long as it was.
-pub(super) fn inline_small_file(exchange: &mut Exchange) -> bool {
+fn inline_small_file(exchange: &mut Exchange) -> bool {
     if exchange.response.is_head_only() {
         return true;
     }
@@ -327,6 +373,7 @@ fn segment(exchange: &Exchange, number: usize) -> Segment<'_> {
     match number.checked_sub(1) {
         None => Segment::Bytes(exchange.sending.pending()),
         Some(_) if response.is_head_only() => Segment::End,
+        Some(0) if matches!(response.body(), Body::Stream(_)) => Segment::Bytes(response.text()),
         Some(number) => segments::of_body(response.body(), response.text(), number),
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use turnpike_lane::transport::Transport;
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, HeadStep};
-use turnpike_wire::message::{BodyLength, HeadRules, RequestHead, Strictness};
+use turnpike_wire::message::{BodyLength, Fields, HeadRules, RequestHead, Strictness};
 
 use super::peer::end_of_input;
 use crate::arrived::Arrived;
@@ -206,7 +206,7 @@ impl Input {
         let received = self.received();
         let decoder = received
             .body
-            .get_or_insert_with(|| BodyDecoder::new(length.into()).under(strictness));
+            .get_or_insert_with(|| BodyDecoder::of_request(length.into()).under(strictness));
         loop {
             let input = received.bytes.get(received.start..).unwrap_or_default();
             let Ok(event) = decoder.feed(input) else {
@@ -216,6 +216,7 @@ impl Input {
             body.add(event.data.of(input), event.consumed as u64);
             received.start += event.consumed;
             if event.state == BodyState::Finished {
+                body.set_trailers(trailers(decoder));
                 received.body = None;
                 body.set_whole();
                 return;
@@ -262,6 +263,13 @@ impl Drop for Input {
     fn drop(&mut self) {
         self.release();
     }
+}
+
+/// The fields behind a body that is whole.
+fn trailers(decoder: &BodyDecoder) -> Fields {
+    let mut fields = Fields::default();
+    h1::trailer_fields(decoder.trailers(), |name, value| fields.add(name, value));
+    fields
 }
 
 impl Refused {

@@ -36,31 +36,9 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     chunked
 }
 
-/// Appends a piece of the body, as a chunk where it is sent in chunks.
-pub(crate) fn write_piece(piece: &[u8], chunked: bool, out: &mut Vec<u8>) {
-    if !chunked || piece.is_empty() {
-        out.extend_from_slice(piece);
-        return;
-    }
-    h1::write_chunk_head(out, piece.len() as u64);
-    out.extend_from_slice(piece);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Appends what stands before a text that is sent as one chunk; nothing before an empty one, which
-/// would end the body.
-pub(crate) fn write_chunk_head(text: &[u8], out: &mut Vec<u8>) {
-    if !text.is_empty() {
-        h1::write_chunk_head(out, text.len() as u64);
-    }
-}
-
-/// Appends what stands behind such a text: the end of the chunk and that of the body.
-pub(crate) fn write_chunk_end(exchange: &Exchange, text: &mut Vec<u8>) {
-    if !text.is_empty() {
-        text.extend_from_slice(b"\r\n");
-    }
-    write_last_chunk(exchange, text);
+/// Appends what stands before the data of a chunk.
+pub(crate) fn write_chunk_head(data: &[u8], out: &mut Vec<u8>) {
+    h1::write_chunk_head(out, data.len() as u64);
 }
 
 /// Appends the end of a body that is sent in chunks, and the fields behind it.

@@ -153,6 +153,14 @@ impl Answer {
         piece.get(self.sent..).unwrap_or_default()
     }
 
+    /// Bytes that are left of the present piece, where it is the last one.
+    pub(super) fn rest_bytes(&self, exchange: &Exchange) -> usize {
+        match self.more {
+            true => usize::MAX,
+            false => self.piece(exchange).len(),
+        }
+    }
+
     /// Sends what may be sent now, at most about `bytes_max` of the body.
     pub(super) fn advance(
         &mut self,

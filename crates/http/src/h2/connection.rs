@@ -24,7 +24,7 @@ use crate::h1::peer::end_of_input;
 use crate::h1::watch::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::requester::ConnectionFacts;
-use crate::response::Body;
+use crate::response::{Body, BodyFailed};
 use crate::routing;
 use crate::settings::LocationSettings;
 use turnpike_plan::proxy_header::ProxyHeader;
@@ -40,6 +40,9 @@ const UNSENT_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of answers that one connection may send while its requests are taken, before others have
 /// their turn: as for HTTP/1.
 const TURN_BYTES_MAX: usize = 512 * 1024;
+
+/// Bytes of the rest of an answer that the output is written for at once.
+const SHORT_REST_BYTES: usize = 32 * 1024;
 
 /// How long a client without open streams is waited for when the lane ends, in milliseconds: GOAWAY
 /// was sent, and what the client sent before it is under way.
@@ -67,6 +70,8 @@ enum Taken {
     All,
     /// Frames before DATA that is larger than the window of a stream whose request has not run yet.
     UpToOverrun,
+    /// Frames whose answers are as much as one connection may send before others have their turn.
+    UpToTurn,
 }
 
 /// A connection while it is served.
@@ -106,9 +111,7 @@ pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> C
         turn_bytes: 0,
     };
     let reason = serving.run().await;
-    for stream in serving.shared.streams.borrow().iter() {
-        stream.went();
-    }
+    serving.shared.went();
     if matches!(
         reason,
         CloseReason::Answered
@@ -149,6 +152,13 @@ impl Serving<'_> {
                     self.run_fresh().await;
                     continue;
                 }
+                Ok(Taken::UpToTurn) => {
+                    if let Err(error) = self.send() {
+                        return CloseReason::of(&error);
+                    }
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 Err(error) => {
                     self.failed(error);
                     // It is closed in any case.
@@ -176,7 +186,7 @@ impl Serving<'_> {
 
     /// Whether all is done that there is to do.
     fn has_ended(&mut self) -> Option<CloseReason> {
-        let is_busy = !self.shared.streams.borrow().is_empty();
+        let is_busy = !self.shared.is_idle();
         let now_ms = self.opening.lane.clock.now_ms();
         if is_busy || self.blocked_since_ms.is_some() {
             self.idle_since_ms = now_ms;
@@ -234,7 +244,7 @@ impl Serving<'_> {
                 .filter(|_| timeout_ms > 0)
                 .map(|since_ms| since_ms + timeout_ms)
         };
-        let is_idle = self.shared.streams.borrow().is_empty();
+        let is_idle = self.shared.is_idle();
         let idle_ms = match self.shared.wire.borrow().is_open() {
             true => settings.keepalive_timeout_ms,
             false => header_timeout_ms,
@@ -271,7 +281,7 @@ impl Serving<'_> {
             self.log(format_args!("client timed out (110: Connection timed out)"));
             return Ok(());
         }
-        if !self.shared.streams.borrow().is_empty() {
+        if !self.shared.is_idle() {
             return Ok(());
         }
         if !wire.is_open() {
@@ -310,12 +320,17 @@ impl Serving<'_> {
     fn take_frames(&mut self) -> Result<Taken, ConnectionError> {
         self.turn_bytes = 0;
         let input = std::mem::take(&mut self.opening.input);
+        let lane = Rc::clone(&self.opening.lane);
+        lane.progress.begin_batch();
         let now_ms = self.opening.lane.clock.now_ms();
         let mut at = 0;
         let taken = loop {
             let rest = &input[at..];
             if self.overruns(rest) {
                 break Ok(Taken::UpToOverrun);
+            }
+            if self.turn_bytes >= TURN_BYTES_MAX && self.blocked_since_ms.is_none() {
+                break Ok(Taken::UpToTurn);
             }
             let step = self
                 .shared
@@ -348,18 +363,17 @@ impl Serving<'_> {
                         stream.came(data, ends);
                     }
                 }
-                Event::BodyFault { stream } => {
+                Event::Trailers { stream } => {
+                    let trailers = std::mem::take(&mut self.reader.head.fields);
                     if let Some(stream) = self.shared.stream(stream) {
-                        stream.came_malformed();
+                        stream.ended_by(trailers);
                     }
                 }
-                Event::Reset { stream } => {
-                    if let Some(stream) = self.shared.stream(stream) {
-                        stream.went();
-                    }
-                }
+                Event::BodyFault { stream } => self.tell(stream, Stream::came_malformed),
+                Event::Reset { stream } => self.tell(stream, Stream::went),
             }
         };
+        lane.progress.end_batch();
         self.opening.input = input;
         self.opening.input.drain(..at);
         if self.opening.input.is_empty() {
@@ -368,6 +382,13 @@ impl Serving<'_> {
         }
         self.note_partial_head(now_ms);
         taken
+    }
+
+    /// Tells a stream whose request is not answered yet what has come of it.
+    fn tell(&self, id: StreamId, tells: fn(&Stream)) {
+        if let Some(stream) = self.shared.stream(id) {
+            tells(&stream);
+        }
     }
 
     /// Notes since when a head is not whole.
@@ -422,7 +443,7 @@ impl Serving<'_> {
             tunnel::complete_request(&mut exchange);
         }
         let stream = Stream::new(id, &self.shared, ends, asks_for_tunnel);
-        self.shared.streams.borrow_mut().push(Rc::clone(&stream));
+        self.shared.begin(&stream);
         self.fresh = (!ends).then(|| Rc::clone(&stream));
         if ends || asks_for_tunnel {
             exchange.body.arrived().set_whole();
@@ -450,7 +471,7 @@ impl Serving<'_> {
                 Err(status) => exchange.refuse(status),
             },
         };
-        answer_now(exchange, stream, outcome);
+        self.answer_now(exchange, stream, outcome);
     }
 
     /// The connection has had its requests, or its time: the one that has come is the last.
@@ -505,17 +526,58 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Writes an output that is full, so that the next request is answered at once instead of by a
-    /// future of its own.
-    fn make_room(&mut self) {
-        let has_room = self.shared.has_room() || self.blocked_since_ms.is_some();
-        if has_room || self.turn_bytes >= TURN_BYTES_MAX {
-            return;
+    /// Writes an output that is full, so that a request is answered at once instead of by a future
+    /// of its own. Returns whether it has made room.
+    fn make_room(&mut self) -> bool {
+        if self.shared.has_room() || self.blocked_since_ms.is_some() {
+            return false;
         }
         let unsent_bytes = self.unsent_bytes();
         // What the socket says is heard again when the rest is written.
         let _ = self.send();
         self.turn_bytes += unsent_bytes - self.unsent_bytes();
+        self.shared.has_room()
+    }
+
+    /// Answers at once where all is at hand, and fits; else a future goes on.
+    fn answer_now(&mut self, mut exchange: Box<Exchange>, stream: Rc<Stream>, outcome: Outcome) {
+        let stage = match outcome {
+            Outcome::Respond
+                if !exchange.may_be_limited()
+                    && !matches!(exchange.response.body(), Body::Tunnel(_)) =>
+            {
+                let Ok(mut answer) = Answer::begin(&mut exchange, &stream) else {
+                    return answer::end(exchange, &stream, End::Cut);
+                };
+                match self.send_now(&mut exchange, &stream, &mut answer) {
+                    Ok(Progress::Done) => return answer::end(exchange, &stream, End::Whole),
+                    Err(_) => return answer::end(exchange, &stream, End::Cut),
+                    Ok(_) => Stage::Sending(answer),
+                }
+            }
+            Outcome::Close => return answer::end(exchange, &stream, End::Nothing),
+            outcome => Stage::Outcome(outcome),
+        };
+        stream.running.replace(Some(exchange.running()));
+        let lane = Rc::clone(&self.opening.lane);
+        lane.drive_stream(Box::pin(answer::drive(exchange, stream, stage)));
+    }
+
+    /// Sends what may be sent of an answer now. The output is written for the short rest of one,
+    /// but not for long ones: what the socket holds cannot let a more urgent answer pass.
+    fn send_now(
+        &mut self,
+        exchange: &mut Exchange,
+        stream: &Stream,
+        answer: &mut Answer,
+    ) -> Result<Progress, BodyFailed> {
+        loop {
+            let progress = answer.advance(exchange, stream, u64::MAX)?;
+            let is_short = answer.rest_bytes(exchange) <= SHORT_REST_BYTES;
+            if progress != Progress::WantsRoom || !is_short || !self.make_room() {
+                return Ok(progress);
+            }
+        }
     }
 
     fn unsent_bytes(&self) -> usize {
@@ -611,28 +673,4 @@ impl Serving<'_> {
 /// Whether the server that a request names speaks HTTP/2.
 fn speaks_http2(exchange: &Exchange) -> bool {
     exchange.listen().http2 || exchange.server().settings.http2.is_on
-}
-
-/// Answers at once where all is at hand, and fits; else a future goes on.
-fn answer_now(mut exchange: Box<Exchange>, stream: Rc<Stream>, outcome: Outcome) {
-    let lane = Rc::clone(&exchange.lane);
-    let stage = match outcome {
-        Outcome::Respond
-            if !exchange.may_be_limited()
-                && !matches!(exchange.response.body(), Body::Tunnel(_)) =>
-        {
-            let Ok(mut answer) = Answer::begin(&mut exchange, &stream) else {
-                return answer::end(exchange, &stream, End::Cut);
-            };
-            match answer.advance(&mut exchange, &stream, u64::MAX) {
-                Ok(Progress::Done) => return answer::end(exchange, &stream, End::Whole),
-                Err(_) => return answer::end(exchange, &stream, End::Cut),
-                Ok(_) => Stage::Sending(answer),
-            }
-        }
-        Outcome::Close => return answer::end(exchange, &stream, End::Nothing),
-        outcome => Stage::Outcome(outcome),
-    };
-    stream.running.replace(Some(exchange.running()));
-    lane.drive_stream(Box::pin(answer::drive(exchange, stream, stage)));
 }

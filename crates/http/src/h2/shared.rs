@@ -1,13 +1,14 @@
 //! What the future of a connection and those of its answers share.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
 use turnpike_wire::h2::{Connection, ErrorCode, StreamId};
 
 use super::output_pool::OutputPool;
-use super::stream::Stream;
+use super::stream::{Place, Stream};
 use crate::running::{RequestId, Running};
 
 /// Bytes of frames that wait for the socket before bodies wait too: a few round trips of a fast
@@ -18,8 +19,10 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Shared {
     outputs: Rc<OutputPool>,
     pub(super) wire: RefCell<Connection>,
-    /// Streams whose requests are not answered yet.
-    pub(super) streams: RefCell<Vec<Rc<Stream>>>,
+    /// Streams whose requests are not answered yet, by their numbers.
+    streams: RefCell<Vec<Rc<Stream>>>,
+    /// The streams whose answers wait for room, in the order in which they get it.
+    waiting: RefCell<BTreeSet<(Place, StreamId)>>,
     /// Notified when the connection's future has something to do.
     pub(super) work: Notify,
     /// Room for header blocks that are encoded.
@@ -36,6 +39,7 @@ impl Shared {
             outputs: Rc::clone(outputs),
             wire: RefCell::new(wire),
             streams: RefCell::default(),
+            waiting: RefCell::default(),
             work: Notify::new(),
             block: RefCell::default(),
             sender: Cell::new(None),
@@ -43,10 +47,38 @@ impl Shared {
         })
     }
 
+    /// Takes up a stream, whose number is higher than those of all before it.
+    pub(super) fn begin(&self, stream: &Rc<Stream>) {
+        self.streams.borrow_mut().push(Rc::clone(stream));
+    }
+
+    /// Whether all requests are answered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.streams.borrow().is_empty()
+    }
+
+    /// The client has gone: nobody wants the answers any more.
+    pub(super) fn went(&self) {
+        for stream in self.streams.borrow().iter() {
+            stream.went();
+        }
+    }
+
     /// The stream of that number, where its request is not answered yet.
     pub(super) fn stream(&self, id: StreamId) -> Option<Rc<Stream>> {
         let streams = self.streams.borrow();
-        streams.iter().find(|stream| stream.id == id).cloned()
+        let at = streams.binary_search_by_key(&id, |stream| stream.id).ok()?;
+        streams.get(at).cloned()
+    }
+
+    /// A stream's answer waits for room at this place.
+    pub(super) fn waits(&self, place: Place, id: StreamId) {
+        self.waiting.borrow_mut().insert((place, id));
+    }
+
+    /// A stream's answer does not wait at this place any more.
+    pub(super) fn waits_no_more(&self, place: Place, id: StreamId) {
+        self.waiting.borrow_mut().remove(&(place, id));
     }
 
     /// Whether bodies may add to the output.
@@ -103,21 +135,18 @@ impl Shared {
         if !self.has_room() {
             return false;
         }
-        let streams = self.streams.borrow();
-        let wire = self.wire.borrow();
-        let waiting = || streams.iter().filter(|stream| stream.wants_room.get());
-        let has_window = |stream: &&Rc<Stream>| wire.window(stream.id) > 0;
-        // Windows cost a search each, and the first mostly has one.
-        let first = waiting().min_by_key(|stream| stream.place());
-        let next = first.filter(has_window).or_else(|| {
-            waiting()
-                .filter(has_window)
-                .min_by_key(|stream| stream.place())
-        });
-        let Some(next) = next else {
+        let next = {
+            let (waiting, wire) = (self.waiting.borrow(), self.wire.borrow());
+            let mut due = waiting.iter().map(|(_, id)| *id);
+            match wire.is_window_closed() {
+                true => None,
+                false => due.find(|id| wire.window(*id) > 0),
+            }
+        };
+        let Some(next) = next.and_then(|id| self.stream(id)) else {
             return false;
         };
-        next.wants_room.set(false);
+        next.stops_waiting();
         next.room.notify_one();
         self.sender.set(Some(next.id));
         true
@@ -138,23 +167,22 @@ impl Shared {
         }
     }
 
-    /// Whether a stream may send on, no other one being due before it.
+    /// Whether a stream may send on, no other one being due before it, nor sharing its turn.
     pub(super) fn may_go_on(&self, stream: &Stream) -> bool {
+        let waiting = self.waiting.borrow();
         let wire = self.wire.borrow();
-        let place = stream.place();
-        let streams = self.streams.borrow();
-        let mut due = streams
-            .iter()
-            .filter(|other| other.wants_room.get() && other.place() < place);
-        !due.any(|other| wire.window(other.id) > 0)
+        let mut due = waiting.range(..(stream.last_place_before(), StreamId::MAX));
+        !due.any(|(_, id)| wire.window(*id) > 0)
     }
 
     /// The request of a stream is answered, or never will be.
     pub(super) fn ended(&self, stream: &Stream) {
         self.sends_no_more(stream);
-        self.streams
-            .borrow_mut()
-            .retain(|other| other.id != stream.id);
+        stream.stops_waiting();
+        let mut streams = self.streams.borrow_mut();
+        if let Ok(at) = streams.binary_search_by_key(&stream.id, |other| other.id) {
+            streams.remove(at);
+        }
         self.work.notify_one();
     }
 

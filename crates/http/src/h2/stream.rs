@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use turnpike_lane::timeout::within;
 use turnpike_wire::h2::hpack::Indexing;
 use turnpike_wire::h2::{Priority, StreamId};
+use turnpike_wire::message::Fields;
 
 use super::shared::Shared;
 use crate::arrived::Arrived;
@@ -21,6 +22,8 @@ pub struct Stream {
     /// What has come of the body; its window limits it.
     body: RefCell<Vec<u8>>,
     is_whole: Cell<bool>,
+    /// The fields behind the body.
+    trailers: Cell<Fields>,
     /// Whether the request asks for a tunnel (RFC 8441): what comes is no body.
     asks_for_tunnel: bool,
     /// Whether its exchange was run as far as it goes without waiting.
@@ -31,8 +34,8 @@ pub struct Stream {
     is_gone: Cell<bool>,
     /// Notified when something came, or the client went.
     changed: Notify,
-    /// Whether the answer waits for windows or the output.
-    pub(super) wants_room: Cell<bool>,
+    /// Where the answer waits for windows or the output.
+    waits_at: Cell<Option<Place>>,
     /// Notified when the answer may go on.
     pub(super) room: Notify,
     turn: Cell<u64>,
@@ -41,6 +44,15 @@ pub struct Stream {
     /// Notified when an operator closes the request.
     pub(super) closing: Notify,
     priority: Cell<Priority>,
+}
+
+/// A place among the streams that want to send (RFC 9218 section 10): the urgent first; of these,
+/// what is wanted whole, one behind another; then what is of use in parts, in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    urgency: u8,
+    incremental: bool,
+    order: u64,
 }
 
 /// What has come of a body.
@@ -65,13 +77,14 @@ impl Stream {
             shared: Rc::clone(shared),
             body: RefCell::default(),
             is_whole: Cell::new(is_whole),
+            trailers: Cell::default(),
             asks_for_tunnel,
             has_run: Cell::new(false),
             is_widened: Cell::new(false),
             is_malformed: Cell::new(false),
             is_gone: Cell::new(false),
             changed: Notify::new(),
-            wants_room: Cell::new(false),
+            waits_at: Cell::new(None),
             room: Notify::new(),
             turn: Cell::new(shared.next_turn()),
             running: RefCell::default(),
@@ -84,6 +97,13 @@ impl Stream {
     pub(super) fn came(&self, data: &[u8], ends: bool) {
         self.body.borrow_mut().extend_from_slice(data);
         self.is_whole.set(ends);
+        self.changed.notify_waiters();
+    }
+
+    /// The body ends by trailers.
+    pub(super) fn ended_by(&self, trailers: Fields) {
+        self.trailers.set(trailers);
+        self.is_whole.set(true);
         self.changed.notify_waiters();
     }
 
@@ -119,20 +139,61 @@ impl Stream {
         self.asks_for_tunnel
     }
 
-    /// Where the stream stands among those that want to send (RFC 9218 section 10): the urgent
-    /// first; of these, what is of use in parts in turn, and the others one behind another.
-    pub(super) fn place(&self) -> (u8, bool, u64) {
-        let priority = self.priority.get();
-        let order = match priority.incremental {
+    /// Where the stream stands among those that want to send.
+    fn place(&self) -> Place {
+        let Priority {
+            urgency,
+            incremental,
+        } = self.priority.get();
+        let order = match incremental {
             true => self.turn.get(),
             false => u64::from(self.id),
         };
-        (priority.urgency, priority.incremental, order)
+        Place {
+            urgency,
+            incremental,
+            order,
+        }
+    }
+
+    /// The last place whose stream sends before this one sends again: those that are of use in
+    /// parts share their turn.
+    pub(super) fn last_place_before(&self) -> Place {
+        let place = self.place();
+        match place.incremental {
+            true => Place {
+                order: u64::MAX,
+                ..place
+            },
+            false => Place {
+                order: place.order.saturating_sub(1),
+                ..place
+            },
+        }
     }
 
     /// The client gives the stream another priority.
     pub(super) fn prioritize(&self, priority: Priority) {
+        let waits = self.stops_waiting();
         self.priority.set(priority);
+        if waits {
+            self.waits();
+        }
+    }
+
+    fn waits(&self) {
+        let place = self.place();
+        self.waits_at.set(Some(place));
+        self.shared.waits(place, self.id);
+    }
+
+    /// The answer does not wait for room any more; returns whether it did.
+    pub(super) fn stops_waiting(&self) -> bool {
+        let waited_at = self.waits_at.take();
+        if let Some(place) = waited_at {
+            self.shared.waits_no_more(place, self.id);
+        }
+        waited_at.is_some()
     }
 
     /// Takes what has come of the body behind what is there; `None`: nothing has.
@@ -148,6 +209,7 @@ impl Stream {
         arrived.add(&body, count as u64);
         body.clear();
         if self.is_whole.get() {
+            arrived.set_trailers(self.trailers.take());
             arrived.set_whole();
         } else {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -254,11 +316,11 @@ impl Stream {
         within(timeout_ms, async {
             if !self.is_gone.get() {
                 self.turn.set(self.shared.next_turn());
-                self.wants_room.set(true);
+                self.waits();
                 self.shared.work.notify_one();
                 self.room.notified().await;
             }
-            self.wants_room.set(false);
+            self.stops_waiting();
             match self.is_gone.get() {
                 true => Err(io::ErrorKind::ConnectionReset.into()),
                 false => Ok(()),

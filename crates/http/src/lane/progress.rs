@@ -10,12 +10,32 @@ use crate::counters::Doing;
 pub struct Progress {
     doing: Arc<Doing>,
     round_answers: Cell<u64>,
+    /// Batches so far.
+    batches: Cell<u64>,
+    is_in_batch: Cell<bool>,
 }
 
 impl Progress {
     /// The request that the lane has begun last; readable from every thread.
     pub fn doing(&self) -> &Arc<Doing> {
         &self.doing
+    }
+
+    /// From now on requests are begun that had all come before.
+    pub(crate) fn begin_batch(&self) {
+        self.batches.set(self.batches.get() + 1);
+        self.is_in_batch.set(true);
+    }
+
+    /// The requests that are begun from now on come alone.
+    pub(crate) fn end_batch(&self) {
+        self.is_in_batch.set(false);
+    }
+
+    /// The number of the batch whose requests are begun now. What was found for one of them is no
+    /// older than any other.
+    pub fn batch(&self) -> Option<u64> {
+        self.is_in_batch.get().then(|| self.batches.get())
     }
 
     /// Counts a request that began in this round and is answered.

@@ -169,8 +169,8 @@ impl Builder<'_> {
             Kind::Pattern | Kind::PatternCaseless => {
                 let caseless = kind == Kind::PatternCaseless;
                 let place = view.place(view.span());
-                let pattern =
-                    Pattern::compile(text, caseless, &place, &mut self.variables).map_err(error)?;
+                let pattern = Pattern::compile(text, caseless, &place, &mut self.variables);
+                let pattern = pattern.map_err(|refusal| error(refusal.into()))?;
                 tree.add_pattern(pattern, index);
                 true
             }

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_lane::log::ErrorLog;
+use turnpike_lane::log::{ErrorLog, Level};
 pub use turnpike_plan::environment::Environment;
 
 use super::index::LocationIndex;
@@ -269,8 +269,10 @@ impl<'e> Builder<'e> {
         listens: Vec<Listen>,
     ) -> Result<Plan, Vec<ConfError>> {
         let shared = self.base.finish()?;
+        let mut logs = self.locations.iter().flatten().map(|it| &it.error_log);
         Ok(Plan {
             generation,
+            is_debugged: !events.debugged.is_empty() || logs.any(|log| log.enabled(Level::Debug)),
             events,
             shared,
             listens,

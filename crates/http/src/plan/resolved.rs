@@ -28,6 +28,9 @@ pub struct Plan {
     pub generation: u64,
     /// `events { }`.
     pub events: EventsSettings,
+    /// Whether any message of the level `debug` may be written: by an `error_log` of that level, or
+    /// about a client that `debug_connection` names.
+    pub(crate) is_debugged: bool,
     pub(super) shared: Shared<Exchange>,
     /// Listening addresses.
     pub listens: Vec<Listen>,

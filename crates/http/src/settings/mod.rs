@@ -2,6 +2,7 @@
 //! request. Families keep their own settings; nothing of theirs stands here.
 
 mod checks;
+mod debugged;
 pub(crate) mod error_page;
 pub(crate) mod location;
 mod root;
@@ -9,6 +10,7 @@ mod rows;
 pub(crate) mod server;
 mod types;
 
+pub use debugged::{DebuggedClients, check_debug_connection};
 pub use error_page::{ErrorPage, ErrorTarget, PageStatus};
 pub(crate) use location::declare_folders;
 pub use location::{LingeringClose, LocationSettings, Satisfy};

@@ -251,8 +251,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether clients may speak HTTP/2: by agreement in the TLS handshake, or by its \
-            preface where there is no TLS.",
+        summary: "Whether clients may use HTTP/2: chosen in the TLS handshake (ALPN), or without \
+                  TLS by its connection preface.",
         ..PLAIN
     },
     Row {
@@ -270,7 +270,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "256k",
-        summary: "How much is read of an HTTP/2 connection before others have their turn.",
+        summary: "How much is read from an HTTP/2 connection before the lane continues with \
+                  others.",
         ..PLAIN
     },
     Row {

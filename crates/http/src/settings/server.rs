@@ -4,6 +4,8 @@ use turnpike_conf::View;
 use turnpike_wire::h2::WINDOW_MAX;
 use turnpike_wire::message::{HeadRules, InvalidFields, Strictness};
 
+use super::debugged::DebuggedClients;
+
 /// `events { }`.
 #[derive(Clone, Debug)]
 pub struct EventsSettings {
@@ -17,6 +19,8 @@ pub struct EventsSettings {
     pub accept_mutex_delay_ms: u64,
     /// Tengine's `reuse_port`: a gate per lane for every address.
     pub reuse_port: bool,
+    /// `debug_connection`.
+    pub debugged: DebuggedClients,
 }
 
 /// Settings of a server block.
@@ -57,6 +61,7 @@ impl EventsSettings {
             accept_mutex: events.flag("accept_mutex"),
             accept_mutex_delay_ms: events.milliseconds("accept_mutex_delay"),
             reuse_port: events.flag("reuse_port"),
+            debugged: DebuggedClients::read(events),
         }
     }
 }

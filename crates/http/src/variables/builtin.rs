@@ -7,7 +7,7 @@ use turnpike_plan::product::NGINX_VERSION;
 use turnpike_wire::message::{BodyLength, Fields, Known, Version};
 
 use super::row::{Getter, Setter, VariableRow};
-use super::text::{append_number, append_seconds, same_name};
+use super::text::{append_address, append_number, append_seconds, same_name};
 use super::{proxy, upstream};
 use crate::engine::walk::Purpose;
 use crate::exchange::Exchange;
@@ -85,22 +85,22 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "proxy_protocol_addr",
         proxy::client_address,
-        "The client's address, as the PROXY protocol says.",
+        "The client's address from the PROXY protocol header.",
     ),
     row(
         "proxy_protocol_port",
         proxy::client_port,
-        "The client's port, as the PROXY protocol says.",
+        "The client's port from the PROXY protocol header.",
     ),
     row(
         "proxy_protocol_server_addr",
         proxy::server_address,
-        "The server's address, as the PROXY protocol says.",
+        "The server's address from the PROXY protocol header.",
     ),
     row(
         "proxy_protocol_server_port",
         proxy::server_port,
-        "The server's port, as the PROXY protocol says.",
+        "The server's port from the PROXY protocol header.",
     ),
     row(
         "realpath_root",
@@ -237,6 +237,11 @@ pub const BUILTIN: &[VariableRow] = &[
         "upstream_bytes_sent",
         upstream::bytes_sent,
         "Bytes sent to upstream servers.",
+    ),
+    row(
+        "upstream_queue_time",
+        upstream::queue_time,
+        "Time in the queue of a group of upstream servers, in seconds.",
     ),
     row(
         "upstream_connect_time",
@@ -451,7 +456,10 @@ fn pipe(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     match exchange.client.peer() {
-        PeerAddress::Inet(address) => write!(out, "{}", address.ip()).is_ok(),
+        PeerAddress::Inet(address) => {
+            append_address(out, address.ip());
+            true
+        }
         PeerAddress::Unix => text(out, b"unix:"),
     }
 }
@@ -611,7 +619,10 @@ fn sent_etag(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn server_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     match exchange.local_address() {
-        Some(address) => write!(out, "{}", address.ip()).is_ok(),
+        Some(address) => {
+            append_address(out, address.ip());
+            true
+        }
         None => text(out, exchange.listen().address.to_string().as_bytes()),
     }
 }

@@ -20,7 +20,7 @@ pub use builtin::{BUILTIN, request_number};
 pub use date::DATES;
 pub use row::{Getter, Setter, VariableRow, VariableTable};
 pub use socket::SOCKET;
-pub use text::append_number;
+pub use text::{append_address, append_number};
 pub use turnpike_plan::template::Template;
 pub use turnpike_plan::variables::{Evaluate, Values, VariableId, append_named};
 

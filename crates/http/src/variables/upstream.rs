@@ -18,6 +18,10 @@ pub(super) fn status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     })
 }
 
+pub(super) fn queue_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| time(one.queue_ms, out))
+}
+
 pub(super) fn connect_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     list(exchange, out, |one, out| time(one.connect_ms, out))
 }
