@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use support::daemon::Daemon;
+use turnpike_testkit::tracer::Tracer;
 use turnpike_testkit::{Server, Signal, wait_for};
 
 /// The longest wait for a response.
@@ -202,6 +203,40 @@ fn a_server_that_refuses_is_skipped_by_the_next_sessions() {
     for _ in 0..10 {
         assert!(ask(&client(port), "x").ends_with(" x"));
     }
+}
+
+/// Has the lane's socket towards clients refuse sends: the first send of a session goes to the
+/// server, and each answer is one more.
+fn with_full_gate(when: &str, name: &str) -> (Server, Tracer, UdpSocket) {
+    let server = start();
+    let pid = server.serving_pids()[0];
+    let tracer = Tracer::failing(
+        &server,
+        pid,
+        &format!("sendmsg:error=EAGAIN:when={when}:syscall=getpid"),
+    );
+    let client = client(server.port_named(name));
+    client.send(b"question").unwrap();
+    (server, tracer.unwrap(), client)
+}
+
+#[test]
+fn answers_wait_for_a_full_socket() {
+    // Where the session is over with its answer, and where nobody knows.
+    for name in ["HEAD", "ONE"] {
+        let (_server, _tracer, client) = with_full_gate("2", name);
+        let answer = receive(&client);
+        assert!(answer.ends_with("question"), "{name}: {answer}");
+    }
+}
+
+#[test]
+fn answers_that_a_full_socket_never_takes_are_not_counted() {
+    let (server, tracer, client) = with_full_gate("2+", "HEAD");
+    server.wait_for_log("error.log", "sendmsg() failed (11: ");
+    drop(tracer);
+    assert!(is_silent(&client));
+    server.wait_for_log("access.log", "UDP 200 8 0 ");
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use turnpike_lane::sys::pipe::Pipe;
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::{HandshakeError, Transport};
@@ -53,9 +52,9 @@ impl Connected {
         self.waited.into_transport()
     }
 
-    /// Whether bytes go as they are, without TLS.
-    pub fn is_plain(&self) -> bool {
-        self.waited.transport().is_plain()
+    /// The socket itself, for a relay.
+    pub fn waited(&self) -> &Waited {
+        &self.waited
     }
 
     /// The transport itself.
@@ -76,17 +75,7 @@ impl Connected {
     /// # Errors
     /// What the socket says.
     pub async fn read(&self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
-        let transport = self.waited.transport();
-        if transport.holds_input() {
-            // The socket may tell of nothing more.
-            return transport.try_read(buffer, bytes_max);
-        }
-        let read = || transport.try_read(buffer, bytes_max);
-        let received = self.waited.when_readable(read).await?;
-        if transport.was_emptied(received, bytes_max) {
-            self.waited.emptied();
-        }
-        Ok(received)
+        self.waited.read(buffer, bytes_max).await
     }
 
     /// Sends what the socket takes of these, waiting while it takes nothing.
@@ -94,35 +83,7 @@ impl Connected {
     /// # Errors
     /// What the socket says.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let transport = self.waited.transport();
-        let write = || transport.try_write(&[IoSlice::new(bytes)], More::No);
-        let sent = self.waited.when_writable(0, write).await?;
-        self.waited.flush(0).await?;
-        Ok(sent)
-    }
-
-    /// Waits until bytes or the end have come.
-    ///
-    /// # Errors
-    /// The runtime's.
-    pub async fn readable(&self) -> io::Result<()> {
-        self.waited.readable().await
-    }
-
-    /// Moves up to `bytes_max` into a pipe, which is empty, without waiting. 0 is the end.
-    ///
-    /// # Errors
-    /// What the socket says; `WouldBlock`: nothing has come.
-    pub fn try_fill(&self, pipe: &Pipe, bytes_max: usize) -> io::Result<usize> {
-        self.waited.try_fill(pipe, bytes_max)
-    }
-
-    /// Sends what the socket takes of a pipe's bytes, waiting while it takes nothing.
-    ///
-    /// # Errors
-    /// What the socket says.
-    pub async fn drain(&self, pipe: &Pipe, bytes: usize) -> io::Result<usize> {
-        self.waited.drain(pipe, bytes).await
+        self.waited.write(bytes).await
     }
 
     /// Sends without waiting, as far as the socket takes it.
@@ -132,14 +93,6 @@ impl Connected {
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let transport = self.waited.transport();
         transport.try_write(&[IoSlice::new(bytes)], More::No)
-    }
-
-    /// Ends our side; the client may still send.
-    ///
-    /// # Errors
-    /// What the socket says.
-    pub fn shutdown_write(&self) -> io::Result<()> {
-        self.waited.transport().shutdown_write()
     }
 
     /// Sends small pieces at once. A unix socket has no such option.

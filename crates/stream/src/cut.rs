@@ -5,6 +5,9 @@ use std::cell::Cell;
 
 use tokio::sync::Notify;
 
+/// What the log says of a session that is ended so.
+pub(crate) const MESSAGE: &str = "worker_shutdown_timeout has passed, the session is ended";
+
 /// Which sessions of a lane have to end, whatever they are at.
 #[derive(Default)]
 pub(crate) struct Cut {

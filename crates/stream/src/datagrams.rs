@@ -1,5 +1,6 @@
 //! Datagrams on their way from a gate to the sessions of their flows.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,18 +15,32 @@ use crate::client::Client;
 use crate::directory::Stray;
 use crate::flow::{FlowKey, Origin};
 use crate::lane::LanePlan;
+use crate::phase::NewClient;
 use crate::session::Session;
-use crate::sessions::Sessions;
+use crate::sessions::{Sessions, steps};
 
 /// Calls that empty a gate in a turn: a flood is not to keep everything else on the lane waiting.
 const CALLS_PER_TURN_MAX: usize = 8;
 
-/// A datagram with what is known of its way here.
+/// Datagrams of one flow with what is known of their way here.
 struct Arrival<'a> {
     plan: &'a Rc<LanePlan>,
     listen: usize,
-    origin: Origin,
-    bytes: &'a [u8],
+    key: FlowKey,
+    gate: &'a Arc<OwnedFd>,
+    /// Our address, where the gate is bound to all of them.
+    source: Option<IpAddr>,
+    datagrams: &'a [&'a [u8]],
+}
+
+impl Arrival<'_> {
+    fn origin(&self) -> Origin {
+        Origin {
+            key: self.key,
+            gate: Arc::clone(self.gate),
+            source: self.source,
+        }
+    }
 }
 
 impl Sessions {
@@ -46,20 +61,9 @@ impl Sessions {
                 return;
             };
             // What came to an address that is gone is read, and lost.
-            for (plan, datagram) in plan.iter().cycle().zip(batch.datagrams()) {
-                if let Some(origin) = origin_of(&plan.listens[listen].address, gate, &datagram) {
-                    let bytes = datagram.bytes;
-                    self.arrived(
-                        event_loop,
-                        Arrival {
-                            plan,
-                            listen,
-                            origin,
-                            bytes,
-                        },
-                        &mut room,
-                    );
-                }
+            if let Some(plan) = &plan {
+                let place = (plan, listen, gate);
+                self.received(event_loop, place, batch.datagrams(), &mut room);
             }
             if count < DATAGRAMS_MAX {
                 return;
@@ -84,37 +88,93 @@ impl Sessions {
                 let arrival = Arrival {
                     plan: &plan,
                     listen,
-                    origin,
-                    bytes: &bytes,
+                    key: origin.key,
+                    gate: &origin.gate,
+                    source: origin.source,
+                    datagrams: &[&bytes],
                 };
-                self.arrived(event_loop, arrival, &mut room);
+                self.arrived(event_loop, &arrival, &mut room);
             }
         }
     }
 
-    fn arrived(&mut self, event_loop: &mut EventLoop, arrival: Arrival<'_>, room: &mut usize) {
-        let Arrival {
-            plan,
-            listen,
-            origin,
-            bytes,
-        } = arrival;
-        let key = origin.key;
-        if self.flows.give(key, bytes) {
-            return;
+    /// Gives the datagrams of one call to their flows: those of a client that came behind each
+    /// other together.
+    fn received<'a>(
+        &mut self,
+        event_loop: &mut EventLoop,
+        (plan, listen, gate): (&Rc<LanePlan>, usize, &Arc<OwnedFd>),
+        datagrams: impl Iterator<Item = Datagram<'a>>,
+        room: &mut usize,
+    ) {
+        let mut datagrams = datagrams.peekable();
+        while let Some(first) = datagrams.next() {
+            let mut run: [&[u8]; DATAGRAMS_MAX] = [&[]; DATAGRAMS_MAX];
+            run[0] = first.bytes;
+            let mut count = 1;
+            let is_next =
+                |next: &Datagram<'_>| (next.peer, next.local) == (first.peer, first.local);
+            while let Some(next) = datagrams.next_if(is_next) {
+                run[count] = next.bytes;
+                count += 1;
+            }
+            if let Some((key, source)) = key_of(&plan.listens[listen].address, &first) {
+                let arrival = Arrival {
+                    plan,
+                    listen,
+                    key,
+                    gate,
+                    source,
+                    datagrams: &run[..count],
+                };
+                self.arrived(event_loop, &arrival, room);
+            }
         }
+    }
+
+    fn arrived(&mut self, event_loop: &mut EventLoop, arrival: &Arrival<'_>, room: &mut usize) {
+        let mut left = arrival.datagrams;
+        while let Some((first, others)) = left.split_first() {
+            let Some((flow, taken)) = self.flows.takes(arrival.key, left.len()) else {
+                self.begin_flow(event_loop, arrival, first, room);
+                left = others;
+                continue;
+            };
+            let (its, others) = left.split_at(taken);
+            match flow.place() {
+                Some(place) => {
+                    let sockets = event_loop.numbered_sockets();
+                    if !self.stepped.datagrams(&sockets, place, its) {
+                        continue;
+                    }
+                }
+                None => its.iter().for_each(|bytes| flow.keep(bytes)),
+            }
+            left = others;
+        }
+    }
+
+    /// A datagram of no flow of this lane begins one, unless another lane has it.
+    fn begin_flow(
+        &mut self,
+        event_loop: &mut EventLoop,
+        arrival: &Arrival<'_>,
+        bytes: &[u8],
+        room: &mut usize,
+    ) {
+        let Arrival {
+            plan, listen, key, ..
+        } = *arrival;
         let server = &plan.servers[plan.listens[listen].default_server];
         let address = plan.listens[listen].address.clone();
-        let datagrams_max = server
-            .content
-            .as_ref()
-            .map_or(1, |content| content.datagrams_max());
+        let content = server.content.as_ref();
+        let datagrams_max = content.map_or(1, |content| content.datagrams_max());
         if datagrams_max != 1
             && let Some(owner) = self.flows.claim(key)
         {
             owner.put(Stray {
                 address,
-                origin,
+                origin: arrival.origin(),
                 bytes: bytes.to_vec(),
             });
             return;
@@ -132,18 +192,23 @@ impl Sessions {
         let mut session = Session::new(self.lane.clone(), plan.clone(), listen, ends);
         session.bytes_received.set(bytes.len() as u64);
         session.preread = bytes.to_vec();
-        let registered = self.flows.add(address, origin, datagrams_max);
-        let client = Client::Flow(Rc::clone(&registered.flow));
-        self.begin(event_loop, session, client, Some(registered));
+        let registered = self.flows.add(address, arrival.origin(), datagrams_max);
+        let flow = Rc::clone(&registered.flow);
+        match steps(&session, NewClient::Flow(Rc::clone(&flow))) {
+            Ok(steps) => {
+                let sockets = event_loop.numbered_sockets();
+                let begun = (session, steps, Some(registered));
+                if let Some(place) = self.stepped.begin(&sockets, begun, "udp ") {
+                    flow.set_place(place);
+                }
+            }
+            Err(_) => self.begin(event_loop, session, Client::Flow(flow), Some(registered)),
+        }
     }
 }
 
-/// Whence a datagram came, and to which address of ours.
-fn origin_of(
-    address: &ListenAddress,
-    gate: &Arc<OwnedFd>,
-    datagram: &Datagram<'_>,
-) -> Option<Origin> {
+/// Which flow a datagram is of, and our address, where the gate is bound to all of them.
+fn key_of(address: &ListenAddress, datagram: &Datagram<'_>) -> Option<(FlowKey, Option<IpAddr>)> {
     let (ListenAddress::Udp(own), PeerAddress::Inet(peer)) = (address, datagram.peer) else {
         return None;
     };
@@ -152,9 +217,5 @@ fn origin_of(
     if let Some(source) = source {
         local.set_ip(source);
     }
-    Some(Origin {
-        key: FlowKey { local, peer },
-        gate: Arc::clone(gate),
-        source,
-    })
+    Some((FlowKey { local, peer }, source))
 }

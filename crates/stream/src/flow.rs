@@ -51,6 +51,10 @@ pub struct Flow {
     datagrams_left: Cell<u64>,
     waiting: RefCell<Waiting>,
     arrived: Notify,
+    /// The place of its session among those that are served in steps.
+    place: Cell<Option<usize>>,
+    /// The kernel may cut what is sent to the client into datagrams.
+    cuts: Cell<bool>,
 }
 
 /// Datagrams that no session has taken yet.
@@ -78,13 +82,15 @@ impl Flow {
             datagrams_left: Cell::new(datagrams_max),
             waiting: RefCell::default(),
             arrived: Notify::new(),
+            place: Cell::new(None),
+            cuts: Cell::new(true),
         };
-        let given = flow.count();
+        let (_, given) = flow.count(1);
         (flow, given)
     }
 
     /// Adds a datagram. One too many is lost, as it would be in a socket.
-    pub(crate) fn give(&self, bytes: &[u8]) -> Given {
+    pub fn keep(&self, bytes: &[u8]) {
         let mut waiting = self.waiting.borrow_mut();
         let full = waiting.bytes + bytes.len() > BYTES_MAX;
         if waiting.datagrams.len() < DATAGRAMS_MAX && !full {
@@ -93,11 +99,32 @@ impl Flow {
         }
         drop(waiting);
         self.arrived.notify_one();
-        self.count()
+    }
+
+    /// Puts the datagram that was taken last back.
+    pub fn keep_first(&self, datagram: Vec<u8>) {
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.bytes += datagram.len();
+        waiting.datagrams.push_front(datagram);
+    }
+
+    /// The place of its session among those that are served in steps; `None`: a future serves it.
+    pub(crate) fn place(&self) -> Option<usize> {
+        self.place.get()
+    }
+
+    /// Sets that place.
+    pub(crate) fn set_place(&self, place: usize) {
+        self.place.set(Some(place));
+    }
+
+    /// Whether datagrams wait.
+    pub fn has_kept(&self) -> bool {
+        !self.waiting.borrow().datagrams.is_empty()
     }
 
     /// Takes the next datagram, if one waits.
-    pub(crate) fn take(&self) -> Option<Vec<u8>> {
+    pub fn take(&self) -> Option<Vec<u8>> {
         let mut waiting = self.waiting.borrow_mut();
         let datagram = waiting.datagrams.pop_front()?;
         waiting.bytes -= datagram.len();
@@ -123,7 +150,7 @@ impl Flow {
             peer: Some(self.origin.key.peer),
             source: self.origin.source,
         };
-        datagram::send(self.origin.gate.as_fd(), datagrams, route)
+        datagram::send(self.origin.gate.as_fd(), datagrams, route, &self.cuts)
     }
 
     /// Sends one datagram to the client, waiting while the gate is full.
@@ -145,13 +172,18 @@ impl Flow {
         }
     }
 
-    fn count(&self) -> Given {
-        match self.datagrams_left.get() {
-            0 => Given::More,
-            1 => Given::Last,
+    /// Counts datagrams that are given to the session; returns how many of them are its.
+    pub(crate) fn count(&self, datagrams: usize) -> (usize, Given) {
+        let left = self.datagrams_left.get();
+        if left == 0 {
+            return (datagrams, Given::More);
+        }
+        let taken = datagrams.min(usize::try_from(left).unwrap_or(usize::MAX));
+        match left - taken as u64 {
+            0 => (taken, Given::Last),
             left => {
-                self.datagrams_left.set(left - 1);
-                Given::More
+                self.datagrams_left.set(left);
+                (taken, Given::More)
             }
         }
     }

@@ -41,18 +41,14 @@ impl FlowTable {
         }
     }
 
-    /// Gives a datagram to its flow; `false`: there is none.
-    pub(crate) fn give(&self, key: FlowKey, bytes: &[u8]) -> bool {
-        let flows = self.flows.borrow();
-        let Some(flow) = flows.get(&key) else {
-            return false;
-        };
-        let given = flow.give(bytes);
-        drop(flows);
+    /// The flow with that key, and how many of so many datagrams are its; they count as given.
+    pub(crate) fn takes(&self, key: FlowKey, datagrams: usize) -> Option<(Rc<Flow>, usize)> {
+        let flow = Rc::clone(self.flows.borrow().get(&key)?);
+        let (taken, given) = flow.count(datagrams);
         if given == Given::Last {
             self.forget(key);
         }
-        true
+        Some((flow, taken))
     }
 
     /// The inbox of another lane that has the flow; `None`: it is this lane's from now on.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnpike_lane::log::Level;
 use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, HandshakeError};
-use turnpike_plan::tls::{Offer, ServerTls, TlsSession, expect_hello};
+use turnpike_plan::tls::{Agreement, Offer, ServerTls, TlsSession, expect_hello};
 use turnpike_plan::variables::Subject as _;
 
 use crate::client::Connected;
@@ -76,8 +76,11 @@ async fn secure(session: &mut Session, client: &Connected) -> Result<(), String>
     accepted.map_err(|error| HandshakeError::Tls(error).to_string())?;
     let done = client.handshake().await;
     done.map_err(|error| error.to_string())?;
-    let agreed = TlsSession::of(client.transport(), offer, identity.clients.as_ref());
-    let agreed = agreed.unwrap_or_default();
+    let agreed = match TlsSession::of(client.transport(), offer, &identity) {
+        Agreement::Complete(agreed) => agreed,
+        // The whole handshake has its limit.
+        Agreement::Pending(pending) => pending.complete(0).await,
+    };
     let refusal = verify_client.refusal(agreed.client.as_ref());
     session.tls = Some(Box::new(agreed));
     refusal.map_or(Ok(()), |refusal| Err(refusal.to_string()))

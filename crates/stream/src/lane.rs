@@ -25,7 +25,9 @@ pub struct LaneShared {
     random: Random,
     /// For all datagrams of the lane; made with the first.
     batch: OnceCell<RefCell<Batch>>,
-    pub pipes: Pipes,
+    pub pipes: Rc<Pipes>,
+    /// For bytes of connections between a read and the write that follows it.
+    buffer: RefCell<Vec<u8>>,
 }
 
 impl LaneShared {
@@ -42,7 +44,8 @@ impl LaneShared {
             handshakes,
             random: Random::new(seed),
             batch: OnceCell::new(),
-            pipes: Pipes::default(),
+            pipes: Rc::default(),
+            buffer: RefCell::default(),
         })
     }
 
@@ -54,6 +57,13 @@ impl LaneShared {
     /// Memory to receive datagrams into. It must be given back before anything waits.
     pub fn batch(&self) -> RefMut<'_, Batch> {
         self.batch.get_or_init(RefCell::default).borrow_mut()
+    }
+
+    /// Memory to receive bytes into, which holds none. It must be given back before anything waits.
+    pub fn buffer(&self) -> RefMut<'_, Vec<u8>> {
+        let mut buffer = self.buffer.borrow_mut();
+        buffer.clear();
+        buffer
     }
 
     /// A random number; see [`Random`].

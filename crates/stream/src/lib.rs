@@ -25,5 +25,7 @@ pub mod rows;
 pub mod serve;
 pub mod session;
 pub mod sessions;
+mod stepped;
 pub mod upstream;
 pub mod variables;
+pub mod watch;

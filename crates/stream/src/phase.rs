@@ -1,9 +1,16 @@
 //! The phases of a session, and what families add to them.
 
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::sys::epoll::Event;
 
 use crate::client::Client;
+use crate::flow::Flow;
 use crate::session::Session;
+use crate::watch::{SocketOf, Watch};
 
 /// A future on the lane's runtime.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -110,6 +117,9 @@ pub trait Handler: Send + Sync {
     fn handle(&self, session: &mut Session) -> Verdict;
 }
 
+/// A deadline that never comes.
+pub const NEVER_MS: u64 = u64::MAX;
+
 /// What is done with the connections of a server: there is one for each.
 pub trait Content: Send + Sync {
     /// Datagrams of a client that belong to one session; those behind them begin another. 0 is
@@ -117,9 +127,53 @@ pub trait Content: Send + Sync {
     fn datagrams_max(&self) -> u64 {
         0
     }
+    /// What serves a session in steps, without a future. The client is given back where only
+    /// [`Content::serve`] can.
+    ///
+    /// # Errors
+    /// The client.
+    fn steps(self: Arc<Self>, client: NewClient) -> Result<Box<dyn Steps>, NewClient> {
+        Err(client)
+    }
     /// Serves a session to its end.
     fn serve<'a>(&'a self, session: &'a mut Session, client: &'a Client)
     -> LocalFuture<'a, Status>;
+}
+
+/// The client of a session that begins.
+pub enum NewClient {
+    /// At the other end of a connection without TLS.
+    Connection(OwnedFd),
+    /// One that sends datagrams.
+    Flow(Rc<Flow>),
+}
+
+/// Why a step is made.
+pub enum Happened<'a> {
+    /// The session may begin.
+    Begun,
+    /// A socket has an event.
+    Ready(SocketOf, Event),
+    /// The client of a flow has sent these.
+    Datagrams(&'a [&'a [u8]]),
+    /// The deadline has passed.
+    Due,
+}
+
+/// What follows a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The session waits, at most until that time in the lane's monotonic milliseconds; it may be
+    /// reached a quarter of a second late.
+    Wait { until_ms: u64 },
+    /// The session has ended.
+    End(Status),
+}
+
+/// Serves one session in steps. Its sockets are closed when it is dropped.
+pub trait Steps {
+    /// Makes the next step.
+    fn step(&mut self, session: &mut Session, watch: &Watch<'_>, happened: Happened<'_>) -> Next;
 }
 
 /// Writes down sessions that have ended.

@@ -1,6 +1,7 @@
 //! The pipes of a lane, by which sessions pass bytes on inside the kernel.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use turnpike_lane::sys::pipe::Pipe;
 
@@ -23,16 +24,16 @@ pub struct Pipes {
 }
 
 /// A pipe that a session uses. Unless it is given back, it is closed, with what it holds.
-pub struct Lent<'a> {
+pub struct Lent {
     /// Empty at first.
     pub pipe: Pipe,
-    counted: Counted<'a>,
+    counted: Counted,
 }
 
 /// Counts a pipe for as long as it is in use.
-struct Counted<'a>(&'a Pipes);
+struct Counted(Rc<Pipes>);
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
         let in_use = &self.0.in_use;
         in_use.set(in_use.get() - 1);
@@ -41,19 +42,19 @@ impl Drop for Counted<'_> {
 
 impl Pipes {
     /// An empty pipe; `None`: too many are in use, or the kernel gives none.
-    pub fn lend(&self) -> Option<Lent<'_>> {
+    pub fn lend(self: &Rc<Self>) -> Option<Lent> {
         if self.in_use.get() >= IN_USE_MAX {
             return None;
         }
         let pipe = self.idle.borrow_mut().pop();
         let pipe = pipe.map_or_else(Pipe::new, Ok).ok()?;
         self.in_use.set(self.in_use.get() + 1);
-        let counted = Counted(self);
+        let counted = Counted(Rc::clone(self));
         Some(Lent { pipe, counted })
     }
 }
 
-impl Lent<'_> {
+impl Lent {
     /// Gives the pipe back, empty.
     pub fn give_back(self) {
         let Self { pipe, counted } = self;

@@ -84,7 +84,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "16k",
-        summary: "The size of the buffer for what is read before a connection is passed on.",
+        summary: "The size of the buffer for data that is read before a connection is passed on.",
         ..PLAIN
     },
     Row {

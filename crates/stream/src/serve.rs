@@ -14,7 +14,7 @@ use turnpike_plan::variables::Subject;
 use turnpike_wire::proxy_protocol;
 
 use crate::client::{Client, Connected};
-use crate::cut::Cut;
+use crate::cut::{self, Cut};
 use crate::handshake::shake_hands;
 use crate::phase::{Phase, Status, Verdict};
 use crate::session::Session;
@@ -38,17 +38,13 @@ pub struct Passed {
 
 /// Serves a session to its end, or until its connection is passed to another server's address.
 pub(crate) async fn serve(mut session: Session, client: Client, cut: &Cut) -> Option<Passed> {
-    match (session.peer, session.local) {
-        (PeerAddress::Inet(peer), PeerAddress::Inet(local)) => {
-            let kind = match client {
-                Client::Connected(_) => "",
-                Client::Flow(_) => "udp ",
-            };
-            let message = format_args!("{kind}client {peer} connected to {local}");
-            session.log(Level::Info, message);
-        }
-        _ => session.log(Level::Info, format_args!("client unix: connected")),
-    }
+    begun(
+        &session,
+        match client {
+            Client::Connected(_) => "",
+            Client::Flow(_) => "udp ",
+        },
+    );
     let started_ms = session.started_ms;
     let ended = tokio::select! {
         biased;
@@ -56,10 +52,7 @@ pub(crate) async fn serve(mut session: Session, client: Client, cut: &Cut) -> Op
         () = cut.of(started_ms) => None,
     };
     let status = ended.unwrap_or_else(|| {
-        session.log(
-            Level::Warn,
-            format_args!("worker_shutdown_timeout has passed, the session is ended"),
-        );
+        session.log(Level::Warn, format_args!("{}", cut::MESSAGE));
         Status::Ok
     });
     if let Some(address) = session.pass_to.take()
@@ -76,16 +69,55 @@ pub(crate) async fn serve(mut session: Session, client: Client, cut: &Cut) -> Op
             passes: session.passes + 1,
         });
     }
+    // The line is written, and limits count the session no more, before the client sees its
+    // connection closed.
+    finish(&mut session, status);
+    drop(client);
+    None
+}
+
+/// Says who has connected; `kind` stands before it.
+pub(crate) fn begun(session: &Session, kind: &str) {
+    match (session.peer, session.local) {
+        (PeerAddress::Inet(peer), PeerAddress::Inet(local)) => {
+            let message = format_args!("{kind}client {peer} connected to {local}");
+            session.log(Level::Info, message);
+        }
+        _ => session.log(Level::Info, format_args!("client unix: connected")),
+    }
+}
+
+/// Asks the handlers before the content that need no bytes. The error is how the session ends.
+pub(crate) fn admit(session: &mut Session) -> Result<(), Status> {
+    let plan = session.plan.clone();
+    let server = &plan.servers[session.listen().default_server];
+    for phase in [Phase::PostAccept, Phase::PreAccess, Phase::Access] {
+        for handler in server.handlers(phase) {
+            let verdict = handler.handle(session);
+            if session.is_undecided() {
+                return Err(Status::InternalServerError);
+            }
+            if let Verdict::Status(status) = verdict {
+                return Err(status);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A session has ended: it is written down, and limits count it no more.
+pub(crate) fn finish(session: &mut Session, status: Status) {
+    let number = status.number();
+    session.log(
+        Level::Debug,
+        format_args!("session ends with status {number}"),
+    );
     session.status = Some(status);
     session.action.set("logging");
     for logger in &session.server().loggers {
-        logger.log(&session);
+        logger.log(session);
     }
-    // The line is written, and limits count the session no more, before the client sees its
-    // connection closed.
     session.rooms.release();
-    drop(client);
-    None
 }
 
 async fn run(session: &mut Session, client: &Client) -> Status {
@@ -101,16 +133,8 @@ async fn run(session: &mut Session, client: &Client) -> Status {
             return status;
         }
     }
-    for phase in [Phase::PostAccept, Phase::PreAccess, Phase::Access] {
-        for handler in server.handlers(phase) {
-            let verdict = handler.handle(session);
-            if session.is_undecided() {
-                return Status::InternalServerError;
-            }
-            if let Verdict::Status(status) = verdict {
-                return status;
-            }
-        }
+    if let Err(status) = admit(session) {
+        return status;
     }
     if let Client::Connected(connected) = client
         && session.listen().ssl

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_lane::transport::Transport;
 
@@ -16,12 +17,14 @@ use crate::cut::Cut;
 use crate::directory::FlowDirectory;
 use crate::flow_table::{FlowTable, Registered};
 use crate::lane::{LanePlan, LaneShared};
+use crate::phase::{NewClient, Phase, Steps};
 use crate::plan::Plan;
 use crate::serve::{Passed, serve};
 use crate::session::Session;
+use crate::stepped::SteppedSessions;
 
-/// The sessions of one lane. Each is a future on the lane's runtime, and goes on under the plan it
-/// began with.
+/// The sessions of one lane. Each goes on under the plan it began with: in steps where it only
+/// passes bytes on, else as a future on the lane's runtime.
 pub struct Sessions {
     pub(crate) lane: Rc<LaneShared>,
     pub(crate) flows: Rc<FlowTable>,
@@ -31,15 +34,17 @@ pub struct Sessions {
     plans: Vec<Rc<LanePlan>>,
     /// Plans before it that sessions may still hold: what they buffer goes by time too.
     old_plans: Vec<Weak<LanePlan>>,
+    pub(crate) stepped: SteppedSessions,
+    /// Futures.
     under_way: Rc<Cell<usize>>,
-    /// Notified when a session ends.
+    /// Notified when a future ends.
     ended: Rc<Notify>,
     /// Connections that sessions pass to other addresses, until they are taken.
     passed: Rc<RefCell<Vec<Passed>>>,
     cut: Rc<Cut>,
 }
 
-/// Counts a session for as long as it lives, however it ends.
+/// Counts a future for as long as it lives, however it ends.
 struct Counted {
     under_way: Rc<Cell<usize>>,
     ended: Rc<Notify>,
@@ -62,6 +67,7 @@ impl Sessions {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         Self {
+            stepped: SteppedSessions::new(lane.clock.now_ms()),
             lane,
             flows: Rc::new(FlowTable::new(directory, wake)),
             is_full: false,
@@ -91,13 +97,28 @@ impl Sessions {
             // Its plan is gone, and its listen with it.
             return;
         };
-        let local = socket::local_address(socket.as_fd()).unwrap_or(PeerAddress::Unix);
+        let local = local_address(&plan.listens[listen].address, &socket);
         let session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
-        let client = Client::new(Transport::plain(socket));
-        self.begin(event_loop, session, client, None);
+        match steps(&session, NewClient::Connection(socket)) {
+            Ok(steps) => {
+                let sockets = event_loop.numbered_sockets();
+                self.stepped.begin(&sockets, (session, steps, None), "");
+            }
+            Err(NewClient::Connection(socket)) => {
+                let client = Client::new(Transport::plain(socket));
+                self.begin(event_loop, session, client, None);
+            }
+            Err(NewClient::Flow(_)) => {}
+        }
     }
 
-    /// Begins to serve a session; that of a flow has a place in the lane's table of them.
+    /// A socket of a session has an event.
+    pub fn ready(&mut self, event_loop: &mut EventLoop, number: u64, event: Event) {
+        let sockets = event_loop.numbered_sockets();
+        self.stepped.ready(&sockets, number, event);
+    }
+
+    /// Begins a session that is a future; that of a flow has a place in the lane's table of them.
     pub(crate) fn begin(
         &mut self,
         event_loop: &mut EventLoop,
@@ -173,8 +194,11 @@ impl Sessions {
     }
 
     /// Does what goes by time.
-    pub fn tick(&mut self, now_ms: u64) {
+    pub fn tick(&mut self, event_loop: &mut EventLoop) {
+        let now_ms = event_loop.clock.now_ms();
         self.is_full = false;
+        let sockets = event_loop.numbered_sockets();
+        self.stepped.tick(&sockets, now_ms);
         self.every_plan(|plan| plan.tick(now_ms));
     }
 
@@ -184,12 +208,18 @@ impl Sessions {
     }
 
     /// Ends the sessions that began up to that time, in monotonic milliseconds.
-    pub fn cut(&self, until_ms: u64) {
+    pub fn cut(&mut self, until_ms: u64) {
         self.cut.set(until_ms);
+        self.stepped.cut(until_ms);
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
+        self.driven() + self.stepped.len()
+    }
+
+    /// How many are futures.
+    pub fn driven(&self) -> usize {
         self.under_way.get()
     }
 
@@ -206,5 +236,31 @@ impl Drop for Sessions {
     fn drop(&mut self) {
         self.flows.close();
         self.flush();
+    }
+}
+
+/// What serves a session in steps. The error is the client, where something has to wait for its
+/// first bytes, or the content cannot be served so.
+pub(crate) fn steps(session: &Session, client: NewClient) -> Result<Box<dyn Steps>, NewClient> {
+    let (server, listen) = (session.server(), session.listen());
+    let looks_at_bytes = |phase: Phase| !server.handlers(phase).is_empty();
+    let needs_bytes = listen.proxy_protocol
+        || listen.ssl
+        || looks_at_bytes(Phase::ServerChoice)
+        || looks_at_bytes(Phase::Preread);
+    match &server.content {
+        Some(content) if !needs_bytes => Arc::clone(content).steps(client),
+        _ => Err(client),
+    }
+}
+
+/// The address that a client has connected to: that of its gate, unless the gate has several.
+fn local_address(gate: &ListenAddress, socket: &OwnedFd) -> PeerAddress {
+    match gate {
+        ListenAddress::Tcp(address) if !address.ip().is_unspecified() && address.port() > 0 => {
+            PeerAddress::Inet(*address)
+        }
+        ListenAddress::Unix(_) => PeerAddress::Unix,
+        _ => socket::local_address(socket.as_fd()).unwrap_or(PeerAddress::Unix),
     }
 }

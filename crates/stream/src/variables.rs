@@ -102,22 +102,22 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "proxy_protocol_addr",
         |session, out| proxied_address(session, ProxiedEnd::Client, out),
-        "The client's address, as the PROXY protocol says.",
+        "The client's address from the PROXY protocol header.",
     ),
     row(
         "proxy_protocol_port",
         |session, out| proxied_port(session, ProxiedEnd::Client, out),
-        "The client's port, as the PROXY protocol says.",
+        "The client's port from the PROXY protocol header.",
     ),
     row(
         "proxy_protocol_server_addr",
         |session, out| proxied_address(session, ProxiedEnd::Server, out),
-        "The server's address, as the PROXY protocol says.",
+        "The server's address from the PROXY protocol header.",
     ),
     row(
         "proxy_protocol_server_port",
         |session, out| proxied_port(session, ProxiedEnd::Server, out),
-        "The server's port, as the PROXY protocol says.",
+        "The server's port from the PROXY protocol header.",
     ),
     row(
         "remote_addr",

@@ -3,6 +3,7 @@
 mod handler;
 mod rows;
 mod servers;
+mod stream;
 
 use std::sync::Arc;
 
@@ -13,9 +14,27 @@ use turnpike_plan::metrics;
 use crate::zone;
 use handler::{Detail, Page};
 use servers::{AllServers, Servers};
+use stream::AllSessions;
 
 /// The family.
 pub(crate) struct Metrics;
+
+/// The metrics: those of servers of HTTP, then those of servers of stream.
+const METRICS: &[metrics::Row] = &{
+    let [requests, received, sent, times] = servers::METRICS;
+    let [active, sessions, from_clients, to_clients, durations] = stream::METRICS;
+    [
+        requests,
+        received,
+        sent,
+        times,
+        active,
+        sessions,
+        from_clients,
+        to_clients,
+        durations,
+    ]
+};
 
 /// The counts of each server, where a page shows them.
 #[derive(Default)]
@@ -31,10 +50,13 @@ impl Family for Metrics {
     }
 
     fn metrics(&self) -> &'static [metrics::Row] {
-        servers::METRICS
+        METRICS
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        if let Some(sessions) = AllSessions::open(builder) {
+            builder.metrics(sessions);
+        }
         if !view.children("server").any(shows_servers) {
             return Ok(());
         }

@@ -10,8 +10,10 @@ use turnpike_http::phase::Logger;
 use turnpike_lane::counters::{Answer, AnswerCounts, Kind, Row};
 use turnpike_plan::metrics::{Reader, Samples};
 
+use super::METRICS as METRICS_OF_ALL;
+
 /// The metrics.
-pub(super) const METRICS: &[Row] = &[
+pub(super) const METRICS: [Row; 4] = [
     Row {
         name: "server_requests",
         kind: Kind::Counter,
@@ -87,6 +89,9 @@ impl Logger for Servers {
 
 impl Reader for Servers {
     fn read(&self, samples: &mut Samples) {
+        let [requests, received, sent, times, ..] = METRICS_OF_ALL else {
+            return;
+        };
         let mut servers: Vec<_> = self.0.iter().collect();
         servers.sort_by_key(|(name, _)| *name);
         for (name, counts) in servers {
@@ -96,11 +101,11 @@ impl Reader for Servers {
             }
             let name = String::from_utf8_lossy(name);
             for (class, count) in AnswerCounts::CLASSES.iter().zip(counts.by_class()) {
-                samples.number(&METRICS[0], &[&name, class], count);
+                samples.number(requests, &[&name, class], count);
             }
-            samples.number(&METRICS[1], &[&name], counts.request_bytes());
-            samples.number(&METRICS[2], &[&name], counts.response_bytes());
-            samples.distribution(&METRICS[3], &[&name], counts.times());
+            samples.number(received, &[&name], counts.request_bytes());
+            samples.number(sent, &[&name], counts.response_bytes());
+            samples.distribution(times, &[&name], counts.times());
         }
     }
 }

@@ -21,7 +21,7 @@ const ROWS: &[Row] = &[Row {
     value: Value::Flag,
     syntax: "on | off",
     default: "off",
-    summary: "Reads what the client's TLS hello says, before the connection is passed on.",
+    summary: "Reads the client's TLS hello before the connection is passed on.",
     ..Row::PLAIN
 }];
 

@@ -23,10 +23,78 @@ pub(super) struct DatagramRelay<'a> {
     upload: Rate,
     download: Rate,
     activity: Activity,
-    /// Datagrams of the client.
-    requests: Cell<u64>,
-    /// Datagrams of the server.
-    responses: Cell<u64>,
+    progress: Progress,
+}
+
+/// How many datagrams of a session have come.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Of the client.
+    pub(super) requests: Cell<u64>,
+    /// Of the server.
+    pub(super) responses: Cell<u64>,
+}
+
+impl Progress {
+    /// More have come of the client.
+    pub(super) fn add_requests(&self, count: usize) {
+        self.requests.set(self.requests.get() + count as u64);
+    }
+
+    /// More have come of the server.
+    pub(super) fn add_responses(&self, count: usize) {
+        self.responses.set(self.responses.get() + count as u64);
+    }
+
+    /// Datagrams of the server that all those of the client call for; `None`: nobody knows.
+    fn expected(&self, passing: &Passing) -> Option<u64> {
+        let each = passing.responses?;
+        Some(each.saturating_mul(self.requests.get()))
+    }
+
+    /// How many datagrams of the server are read at a time.
+    pub(super) fn wanted(&self, passing: &Passing) -> usize {
+        let expected = self.expected(passing);
+        let left = expected.map(|expected| expected.saturating_sub(self.responses.get()));
+        let left = left.and_then(|left| usize::try_from(left).ok());
+        left.unwrap_or(DATAGRAMS_MAX).clamp(1, DATAGRAMS_MAX)
+    }
+
+    fn has_all(&self, passing: &Passing) -> bool {
+        let expected = self.expected(passing);
+        expected.is_some_and(|expected| self.responses.get() >= expected)
+    }
+
+    /// Whether all that belongs to the session has come.
+    pub(super) fn is_done(&self, passing: &Passing) -> bool {
+        self.requests.get() >= passing.requests && self.has_all(passing)
+    }
+
+    /// What it means that nothing has come for too long.
+    pub(super) fn timed_out(&self, passing: &Passing, session: &Session) -> DatagramEnd {
+        if passing.responses.is_none() || self.has_all(passing) {
+            return DatagramEnd::Done;
+        }
+        let message = format_args!("upstream timed out (110: Connection timed out)");
+        session.log(Level::Error, message);
+        DatagramEnd::Failed
+    }
+
+    /// Writes the end of a session to the error log.
+    pub(super) fn log_end(&self, session: &Session, end: DatagramEnd) {
+        if end == DatagramEnd::Done {
+            let (requests, responses) = (self.requests.get(), self.responses.get());
+            let message = format_args!("udp done, packets from/to client:{requests}/{responses}");
+            session.log(Level::Info, message);
+        }
+    }
+}
+
+/// The server cannot be reached.
+pub(super) fn failed(session: &Session, call: &str, error: &io::Error) -> DatagramEnd {
+    let message = format_args!("{call} failed {}", Errno(error));
+    session.log(Level::Error, message);
+    DatagramEnd::Failed
 }
 
 /// Why a relay ends.
@@ -37,6 +105,12 @@ pub(super) enum DatagramEnd {
     Done,
     /// What was expected of the server did not come, or it cannot be reached.
     Failed,
+}
+
+/// The client cannot be reached.
+pub(super) fn log_send_failure(session: &Session, error: &io::Error) {
+    let message = format_args!("sendmsg() failed {}", Errno(error));
+    session.log(Level::Info, message);
 }
 
 impl<'a> DatagramRelay<'a> {
@@ -56,8 +130,7 @@ impl<'a> DatagramRelay<'a> {
             upload,
             download,
             activity: Activity::new(session.lane.clock.clone(), passing.idle_timeout_ms),
-            requests: Cell::new(0),
-            responses: Cell::new(0),
+            progress: Progress::default(),
         }
     }
 
@@ -67,9 +140,9 @@ impl<'a> DatagramRelay<'a> {
         let end = tokio::select! {
             end = self.up(first) => end,
             end = self.down() => end,
-            () = self.activity.idle() => self.timed_out(),
+            () = self.activity.idle() => self.progress.timed_out(self.passing, self.session),
         };
-        self.log_end(end);
+        self.progress.log_end(self.session, end);
         end
     }
 
@@ -77,16 +150,16 @@ impl<'a> DatagramRelay<'a> {
     async fn up(&self, first: Vec<u8>) -> DatagramEnd {
         let mut datagram = first;
         loop {
-            self.requests.set(self.requests.get() + 1);
+            self.progress.add_requests(1);
             if let Err(error) = self.connection.send(&datagram).await {
-                return self.failed("send()", &error);
+                return failed(self.session, "send()", &error);
             }
             self.activity.note();
             if let Some(one) = self.session.tries.last() {
                 let sent = one.bytes_sent.get() + datagram.len() as u64;
                 one.bytes_sent.set(sent);
             }
-            if self.is_done() {
+            if self.progress.is_done(self.passing) {
                 return DatagramEnd::Done;
             }
             pause(self.upload.pause_ms(datagram.len())).await;
@@ -119,12 +192,12 @@ impl<'a> DatagramRelay<'a> {
                 .receive(|socket| lane.batch().receive(socket, wanted));
             let (count, sent) = match read.await {
                 Ok(count) => (count, self.pass_down()),
-                Err(error) => return self.failed("recv()", &error),
+                Err(error) => return failed(self.session, "recv()", &error),
             };
             if count < wanted {
                 self.connection.emptied();
             }
-            self.responses.set(self.responses.get() + count as u64);
+            self.progress.add_responses(count);
             self.activity.note();
             let now_ms = clock.now_ms();
             if one.note_first_byte(now_ms) {
@@ -133,12 +206,12 @@ impl<'a> DatagramRelay<'a> {
             received.set(received.get() + sent.bytes);
             for datagram in sent.left {
                 if let Err(error) = self.flow.send(&datagram).await {
-                    self.log_failure("sendmsg()", &error);
+                    log_send_failure(self.session, &error);
                     return DatagramEnd::Done;
                 }
                 self.note_sent(datagram.len());
             }
-            if self.is_done() {
+            if self.progress.is_done(self.passing) {
                 return DatagramEnd::Done;
             }
             pause(self.download.pause_ms(sent.bytes as usize)).await;
@@ -148,7 +221,7 @@ impl<'a> DatagramRelay<'a> {
     /// Sends what was received of the server to the client, as much as the gate takes.
     fn pass_down(&self) -> PassedDown {
         let batch = self.session.lane.batch();
-        let datagrams = || batch.datagrams().map(|datagram| datagram.bytes);
+        let datagrams = || batch.bytes();
         // What an error is about, the next attempt says again.
         let sent = self.flow.try_send(datagrams()).unwrap_or(0);
         datagrams()
@@ -165,53 +238,7 @@ impl<'a> DatagramRelay<'a> {
         if self.download.bytes_per_second > 0 {
             return 1;
         }
-        let expected = self.expected();
-        let left = expected.map(|expected| expected.saturating_sub(self.responses.get()));
-        let left = left.and_then(|left| usize::try_from(left).ok());
-        left.unwrap_or(DATAGRAMS_MAX).clamp(1, DATAGRAMS_MAX)
-    }
-
-    /// Datagrams of the server that all those of the client call for; `None`: nobody knows.
-    fn expected(&self) -> Option<u64> {
-        let each = self.passing.responses?;
-        Some(each.saturating_mul(self.requests.get()))
-    }
-
-    fn has_all(&self) -> bool {
-        let expected = self.expected();
-        expected.is_some_and(|expected| self.responses.get() >= expected)
-    }
-
-    fn is_done(&self) -> bool {
-        self.requests.get() >= self.passing.requests && self.has_all()
-    }
-
-    fn timed_out(&self) -> DatagramEnd {
-        if self.passing.responses.is_none() || self.has_all() {
-            return DatagramEnd::Done;
-        }
-        let message = format_args!("upstream timed out (110: Connection timed out)");
-        self.session.log(Level::Error, message);
-        DatagramEnd::Failed
-    }
-
-    fn failed(&self, call: &str, error: &io::Error) -> DatagramEnd {
-        let message = format_args!("{call} failed {}", Errno(error));
-        self.session.log(Level::Error, message);
-        DatagramEnd::Failed
-    }
-
-    fn log_failure(&self, call: &str, error: &io::Error) {
-        let message = format_args!("{call} failed {}", Errno(error));
-        self.session.log(Level::Info, message);
-    }
-
-    fn log_end(&self, end: DatagramEnd) {
-        if end == DatagramEnd::Done {
-            let (requests, responses) = (self.requests.get(), self.responses.get());
-            let message = format_args!("udp done, packets from/to client:{requests}/{responses}");
-            self.session.log(Level::Info, message);
-        }
+        self.progress.wanted(self.passing)
     }
 
     fn note_sent(&self, bytes: usize) {

@@ -9,7 +9,7 @@ use turnpike_lane::sys::socket::{self, Kind, PeerAddress};
 use turnpike_plan::template::Template;
 use turnpike_stream::client::{Client, Connected};
 use turnpike_stream::flow::Flow;
-use turnpike_stream::phase::{Content, LocalFuture, Status};
+use turnpike_stream::phase::{Content, LocalFuture, NewClient, Status, Steps};
 use turnpike_stream::session::Session;
 use turnpike_upstream::{
     Address, ConnectError, ConnectOptions, Connection, DatagramConnection, FailReason, Picked, Tls,
@@ -19,14 +19,32 @@ use turnpike_upstream::{
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use super::datagrams::{DatagramEnd, DatagramRelay};
+use super::flow_steps::FlowSteps;
 use super::plan::{Destination, Passing};
 use super::rate::Rate;
 use super::relay::Relay;
+use super::steps::ConnectionSteps;
 use crate::upstream::{Directory, Names, Target, Upstream, Url};
 
 impl Content for Passing {
     fn datagrams_max(&self) -> u64 {
         self.requests
+    }
+
+    fn steps(self: Arc<Self>, client: NewClient) -> Result<Box<dyn Steps>, NewClient> {
+        let has_rates = [&self.upload_rate, &self.download_rate]
+            .iter()
+            .any(|rate| rate.constant() != Some(b"0"));
+        let is_known = matches!(self.destination, Destination::Fixed(_));
+        match client {
+            NewClient::Connection(socket) if is_known && !has_rates && self.tls.is_none() => {
+                Ok(Box::new(ConnectionSteps::new(self, socket)))
+            }
+            NewClient::Flow(flow) if is_known && !has_rates => {
+                Ok(Box::new(FlowSteps::new(self, flow)))
+            }
+            other => Err(other),
+        }
     }
 
     fn serve<'a>(
@@ -47,10 +65,7 @@ impl Passing {
     async fn pass(&self, session: &mut Session, client: &Client) -> Result<(), Status> {
         let upstream = self.upstream(session).await?;
         session.action.set("connecting to upstream");
-        let mut tries = upstream.begin_session(session);
-        if self.next_tries_max > 0 {
-            tries.limit(self.next_tries_max);
-        }
+        let mut tries = self.begin_tries(&upstream, session);
         match client {
             Client::Connected(client) => self.pass_bytes(session, client, &mut tries).await,
             Client::Flow(flow) => self.pass_datagrams(session, flow, &mut tries).await,
@@ -172,40 +187,78 @@ impl Passing {
     ) -> Result<(T, Picked), Status> {
         let started_ms = session.lane.clock.now_ms();
         loop {
-            let now_ms = session.lane.clock.now_ms();
-            let Ok(picked) = tries.next(now_ms) else {
-                session.begin_try(Arc::from(tries.group().name()));
-                session.log(Level::Error, format_args!("no live upstreams"));
-                return Err(Status::BadGateway);
-            };
-            session.begin_try(Arc::clone(picked.peer().shared_name()));
+            let picked = self.next_server(session, tries)?;
             let host = tries.group().name().as_bytes();
-            let error = match open(session, &picked, host).await {
+            match open(session, &picked, host).await {
                 Ok(connection) => {
                     session.connected();
                     return Ok((connection, picked));
                 }
-                Err(error) => error,
-            };
-            session.action.set(error.action());
-            session.log(Level::Error, format_args!("{error}"));
-            session.action.set("connecting to upstream");
-            session.end_try();
-            let reason = match error.is_timeout() {
-                true => FailReason::Timeout,
-                false => FailReason::Error,
-            };
-            failed(session, picked, reason);
-            let now_ms = session.lane.clock.now_ms();
-            let took_ms = now_ms.saturating_sub(started_ms);
-            let is_late = self.next_timeout_ms > 0 && took_ms >= self.next_timeout_ms;
-            if !self.tries_next || tries.left() == 0 || is_late {
-                return Err(Status::BadGateway);
+                Err(error) => self.not_connected(session, tries, picked, &error, started_ms)?,
             }
         }
     }
 
-    fn options<'a>(
+    /// Begins the tries of a session.
+    pub(super) fn begin_tries(&self, upstream: &Upstream, session: &Session) -> Tries {
+        let mut tries = upstream.begin_session(session);
+        if self.next_tries_max > 0 {
+            tries.limit(self.next_tries_max);
+        }
+        tries
+    }
+
+    /// The server that is tried next.
+    pub(super) fn next_server(
+        &self,
+        session: &mut Session,
+        tries: &mut Tries,
+    ) -> Result<Picked, Status> {
+        let now_ms = session.lane.clock.now_ms();
+        let Ok(picked) = tries.next(now_ms) else {
+            session.begin_try(Arc::from(tries.group().name()));
+            session.log(Level::Error, format_args!("no live upstreams"));
+            return Err(Status::BadGateway);
+        };
+        session.begin_try(Arc::clone(picked.peer().shared_name()));
+        Ok(picked)
+    }
+
+    /// A server could not be connected to; the first try began at `started_ms`. The error is how
+    /// the session ends, where no other may be tried.
+    pub(super) fn not_connected(
+        &self,
+        session: &mut Session,
+        tries: &Tries,
+        picked: Picked,
+        error: &ConnectError,
+        started_ms: u64,
+    ) -> Result<(), Status> {
+        session.action.set(error.action());
+        session.log(Level::Error, format_args!("{error}"));
+        session.action.set("connecting to upstream");
+        session.end_try();
+        let reason = match error.is_timeout() {
+            true => FailReason::Timeout,
+            false => FailReason::Error,
+        };
+        failed(session, picked, reason);
+        let now_ms = session.lane.clock.now_ms();
+        let took_ms = now_ms.saturating_sub(started_ms);
+        let is_late = self.next_timeout_ms > 0 && took_ms >= self.next_timeout_ms;
+        if !self.tries_next || tries.left() == 0 || is_late {
+            return Err(Status::BadGateway);
+        }
+        if !tries.spend_retry(now_ms) {
+            let name = tries.group().name();
+            let what = format_args!("retry budget of upstream \"{name}\" is used up");
+            session.log(Level::Warn, what);
+            return Err(Status::BadGateway);
+        }
+        Ok(())
+    }
+
+    pub(super) fn options<'a>(
         &self,
         proxy_header: &'a [u8],
         bind: Option<&'a (SocketAddr, bool)>,
@@ -225,7 +278,11 @@ impl Passing {
     }
 }
 
-fn log_connected(session: &Session, socket: BorrowedFd<'_>, picked: &Picked) {
+/// Says which server a session is passed to, if that is logged at all.
+pub(super) fn log_connected(session: &Session, socket: BorrowedFd<'_>, picked: &Picked) {
+    if !session.server().error_log.enabled(Level::Info) {
+        return;
+    }
     let peer = picked.name();
     let kind = match session.listen().address.kind() {
         Kind::Stream => "",
@@ -241,7 +298,7 @@ fn log_connected(session: &Session, socket: BorrowedFd<'_>, picked: &Picked) {
 }
 
 /// A server has served a session.
-fn succeeded(session: &mut Session, picked: Picked) {
+pub(super) fn succeeded(session: &mut Session, picked: Picked) {
     session.end_try();
     if let Some(one) = session.tries.last() {
         let now_ms = session.lane.clock.now_ms();
@@ -252,7 +309,7 @@ fn succeeded(session: &mut Session, picked: Picked) {
 }
 
 /// A server could not serve a session.
-fn failed(session: &Session, picked: Picked, reason: FailReason) {
+pub(super) fn failed(session: &Session, picked: Picked, reason: FailReason) {
     if picked.failed(reason, session.lane.clock.now_ms()) {
         let what = format_args!("upstream server temporarily disabled");
         session.log(Level::Warn, what);
@@ -260,7 +317,7 @@ fn failed(session: &Session, picked: Picked, reason: FailReason) {
 }
 
 /// The two addresses in a PROXY protocol header.
-fn ends(session: &Session) -> Option<(SocketAddr, SocketAddr)> {
+pub(super) fn ends(session: &Session) -> Option<(SocketAddr, SocketAddr)> {
     session.peer.inet().zip(session.local.inet())
 }
 

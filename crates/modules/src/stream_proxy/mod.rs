@@ -5,12 +5,14 @@
 
 mod activity;
 mod datagrams;
+mod flow_steps;
 mod handler;
+mod plain_relay;
 mod plan;
 mod rate;
 mod relay;
 mod rows;
-mod side;
+mod steps;
 #[cfg(test)]
 mod tests;
 

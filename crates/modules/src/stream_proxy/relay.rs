@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::io;
 
 use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::waiting::Waited;
 use turnpike_stream::client::Connected;
 use turnpike_stream::pipes;
 use turnpike_stream::session::Session;
@@ -17,10 +18,9 @@ use turnpike_upstream::{Connection, Picked};
 use super::activity::{Activity, pause};
 use super::plan::Passing;
 use super::rate::Rate;
-use super::side::Side;
 
 /// Fewer bytes in a pipe are the end of a bulk: to copy so few costs less than to move them.
-const BULK_BYTES_MIN: usize = 16 * 1024;
+pub(super) const BULK_BYTES_MIN: usize = 16 * 1024;
 
 /// A session while its bytes are passed on.
 pub(super) struct Relay<'a> {
@@ -40,13 +40,39 @@ pub(super) struct Relay<'a> {
 
 /// Why a relay ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// The client has sent its last, or cannot be reached.
     Client,
     /// The server has.
     Upstream,
     /// Nothing happened for too long.
     Idle,
+}
+
+impl End {
+    /// Writes it to the error log.
+    pub(super) fn log(self, session: &Session) {
+        let message = match self {
+            Self::Client => "client disconnected",
+            Self::Upstream => "upstream disconnected",
+            Self::Idle => "connection timed out (110: Connection timed out)",
+        };
+        session.log(Level::Info, format_args!("{message}"));
+    }
+}
+
+/// A call has failed, which ends a relay so.
+pub(super) fn failed(session: &Session, call: &str, error: &io::Error, end: End) -> End {
+    let errno = Errno(error);
+    session.log(Level::Info, format_args!("{call} failed {errno}"));
+    end
+}
+
+/// Something has come of a server.
+pub(super) fn note_first_byte(one: &Try, picked: &Picked, now_ms: u64) {
+    if one.note_first_byte(now_ms) {
+        picked.header_received(now_ms);
+    }
 }
 
 /// How the next bytes of a direction are received.
@@ -58,9 +84,9 @@ enum Carrier {
 }
 
 /// One direction of a relay.
-struct Direction<'a, F, T> {
-    from: &'a F,
-    to: &'a T,
+struct Direction<'a> {
+    from: &'a Waited,
+    to: &'a Waited,
     rate: Rate,
     /// Bytes received of the one, and sent to the other.
     received: &'a Cell<u64>,
@@ -94,16 +120,16 @@ impl<'a> Relay<'a> {
     /// Passes bytes on until the session ends; `first` was read from the client already.
     pub(super) async fn run(&self, first: Vec<u8>) {
         let up = Direction {
-            from: self.client,
-            to: self.connection,
+            from: self.client.waited(),
+            to: self.connection.waited(),
             rate: self.upload,
             received: &self.session.bytes_received,
             sent: &self.one.bytes_sent,
             ends: [End::Client, End::Upstream],
         };
         let down = Direction {
-            from: self.connection,
-            to: self.client,
+            from: self.connection.waited(),
+            to: self.client.waited(),
             rate: self.download,
             received: &self.one.bytes_received,
             sent: &self.session.bytes_sent,
@@ -115,26 +141,11 @@ impl<'a> Relay<'a> {
             end = self.pass(&up, first) => end,
             () = self.activity.idle() => End::Idle,
         };
-        match end {
-            End::Client => self
-                .session
-                .log(Level::Info, format_args!("client disconnected")),
-            End::Upstream => self
-                .session
-                .log(Level::Info, format_args!("upstream disconnected")),
-            End::Idle => self.session.log(
-                Level::Info,
-                format_args!("connection timed out (110: Connection timed out)"),
-            ),
-        }
+        end.log(self.session);
     }
 
     /// Passes the bytes of one direction on; what is in the buffer was received before.
-    async fn pass<F: Side, T: Side>(
-        &self,
-        direction: &Direction<'_, F, T>,
-        mut buffer: Vec<u8>,
-    ) -> End {
+    async fn pass(&self, direction: &Direction<'_>, mut buffer: Vec<u8>) -> End {
         let Direction { from, to, rate, .. } = direction;
         let [from_end, to_end] = direction.ends;
         let mut carrier = Carrier::Buffer;
@@ -163,7 +174,7 @@ impl<'a> Relay<'a> {
             let room = rate.next_room(clock, received, room_max).await;
             match from.read(&mut buffer, room).await {
                 Ok(0) if self.passing.half_close => {
-                    if to.shutdown_write().is_err() {
+                    if to.transport().shutdown_write().is_err() {
                         return to_end;
                     }
                     return self.ended(from_end).await;
@@ -172,7 +183,7 @@ impl<'a> Relay<'a> {
                 Ok(count) => {
                     self.came(direction, count);
                     let is_bulk = count == room && rate.bytes_per_second == 0;
-                    if is_bulk && from.is_plain() && to.is_plain() {
+                    if is_bulk && from.transport().is_plain() && to.transport().is_plain() {
                         carrier = Carrier::Pipe;
                     }
                     pause(rate.pause_ms(count)).await;
@@ -184,10 +195,7 @@ impl<'a> Relay<'a> {
 
     /// Waits for bytes and moves them through a pipe, which the session has until they are sent.
     /// What else a socket has to say, its next read shows. The error is that of sending.
-    async fn move_bytes<F: Side, T: Side>(
-        &self,
-        direction: &Direction<'_, F, T>,
-    ) -> io::Result<Carrier> {
+    async fn move_bytes(&self, direction: &Direction<'_>) -> io::Result<Carrier> {
         if direction.from.readable().await.is_err() {
             return Ok(Carrier::Buffer);
         }
@@ -226,20 +234,14 @@ impl<'a> Relay<'a> {
     }
 
     fn failed(&self, call: &str, error: &io::Error, end: End) -> End {
-        let errno = Errno(error);
-        self.session
-            .log(Level::Info, format_args!("{call} failed {errno}"));
-        end
+        failed(self.session, call, error, end)
     }
 
     /// Bytes have come.
-    fn came<F, T>(&self, direction: &Direction<'_, F, T>, count: usize) {
+    fn came(&self, direction: &Direction<'_>, count: usize) {
         self.note(direction.received, count);
         if direction.ends[0] == End::Upstream {
-            let now_ms = self.session.lane.clock.now_ms();
-            if self.one.note_first_byte(now_ms) {
-                self.picked.header_received(now_ms);
-            }
+            note_first_byte(self.one, self.picked, self.session.lane.clock.now_ms());
         }
     }
 

@@ -64,8 +64,8 @@ const OWN: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "16k",
-        summary: "The size of the buffer for each direction of a session. What comes in bulk, \
-            without TLS and without a rate, goes through a pipe of the kernel instead.",
+        summary: "The size of the buffer for each direction of a session. Bulk data without TLS \
+                  and without a rate limit goes through a pipe of the kernel instead.",
         ..PLAIN
     },
     Row {
@@ -76,7 +76,7 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_download_rate",
-        summary: "The number of bytes per second that are read from a server; 0 is without limit.",
+        summary: "The number of bytes per second that are read from a server; 0 means no limit.",
         ..RATE
     },
     Row {
@@ -94,8 +94,8 @@ const OWN: &[Row] = &[
     Row {
         name: "proxy_next_upstream_timeout",
         default: "0",
-        summary: "The maximum time in which a connection may be passed to another server; 0 is \
-            without limit.",
+        summary: "The maximum time in which a connection may be passed to another server; 0 means \
+                  no limit.",
         ..TIME
     },
     Row {
@@ -103,8 +103,8 @@ const OWN: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "0",
-        summary: "The maximum number of servers that a connection is passed to; 0 is without \
-            limit.",
+        summary: "The maximum number of servers to which a connection is passed; 0 means no \
+                  limit.",
         ..PLAIN
     },
     Row {
@@ -121,16 +121,17 @@ const OWN: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "0",
-        summary: "The number of datagrams of a client that belong to one session of UDP: the next \
-            one begins another. 0 is without limit.",
+        summary: "The number of datagrams of a client in one UDP session: the next one begins \
+                  another session. 0 means no limit.",
         ..PLAIN
     },
     Row {
         name: "proxy_responses",
         value: Value::Number,
         syntax: "number",
-        summary: "The number of datagrams of the server that each of the client's calls for: a \
-            session of UDP ends when they have come. Without it a session ends by `proxy_timeout`.",
+        summary: "The number of datagrams that the server sends in response to each datagram of \
+                  the client. A UDP session ends when they have arrived. Without it a session \
+                  ends after `proxy_timeout`.",
         ..PLAIN
     },
     Row {
@@ -156,13 +157,13 @@ const OWN: &[Row] = &[
     Row {
         name: "proxy_timeout",
         default: "10m",
-        summary: "The maximum time in which nothing is read or sent in either direction; then the \
-            session ends.",
+        summary: "The maximum time without traffic in either direction. After it the session \
+                  ends.",
         ..TIME
     },
     Row {
         name: "proxy_upload_rate",
-        summary: "The number of bytes per second that are read from a client; 0 is without limit.",
+        summary: "The number of bytes per second that are read from a client; 0 means no limit.",
         ..RATE
     },
 ];
