@@ -29,6 +29,7 @@ const ORIGIN: &str = r#"
                 set $client "client=$ssl_client_verify,$ssl_client_s_dn";
                 set $rest "request=$connection_requests protocol=$ssl_protocol";
                 set $rest "$rest introduced=$proxy_protocol_addr";
+                set $rest "$rest cipher=$ssl_cipher curve=$ssl_curve ";
                 return 200 "$session $client $rest";
             }
             location /behind/ { client_max_body_size 0; %MORE% }
@@ -212,6 +213,28 @@ const SEEN: &[(&str, &str)] = &[
     ("", "client=NONE, "),
     (
         "proxy_ssl_certificate %KEYS%/client.pem; proxy_ssl_certificate_key %KEYS%/client.key;",
+        "client=SUCCESS,CN=turnpike ",
+    ),
+    (
+        "proxy_ssl_protocols TLSv1.2; proxy_ssl_ciphers ECDHE-ECDSA-CHACHA20-POLY1305;",
+        "cipher=ECDHE-ECDSA-CHACHA20-POLY1305 ",
+    ),
+    (
+        "proxy_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
+        "cipher=TLS_CHACHA20_POLY1305_SHA256 ",
+    ),
+    (
+        "proxy_ssl_conf_command Groups secp384r1;",
+        "curve=secp384r1 ",
+    ),
+    (
+        "proxy_ssl_conf_command MaxProtocol TLSv1.2;",
+        "protocol=TLSv1.2",
+    ),
+    (
+        "proxy_ssl_certificate %KEYS%/alone.pem; proxy_ssl_certificate_key %KEYS%/alone.key;
+         proxy_ssl_conf_command Certificate %KEYS%/client.pem;
+         proxy_ssl_conf_command PrivateKey %KEYS%/client.key;",
         "client=SUCCESS,CN=turnpike ",
     ),
 ];

@@ -152,7 +152,7 @@ impl Secure {
     fn reload(&self, lanes: usize) {
         let folder = &self.daemon.folder;
         let text = configuration(folder.name(), self.port(), self.origin, lanes);
-        folder.write("nginx.conf", &text);
+        folder.write("nginx.conf", &text).unwrap();
         let generation = |status: Value| status["generation"].as_u64().unwrap_or_default();
         let before = generation(self.status());
         signal::send(self.daemon.master(), SIGHUP).unwrap();

@@ -680,7 +680,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "%PAIR% ssl_verify_client optional_no_ca; ssl_ocsp leaf;",
-        "\"ssl_ocsp leaf\" is not supported yet",
+        "\"ssl_ocsp\" is incompatible with \"ssl_verify_client optional_no_ca\"",
     ),
     (
         "%PAIR% ssl_session_ticket_key %KEYS%/t.key;",

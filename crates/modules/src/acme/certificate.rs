@@ -122,10 +122,11 @@ impl fmt::Display for Certificate {
 }
 
 fn certified(chain_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, String> {
-    let chain: Result<Vec<_>, String> = trust::certificates(chain_pem).collect();
+    let chain: Result<Vec<_>, _> = trust::certificates(chain_pem).collect();
+    let chain = chain.map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| error.to_string())?;
     let signer = any_supported_type(&key).map_err(|error| error.to_string())?;
-    let certified = CertifiedKey::new(chain?, signer);
+    let certified = CertifiedKey::new(chain, signer);
     let matches = certified.keys_match();
     matches.map_err(|error| error.to_string())?;
     Ok(certified)

@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::SupportedProtocolVersion;
 use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
 use turnpike_conf::{ConfError, Entry, View};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::template::Template;
 use turnpike_plan::tls::CertificatesByName;
 use turnpike_plan::variables::Subject;
-use turnpike_upstream::{TlsConnector, TlsError, TlsSettings, TlsVersions};
+use turnpike_upstream::{TlsConnector, TlsError, TlsSettings};
 
 use super::view::PassView;
-use crate::ssl;
+use crate::ssl::{self, PeerDirectives};
 
 /// What begins TLS sessions, and for which name.
 pub(crate) struct Tls {
@@ -68,16 +70,13 @@ impl Tls {
         protocols: &[&[u8]],
     ) -> Result<Self, ConfError> {
         let view = pass.view;
-        if let Some(entry) = pass.nearest("ssl_ciphers")
-            && entry.argument(0) != "DEFAULT"
-        {
-            let message = format!(
-                "\"{}\" can only be \"DEFAULT\": the ciphers of rustls cannot be chosen by such a \
-                 list",
-                entry.row.name
-            );
-            return Err(view.error(entry.span, message));
-        }
+        let directives = PeerDirectives {
+            ciphers: pass.nearest("ssl_ciphers"),
+            commands: pass.nearest_all("ssl_conf_command"),
+            key_log: pass.nearest("ssl_key_log"),
+            versions: versions(pass),
+        };
+        let offers = directives.read(view, builder)?;
         let verify = pass.flag("ssl_verify");
         let trusted = file(pass, builder, "ssl_trusted_certificate")?;
         if verify && trusted.is_none() {
@@ -90,15 +89,21 @@ impl Tls {
             trusted: trusted.unwrap_or_default(),
             verify_depth: usize::try_from(pass.number("ssl_verify_depth")).unwrap_or(0),
             revoked: file(pass, builder, "ssl_crl")?.unwrap_or_default(),
-            identity: identity(pass, builder)?,
+            identity: identity(pass, builder, offers.pair)?,
             server_name: pass.flag("ssl_server_name"),
             session_reuse: pass.flag("ssl_session_reuse"),
-            versions: versions(pass),
+            versions: Some(offers.versions),
+            suites: offers.suites,
+            groups: offers.groups,
+            key_log: offers.key_log,
             protocols: protocols.iter().map(|name| name.to_vec()).collect(),
         };
         let name = pass.template("ssl_name", builder)?;
         let connector = connector(pass, builder, &settings)?;
-        let by_name = by_name(pass, builder)?;
+        let by_name = match offers.pair {
+            None => by_name(pass, builder)?,
+            Some(_) => None,
+        };
         Ok(Self {
             connector,
             by_name,
@@ -213,13 +218,13 @@ fn connector<S>(
 fn identity<S>(
     pass: PassView<'_>,
     builder: &mut Builder<'_, S>,
+    of_commands: Option<[&Entry; 2]>,
 ) -> Result<Option<Arc<CertifiedKey>>, ConfError> {
-    let Some(pair) = pair(pass)? else {
-        return Ok(None);
+    let pair = match (of_commands, pair(pass)?) {
+        (Some(pair), _) => pair,
+        (None, Some(pair)) if !ssl::has_variables(pair) => pair,
+        (None, _) => return Ok(None),
     };
-    if ssl::has_variables(pair) {
-        return Ok(None);
-    }
     let passwords = pass.nearest("ssl_password_file");
     let key = ssl::certified_key(pass.view, builder, pair, passwords)?;
     Ok(Some(Arc::new(key)))
@@ -289,17 +294,19 @@ fn unreadable(view: View<'_>, entry: &Entry, path: &Path, error: &std::io::Error
 }
 
 /// Of the versions that may be named, those before 1.2 are not spoken.
-fn versions(pass: PassView<'_>) -> TlsVersions {
+fn versions(pass: PassView<'_>) -> Vec<&'static SupportedProtocolVersion> {
     let entries = pass.nearest_all("ssl_protocols");
-    if entries.is_empty() {
-        return TlsVersions::default();
-    }
     let has = |name: &str| {
         let mut words = entries.iter().flat_map(|entry| &entry.arguments);
-        words.any(|word| word.text.eq_ignore_ascii_case(name))
+        entries.is_empty() || words.any(|word| word.text.eq_ignore_ascii_case(name))
     };
-    TlsVersions {
-        tls12: has("TLSv1.2"),
-        tls13: has("TLSv1.3"),
-    }
+    let mut versions = vec![&TLS13, &TLS12];
+    versions.retain(|version| {
+        has(if **version == TLS13 {
+            "TLSv1.3"
+        } else {
+            "TLSv1.2"
+        })
+    });
+    versions
 }

@@ -1,6 +1,6 @@
-//! `ssl_conf_command`: OpenSSL's configuration commands, as far as the library has what they are
-//! about. What it has not is a warning where a client is served all the same, and an error where
-//! somebody relies on it.
+//! `ssl_conf_command` and its kin: OpenSSL's configuration commands, as far as the library has what
+//! they are about. What it has not is a warning where a client is served all the same, and an error
+//! where somebody relies on it.
 
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_plan::builder::Builder;
@@ -56,16 +56,17 @@ pub(super) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    /// Reads the commands in force; of a command that is given twice the last counts.
+    /// Reads the commands of these directives; of a command that is given twice the last counts.
     ///
     /// # Errors
     /// A command or a value that is unknown or not supported.
     pub(super) fn read<S>(
         view: View<'a>,
         builder: &mut Builder<'_, S>,
+        entries: Vec<&'a Entry>,
     ) -> Result<Commands<'a>, ConfError> {
         let mut commands = Commands::default();
-        for entry in view.nearest_all("ssl_conf_command") {
+        for entry in entries {
             commands.add(view, builder, entry)?;
         }
         Ok(commands)
@@ -94,10 +95,9 @@ impl<'a> Commands<'a> {
             }
             name if IGNORED.contains(&name) => ignored(view, builder, entry, entry.argument(1)),
             _ => {
-                let name = entry.argument(0);
-                let message = format!(
-                    "\"ssl_conf_command {name}\" is not supported: use the directives of ssl"
-                );
+                let (directive, name) = (entry.row.name, entry.argument(0));
+                let message =
+                    format!("\"{directive} {name}\" is not supported: use the directives of ssl");
                 return Err(view.error(entry.span, message));
             }
         }
@@ -135,9 +135,8 @@ impl<'a> Commands<'a> {
             (Some(one), None) => (one, "PrivateKey"),
             (None, Some(one)) => (one, "Certificate"),
         };
-        let name = one.argument(0);
-        let message =
-            format!("\"ssl_conf_command {name}\" needs \"ssl_conf_command {missing}\" beside it");
+        let (directive, name) = (one.row.name, one.argument(0));
+        let message = format!("\"{directive} {name}\" needs \"{directive} {missing}\" beside it");
         Err(view.error(one.span, message))
     }
 
@@ -157,8 +156,8 @@ impl<'a> Commands<'a> {
 }
 
 fn ignored<S>(view: View<'_>, builder: &mut Builder<'_, S>, entry: &Entry, what: &str) {
-    let name = entry.argument(0);
-    let message = format!("\"ssl_conf_command {name} {what}\" ignored");
+    let (directive, name) = (entry.row.name, entry.argument(0));
+    let message = format!("\"{directive} {name} {what}\" ignored");
     builder.warn(view, entry, message);
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_lane::trust;
@@ -160,7 +159,7 @@ pub(super) fn certified<S>(
     passwords: &[Vec<u8>],
 ) -> Result<CertifiedKey, ConfError> {
     let (name, pem) = file(view, builder, certificate, "certificate")?;
-    let chain = chain(&pem).map_err(|why| {
+    let chain = trust::all_certificates(&pem).map_err(|why| {
         let message = format!(
             "cannot load certificate \"{name}\": PEM_read_bio_X509_AUX() failed (SSL: {why})"
         );
@@ -182,18 +181,6 @@ pub(super) fn certified<S>(
         return Err(view.error(key.span, message));
     }
     Ok(identity)
-}
-
-/// The certificates of a PEM text; there is at least one.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain: Result<Vec<_>, _> = trust::certificates(pem).collect();
-    chain.and_then(|chain| match chain.is_empty() {
-        true => Err("no certificate in it".to_owned()),
-        false => Ok(chain),
-    })
 }
 
 /// Whether the key is the one that the certificate is about: its public part stands there. The

@@ -9,11 +9,16 @@
 mod certificate_compression;
 mod checks;
 mod ciphers;
+mod client_status;
 mod client_variables;
 mod clients;
 mod commands;
 mod files;
 mod identity;
+mod key_log;
+mod ocsp;
+mod offered;
+mod peers;
 mod plan;
 mod private_key;
 mod rows;
@@ -39,6 +44,7 @@ use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificatesByName, HTTP2};
 
 pub(crate) use identity::has_variables;
+pub(crate) use peers::PeerDirectives;
 
 /// All variables of the family.
 static VARIABLES: LazyLock<Vec<VariableRow>> = LazyLock::new(|| {

@@ -3,32 +3,22 @@
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::SupportedKxGroup;
-use rustls::crypto::aws_lc_rs::{ALL_KX_GROUPS, DEFAULT_CIPHER_SUITES, default_provider};
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use turnpike_conf::{ConfError, View};
 use turnpike_plan::builder::Builder;
-use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls, group_name};
+use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls};
 
 use super::certificate_compression::COMPRESSORS;
-use super::ciphers;
+use super::client_status;
 use super::clients::Clients;
 use super::commands::Commands;
-use super::files;
 use super::identity::Identities;
+use super::key_log::key_log;
+use super::offered::{self, Listed};
 use super::sessions::Resumption;
 use super::stapling;
-
-/// Groups for the key exchange that `auto` stands for, the best first.
-const CURVES_DEFAULT: &str = "X25519MLKEM768:X25519:prime256v1:secp384r1";
-
-/// Other names of groups.
-const CURVE_ALIASES: [(&str, &str); 3] = [
-    ("P-256", "prime256v1"),
-    ("secp256r1", "prime256v1"),
-    ("P-384", "secp384r1"),
-];
 
 /// Bytes that a record adds to its content at most, as the library counts.
 const RECORD_OVERHEAD_BYTES: u64 = 5;
@@ -55,7 +45,7 @@ pub(super) fn server<S>(
     }
     // Without a certificate nobody is served by them.
     let commands = match view.nearest("ssl_certificate") {
-        Some(_) => Commands::read(view, builder)?,
+        Some(_) => Commands::read(view, builder, view.nearest_all("ssl_conf_command"))?,
         None => Commands::default(),
     };
     let Some(identities) = Identities::read(view, builder, &commands)? else {
@@ -66,6 +56,9 @@ pub(super) fn server<S>(
     let clients = Clients::read(view, builder)?;
     let mut config = config(view, builder, &identities, (clients.as_ref(), &commands))?;
     config.alpn_protocols = protocols;
+    if let Some(entry) = view.nearest("ssl_key_log") {
+        config.key_log = key_log(view, builder, entry)?;
+    }
     let by_name = match identities {
         Identities::Read(keys) => {
             config.cert_resolver = stapling::resolver(view, builder, keys)?;
@@ -77,6 +70,7 @@ pub(super) fn server<S>(
         config: Arc::new(config),
         by_name,
         clients: clients.map(|clients| clients.trust),
+        statuses: client_status::statuses(view, builder)?,
     }))))
 }
 
@@ -92,8 +86,13 @@ fn config<S>(
     let resumption = Resumption::new(view, ends.chain(trusted));
     let versions = versions(view, builder, commands)?;
     let provider = CryptoProvider {
-        cipher_suites: cipher_suites(view, builder, (&versions, commands))?,
-        kx_groups: groups(view, builder, commands)?,
+        cipher_suites: offered::cipher_suites(
+            view,
+            builder,
+            listed(view, "ssl_ciphers"),
+            (&versions, commands),
+        )?,
+        kx_groups: offered::groups(view, builder, listed(view, "ssl_ecdh_curve"), commands)?,
         ..default_provider()
     };
     let library = |why: String| view.error(view.end(), format!("cannot set TLS up: {why}"));
@@ -145,6 +144,13 @@ fn config<S>(
     Ok(config)
 }
 
+fn listed<'a>(view: View<'a>, name: &'static str) -> Listed<'a> {
+    Listed {
+        entry: view.nearest(name),
+        default: view.text(name),
+    }
+}
+
 /// What would be done otherwise than the configuration says.
 fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
     let refused = |name: &str, text: &str| match view.nearest(name) {
@@ -154,11 +160,6 @@ fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
         }
         None => Ok(()),
     };
-    if view.choice("ssl_ocsp") != "off" {
-        // Clients whose certificates are revoked must not pass for good ones.
-        let text = format!("\"ssl_ocsp {}\"", view.choice("ssl_ocsp"));
-        refused("ssl_ocsp", &text)?;
-    }
     refused(
         "ssl_ech_file",
         "\"ssl_ech_file\": the library has no Encrypted Client Hello for servers; it",
@@ -234,97 +235,4 @@ fn named_versions<S>(
         builder.warn(view, last, message);
     }
     Ok(versions)
-}
-
-fn cipher_suites<S>(
-    view: View<'_>,
-    builder: &mut Builder<'_, S>,
-    (versions, commands): (&[&'static SupportedProtocolVersion], &Commands<'_>),
-) -> Result<Vec<rustls::SupportedCipherSuite>, ConfError> {
-    let is_new = |suite: &&rustls::SupportedCipherSuite| suite.tls13().is_some();
-    let mut suites: Vec<_> = DEFAULT_CIPHER_SUITES.to_vec();
-    suites.retain(|suite| is_new(&suite));
-    if let Some(entry) = commands.ciphersuites {
-        let (name, value) = (entry.argument(0), entry.argument(1));
-        suites = ciphers::choose_tls13(value).map_err(|unknown| {
-            let message = format!(
-                "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: \"{unknown}\" is not supported"
-            );
-            view.error(entry.span, message)
-        })?;
-    }
-    let entry = commands.ciphers.or_else(|| view.nearest("ssl_ciphers"));
-    let list = entry.map_or_else(|| view.text("ssl_ciphers"), files::name_of);
-    let chosen = ciphers::choose(list);
-    if let Some(entry) = entry {
-        if !chosen.not_there.is_empty() {
-            let names = chosen.not_there.join(", ");
-            let message = format!("cipher suites in \"ssl_ciphers\" are not supported: {names}");
-            builder.warn(view, entry, message);
-        }
-        if !chosen.unknown.is_empty() {
-            let names = chosen.unknown.join(", ");
-            let message = format!("unknown words in \"ssl_ciphers\": {names}");
-            builder.warn(view, entry, message);
-        }
-        let speaks_new = versions.contains(&&rustls::version::TLS13);
-        let speaks_old = versions.contains(&&rustls::version::TLS12);
-        if chosen.suites.is_empty() && speaks_old {
-            let message = format!(
-                "SSL_CTX_set_cipher_list(\"{list}\") failed (SSL: no cipher match): no cipher \
-                 suite of TLSv1.2 is left"
-            );
-            match speaks_new && !chosen.not_there.is_empty() {
-                true => builder.warn(view, entry, message),
-                false => return Err(view.error(entry.span, message)),
-            }
-        }
-    }
-    let old = chosen.suites.iter();
-    suites.extend(old.filter_map(|name| ciphers::by_name(name)));
-    Ok(suites)
-}
-
-fn groups<S>(
-    view: View<'_>,
-    builder: &mut Builder<'_, S>,
-    commands: &Commands<'_>,
-) -> Result<Vec<&'static dyn SupportedKxGroup>, ConfError> {
-    let entry = commands.groups.or_else(|| view.nearest("ssl_ecdh_curve"));
-    let text = entry.map_or_else(|| view.text("ssl_ecdh_curve"), files::name_of);
-    let list = match text {
-        "" | "auto" => CURVES_DEFAULT,
-        list => list,
-    };
-    let mut groups: Vec<&'static dyn SupportedKxGroup> = Vec::new();
-    let mut missing = Vec::new();
-    for name in list.split(':') {
-        // A question mark lets OpenSSL pass over what it does not know.
-        let plain = name.trim_start_matches('?');
-        let alias = CURVE_ALIASES
-            .iter()
-            .find(|(alias, _)| alias.eq_ignore_ascii_case(plain));
-        let plain = alias.map_or(plain, |(_, name)| *name);
-        let is_it = |group: &&&'static dyn SupportedKxGroup| {
-            let known = group_name(group.name().into());
-            known.is_some_and(|known| known.eq_ignore_ascii_case(plain))
-        };
-        match ALL_KX_GROUPS.iter().find(is_it) {
-            Some(group) => groups.push(*group),
-            None => missing.push(name),
-        }
-    }
-    let Some(entry) = entry else {
-        return Ok(groups);
-    };
-    let missing = missing.join(", ");
-    if groups.is_empty() {
-        let message = format!("SSL_CTX_set1_curves_list(\"{text}\") failed: none is supported");
-        return Err(view.error(entry.span, message));
-    }
-    if !missing.is_empty() {
-        let message = format!("groups in \"ssl_ecdh_curve\" are not supported: {missing}");
-        builder.warn(view, entry, message);
-    }
-    Ok(groups)
 }

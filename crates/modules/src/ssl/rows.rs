@@ -64,11 +64,11 @@ const HTTP_ONLY: &[Row] = &[
     },
     Row {
         name: "ssl_early_data",
-        summary: "Lets clients of TLS 1.3 that come again send a request before the handshake is \
-            complete. Somebody who recorded such a request can send it to another server: see \
-            `$ssl_early_data`. This server takes the early data of a session once. Such a server \
-            keeps its sessions itself, in `ssl_session_cache` or in a cache of its own, and gives \
-            no tickets that others open.",
+        summary: "Lets returning clients of TLS 1.3 send a request before the handshake is \
+                  complete. Somebody who recorded such a request can send it to another server: \
+                  see `$ssl_early_data`. This server accepts the early data of a session once. It \
+                  keeps sessions itself, in `ssl_session_cache` or in a cache of its own, and \
+                  gives no tickets that other servers could read.",
         ..FLAG
     },
     Row {
@@ -114,11 +114,12 @@ const SHARED: &[Row] = &[
     Row {
         name: "ssl_certificate",
         variables: Some(0),
-        summary: "A PEM file with the server's certificate, followed by those that lead to its \
-            issuer. Several of different kinds (ECDSA, RSA) may be given; clients get the first \
-            that they can use. Of one kind the last counts. `data:` begins PEM that stands in the \
-            configuration itself. Files that variables name are read at each handshake, by the \
-            user of the serving process: see `ssl_certificate_cache`.",
+        summary: "A PEM file with the server's certificate, followed by its intermediate \
+                  certificates. Several of different kinds (ECDSA, RSA) may be given; clients get \
+                  the first that they can use. Of several of one kind, the last one counts. After \
+                  `data:`, the value is the PEM text itself. If the name contains variables, the \
+                  file is read at each handshake, by the user of the serving process: see \
+                  `ssl_certificate_cache`.",
         ..FILES
     },
     Row {
@@ -140,17 +141,17 @@ const SHARED: &[Row] = &[
     },
     Row {
         name: "ssl_certificate_compression",
-        summary: "Sends certificates compressed, by Brotli or zlib, to clients of TLS 1.3 that \
-            take them (RFC 8879).",
+        summary: "Sends certificates compressed with Brotli or zlib to clients of TLS 1.3 that \
+                  accept this (RFC 8879).",
         ..FLAG
     },
     Row {
         name: "ssl_ciphers",
         syntax: "ciphers",
         default: "HIGH:!aNULL:!MD5",
-        summary: "The cipher suites of TLS 1.2, in OpenSSL's language. Suites without forward \
-            secrecy or without AEAD are never used; those that are named so are a warning. \
-            TLS 1.3 has suites of its own: see `ssl_conf_command Ciphersuites`.",
+        summary: "The cipher suites of TLS 1.2, in OpenSSL's syntax. Suites without forward \
+                  secrecy or without AEAD are never used, and naming one gives a warning. TLS 1.3 \
+                  has its own suites: see `ssl_conf_command Ciphersuites`.",
         ..TEXT
     },
     Row {
@@ -165,10 +166,11 @@ const SHARED: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "name value",
         summary: "OpenSSL's commands: `Ciphersuites` (the suites of TLS 1.3), `CipherString`, \
-            `Curves` and `Groups`, `MinProtocol` and `MaxProtocol`, `Certificate` with \
-            `PrivateKey`, `NumTickets`, and of `Options` `SessionTicket` and `ServerPreference`. \
-            They take the place of the directives. What has no effect here is a warning; other \
-            commands are refused in a server that has a certificate.",
+                  `Curves` and `Groups`, `MinProtocol` and `MaxProtocol`, `Certificate` with \
+                  `PrivateKey`, `NumTickets`, and of `Options` `SessionTicket` and \
+                  `ServerPreference`. They replace the corresponding directives. A command \
+                  without effect here gives a warning; other commands are refused in a server \
+                  that has a certificate.",
         ..TEXT
     },
     Row {
@@ -197,25 +199,40 @@ const SHARED: &[Row] = &[
         ..FILES
     },
     Row {
+        name: "ssl_key_log",
+        syntax: "path",
+        summary: "A file that the secrets of sessions are written to, in the format that Wireshark \
+            and others read. Whoever has it reads all that clients say: for debugging only. If the \
+            server creates the file, only its owner can read it.",
+        ..TEXT
+    },
+    Row {
         name: "ssl_ocsp",
         value: Value::OneOf(&["off", "on", "leaf"]),
         syntax: "on | off | leaf",
         default: "off",
-        summary: "Not supported yet: anything but `off` is refused in a server that has a \
-            certificate. `ssl_crl` is there.",
+        summary: "Asks the OCSP responders of clients' certificates whether these are revoked: of \
+            all certificates of a chain (`on`), or of the client's alone (`leaf`). A client whose \
+            certificate is revoked or unknown, or whose responder gives no answer that can be \
+            trusted, is refused as one with a bad certificate. The issuer signs answers, or a \
+            responder that it has appointed.",
         ..SERVER
     },
     Row {
         name: "ssl_ocsp_cache",
         value: Value::Checked(checks::ocsp_cache),
         syntax: "off | shared:name:size",
-        summary: "Checked; takes effect with `ssl_ocsp`, which is not supported yet.",
+        default: "off",
+        summary: "Keeps the states of clients' certificates for `ssl_ocsp`, each until the \
+            responder's answer ends. All lanes share a cache, and a reload keeps it. A megabyte \
+            holds 4096 states.",
         ..TEXT
     },
     Row {
         name: "ssl_ocsp_responder",
         syntax: "url",
-        summary: "Checked; takes effect with `ssl_ocsp`, which is not supported yet.",
+        summary: "The address of the OCSP responder, `http://...`, instead of those in clients' \
+            certificates.",
         ..TEXT
     },
     Row {
@@ -237,8 +254,8 @@ const SHARED: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]",
         default: "TLSv1.2 TLSv1.3",
-        summary: "The versions that are spoken. Those before TLSv1.2 are a warning, and never \
-            spoken.",
+        summary: "The TLS versions. Versions before TLSv1.2 are never used, and naming one gives \
+                  a warning.",
         ..SERVER
     },
     Row {
@@ -260,8 +277,9 @@ const SHARED: &[Row] = &[
     },
     Row {
         name: "ssl_session_ticket_key",
-        summary: "A file of 48 or 80 random bytes that the keys of tickets are made of, so that \
-            several servers share them. The first file seals tickets, and all open them.",
+        summary: "A file of 48 or 80 random bytes, from which the keys of tickets are made, so \
+                  that several servers can share them. The first file encrypts tickets, and all \
+                  files decrypt them.",
         ..FILES
     },
     Row {
@@ -317,10 +335,10 @@ const SHARED: &[Row] = &[
         value: Value::OneOf(&["off", "on", "optional", "optional_no_ca"]),
         syntax: "on | off | optional | optional_no_ca",
         default: "off",
-        summary: "Asks clients for a certificate. `on`: a request without a good one is answered \
-            with the error 496 or 495, a session of `stream` is closed. `optional`: one that is \
-            shown has to be good. \
-            `optional_no_ca`: it may be of an unknown CA, see `$ssl_client_verify`.",
+        summary: "Requests a certificate from clients. `on`: a request with none is answered with \
+                  the error 496, one with an invalid certificate with 495; a session of `stream` \
+                  is closed. `optional`: a certificate is not required, but it must be valid. \
+                  `optional_no_ca`: its CA may be unknown, see `$ssl_client_verify`.",
         ..SERVER
     },
     Row {
@@ -328,8 +346,7 @@ const SHARED: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1",
-        summary: "CA certificates that may stand between a client's certificate and a trusted one \
-            that has signed itself.",
+        summary: "Intermediate CA certificates between a client's certificate and a trusted root.",
         ..SERVER
     },
 ];

@@ -14,6 +14,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SigningKey};
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_lane::log::Errno;
+use turnpike_lane::trust;
 use turnpike_plan::Quoted;
 use turnpike_plan::background::run_blocking;
 use turnpike_plan::tls::{CertificateNames, CertificateSource, Loaded, Loading};
@@ -228,7 +229,7 @@ impl Reader {
     fn parse(&self, kind: Kind, pem: &[u8]) -> Result<Object, String> {
         match kind {
             Kind::Chain => {
-                let chain = identity::chain(pem);
+                let chain = trust::all_certificates(pem);
                 let chain =
                     chain.map_err(|why| format!("PEM_read_bio_X509_AUX() failed (SSL: {why})"))?;
                 Ok(Object::Chain(chain.into()))

@@ -4,35 +4,27 @@
 //! Handshakes never wait for it: without a good answer there is none in them.
 
 use std::any::Any;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
-use bytes::Bytes;
-use http::Request;
+use aws_lc_rs::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use turnpike_conf::{ConfError, View};
-use turnpike_http::base64;
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::trust;
 use turnpike_plan::background::{Running, Service};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::Certificates;
-use turnpike_upstream::{TlsConnector, TlsSettings};
 use turnpike_wire::certificate::Certificate;
 use turnpike_wire::hex;
-use turnpike_wire::ocsp::{CertificateId, Refusal, Response, SHA1_BYTES, State};
+use turnpike_wire::ocsp::State;
 
 use super::files;
+use super::ocsp::{self, CLOCK_SLACK_S, Question, Signers, now_s};
 use crate::own_request::Outlet;
-use crate::upstream;
-
-/// By how much clocks may differ, in seconds; nginx's number.
-const CLOCK_SLACK_S: u64 = 300;
 
 /// The longest time for which an answer is not asked for again, and the shortest, in seconds;
 /// nginx's numbers.
@@ -48,8 +40,7 @@ const RETRY_S_MAX: u64 = 300;
 pub(super) struct Staple {
     /// As it is shown: with the answer in force, or without one.
     shown: ArcSwap<CertifiedKey>,
-    id: CertificateId,
-    issuer: CertificateDer<'static>,
+    question: Question,
     responder: String,
     /// Whether the responder must be the issuer or have a certificate of the issuer, which is
     /// trusted; else any certificate in the answer may have signed it, as in nginx.
@@ -129,8 +120,8 @@ fn trusted<S>(
     let (name, pem) = files::read(builder, entry);
     let failed = |why: String| view.error(entry.span, format!("cannot load \"{name}\": {why}"));
     let pem = pem.map_err(|why| failed(why.to_string()))?;
-    let read: Result<Vec<_>, String> = trust::certificates(&pem).collect();
-    read.map_err(failed)
+    let read: Result<Vec<_>, _> = trust::certificates(&pem).collect();
+    read.map_err(|why| failed(why.to_string()))
 }
 
 fn staple<S>(
@@ -153,13 +144,9 @@ fn staple<S>(
     let staple = kept.downcast().unwrap_or_else(|_| Arc::clone(&made));
     let failed = |message: String| view.error(view.span(), message);
     let entries = view.nearest_all("error_log");
-    let log = builder.environment.error_log(&entries).map_err(failed)?;
-    let connector = TlsConnector::new(&TlsSettings::default());
-    let connector = connector.map_err(|error| failed(error.to_string()))?;
-    let outlet = Arc::new(Outlet {
-        names: upstream::names(view, builder)?,
-        connector: Arc::new(connector),
-    });
+    let log = builder.environment.error_log(&entries);
+    let log = log.map_err(|error| failed(error.into()))?;
+    let outlet = Arc::new(ocsp::outlet(view, builder)?);
     builder.service(Arc::new(StapleService {
         staple: Arc::clone(&staple),
         live: Live { outlet, log },
@@ -188,7 +175,6 @@ fn make(
     let issuer = issuers
         .next()
         .ok_or_else(|| format!("issuer certificate not found for certificate \"{name}\""))?;
-    let issuer_key = Certificate::read(issuer).map_or(&[][..], |read| read.key.bits);
     let responder = match view.try_text("ssl_stapling_responder") {
         Some(url) => url.to_owned(),
         None => {
@@ -204,30 +190,14 @@ fn make(
             "invalid URL prefix in OCSP responder \"{responder}\" in the certificate \"{name}\""
         ));
     }
-    let id = CertificateId {
-        issuer_name: sha1(&end.issuer.der()),
-        issuer_key: sha1(issuer_key),
-        serial: end.serial.to_vec(),
-    };
+    let question = Question::new(&end, issuer).ok_or("its issuer's cannot be read")?;
     Ok(Staple {
         shown: ArcSwap::from_pointee(CertifiedKey::new(key.cert.clone(), Arc::clone(&key.key))),
-        id,
-        issuer: issuer.clone().into_owned(),
+        question,
         responder,
         trusted: view.flag("ssl_stapling_verify").then(|| trusted.to_vec()),
         live: Mutex::default(),
     })
-}
-
-fn sha1(bytes: &[u8]) -> [u8; SHA1_BYTES] {
-    let mut sum = [0; SHA1_BYTES];
-    sum.copy_from_slice(digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref());
-    sum
-}
-
-fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -318,81 +288,27 @@ impl Staple {
     }
 
     async fn ask(&self, outlet: &Outlet) -> Result<Answer, String> {
-        let path = self.responder.trim_end_matches('/');
-        let mut url = format!("{path}/");
-        for byte in base64::encode(&self.id.request()).bytes() {
-            match byte.is_ascii_alphanumeric() {
-                true => url.push(char::from(byte)),
-                false => {
-                    let _ = write!(url, "%{byte:02X}");
-                }
-            }
-        }
-        let request = Request::get(url).body(Bytes::new());
-        let request = request.map_err(|error| error.to_string())?;
-        let answer = outlet.send(&request).await?;
-        match answer.head.status {
-            200 => {}
-            status => return Err(format!("OCSP responder answered with status {status}")),
-        }
-        let valid_until_s = self.judge(&answer.body, now_s())?;
-        Ok(Answer {
-            der: answer.body,
-            valid_until_s,
-        })
+        let der = self.question.ask(outlet, &self.responder).await?;
+        let valid_until_s = self.judge(&der, now_s())?;
+        Ok(Answer { der, valid_until_s })
     }
 
     /// Until when an answer may be shown.
     fn judge(&self, der: &[u8], now_s: u64) -> Result<u64, String> {
-        let response = Response::read(der).map_err(|refusal| match refusal {
-            Refusal::Malformed => "OCSP response is malformed".to_owned(),
-            Refusal::Status(status) => format!("OCSP response not successful ({status})"),
-        })?;
-        self.check_signer(&response)?;
-        let mut singles = response.responses.iter();
-        let single = singles.find(|single| single.id.as_ref() == Some(&self.id));
-        let single = single.ok_or("certificate status not found in the OCSP response")?;
-        let state = match single.state {
-            State::Good => None,
-            State::Revoked => Some("revoked"),
-            State::Unknown => Some("unknown"),
+        let issuer = self.question.issuer();
+        let signers = match &self.trusted {
+            None => Signers::Anyone,
+            Some(trusted) if trusted.iter().any(|der| der.as_ref() == issuer) => Signers::Issuer,
+            Some(_) => return Err("the issuer is not in \"ssl_trusted_certificate\"".to_owned()),
         };
-        if let Some(state) = state {
-            return Err(format!(
-                "certificate status \"{state}\" in the OCSP response"
-            ));
-        }
-        let until_s = single.next_update_s.unwrap_or(u64::MAX);
-        let is_timely = single.this_update_s <= now_s.saturating_add(CLOCK_SLACK_S)
-            && until_s.saturating_add(CLOCK_SLACK_S) >= now_s;
-        match is_timely {
-            true => Ok(until_s),
-            false => Err("OCSP response is not valid now".to_owned()),
-        }
-    }
-
-    fn check_signer(&self, response: &Response<'_>) -> Result<(), String> {
-        let issuer = Certificate::read(&self.issuer);
-        let issuer = issuer.ok_or("the issuer's certificate cannot be read")?;
-        let shown = response.certificates.iter();
-        let shown = shown.filter_map(|der| Certificate::read(der));
-        for signer in shown.chain(std::iter::once(issuer)) {
-            if !response.responder.is(&signer, &sha1(signer.key.bits))
-                || !trust::is_signed(&signer.key, response.signed, &response.signature)
-            {
-                continue;
-            }
-            let Some(trusted) = &self.trusted else {
-                return Ok(());
-            };
-            let is_issuer = signer.signed == issuer.signed;
-            let is_delegate = signer.issuer == issuer.subject
-                && signer.extensions.may_sign_responses()
-                && trust::is_signed(&issuer.key, signer.signed, &signer.signature);
-            if trusted.contains(&self.issuer) && (is_issuer || is_delegate) {
-                return Ok(());
-            }
-        }
-        Err("OCSP response is not signed by a responder of the issuer".to_owned())
+        let verdict = self.question.judge(der, signers, now_s)?;
+        let state = match verdict.state {
+            State::Good => return Ok(verdict.until_s.unwrap_or(u64::MAX)),
+            State::Revoked => "revoked",
+            State::Unknown => "unknown",
+        };
+        Err(format!(
+            "certificate status \"{state}\" in the OCSP response"
+        ))
     }
 }
