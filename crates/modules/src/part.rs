@@ -1,9 +1,56 @@
-//! Parts of a response: what other locations answer, included in its body (`ssi`, `addition`).
+//! Parts of a response: what other locations answer, included in its body (`ssi`, `addition`,
+//! `echo`).
 
+use std::cell::Cell;
+use std::rc::Rc;
+
+use turnpike_http::Quoted;
 use turnpike_http::client::Client;
-use turnpike_http::engine::Answer;
+use turnpike_http::engine::{Answer, Outcome};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{Body, BodyFailed, BodyStream};
+use turnpike_http::rooms::Room;
+use turnpike_lane::log::Level;
+
+/// How deep parts may include others; nginx's number. More is a part that includes itself. Each is
+/// polled within the one around it, so this bounds the stack, too.
+const DEPTH_MAX: u32 = 50;
+
+/// Parts of a client's request in all, with those of its parts. One that includes itself twice
+/// would have 2^50 of them.
+const PARTS_MAX: u32 = 1024;
+
+/// How deep the parts of a request are, and how many.
+#[derive(Debug, Default)]
+struct PartRoom {
+    /// How many requests this one is within.
+    depth: u32,
+    /// The parts of the client's request so far.
+    parts: Rc<Cell<u32>>,
+}
+
+impl PartRoom {
+    /// Counts one more part. `false`: there are too many, or they are too deep.
+    fn add(&self) -> bool {
+        let parts = self.parts.get();
+        let may = self.depth < DEPTH_MAX && parts < PARTS_MAX;
+        self.parts.set(parts + u32::from(may));
+        may
+    }
+}
+
+impl Room for PartRoom {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
+        Some(Box::new(Self {
+            depth: self.depth + 1,
+            parts: Rc::clone(&self.parts),
+        }))
+    }
+}
 
 /// A part that is answered and whose body is read.
 pub(crate) struct Part {
@@ -11,39 +58,122 @@ pub(crate) struct Part {
     body: Box<dyn BodyStream>,
 }
 
-impl Part {
-    /// Asks for what stands at a path. `None`: nobody answers.
+/// A part that was asked for.
+pub(crate) enum Begun {
+    /// The part is answered; `None`: nobody answers.
+    Answered(Option<Part>),
+    /// The answer has to be waited for.
+    Waits(Asked),
+}
+
+/// A part whose answer has to be waited for.
+pub(crate) struct Asked {
+    exchange: Box<Exchange>,
+    outcome: Outcome,
+}
+
+impl Asked {
+    /// Waits for the answer. `None`: nobody answers.
     ///
     /// # Errors
     /// When the client goes.
+    pub(crate) async fn answer(
+        self,
+        exchange: &mut Exchange,
+        client: Client<'_>,
+    ) -> Result<Option<Part>, BodyFailed> {
+        let Asked {
+            exchange: mut asked,
+            outcome,
+        } = self;
+        let answered = asked.drive(Client::Nobody, outcome);
+        match client.while_there(answered).await {
+            Some(Answer::Response) => Ok(Some(Part::of(asked))),
+            Some(Answer::Nothing) => {
+                end(exchange, asked);
+                Ok(None)
+            }
+            None => {
+                asked.client_closed_request();
+                asked.end_subrequest();
+                Err(BodyFailed)
+            }
+        }
+    }
+
+    /// Gives it up: the client has gone.
+    pub(crate) fn abandon(self) {
+        let Asked {
+            exchange: mut asked,
+            outcome,
+        } = self;
+        if let Outcome::Await(awaiting) = outcome {
+            awaiting.abandoned(&mut asked);
+        }
+        asked.client_closed_request();
+        asked.end_subrequest();
+    }
+}
+
+impl Part {
+    /// Asks for what stands at a path, as far as that needs no wait.
+    ///
+    /// # Errors
+    /// When the request has too many parts, or they are too deep: what the log is to say.
+    pub(crate) fn begin(
+        exchange: &mut Exchange,
+        path: &[u8],
+        query: &[u8],
+    ) -> Result<Begun, String> {
+        if !exchange.rooms.get_mut::<PartRoom>().add() {
+            let path = Quoted(path);
+            return Err(format!("subrequests cycle while processing \"{path}\""));
+        }
+        let mut asked = exchange.subrequest_part(path, query);
+        Ok(match asked.run_subrequest() {
+            Outcome::Respond => Begun::Answered(Some(Part::of(asked))),
+            Outcome::Close => {
+                end(exchange, asked);
+                Begun::Answered(None)
+            }
+            outcome @ (Outcome::Wait(_) | Outcome::Await(_)) => Begun::Waits(Asked {
+                exchange: asked,
+                outcome,
+            }),
+        })
+    }
+
+    /// Asks for what stands at a path. `None`: nobody answers.
+    ///
+    /// # Errors
+    /// When the client goes, or the request has too many parts.
     pub(crate) async fn ask(
         exchange: &mut Exchange,
         client: Client<'_>,
         path: &[u8],
         query: &[u8],
     ) -> Result<Option<Part>, BodyFailed> {
-        let mut asked = exchange.subrequest_part(path, query);
-        match client.while_there(asked.answer_subrequest()).await {
-            Some(Answer::Response) => {}
-            Some(Answer::Nothing) => {
-                end(exchange, asked);
-                return Ok(None);
-            }
-            None => {
-                asked.client_closed_request();
-                asked.end_subrequest();
-                return Err(BodyFailed);
+        match Self::begin(exchange, path, query) {
+            Ok(Begun::Answered(part)) => Ok(part),
+            Ok(Begun::Waits(asked)) => asked.answer(exchange, client).await,
+            Err(reason) => {
+                exchange.log(Level::Error, format_args!("{reason}"));
+                Err(BodyFailed)
             }
         }
+    }
+
+    /// The part that an exchange has answered.
+    fn of(mut asked: Box<Exchange>) -> Part {
         if asked.response.is_head_only() {
             asked.response.set_body(Body::Empty);
             asked.response.text_mut().clear();
         }
         let body = asked.response.take_stream();
-        Ok(Some(Part {
+        Part {
             exchange: asked,
             body,
-        }))
+        }
     }
 
     /// The exchange that answers it.
@@ -69,6 +199,11 @@ impl Part {
     ) -> Result<bool, BodyFailed> {
         let next = self.body.next(&mut self.exchange, Client::Nobody, out);
         client.while_there(next).await.unwrap_or(Err(BodyFailed))
+    }
+
+    /// As [`Part::next`], for a piece that is at hand. `None`: there is none yet.
+    pub(crate) fn ready(&mut self, out: &mut Vec<u8>) -> Option<Result<bool, BodyFailed>> {
+        self.body.ready(&mut self.exchange, out)
     }
 
     /// Ends it, read to its end or not.

@@ -1,8 +1,8 @@
 //! Requests that change files: what they ask for, checked before any file is touched.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +16,9 @@ use turnpike_wire::date;
 use turnpike_wire::message::{BodyLength, Method};
 use turnpike_wire::target::{self, Escape};
 
-use super::job::{Failure, Job, Source, Upload};
+use super::extended::{allowed_by_locks, lock_is_missing, shown_tokens};
+use super::job::{Failure, Job, LOCKED, Source, Upload};
+use super::locks::LockZone;
 use crate::safe_path::safe_path;
 
 /// What the directives of a location say.
@@ -25,6 +27,8 @@ pub(super) struct Settings {
     pub(super) makes_folders: bool,
     pub(super) mode: u32,
     pub(super) delete_depth_min: usize,
+    /// Locks that requests have to mind.
+    pub(super) locks: Option<Arc<LockZone>>,
 }
 
 /// Changes the files of a location.
@@ -60,6 +64,11 @@ impl Handler for Files {
             Method::Mkcol => self.0.make_folder(exchange),
             _ => transfer(exchange, method == Method::Move),
         };
+        if let (Ok(job), Some(locks)) = (&job, &self.0.locks)
+            && let Err(verdict) = allowed_by_locks(exchange, locks, &job.changes())
+        {
+            return verdict;
+        }
         match job {
             Ok(job) => Verdict::Wait(Box::new(Changing {
                 settings: Arc::clone(&self.0),
@@ -213,7 +222,7 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
 }
 
 /// `Depth`.
-fn depth_of(exchange: &Exchange, default: Depth) -> Result<Depth, Refusal> {
+pub(super) fn depth_of(exchange: &Exchange, default: Depth) -> Result<Depth, Refusal> {
     match exchange.request.head().fields.value(b"Depth") {
         None => Ok(default),
         Some(b"0") => Ok(Depth::Zero),
@@ -236,7 +245,8 @@ pub(super) fn elements(path: &[u8]) -> usize {
         .count()
 }
 
-fn source(exchange: &Exchange) -> Source {
+/// What the request is for.
+pub(super) fn source(exchange: &Exchange) -> Source {
     Source {
         path: file(exchange, without_slash(exchange.walk.path())),
         is_folder: exchange.walk.path().ends_with(b"/"),
@@ -270,8 +280,16 @@ impl Work for Changing {
             let file = exchange.body.take_file();
             upload.file = file.and_then(|file| Rc::try_unwrap(file).ok());
         }
+        let gone = job.removes().map(Path::to_path_buf);
+        // Somebody may have locked it while the body was read.
+        let locks = self.settings.locks.clone();
+        let tokens = shown_tokens(exchange);
+        let now_ms = exchange.lane.clock.now_ms();
         // It is done whether or not the client waits.
-        let done = match run_blocking(move || job.run()) {
+        let done = match run_blocking(move || match locks {
+            Some(locks) => job.run_unless_locked(&locks, &tokens, now_ms),
+            None => job.run(),
+        }) {
             Ok(done) => done.await,
             Err(refusal) => {
                 exchange.log(
@@ -282,13 +300,21 @@ impl Work for Changing {
             }
         };
         match done {
-            Some(Ok(status)) => answer(exchange, status),
+            Some(Ok(status)) => {
+                if let (Some(locks), Some(gone)) = (&self.settings.locks, gone) {
+                    locks.removed(gone.as_os_str().as_bytes());
+                }
+                answer(exchange, status)
+            }
             Some(Err(Failure {
                 status,
                 level,
                 text,
             })) => {
                 exchange.log(level, format_args!("{text}"));
+                if status == LOCKED {
+                    return lock_is_missing(exchange);
+                }
                 if status == 405 {
                     let allowed = self.settings.allowed();
                     exchange.response.fields_mut().set(b"Allow", &allowed);

@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, FileTimes};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +13,12 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile, TemporaryFolder};
 
 use super::handler::Depth;
+use super::locks::{Change, LockZone};
 use super::tree;
 use crate::{file_access, files};
+
+/// The status of what is locked (RFC 4918 section 11.3).
+pub(super) const LOCKED: u16 = 423;
 
 /// A change.
 pub(super) enum Job {
@@ -83,6 +88,11 @@ impl Failure {
         }
     }
 
+    /// Somebody else has locked it.
+    pub(super) fn locked(path: &Path) -> Self {
+        Self::new(LOCKED, format!("\"{}\" is locked", quoted(path)))
+    }
+
     pub(super) fn new(status: u16, text: impl Into<String>) -> Self {
         Self {
             status,
@@ -98,6 +108,61 @@ pub(super) fn quoted(path: &Path) -> String {
 }
 
 impl Job {
+    /// What is changed, for the locks that may be on it. A PUT is taken for one that replaces a
+    /// file: whether there is one is looked up off the lane ([`Job::run_unless_locked`]).
+    pub(super) fn changes(&self) -> Vec<(PathBuf, Change)> {
+        match self {
+            Self::Put(upload) => vec![(upload.path.clone(), Change::Content)],
+            Self::Delete { source, .. } => vec![(source.path.clone(), Change::Removed)],
+            Self::MakeFolder { path, .. } => vec![(path.clone(), Change::Added)],
+            // What stands at the destination is replaced.
+            Self::Transfer {
+                source,
+                destination,
+                is_move,
+                ..
+            } => {
+                let source = is_move.then(|| (source.path.clone(), Change::Removed));
+                let destination = (destination.clone(), Change::Removed);
+                source.into_iter().chain([destination]).collect()
+            }
+        }
+    }
+
+    /// What is gone once the change is made.
+    pub(super) fn removes(&self) -> Option<&Path> {
+        match self {
+            Self::Delete { source, .. }
+            | Self::Transfer {
+                source,
+                is_move: true,
+                ..
+            } => Some(&source.path),
+            Self::Put(_) | Self::MakeFolder { .. } | Self::Transfer { .. } => None,
+        }
+    }
+
+    /// Makes the change, unless somebody has locked what it changes since the request came.
+    pub(super) fn run_unless_locked(
+        self,
+        locks: &LockZone,
+        tokens: &[Vec<u8>],
+        now_ms: u64,
+    ) -> Result<u16, Failure> {
+        let changes = match &self {
+            Self::Put(upload) if !upload.path.exists() => {
+                vec![(upload.path.clone(), Change::Added)]
+            }
+            _ => self.changes(),
+        };
+        for (path, change) in changes {
+            if !locks.allows(path.as_os_str().as_bytes(), change, tokens, now_ms) {
+                return Err(Failure::locked(&path));
+            }
+        }
+        self.run()
+    }
+
     /// Makes the change. Returns the status that answers it: 201 or 204.
     pub(super) fn run(self) -> Result<u16, Failure> {
         match self {

@@ -1,6 +1,6 @@
 //! Rows of this family.
 
-use turnpike_conf::{Arguments, Row, Value};
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
 use crate::file_access;
 
@@ -22,6 +22,38 @@ pub(super) const ROWS: &[Row] = &[
         default: "user:rw",
         summary: "Who may read (`r`) or read and write (`rw`) the files that PUT and MKCOL make: \
             `user`, `group`, `all`.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "dav_ext_lock",
+        arguments: Arguments::exactly(1),
+        value: Value::Custom,
+        syntax: "zone=name",
+        summary: "The zone of the locks that LOCK makes, and that requests for changes must \
+            respect, as in the module dav_ext. Locks are exclusive write locks.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "dav_ext_lock_zone",
+        contexts: &[Context::Http],
+        arguments: Arguments::between(1, 2),
+        value: Value::Custom,
+        repeat: Repeat::Many,
+        merge: Merge::Own,
+        syntax: "zone=name:size [timeout=time]",
+        summary: "A zone for locks, and how long a lock holds unless it is refreshed: a minute by \
+            default. When the zone is full, LOCK is answered with 507.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "dav_ext_methods",
+        arguments: Arguments::at_least(1),
+        value: Value::OneOf(&["off", "propfind", "options", "lock", "unlock"]),
+        syntax: "off | method ...",
+        default: "off",
+        summary: "Allows PROPFIND, OPTIONS, LOCK and UNLOCK, as in the module dav_ext. Differs \
+            from it: PROPFIND with `Depth: infinity` is answered with 403, a folder with more than \
+            20000 entries or an answer of more than 32 MB with 507, and a body has at most 16 KB.",
         ..Row::PLAIN
     },
     Row {

@@ -2,8 +2,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use super::extended::tokens;
 use super::handler::elements;
 use super::job::{Job, Source};
+use super::listing::Listing;
+use super::locks::{Change, Lock, LockZone, NoLock};
+use super::request_xml::{Asked, DAV, LockInfo, Malformed, Name, lock_info, propfind};
 
 #[test]
 fn elements_of_paths_are_counted() {
@@ -47,4 +51,237 @@ fn folders_are_copied_with_all_that_is_in_them_and_nothing_else() {
     assert_eq!(copy(&folder, "a", "back/a/e"), Ok(201));
     assert!(folder.join("a/e/b/file").exists() && !folder.join("a/e/e").exists());
     fs::remove_dir_all(&folder).expect("removed");
+}
+
+fn these(names: &[(&[u8], &str)]) -> Result<Asked, Malformed> {
+    let name = |(namespace, local): &(&[u8], &str)| Name {
+        namespace: namespace.to_vec(),
+        local: local.as_bytes().to_vec(),
+    };
+    Ok(Asked::These(names.iter().map(name).collect()))
+}
+
+#[test]
+fn what_is_asked_of_properties_is_read() {
+    for (body, expected) in [
+        ("", Ok(Asked::All)),
+        (
+            "<propfind xmlns='DAV:'><allprop/></propfind>",
+            Ok(Asked::All),
+        ),
+        (
+            "<?xml version='1.0'?><D:propfind xmlns:D=\"DAV:\"><D:propname/></D:propfind>",
+            Ok(Asked::Names),
+        ),
+        (
+            "<a:propfind xmlns:a='DAV:'><a:prop><a:getetag></a:getetag><b xmlns='x'/></a:prop>\
+             </a:propfind>",
+            these(&[(DAV, "getetag"), (b"x", "b")]),
+        ),
+        // What is in a property asks for nothing.
+        (
+            "<propfind xmlns='DAV:'><prop><a><b/></a></prop></propfind>",
+            these(&[(DAV, "a")]),
+        ),
+        ("<propfind xmlns='DAV:'><prop/></propfind>", these(&[])),
+        ("<propfind xmlns='other'><prop/></propfind>", Err(Malformed)),
+        ("<propfind xmlns='DAV:'/>", Err(Malformed)),
+        ("<propfind xmlns='DAV:'><prop>", Err(Malformed)),
+        ("<p:propfind><p:prop/></p:propfind>", Err(Malformed)),
+        (
+            "<propfind xmlns='DAV:'><prop/></propfind><a/>",
+            Err(Malformed),
+        ),
+        (
+            "<!DOCTYPE a [<!ENTITY b 'c'>]><propfind xmlns='DAV:'><prop/></propfind>",
+            Err(Malformed),
+        ),
+        ("text", Err(Malformed)),
+        ("\0", Err(Malformed)),
+    ] {
+        assert_eq!(propfind(body.as_bytes()), expected, "{body}");
+    }
+    for (count, is_taken) in [(64, true), (65, false)] {
+        let names = "<a/>".repeat(count);
+        let body = format!("<propfind xmlns='DAV:'><prop>{names}</prop></propfind>");
+        assert_eq!(propfind(body.as_bytes()).is_ok(), is_taken, "{count}");
+    }
+    let deep = format!("<propfind xmlns='DAV:'><allprop/>{}", "<a>".repeat(100));
+    assert_eq!(propfind(deep.as_bytes()), Err(Malformed));
+}
+
+#[test]
+fn namespaces_and_answers_have_an_end() {
+    for (bytes, is_taken) in [(256, true), (257, false)] {
+        let namespace = "n".repeat(bytes);
+        let body =
+            format!("<propfind xmlns='DAV:'><prop><a xmlns='{namespace}'/></prop></propfind>");
+        assert_eq!(propfind(body.as_bytes()).is_ok(), is_taken, "{bytes}");
+    }
+    let name = format!("turnpike-dav-listing-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    fs::create_dir_all(&folder).expect("a folder");
+    // Each has 64 times 256 bytes and more.
+    for (count, expected) in [(100, None), (2_200, Some(507))] {
+        for index in 0..count {
+            fs::write(folder.join(index.to_string()), "").expect("a file");
+        }
+        let name = Name {
+            namespace: vec![b'n'; 256],
+            local: b"a".to_vec(),
+        };
+        let listing = Listing {
+            file: folder.clone(),
+            path: b"/".to_vec(),
+            with_entries: true,
+            asked: Asked::These(vec![name; 64]),
+            locks: None,
+            now_ms: 0,
+        };
+        let status = listing.run().err().map(|failure| failure.status);
+        assert_eq!(status, expected, "{count}");
+    }
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn what_is_asked_of_locks_is_read() {
+    let write = "<locktype><write/></locktype>";
+    let exclusive = "<lockscope><exclusive/></lockscope>";
+    for (content, expected) in [
+        (format!("{write}{exclusive}"), Ok((true, ""))),
+        (
+            format!("{write}{exclusive}<owner><href>http://a/</href></owner>"),
+            Ok((true, "<D:href>http://a/</D:href>")),
+        ),
+        (
+            format!("{exclusive}{write}<owner> A &lt; B </owner>"),
+            Ok((true, "AB")),
+        ),
+        (
+            format!("{write}<lockscope><shared/></lockscope>"),
+            Ok((false, "")),
+        ),
+        (
+            format!("<owner>{}</owner>", "x".repeat(1025)),
+            Err(Malformed),
+        ),
+        ("</owner>".to_owned(), Err(Malformed)),
+    ] {
+        let body = format!("<lockinfo xmlns='DAV:'>{content}</lockinfo>");
+        let expected = expected.map(|(is_exclusive, owner)| LockInfo {
+            is_exclusive,
+            owner: owner.as_bytes().to_vec(),
+        });
+        assert_eq!(lock_info(body.as_bytes()), expected, "{content}");
+    }
+}
+
+#[test]
+fn owners_are_text_that_xml_can_have() {
+    for (owner, is_taken) in [
+        (&b"\tJ\xc3\xb6rg\r\n"[..], true),
+        (b"<![CDATA[J\xc3\xb6rg]]>", true),
+        (b"\x01", false),
+        (b"\xff", false),
+        (b"\xef\xbf\xbf", false),
+        (b"<![CDATA[\x01]]>", false),
+        (b"<![CDATA[\x00]]>", false),
+        (b"<![CDATA[\xff]]>", false),
+        (b"<href><![CDATA[\x1b]]></href>", false),
+    ] {
+        let (begin, end) = (b"<lockinfo xmlns='DAV:'><owner>", b"</owner></lockinfo>");
+        let body = [&begin[..], owner, end].concat();
+        let shown = owner.escape_ascii();
+        assert_eq!(lock_info(&body).is_ok(), is_taken, "{shown}");
+    }
+}
+
+#[test]
+fn shown_tokens_are_those_of_lists() {
+    for (field, expected) in [
+        ("(<urn:a>)", &["urn:a"][..]),
+        (
+            "<http://h/p> (<urn:a> [\"etag\"]) (Not <urn:b> <urn:c>)",
+            &["urn:a", "urn:c"],
+        ),
+        ("(<urn:a", &["urn:a"]),
+        ("<urn:a>", &[]),
+        ("([\"<urn:a>\"])", &[]),
+        ("", &[]),
+    ] {
+        let found = tokens(field.as_bytes());
+        let found: Vec<&str> = found
+            .iter()
+            .flat_map(|token| str::from_utf8(token))
+            .collect();
+        assert_eq!(found, expected, "{field}");
+    }
+    for (count, expected) in [(64, 64), (65, 64), (1000, 64)] {
+        let field = "(<a>)".repeat(count);
+        assert_eq!(tokens(field.as_bytes()).len(), expected, "{count}");
+    }
+}
+
+fn lock(token: &str, is_deep: bool, until_ms: u64) -> Lock {
+    Lock {
+        token: token.to_owned(),
+        root: Vec::new(),
+        is_deep,
+        owner: Vec::new(),
+        until_ms,
+    }
+}
+
+#[test]
+fn locks_keep_others_out_until_they_end() {
+    use Change::{Added, Content, Removed};
+    let zone = LockZone::new(100_000, 50);
+    assert_eq!(zone.lock(b"/a/deep", lock("deep", true, 100), 0), Ok(()));
+    assert_eq!(zone.lock(b"/a/flat", lock("flat", false, 100), 0), Ok(()));
+    for (path, is_deep) in [("/a/deep", false), ("/a/deep/x", false), ("/a", true)] {
+        let taken = zone.lock(path.as_bytes(), lock("other", is_deep, 100), 0);
+        assert_eq!(taken, Err(NoLock::Taken), "{path}");
+    }
+    for (path, change, needs) in [
+        ("/a/deep", Content, "deep"),
+        ("/a/deep/x/y", Content, "deep"),
+        ("/a/deeper", Content, ""),
+        ("/a/flat/x", Content, ""),
+        ("/a/flat/x", Added, "flat"),
+        ("/a/flat", Removed, "flat"),
+        ("/a/flat/x", Removed, "flat"),
+        ("/b", Removed, ""),
+    ] {
+        let allows = |tokens: &[Vec<u8>]| zone.allows(path.as_bytes(), change, tokens, 99);
+        assert_eq!(allows(&[]), needs.is_empty(), "{path} {change:?}");
+        assert!(allows(&[needs.as_bytes().to_vec()]), "{path} {change:?}");
+    }
+    let both = [b"deep".to_vec(), b"flat".to_vec()];
+    assert!(!zone.allows(b"/a", Removed, &both[..1], 99));
+    assert!(zone.allows(b"/a", Removed, &both, 99));
+    // One is refreshed, the other one ends.
+    assert!(zone.refresh(b"/a/deep/x", &both[1..], 90).is_none());
+    assert!(zone.refresh(b"/a/deep/x", &both[..1], 90).is_some());
+    assert!(zone.allows(b"/a/flat", Content, &[], 100));
+    assert!(!zone.allows(b"/a/deep", Content, &[], 139));
+    assert!(!zone.unlock(b"/a/deep", b"flat", 100) && zone.unlock(b"/a/deep", b"deep", 100));
+    assert!(zone.allows(b"/a", Removed, &[], 100));
+}
+
+#[test]
+fn a_full_zone_takes_a_lock_where_another_one_has_ended() {
+    let zone = LockZone::new(300, 50);
+    assert_eq!(zone.lock(b"/a", lock("a", true, 100), 0), Ok(()));
+    assert_eq!(zone.lock(b"/b", lock("b", true, 100), 0), Ok(()));
+    assert_eq!(
+        zone.lock(b"/c", lock("c", true, 100), 99),
+        Err(NoLock::Full)
+    );
+    assert_eq!(zone.lock(b"/c", lock("c", true, 200), 100), Ok(()));
+    // What was locked is gone.
+    zone.removed(b"/c");
+    assert!(!zone.knows(&[b"c".to_vec()], 100));
+    assert_eq!(zone.lock(b"/d", lock("d", true, 200), 100), Ok(()));
+    assert_eq!(zone.lock(b"/e", lock("e", true, 200), 100), Ok(()));
 }

@@ -1,0 +1,89 @@
+//! What PROPFIND says of a file, or of a folder and what is in it. Runs on a thread that may block.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::job::{Failure, quoted};
+use super::locks::{Lock, LockZone};
+use super::properties::{self, Resource};
+use super::request_xml::Asked;
+
+/// Entries of a folder that are described: each costs a `stat(2)`.
+const ENTRIES_MAX: usize = 20_000;
+
+/// Most bytes of an answer, which is in memory as a whole. A client chooses how much is said of
+/// every entry.
+const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// What is to be described.
+pub(super) struct Listing {
+    pub(super) file: PathBuf,
+    /// The path in URIs, unescaped.
+    pub(super) path: Vec<u8>,
+    /// Whether what is in a folder is described, too.
+    pub(super) with_entries: bool,
+    pub(super) asked: Asked,
+    pub(super) locks: Option<Arc<LockZone>>,
+    pub(super) now_ms: u64,
+}
+
+impl Listing {
+    /// The body of the answer.
+    pub(super) fn run(self) -> Result<Vec<u8>, Failure> {
+        let there = fs::metadata(&self.file);
+        let there = there.map_err(|error| Failure::of("stat()", &self.file, &error, 404))?;
+        let mut path = self.path.clone();
+        if there.is_dir() && path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        let mut out = properties::BEGIN.to_vec();
+        out.extend_from_slice(b"<D:multistatus xmlns:D=\"DAV:\">\n");
+        self.write(&path, &self.file, &there, &mut out);
+        if there.is_dir() && self.with_entries {
+            self.write_entries(&path, &mut out)?;
+        }
+        out.extend_from_slice(b"</D:multistatus>\n");
+        Ok(out)
+    }
+
+    fn write_entries(&self, folder: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        let entries = fs::read_dir(&self.file);
+        let entries = entries.map_err(|error| Failure::of("opendir()", &self.file, &error, 404))?;
+        for (index, entry) in entries.flatten().enumerate() {
+            if index >= ENTRIES_MAX {
+                let folder = quoted(&self.file);
+                let text = format!("\"{folder}\" has more than {ENTRIES_MAX} entries");
+                return Err(Failure::new(507, text));
+            }
+            let file = entry.path();
+            // What has gone meanwhile, or leads nowhere, is not there.
+            let Ok(metadata) = fs::metadata(&file) else {
+                continue;
+            };
+            let end: &[u8] = if metadata.is_dir() { b"/" } else { b"" };
+            let path = [folder, entry.file_name().as_bytes(), end].concat();
+            self.write(&path, &file, &metadata, out);
+            if out.len() > ANSWER_BYTES_MAX {
+                let folder = quoted(&self.file);
+                let text =
+                    format!("the answer for \"{folder}\" has more than {ANSWER_BYTES_MAX} bytes");
+                return Err(Failure::new(507, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &[u8], file: &Path, metadata: &fs::Metadata, out: &mut Vec<u8>) {
+        let locks = self.locks.as_ref();
+        let held = locks.map(|locks| locks.of(file.as_os_str().as_bytes(), self.now_ms));
+        let resource = Resource {
+            path,
+            metadata,
+            locks: held.as_deref().map(|locks: &[Lock]| locks),
+            now_ms: self.now_ms,
+        };
+        properties::write_response(&resource, &self.asked, out);
+    }
+}

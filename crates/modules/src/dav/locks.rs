@@ -1,0 +1,242 @@
+//! Write locks on files and folders (RFC 4918 section 6), shared by all lanes and kept over a
+//! reload. A lock is known by the path of its file, so that two locations of one file share it.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a lock costs beyond its path, token and owner: nodes of the tree and lengths, rounded up.
+const LOCK_BYTES: usize = 128;
+
+/// Locks of a zone, by path.
+pub(super) struct LockZone {
+    locks: Mutex<Locks>,
+    bytes_max: usize,
+    timeout_ms: u64,
+}
+
+#[derive(Default)]
+struct Locks {
+    by_path: BTreeMap<Vec<u8>, Lock>,
+    bytes: usize,
+}
+
+/// A lock on a file or a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lock {
+    /// The name, a URI.
+    pub(super) token: String,
+    /// The path in URIs that it was asked for, unescaped.
+    pub(super) root: Vec<u8>,
+    /// Whether it holds for all that is below, too.
+    pub(super) is_deep: bool,
+    /// The holder, as XML.
+    pub(super) owner: Vec<u8>,
+    /// When it ends, in monotonic milliseconds.
+    pub(super) until_ms: u64,
+}
+
+/// Why there is no lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoLock {
+    /// Another one is in the way.
+    Taken,
+    /// The zone is full.
+    Full,
+}
+
+/// What a request does to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A file gets another content.
+    Content,
+    /// A file or folder appears in its folder.
+    Added,
+    /// A file or folder goes, with all that is below it.
+    Removed,
+}
+
+impl LockZone {
+    pub(super) fn new(size_bytes: u64, timeout_ms: u64) -> Self {
+        Self {
+            locks: Mutex::default(),
+            bytes_max: usize::try_from(size_bytes).unwrap_or(usize::MAX),
+            timeout_ms,
+        }
+    }
+
+    /// How long a lock holds, in milliseconds.
+    pub(super) fn timeout_ms(&self) -> u64 {
+        self.timeout_ms
+    }
+
+    /// Locks a path.
+    pub(super) fn lock(&self, path: &[u8], lock: Lock, now_ms: u64) -> Result<(), NoLock> {
+        let mut locks = self.locks();
+        let below = || lock.is_deep && locks.below(path, now_ms).next().is_some();
+        if locks.above(path, now_ms).next().is_some() || below() {
+            return Err(NoLock::Taken);
+        }
+        let bytes = cost(path, &lock);
+        if locks.bytes + bytes > self.bytes_max {
+            locks.forget_ended(now_ms);
+        }
+        if locks.bytes + bytes > self.bytes_max {
+            return Err(NoLock::Full);
+        }
+        locks.remove(path);
+        locks.bytes += bytes;
+        locks.by_path.insert(path.to_vec(), lock);
+        Ok(())
+    }
+
+    /// Has the lock that holds for a path and has one of these tokens hold on.
+    pub(super) fn refresh(&self, path: &[u8], tokens: &[Vec<u8>], now_ms: u64) -> Option<Lock> {
+        let mut locks = self.locks();
+        let found = locks.above(path, now_ms);
+        let found = found.map(|(path, lock)| (path.to_vec(), lock));
+        let has_token = |(_, lock): &(Vec<u8>, &Lock)| lock.is_named(tokens);
+        let (path, _) = { found }.find(has_token)?;
+        let lock = locks.by_path.get_mut(&path)?;
+        lock.until_ms = now_ms.saturating_add(self.timeout_ms);
+        Some(lock.clone())
+    }
+
+    /// Ends the lock that holds for a path and has this token.
+    pub(super) fn unlock(&self, path: &[u8], token: &[u8], now_ms: u64) -> bool {
+        let mut locks = self.locks();
+        let path = {
+            let mut found = locks.above(path, now_ms);
+            let found = found.find(|(_, lock)| lock.token.as_bytes() == token);
+            found.map(|(path, _)| path.to_vec())
+        };
+        match path {
+            Some(path) => locks.remove(&path),
+            None => false,
+        }
+    }
+
+    /// The locks that hold for a path.
+    pub(super) fn of(&self, path: &[u8], now_ms: u64) -> Vec<Lock> {
+        let locks = self.locks();
+        let of = locks.above(path, now_ms).map(|(_, lock)| lock.clone());
+        of.collect()
+    }
+
+    /// Whether a request that shows these tokens may change a path so.
+    pub(super) fn allows(
+        &self,
+        path: &[u8],
+        change: Change,
+        tokens: &[Vec<u8>],
+        now_ms: u64,
+    ) -> bool {
+        let locks = self.locks();
+        let is_shown = |(_, lock): (&[u8], &Lock)| lock.is_named(tokens);
+        if !locks.above(path, now_ms).all(is_shown) {
+            return false;
+        }
+        let in_folder = || match (change, parent(path)) {
+            (Change::Added | Change::Removed, Some(folder)) => locks.at(folder, now_ms),
+            _ => None,
+        };
+        let below_is_shown = || match change {
+            Change::Removed => locks.below(path, now_ms).all(is_shown),
+            Change::Content | Change::Added => true,
+        };
+        in_folder().is_none_or(|lock| lock.is_named(tokens)) && below_is_shown()
+    }
+
+    /// Whether a lock with one of these tokens is there.
+    pub(super) fn knows(&self, tokens: &[Vec<u8>], now_ms: u64) -> bool {
+        let locks = self.locks();
+        let mut held = locks.by_path.values();
+        held.any(|lock| lock.until_ms > now_ms && lock.is_named(tokens))
+    }
+
+    /// Drops the locks of what has gone.
+    pub(super) fn removed(&self, path: &[u8]) {
+        let mut locks = self.locks();
+        let below: Vec<Vec<u8>> = locks
+            .below(path, 0)
+            .map(|(path, _)| path.to_vec())
+            .collect();
+        for path in below {
+            locks.remove(&path);
+        }
+        locks.remove(path);
+    }
+
+    fn locks(&self) -> MutexGuard<'_, Locks> {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lock {
+    fn is_named(&self, tokens: &[Vec<u8>]) -> bool {
+        tokens.iter().any(|token| token == self.token.as_bytes())
+    }
+}
+
+impl Locks {
+    /// The lock of this very path.
+    fn at(&self, path: &[u8], now_ms: u64) -> Option<&Lock> {
+        self.by_path.get(path).filter(|lock| lock.until_ms > now_ms)
+    }
+
+    /// The locks that hold for a path: its own, and deep ones of the folders that it is in.
+    fn above<'a>(
+        &'a self,
+        path: &'a [u8],
+        now_ms: u64,
+    ) -> impl Iterator<Item = (&'a [u8], &'a Lock)> {
+        let folders = std::iter::successors(Some(path), |path| parent(path));
+        folders.filter_map(move |folder| {
+            let lock = self.at(folder, now_ms)?;
+            (lock.is_deep || folder.len() == path.len()).then_some((folder, lock))
+        })
+    }
+
+    /// The locks of what is below a path.
+    fn below<'a>(
+        &'a self,
+        path: &[u8],
+        now_ms: u64,
+    ) -> impl Iterator<Item = (&'a [u8], &'a Lock)> + use<'a> {
+        let prefix = [path, b"/"].concat();
+        let from = Bound::Excluded(prefix.clone());
+        let after = self.by_path.range((from, Bound::Unbounded));
+        let below = after.take_while(move |(path, _)| path.starts_with(&prefix));
+        let held = below.filter(move |(_, lock)| lock.until_ms > now_ms);
+        held.map(|(path, lock)| (path.as_slice(), lock))
+    }
+
+    fn remove(&mut self, path: &[u8]) -> bool {
+        let Some((path, lock)) = self.by_path.remove_entry(path) else {
+            return false;
+        };
+        self.bytes -= cost(&path, &lock);
+        true
+    }
+
+    fn forget_ended(&mut self, now_ms: u64) {
+        let bytes = &mut self.bytes;
+        self.by_path.retain(|path, lock| {
+            let holds = lock.until_ms > now_ms;
+            if !holds {
+                *bytes -= cost(path, lock);
+            }
+            holds
+        });
+    }
+}
+
+fn cost(path: &[u8], lock: &Lock) -> usize {
+    path.len() + lock.root.len() + lock.token.len() + lock.owner.len() + LOCK_BYTES
+}
+
+/// The folder that a path is in.
+fn parent(path: &[u8]) -> Option<&[u8]> {
+    let slash = memchr::memrchr(b'/', path)?;
+    (slash > 0).then(|| &path[..slash])
+}
