@@ -7,6 +7,7 @@
 //! ```
 
 mod exceptions;
+mod servers;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,13 +20,13 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
-use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries};
+use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries, Unqueued};
 use turnpike_wire::message::{BodyLength, Delivery, Head, Method};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, received};
-use super::http2::{Opening, StreamBody};
+use super::http2::{Opening, StreamBody, Trailers};
 use super::origin::{BodyFraming, Question, Unwritable};
 use super::proxy_header::ProxyHeader;
 use super::relay::Answer;
@@ -68,6 +69,8 @@ pub(crate) struct Attempt {
 pub(crate) enum Step {
     /// The body is to be read.
     Body,
+    /// No server has room; the request waits for one if it may.
+    Queue,
     /// The request goes to this server.
     Connect(Picked),
     /// The request is to be written for this connection.
@@ -127,9 +130,12 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         let step = Step::Body;
         return Verdict::Wait(Box::new(Pending { attempt, step }));
     }
-    let picked = match attempt.pick(exchange) {
-        Ok(picked) => picked,
-        Err(verdict) => return verdict,
+    let Some(picked) = attempt.next_server(exchange) else {
+        let step = Step::Queue;
+        return match attempt.may_queue() {
+            true => Verdict::Wait(Box::new(Pending { attempt, step })),
+            false => attempt.no_live(exchange, Unqueued::NoQueue),
+        };
     };
     match attempt.idle_connection(exchange, picked) {
         Ok(server) => awaited_head::begin(exchange, attempt, server),
@@ -195,11 +201,13 @@ impl Attempt {
                     if !passes && let Err(verdict) = client.read_body(exchange).await {
                         return verdict;
                     }
-                    match self.pick(exchange) {
-                        Ok(picked) => Step::Connect(picked),
-                        Err(verdict) => return verdict,
-                    }
+                    self.next_server(exchange)
+                        .map_or(Step::Queue, Step::Connect)
                 }
+                Step::Queue => match self.queued(exchange, client).await {
+                    Ok(picked) => Step::Connect(picked),
+                    Err(verdict) => return verdict,
+                },
                 Step::Connect(picked) => match self.connect(exchange, client, picked).await {
                     Ok(server) if self.passing.origin.is_tunnel() => {
                         return tunnel::connected(exchange, &self.passing, server);
@@ -237,46 +245,6 @@ impl Attempt {
         }
     }
 
-    /// The next server; the verdict where there is none.
-    fn pick(&mut self, exchange: &mut Exchange) -> Result<Picked, Verdict> {
-        let now_ms = exchange.lane.clock.now_ms();
-        exchange.upstream.clear_answer();
-        self.sent = false;
-        self.progress = Progress::of(&*self.passing.origin);
-        self.head_deadline_ms = 0;
-        let Ok(picked) = self.tries.next(now_ms) else {
-            return Err(self.no_live(exchange));
-        };
-        let name = Arc::clone(picked.peer().shared_name());
-        let after_redirect = std::mem::take(&mut self.after_redirect);
-        exchange.account.asks(Arc::clone(&name));
-        exchange.upstream.begin_try(name, now_ms, after_redirect);
-        self.name_target(exchange, &picked);
-        Ok(picked)
-    }
-
-    /// What comes after a try without a response: another server, or the end.
-    fn stopped(
-        &mut self,
-        exchange: &mut Exchange,
-        connection: Option<Box<Connection>>,
-        picked: Picked,
-        stop: Stop,
-    ) -> Result<Picked, Verdict> {
-        let failure = match stop {
-            Stop::Verdict(verdict) => {
-                end_try(exchange, connection.as_deref());
-                return Err(verdict);
-            }
-            Stop::Failed(failure) => failure,
-        };
-        self.failed(exchange, connection, picked, failure);
-        if !self.may_go_on(exchange, failure) {
-            return Err(self.give_up(exchange, failure));
-        }
-        self.pick(exchange)
-    }
-
     /// What is wrong with the status of the response that has come, where another server may do
     /// better. Notes when it came.
     pub(crate) fn judge(&self, exchange: &mut Exchange) -> Option<Failure> {
@@ -286,8 +254,10 @@ impl Attempt {
             one.status = status;
             one.header_ms = Some(now_ms.saturating_sub(one.started_ms));
         }
+        exchange.debug(format_args!("an upstream server answered {status}"));
         let failure = Failure::Status(status);
-        self.may_go_on(exchange, failure).then_some(failure)
+        let may_go_on = self.may_go_on(exchange, failure) && self.may_retry(exchange);
+        may_go_on.then_some(failure)
     }
 
     /// What the log says of the server from here on.
@@ -503,9 +473,15 @@ impl Attempt {
         let written = passing.origin.write_head(exchange, &question, &mut output);
         if let Some(http2) = connection.http2() {
             if written.is_ok() && !exchange.is_undecided() {
+                let trailers = match passing.origin.passes_trailers() {
+                    true => Trailers::Pass,
+                    false => Trailers::Drop,
+                };
+                let unbuffered = self.unbuffered;
                 let opening = Opening {
                     block: &output,
-                    body: StreamBody::of(exchange, framing, own_body, self.unbuffered),
+                    body: StreamBody::of(exchange, framing, own_body, unbuffered, trailers),
+                    trailers,
                     head_bytes_max: passing.buffers.first_bytes,
                 };
                 let (records, upload) = opening.begin(exchange, http2);
@@ -658,14 +634,15 @@ impl Attempt {
             && passing.next.allow(failure, exchange.method(), self.sent)
     }
 
-    /// Writes down a try that failed.
+    /// Writes down a try that failed. Returns whether another one is a retry: it is none if the
+    /// server had closed a kept connection.
     fn failed(
         &mut self,
         exchange: &mut Exchange,
         connection: Option<Box<Connection>>,
         picked: Picked,
         failure: Failure,
-    ) {
+    ) -> bool {
         if failure == Failure::Timeout {
             exchange.log(
                 Level::Error,
@@ -681,7 +658,7 @@ impl Attempt {
             self.tries.allow_another();
             if kept.bytes_received() == 0 {
                 // Its server may have closed it meanwhile: that says nothing about the server.
-                return;
+                return false;
             }
         }
         let now_ms = exchange.lane.clock.now_ms();
@@ -698,6 +675,7 @@ impl Attempt {
                 format_args!("upstream server temporarily disabled"),
             );
         }
+        true
     }
 
     fn give_up(&mut self, exchange: &mut Exchange, failure: Failure) -> Verdict {

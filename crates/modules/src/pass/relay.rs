@@ -77,6 +77,10 @@ struct Relay {
     late: Vec<u8>,
     /// Decoded, for the client next.
     ready: Vec<u8>,
+    /// Bytes of the piece that the client is being sent.
+    busy_bytes: usize,
+    /// Whether the client did not take the last piece at once.
+    client_is_slow: bool,
     spill: Option<Spill>,
     /// Whether the file has failed: no other is begun.
     spill_failed: bool,
@@ -298,6 +302,8 @@ impl Relay {
             incoming: std::mem::take(exchange.upstream.input_mut()),
             late: Vec::new(),
             ready: Vec::new(),
+            busy_bytes: 0,
+            client_is_slow: false,
             spill: None,
             spill_failed: false,
             ahead,
@@ -320,12 +326,14 @@ impl Relay {
                 }
             };
             let data = piece.data;
+            let (bytes, taken_bytes, is_last) = (data.len(), piece.taken_bytes, piece.is_last);
             let all_bytes = self.passing.buffers.all_bytes;
             // Usually there is room for it where the client's next piece waits.
             let is_next = self.expander.is_none()
                 && self.spill.is_none()
                 && self.late.is_empty()
-                && self.ready.len() + data.len() <= all_bytes;
+                && self.ready.len() + bytes <= all_bytes;
+            let is_all = is_next && self.ready.is_empty() && bytes == self.incoming.len();
             let decoded = match is_next {
                 true => &mut self.ready,
                 false => &mut self.late,
@@ -333,6 +341,11 @@ impl Relay {
             let start = decoded.len();
             let expanded = match &mut self.expander {
                 Some(expander) => expander.expand(data, decoded),
+                None if is_all => {
+                    // The buffer is handed on as it is.
+                    std::mem::swap(decoded, &mut self.incoming);
+                    Ok(())
+                }
                 None => {
                     decoded.extend_from_slice(data);
                     Ok(())
@@ -351,12 +364,12 @@ impl Relay {
                 break;
             }
             if let Some(one) = exchange.upstream.last_try() {
-                one.response_bytes += data.len() as u64;
+                one.response_bytes += bytes as u64;
             }
-            at += piece.taken_bytes;
-            if piece.is_last {
+            at += taken_bytes;
+            if is_last {
                 self.body_whole = true;
-            } else if piece.taken_bytes == 0 {
+            } else if taken_bytes == 0 {
                 break;
             }
         }
@@ -468,12 +481,14 @@ impl Relay {
             std::mem::swap(&mut self.ready, &mut self.late);
         }
         if !self.ready.is_empty() {
-            let busy_bytes = self.passing.buffers.busy_bytes;
-            if self.ready.len() <= busy_bytes {
+            let most = self.passing.buffers.busy_bytes;
+            if self.ready.len() <= most || !self.client_is_slow {
                 std::mem::swap(out, &mut self.ready);
             } else {
-                out.extend(self.ready.drain(..busy_bytes));
+                out.extend(self.ready.drain(..most));
             }
+            self.client_is_slow = false;
+            self.busy_bytes = out.len();
             self.settle(exchange);
             return Ok(true);
         }
@@ -511,7 +526,10 @@ impl Relay {
         }
         let buffers = &self.passing.buffers;
         let memory = match &self.spill {
-            None => buffers.all_bytes.saturating_sub(self.ready.len()),
+            None => {
+                let held_bytes = self.ready.len() + self.busy_bytes;
+                buffers.all_bytes.saturating_sub(held_bytes)
+            }
             Some(_) => 0,
         };
         if memory >= ROOM_BYTES_MIN {
@@ -673,6 +691,7 @@ impl BodyStream for Relay {
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(async move {
+            self.busy_bytes = 0;
             loop {
                 if self.take(exchange, out)? {
                     exchange.account.set_action(Action::Sending);
@@ -702,6 +721,7 @@ impl BodyStream for Relay {
 
     fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
         Box::pin(async move {
+            self.client_is_slow = true;
             while self.ahead && self.state == State::Reading && self.room() > 0 {
                 self.receive(exchange, None).await;
             }

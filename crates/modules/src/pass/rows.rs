@@ -241,8 +241,8 @@ macro_rules! shared_rows {
             },
             Row {
                 name: concat!($prefix, "_send_timeout"),
-                summary: "The maximum time during which an upstream server takes no data of a \
-                    request.",
+                summary: "The maximum time during which an upstream server receives no data of a \
+                          request.",
                 ..TIME
             },
             Row {
@@ -342,8 +342,18 @@ macro_rules! tls_rows {
                 name: concat!($prefix, "_ssl_ciphers"),
                 syntax: "ciphers",
                 default: "DEFAULT",
-                summary: "The TLS ciphers. Only `DEFAULT` is accepted: TLS uses rustls, and all \
-                    its ciphers are secure.",
+                summary: "The cipher suites of TLS 1.2, in OpenSSL's language, as for \
+                    `ssl_ciphers`.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_conf_command"),
+                arguments: Arguments::exactly(2),
+                repeat: Repeat::Many,
+                syntax: "name value",
+                summary: "OpenSSL's commands, as for `ssl_conf_command`: `Ciphersuites`, \
+                    `CipherString`, `Curves` and `Groups`, `MinProtocol` and `MaxProtocol`, and \
+                    `Certificate` with `PrivateKey`. They take the place of the directives.",
                 ..PLAIN
             },
             Row {
@@ -351,6 +361,13 @@ macro_rules! tls_rows {
                 syntax: "file",
                 summary: "Lists of revoked certificates, in PEM: one for every CA of a server's \
                     chain.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_key_log"),
+                syntax: "path",
+                summary: "A file that the secrets of sessions with servers are written to, in the \
+                    format that Wireshark and others read: for debugging only.",
                 ..PLAIN
             },
             Row {
@@ -414,8 +431,8 @@ macro_rules! tls_rows {
                 value: Value::Number,
                 syntax: "number",
                 default: "1",
-                summary: "CA certificates that may stand between a server's certificate and a \
-                    trusted one that has signed itself.",
+                summary: "Intermediate CA certificates between a server's certificate and a \
+                          trusted root.",
                 ..PLAIN
             },
         ];

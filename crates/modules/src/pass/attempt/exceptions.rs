@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
+use turnpike_upstream::Unqueued;
 
 use super::{Attempt, Pending, Step, begin_tries};
 use crate::pass::conditions::Failure;
@@ -27,8 +28,8 @@ impl Attempt {
         self.give_up(exchange, Failure::Error)
     }
 
-    /// Gives up since no server can be asked.
-    pub(super) fn no_live(&mut self, exchange: &mut Exchange) -> Verdict {
+    /// Gives up since no server can be asked, and the request may not wait for one.
+    pub(super) fn no_live(&mut self, exchange: &mut Exchange, reason: Unqueued) -> Verdict {
         let after_redirect = std::mem::take(&mut self.after_redirect);
         let group = Arc::clone(self.tries.group());
         let name = group.name();
@@ -42,7 +43,7 @@ impl Attempt {
         target.extend_from_slice(name.as_bytes());
         self.push_path(exchange);
         exchange.account.set_action(Action::ConnectingUpstream);
-        exchange.log(Level::Error, format_args!("no live upstreams"));
+        exchange.log(Level::Error, format_args!("{reason}"));
         if let Some(one) = exchange.upstream.last_try() {
             one.status = Failure::NoLive.status();
         }

@@ -22,7 +22,7 @@ use super::settings::Passing;
 
 pub(crate) use block::{Authority, write_block};
 use records::StreamRecords;
-pub(crate) use upload::{StreamBody, StreamUpload};
+pub(crate) use upload::{StreamBody, StreamUpload, Trailers};
 
 /// The state of a connection, which whoever sends and whoever reads share.
 pub(crate) type Shared = Rc<RefCell<ClientConnection>>;
@@ -32,6 +32,8 @@ pub(crate) struct Opening<'a> {
     /// The header block.
     pub(crate) block: &'a [u8],
     pub(crate) body: StreamBody,
+    /// Whether trailers of the request are passed on.
+    pub(crate) trailers: Trailers,
     /// Bytes that the answer's head may have.
     pub(crate) head_bytes_max: usize,
 }
@@ -51,7 +53,8 @@ impl Opening<'_> {
         });
         drop(connection);
         let records = StreamRecords::new(Rc::clone(http2), stream);
-        let upload = StreamUpload::new(exchange, Rc::clone(http2), stream, self.body);
+        let upload =
+            StreamUpload::new(exchange, Rc::clone(http2), stream, self.body, self.trailers);
         (records, upload)
     }
 }

@@ -9,7 +9,9 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_upstream::Connection;
-use turnpike_wire::h2::StreamId;
+use turnpike_wire::h2::hpack::Indexing;
+use turnpike_wire::h2::{ClientConnection, StreamId};
+use turnpike_wire::message::Known;
 
 use super::Shared;
 use crate::pass::origin::BodyFraming;
@@ -34,6 +36,27 @@ pub(crate) enum StreamBody {
     Client { at: usize, is_whole: bool },
 }
 
+/// Whether trailer fields of a request are passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trailers {
+    /// The fields whose names mean nothing to servers: others could change what a request is,
+    /// behind the back of who has looked at its head (RFC 9110 section 6.5.1).
+    Pass,
+    Drop,
+}
+
+impl Trailers {
+    /// The fields that are sent.
+    fn of(self, exchange: &Exchange) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let fields = exchange.body.trailers().iter();
+        fields.filter(move |(name, _)| self == Self::Pass && Known::of(name) == Known::Other)
+    }
+
+    fn are_there(self, exchange: &Exchange) -> bool {
+        self.of(exchange).next().is_some()
+    }
+}
+
 impl StreamBody {
     /// The body of a request: `own_body`, where there is one, or what the client has sent. Of
     /// one that is `unbuffered` more may be to come.
@@ -42,8 +65,10 @@ impl StreamBody {
         framing: BodyFraming,
         own_body: Option<Vec<u8>>,
         unbuffered: bool,
+        trailers: Trailers,
     ) -> Self {
-        if matches!(framing, BodyFraming::None | BodyFraming::Length(0)) {
+        let is_empty = matches!(framing, BodyFraming::None | BodyFraming::Length(0));
+        if is_empty && !(own_body.is_none() && trailers.are_there(exchange)) {
             return Self::None;
         }
         match own_body {
@@ -63,6 +88,7 @@ pub(crate) struct StreamUpload {
     http2: Shared,
     stream: StreamId,
     body: StreamBody,
+    trailers: Trailers,
 }
 
 impl StreamUpload {
@@ -72,11 +98,18 @@ impl StreamUpload {
         http2: Shared,
         stream: StreamId,
         body: StreamBody,
+        trailers: Trailers,
     ) -> Self {
+        let trailers = match body {
+            // They are behind the client's body, which this one replaces.
+            StreamBody::Text { .. } => Trailers::Drop,
+            _ => trailers,
+        };
         let mut upload = Self {
             http2,
             stream,
             body,
+            trailers,
         };
         upload.put(exchange);
         upload
@@ -161,7 +194,12 @@ impl StreamUpload {
         let piece = bytes.get(*at..end).unwrap_or_default();
         let ends = is_whole && end == bytes.len();
         let mut http2 = self.http2.borrow_mut();
-        *at += http2.send_data(self.stream, piece, ends);
+        let trailers = self.trailers;
+        let has_trailers = ends && trailers.are_there(exchange);
+        *at += http2.send_data(self.stream, piece, ends && !has_trailers);
+        if has_trailers && *at == end {
+            send_trailers(exchange, trailers, &mut http2, self.stream);
+        }
         if ends && !http2.may_send(self.stream) {
             self.body = StreamBody::None;
         }
@@ -181,7 +219,11 @@ impl StreamUpload {
         if let Ok(read) = read {
             let at = at + read as u64;
             let ends = at >= length;
-            http2.send_data(self.stream, &piece, ends);
+            let has_trailers = ends && self.trailers.are_there(exchange);
+            http2.send_data(self.stream, &piece, ends && !has_trailers);
+            if has_trailers {
+                send_trailers(exchange, self.trailers, &mut http2, self.stream);
+            }
             self.body = match ends {
                 true => StreamBody::None,
                 false => StreamBody::File { at },
@@ -195,6 +237,19 @@ impl StreamUpload {
             Err(_) => Err(UploadError::Client(Verdict::Status(500))),
         }
     }
+}
+
+fn send_trailers(
+    exchange: &Exchange,
+    trailers: Trailers,
+    http2: &mut ClientConnection,
+    stream: StreamId,
+) {
+    http2.send_trailers(stream, &mut Vec::new(), |encoder, block| {
+        for (name, value) in trailers.of(exchange) {
+            encoder.field(name, value, Indexing::No, block);
+        }
+    });
 }
 
 /// Waits while the windows are closed: whoever reads drops this when one opens.

@@ -168,11 +168,12 @@ pub(super) fn write_head(
     let (request, recorder) = (&origin.request, question.recorder);
     let method = write_line(exchange, request, recorder, target, out);
     host(exchange, request, out);
+    // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8), HTTP/2 only that of an
+    // extended CONNECT.
+    let head = exchange.request.head();
+    let may_switch = head.version == Version::Http11 || head.is_extended_connect;
     for (name, value) in &request.fields.set {
-        // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8).
-        if exchange.request.head().version != Version::Http11
-            && name.eq_ignore_ascii_case(b"Upgrade")
-        {
+        if !may_switch && name.eq_ignore_ascii_case(b"Upgrade") {
             continue;
         }
         let mut line = FieldLine::begin(out, name);

@@ -185,7 +185,8 @@ pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
             None => Ok(()),
             Some(pattern) => {
                 let pattern = pattern.strip_prefix('*').unwrap_or(pattern);
-                turnpike_http::regex::Regex::new(pattern, true, "").map(|_| ())
+                turnpike_http::regex::Regex::new(pattern, true, "")?;
+                Ok(())
             }
         },
         _ => {
