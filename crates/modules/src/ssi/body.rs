@@ -1,4 +1,7 @@
-//! The body of a page: text and the results of commands, in order.
+//! The body of a page: text and the results of commands, in order. What is at hand is made without
+//! a wait; only what is not waits.
+
+mod condition;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,18 +10,20 @@ use std::sync::Arc;
 use turnpike_http::Quoted;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::regex::Settled;
+use turnpike_http::phase::Waiting;
+use turnpike_http::plan::Pattern;
 use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::Level;
 use turnpike_wire::ssi::{Event, Parser};
 use turnpike_wire::target::{Escape, escape};
 
+use self::condition::Condition;
 use super::command::{Encoding, Order};
-use super::expression::{self, Comparison, Scope};
-use super::page::{DEPTH_MAX, PARTS_MAX, Page, PageRoom};
+use super::expression::Scope;
+use super::page::{Page, PageRoom};
 use super::plan::Settings;
 use crate::html;
-use crate::part::Part;
+use crate::part::{Asked, Begun, Part};
 use crate::safe_path::safe_path;
 
 /// What is shown where a command is wrong.
@@ -27,8 +32,9 @@ const ERROR_MESSAGE: &[u8] = b"[an error occurred while processing the directive
 /// What is shown of a variable that there is not.
 const NO_VALUE: &[u8] = b"(none)";
 
-/// `if` within `if`; more is no page that anybody writes.
-const CONDITIONS_MAX: usize = 64;
+/// Most bytes of a page that are made before they are sent: a piece is worth its turn, and does not
+/// hold the lane.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// A body whose commands are carried out.
 pub(super) struct TemplateBody {
@@ -41,9 +47,39 @@ pub(super) struct TemplateBody {
     templates: Vec<Template>,
     error_message: Vec<u8>,
     time_format: Option<String>,
+    next: Next,
+    /// The regular expression that was matched last, with its text.
+    pattern: Option<(Vec<u8>, Pattern)>,
+    /// What was read of a part last.
+    piece: Vec<u8>,
+    /// Whether the page was broken off, which is not told yet.
+    failed: bool,
+}
+
+/// What a page goes on with.
+enum Next {
+    /// What was read of the template.
+    Template,
+    /// The next piece of the template, which is not at hand.
+    Input,
+    /// A command, when the match that it needs is finished.
+    Command(Order, Box<dyn Waiting>),
     /// A part that is to be asked for.
-    wanted: Option<Wanted>,
-    shown: Option<Shown>,
+    Part(Wanted),
+    /// A part that was asked for, when it is answered.
+    Answer(Asked, Wanted),
+    /// The body of a part.
+    Body(Taken),
+}
+
+/// How far a page has come.
+enum Reached {
+    /// There is enough to be sent.
+    Piece,
+    /// All is made.
+    End,
+    /// What comes next has to be waited for.
+    Wait,
 }
 
 /// What is read of a template.
@@ -56,18 +92,6 @@ struct Template {
     block: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// An `if` that has not ended.
-struct Condition {
-    /// Whether the text where it stands is shown at all.
-    outer: bool,
-    /// Whether the branch is shown.
-    shown: bool,
-    /// Whether a branch was shown.
-    chosen: bool,
-    /// Whether this is its last branch.
-    last: bool,
-}
-
 /// A part that a command asks for.
 struct Wanted {
     path: Vec<u8>,
@@ -76,11 +100,18 @@ struct Wanted {
     stub: Option<Vec<u8>>,
 }
 
-/// A part whose body is sent.
-struct Shown {
+/// A part whose body is read.
+struct Taken {
     part: Part,
-    /// The block that is shown if nothing comes.
-    stub: Option<Vec<u8>>,
+    purpose: Purpose,
+}
+
+/// What becomes of a part.
+enum Purpose {
+    /// The part is shown; `stub`: the block that is shown if nothing comes.
+    Shown { stub: Option<Vec<u8>> },
+    /// A variable stores it.
+    Stored { variable: Vec<u8>, value: Vec<u8> },
 }
 
 impl Template {
@@ -117,80 +148,149 @@ impl TemplateBody {
             templates,
             error_message: ERROR_MESSAGE.to_vec(),
             time_format: None,
-            wanted: None,
-            shown: None,
+            next: Next::Template,
+            pattern: None,
+            piece: Vec::new(),
+            failed: false,
         }
     }
 
-    /// Carries out what is at hand until there is something to send or a part is to be asked for.
-    /// `false`: the template has ended.
-    async fn proceed(
+    /// Goes on with what is at hand.
+    fn go_on(&mut self, exchange: &mut Exchange, out: &mut Vec<u8>) -> Result<Reached, BodyFailed> {
+        while out.len() < PIECE_BYTES_MAX {
+            match std::mem::replace(&mut self.next, Next::Template) {
+                Next::Template if self.templates.is_empty() => return Ok(Reached::End),
+                Next::Template => self.proceed(exchange, out)?,
+                Next::Part(wanted) if self.page.borrow_mut().may_ask() => {
+                    match Part::begin(exchange, &wanted.path, &wanted.query) {
+                        Ok(Begun::Answered(part)) => self.answered(exchange, wanted, part),
+                        Ok(Begun::Waits(asked)) => self.next = Next::Answer(asked, wanted),
+                        Err(reason) => self.wrong(exchange, &reason, true, out),
+                    }
+                }
+                Next::Body(mut taken) => {
+                    let mut piece = std::mem::take(&mut self.piece);
+                    piece.clear();
+                    let more = taken.part.ready(&mut piece);
+                    self.piece = piece;
+                    let Some(more) = more else {
+                        self.next = Next::Body(taken);
+                        return Ok(Reached::Wait);
+                    };
+                    self.take(exchange, taken, more, out)?;
+                }
+                waits => {
+                    self.next = waits;
+                    return Ok(Reached::Wait);
+                }
+            }
+        }
+        Ok(Reached::Piece)
+    }
+
+    /// Waits for what comes next.
+    async fn wait(
         &mut self,
         exchange: &mut Exchange,
         client: Client<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<bool, BodyFailed> {
-        loop {
-            let is_block = self.templates.len() > 1;
-            let Some(template) = self.templates.last_mut() else {
-                return Ok(false);
-            };
-            let mut text = Vec::new();
-            let rest = template.input.get(template.taken..).unwrap_or_default();
-            let (taken, event) = template.parser.feed(rest, &mut text);
-            template.taken += taken;
-            put_text(template, &self.page, &text, out);
-            let shown = template.is_shown();
-            match event {
-                Event::NeedsMore if is_block => self.end_template(out),
-                Event::NeedsMore if !out.is_empty() => return Ok(true),
-                Event::NeedsMore => {
-                    if !self.read(exchange, client).await? {
-                        self.end_template(out);
-                        return Ok(!out.is_empty());
+    ) -> Result<(), BodyFailed> {
+        match std::mem::replace(&mut self.next, Next::Template) {
+            Next::Template => {}
+            Next::Input => self.read(exchange, client).await?,
+            Next::Command(order, waiting) => {
+                // Nobody can go away meanwhile.
+                drop(waiting.run(exchange, Client::Nobody).await);
+                self.carry_out(exchange, order, out);
+            }
+            Next::Part(wanted) => {
+                self.next = Next::Part(wanted);
+                tokio::task::yield_now().await;
+                self.page.borrow_mut().begin_turn();
+            }
+            Next::Answer(asked, wanted) => {
+                let part = asked.answer(exchange, client).await?;
+                self.answered(exchange, wanted, part);
+            }
+            Next::Body(mut taken) => {
+                let mut piece = std::mem::take(&mut self.piece);
+                piece.clear();
+                let more = taken.part.next(client, &mut piece).await;
+                self.piece = piece;
+                self.take(exchange, taken, more, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out the template up to its next command, or to the end of what was read.
+    fn proceed(&mut self, exchange: &mut Exchange, out: &mut Vec<u8>) -> Result<(), BodyFailed> {
+        let is_block = self.templates.len() > 1;
+        let Some(template) = self.templates.last_mut() else {
+            return Ok(());
+        };
+        let mut text = Vec::new();
+        let rest = template.input.get(template.taken..).unwrap_or_default();
+        let (taken, event) = template.parser.feed(rest, &mut text);
+        template.taken += taken;
+        put_text(template, &self.page, &text, out);
+        let shown = template.is_shown();
+        match event {
+            Event::NeedsMore if is_block || self.body.is_none() => self.end_template(out),
+            Event::NeedsMore => return self.read_at_hand(exchange),
+            Event::Error(error) => self.wrong(exchange, &error.to_string(), shown, out),
+            Event::Command(command) => {
+                if let Some((_, content)) = &mut template.block
+                    && command.name != b"endblock"
+                {
+                    if content.len() < super::page::STORED_BYTES_MAX {
+                        command.write(content);
                     }
+                    return Ok(());
                 }
-                Event::Error(error) => self.wrong(exchange, &error.to_string(), shown, out),
-                Event::Command(command) => {
-                    if let Some((_, content)) = &mut template.block
-                        && command.name != b"endblock"
-                    {
-                        if content.len() < super::page::STORED_BYTES_MAX {
-                            command.write(content);
-                        }
-                        continue;
-                    }
-                    let done = match Order::read(&command) {
-                        Ok(order) => self.carry_out(exchange, order, out).await,
-                        Err(reason) => Err(reason),
-                    };
-                    if let Err(reason) = done {
-                        self.wrong(exchange, &reason, shown, out);
-                    }
-                    if self.wanted.is_some() {
-                        return Ok(true);
-                    }
+                match Order::read(&command) {
+                    Ok(order) => self.carry_out(exchange, order, out),
+                    Err(reason) => self.wrong(exchange, &reason, shown, out),
                 }
             }
         }
+        Ok(())
     }
 
-    /// Reads the next piece of the template. `false`: there is none.
+    /// Takes the next piece of the template, if it is at hand.
+    fn read_at_hand(&mut self, exchange: &mut Exchange) -> Result<(), BodyFailed> {
+        let (Some(body), Some(template)) = (&mut self.body, self.templates.first_mut()) else {
+            return Ok(());
+        };
+        template.input.clear();
+        template.taken = 0;
+        match body.ready(exchange, &mut template.input) {
+            Some(more) => self.was_read(exchange, more?),
+            None => self.next = Next::Input,
+        }
+        Ok(())
+    }
+
+    /// Waits for the next piece of the template.
     async fn read(
         &mut self,
         exchange: &mut Exchange,
         client: Client<'_>,
-    ) -> Result<bool, BodyFailed> {
+    ) -> Result<(), BodyFailed> {
         let (Some(body), Some(template)) = (&mut self.body, self.templates.first_mut()) else {
-            return Ok(false);
+            return Ok(());
         };
         template.input.clear();
         template.taken = 0;
-        if !body.next(exchange, client, &mut template.input).await? {
+        let more = body.next(exchange, client, &mut template.input).await?;
+        self.was_read(exchange, more);
+        Ok(())
+    }
+
+    fn was_read(&mut self, exchange: &mut Exchange, more: bool) {
+        if !more && let Some(mut body) = self.body.take() {
             body.ended(exchange);
-            self.body = None;
         }
-        Ok(true)
     }
 
     fn end_template(&mut self, out: &mut Vec<u8>) {
@@ -212,17 +312,37 @@ impl TemplateBody {
         }
     }
 
-    async fn carry_out(
+    /// Carries out a command, or leaves it for when a match is finished.
+    fn carry_out(&mut self, exchange: &mut Exchange, order: Order, out: &mut Vec<u8>) {
+        let shown = self.templates.last().is_none_or(Template::is_shown);
+        let done = match &order {
+            Order::If(text) => self.begin_condition(exchange, text, shown),
+            Order::ElseIf(text) => self.next_condition(exchange, Some(text)),
+            Order::Else => self.next_condition(exchange, None),
+            _ => {
+                if let Err(reason) = self.carry_out_at_once(exchange, order, shown, out) {
+                    self.wrong(exchange, &reason, shown, out);
+                }
+                return;
+            }
+        };
+        match done {
+            Ok(Ok(())) => {}
+            Ok(Err(reason)) => self.wrong(exchange, &reason, shown, out),
+            Err(waiting) => self.next = Next::Command(order, waiting),
+        }
+    }
+
+    /// Carries out a command that matches nothing.
+    fn carry_out_at_once(
         &mut self,
         exchange: &mut Exchange,
         order: Order,
+        shown: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let shown = self.templates.last().is_none_or(Template::is_shown);
         match order {
-            Order::If(text) => self.begin_condition(exchange, &text, shown).await,
-            Order::ElseIf(text) => self.next_condition(exchange, Some(&text)).await,
-            Order::Else => self.next_condition(exchange, None).await,
+            Order::If(_) | Order::ElseIf(_) | Order::Else => Ok(()),
             Order::EndIf => {
                 let ended = self
                     .templates
@@ -240,7 +360,7 @@ impl TemplateBody {
                 Ok(())
             }
             Order::Include { target, set, stub } => {
-                self.wanted = Some(self.wanted(exchange, &target, set, stub)?);
+                self.next = Next::Part(self.wanted(exchange, &target, set, stub)?);
                 Ok(())
             }
             Order::Echo {
@@ -312,120 +432,6 @@ impl TemplateBody {
         }
     }
 
-    async fn begin_condition(
-        &mut self,
-        exchange: &mut Exchange,
-        text: &[u8],
-        outer: bool,
-    ) -> Result<(), String> {
-        let depth = self
-            .templates
-            .last()
-            .map_or(0, |last| last.conditions.len());
-        if depth >= CONDITIONS_MAX {
-            return Err("too many \"if\" commands within one another".to_owned());
-        }
-        let holds = match outer {
-            true => self.holds(exchange, text).await,
-            false => Ok(false),
-        };
-        if let Some(template) = self.templates.last_mut() {
-            let shown = *holds.as_ref().unwrap_or(&false);
-            template.conditions.push(Condition {
-                outer,
-                shown,
-                chosen: shown,
-                last: false,
-            });
-        }
-        holds.map(|_| ())
-    }
-
-    /// Goes to the next branch; without an expression it is the last.
-    async fn next_condition(
-        &mut self,
-        exchange: &mut Exchange,
-        text: Option<&[u8]>,
-    ) -> Result<(), String> {
-        let condition = self
-            .templates
-            .last()
-            .and_then(|last| last.conditions.last());
-        let asks = match (condition, text) {
-            (Some(condition), _) if !condition.last => condition.outer && !condition.chosen,
-            (_, text) => {
-                let name = text.map_or("else", |_| "elif");
-                return Err(format!("invalid context of SSI command: \"{name}\""));
-            }
-        };
-        let holds = match text {
-            Some(text) if asks => self.holds(exchange, text).await,
-            Some(_) => Ok(false),
-            None => Ok(asks),
-        };
-        let template = self.templates.last_mut();
-        if let Some(condition) = template.and_then(|template| template.conditions.last_mut()) {
-            condition.shown = *holds.as_ref().unwrap_or(&false);
-            condition.chosen |= condition.shown;
-            condition.last = text.is_none();
-        }
-        holds.map(|_| ())
-    }
-
-    /// Whether an expression holds.
-    async fn holds(&mut self, exchange: &mut Exchange, text: &[u8]) -> Result<bool, String> {
-        let Some((left, comparison)) = expression::parse(text) else {
-            let text = Quoted(text);
-            return Err(format!("invalid expression in \"{text}\""));
-        };
-        let left = self.value(exchange, &left)?;
-        match comparison {
-            Comparison::IsSet => Ok(!left.is_empty()),
-            Comparison::Text { right, negated } => {
-                Ok((left == self.value(exchange, right)?) != negated)
-            }
-            Comparison::Regex { right, negated } => {
-                let right = self.value(exchange, right)?;
-                Ok(self.matches(exchange, &left, &right).await? != negated)
-            }
-        }
-    }
-
-    /// Whether a regular expression matches. Its groups are the page's then. The request's own are
-    /// as they were.
-    async fn matches(
-        &mut self,
-        exchange: &mut Exchange,
-        subject: &[u8],
-        pattern: &[u8],
-    ) -> Result<bool, String> {
-        let pattern = expression::compile(pattern, &self.settings.place)?;
-        let before = exchange.evaluation.captures().borrow().clone();
-        let found = loop {
-            exchange.begin_matching();
-            let found = pattern.matches(exchange, subject);
-            match exchange.settle_matching() {
-                Settled::Decided => break found.ok(),
-                Settled::Failed => break None,
-                // Nobody can go away meanwhile.
-                Settled::Wait(waiting) => drop(waiting.run(exchange, Client::Nobody).await),
-            }
-        };
-        if found == Some(true) {
-            let captures = exchange.evaluation.captures().borrow();
-            let group = |number| captures.group(number).unwrap_or_default().to_vec();
-            let mut page = self.page.borrow_mut();
-            page.groups = (0..=pattern.regex.group_count()).map(group).collect();
-            for (number, name) in pattern.regex.names() {
-                let value = page.groups.get(*number).cloned().unwrap_or_default();
-                page.variables
-                    .insert(name.to_ascii_lowercase().into_bytes(), value);
-            }
-        }
-        *exchange.evaluation.captures().borrow_mut() = before;
-        found.ok_or_else(|| "a regular expression came to no verdict".to_owned())
-    }
-
     fn end_block(&mut self) -> Result<(), String> {
         let block = self.templates.last_mut().and_then(|last| last.block.take());
         let Some((name, content)) = block else {
@@ -472,12 +478,6 @@ impl TemplateBody {
                 Some(block.ok_or_else(missing)?)
             }
         };
-        let mut page = self.page.borrow_mut();
-        if self.depth >= DEPTH_MAX || page.parts >= PARTS_MAX {
-            let target = shown();
-            return Err(format!("subrequests cycle while processing \"{target}\""));
-        }
-        page.parts += 1;
         Ok(Wanted {
             path: whole,
             query: query.to_vec(),
@@ -486,39 +486,28 @@ impl TemplateBody {
         })
     }
 
-    /// Asks for a part. It is sent next, unless a variable stores it.
-    async fn ask(
-        &mut self,
-        exchange: &mut Exchange,
-        client: Client<'_>,
-        wanted: Wanted,
-        out: &mut Vec<u8>,
-    ) -> Result<(), BodyFailed> {
-        let part = Part::ask(exchange, client, &wanted.path, &wanted.query).await?;
-        let replaces = |part: &Part| wanted.stub.is_some() && part.is_own_error();
+    /// A part is answered; `None`: nobody has. It is taken next.
+    fn answered(&mut self, exchange: &mut Exchange, wanted: Wanted, part: Option<Part>) {
+        let Wanted { set, stub, .. } = wanted;
         let part = match part {
-            Some(part) if replaces(&part) => {
+            Some(part) if stub.is_some() && part.is_own_error() => {
                 part.end(exchange);
                 None
             }
             part => part,
         };
         let Some(part) = part else {
-            self.show_stub(wanted.stub);
-            return Ok(());
+            self.show_stub(stub);
+            return;
         };
-        match wanted.set {
-            None => {
-                let stub = wanted.stub;
-                self.shown = Some(Shown { part, stub });
-            }
-            Some(variable) => {
-                if let Err(reason) = self.store_part(exchange, client, part, variable).await? {
-                    self.wrong(exchange, &reason, true, out);
-                }
-            }
-        }
-        Ok(())
+        let purpose = match set {
+            None => Purpose::Shown { stub },
+            Some(variable) => Purpose::Stored {
+                variable,
+                value: Vec::new(),
+            },
+        };
+        self.next = Next::Body(Taken { part, purpose });
     }
 
     fn show_stub(&mut self, stub: Option<Vec<u8>>) {
@@ -527,56 +516,50 @@ impl TemplateBody {
         }
     }
 
-    /// Stores a part in a variable. One that is larger than `subrequest_output_buffer_size` breaks
-    /// the page off, as in nginx.
-    async fn store_part(
+    /// Takes the piece that was read of a part, and says in the log what is wrong with it. What
+    /// cannot be read of one breaks the page off, so that nobody takes it for whole.
+    fn take(
         &mut self,
         exchange: &mut Exchange,
-        client: Client<'_>,
-        mut part: Part,
-        variable: Vec<u8>,
-    ) -> Result<Result<(), String>, BodyFailed> {
-        let settings = &part.exchange().location().settings;
-        let bytes_max = settings.subrequest_output_bytes;
-        let (mut value, mut piece) = (Vec::new(), Vec::new());
-        let read = loop {
-            piece.clear();
-            let more = part.next(client, &mut piece).await;
-            value.extend_from_slice(&piece);
-            if value.len() > bytes_max {
-                let message = "too big subrequest response";
-                part.exchange().log(Level::Error, format_args!("{message}"));
-                break Err(BodyFailed);
-            }
-            match more {
-                Ok(true) => {}
-                Ok(false) => break Ok(()),
-                Err(BodyFailed) => break Err(BodyFailed),
-            }
-        };
-        part.end(exchange);
-        read.map(|()| self.store(variable, value))
-    }
-
-    /// Sends the next piece of a part. What cannot be read of one breaks the page off, so that
-    /// nobody takes it for whole.
-    async fn relay(
-        &mut self,
-        exchange: &mut Exchange,
-        client: Client<'_>,
-        mut shown: Shown,
+        mut taken: Taken,
+        more: Result<bool, BodyFailed>,
         out: &mut Vec<u8>,
     ) -> Result<(), BodyFailed> {
-        let more = shown.part.next(client, out).await;
-        if !out.is_empty() {
-            shown.stub = None;
+        let mut more = more;
+        match &mut taken.purpose {
+            Purpose::Shown { stub } => {
+                if !self.piece.is_empty() {
+                    *stub = None;
+                }
+                out.extend_from_slice(&self.piece);
+            }
+            Purpose::Stored { value, .. } => {
+                value.extend_from_slice(&self.piece);
+                let part = taken.part.exchange();
+                // One that is larger breaks the page off, as in nginx.
+                if value.len() > part.location().settings.subrequest_output_bytes {
+                    let message = "too big subrequest response";
+                    part.log(Level::Error, format_args!("{message}"));
+                    more = Err(BodyFailed);
+                }
+            }
         }
         if more == Ok(true) {
-            self.shown = Some(shown);
+            self.next = Next::Body(taken);
             return Ok(());
         }
-        shown.part.end(exchange);
-        more.map(|_| self.show_stub(shown.stub))
+        let Taken { part, purpose } = taken;
+        part.end(exchange);
+        more?;
+        match purpose {
+            Purpose::Shown { stub } => self.show_stub(stub),
+            Purpose::Stored { variable, value } => {
+                if let Err(reason) = self.store(variable, value) {
+                    self.wrong(exchange, &reason, true, out);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -604,25 +587,52 @@ impl BodyStream for TemplateBody {
             // pieces of the page.
             if self.depth == 0 {
                 tokio::task::yield_now().await;
+                self.page.borrow_mut().begin_turn();
+            }
+            if self.failed {
+                return Err(BodyFailed);
             }
             loop {
-                if !out.is_empty() {
-                    return Ok(true);
-                }
-                if let Some(shown) = self.shown.take() {
-                    self.relay(exchange, client, shown, out).await?;
-                } else if let Some(wanted) = self.wanted.take() {
-                    self.ask(exchange, client, wanted, out).await?;
-                } else if !self.proceed(exchange, client, out).await? {
-                    return Ok(false);
+                match self.go_on(exchange, out)? {
+                    Reached::End => return Ok(false),
+                    Reached::Piece => return Ok(true),
+                    Reached::Wait if !out.is_empty() => return Ok(true),
+                    Reached::Wait => self.wait(exchange, client, out).await?,
                 }
             }
         })
     }
 
+    fn ready(
+        &mut self,
+        exchange: &mut Exchange,
+        out: &mut Vec<u8>,
+    ) -> Option<Result<bool, BodyFailed>> {
+        if self.failed {
+            return None;
+        }
+        if self.depth == 0 {
+            self.page.borrow_mut().begin_turn();
+        }
+        match self.go_on(exchange, out) {
+            Ok(Reached::End) => return Some(Ok(false)),
+            Ok(Reached::Piece | Reached::Wait) => {}
+            // What was made before it is sent first.
+            Err(BodyFailed) => self.failed = true,
+        }
+        (!out.is_empty()).then_some(Ok(true))
+    }
+
+    fn may_end_at_once(&self) -> bool {
+        let body = self.body.as_ref();
+        body.is_none_or(|body| body.may_end_at_once())
+    }
+
     fn ended(&mut self, exchange: &mut Exchange) {
-        if let Some(shown) = self.shown.take() {
-            shown.part.end(exchange);
+        match std::mem::replace(&mut self.next, Next::Template) {
+            Next::Body(taken) => taken.part.end(exchange),
+            Next::Answer(asked, _) => asked.abandon(),
+            Next::Template | Next::Input | Next::Command(..) | Next::Part(_) => {}
         }
         if let Some(mut body) = self.body.take() {
             body.ended(exchange);

@@ -1,5 +1,4 @@
-//! What the parts of one page have in common: variables, blocks, groups of the last expression, and
-//! how many parts there are.
+//! What the parts of one page have in common: variables, blocks, and groups of the last expression.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,12 +6,8 @@ use std::rc::Rc;
 
 use turnpike_http::rooms::Room;
 
-/// How deep parts may include others; nginx's number. More is a template that includes itself.
-pub(super) const DEPTH_MAX: u32 = 50;
-
-/// Parts of a page in all, with those of its parts. A template that includes itself twice would
-/// have 2^50 of them.
-pub(super) const PARTS_MAX: u32 = 1024;
+/// Parts that are asked for in one turn, before others have theirs: each may open a file.
+const TURN_PARTS_MAX: u32 = 16;
 
 /// Bytes of all blocks and variables of a page, so that no template fills the memory with them.
 pub(super) const STORED_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -24,10 +19,23 @@ pub(super) struct Page {
     pub(super) blocks: HashMap<Vec<u8>, Vec<u8>>,
     /// Groups of the regular expression that matched last, the whole match first.
     pub(super) groups: Vec<Vec<u8>>,
-    pub(super) parts: u32,
+    /// Parts that were asked for in this turn.
+    turn_parts: u32,
 }
 
 impl Page {
+    /// Others have had their turn.
+    pub(super) fn begin_turn(&mut self) {
+        self.turn_parts = 0;
+    }
+
+    /// Counts a part that is to be asked for now. `false`: others have their turn first.
+    pub(super) fn may_ask(&mut self) -> bool {
+        let may = self.turn_parts < TURN_PARTS_MAX;
+        self.turn_parts += u32::from(may);
+        may
+    }
+
     /// Whether so many bytes more may be stored.
     pub(super) fn has_room(&self, more_bytes: usize) -> bool {
         let length = |(name, value): (&Vec<u8>, &Vec<u8>)| name.len() + value.len();

@@ -19,10 +19,10 @@ pub(super) const ROWS: &[Row] = &[
             Context::Location,
             Context::IfInLocation,
         ],
-        summary: "Carries out SSI commands in responses. Differs from nginx: included parts are \
-            asked for one after another, so that `wait` changes nothing, and `if` may stand within \
-            `if`. Parts may include others down to 50 levels, and a page has at most 1024 parts in \
-            all; beyond that an error is logged and shown in their place.",
+        summary: "Processes SSI commands in responses. Differs from nginx: included parts are \
+                  requested one after another, so `wait` has no effect, and `if` may be nested. \
+                  Parts may include others down to 50 levels, and a page has at most 1024 parts \
+                  in all; beyond that an error is logged and shown in their place.",
         ..FLAG_OFF
     },
     Row {
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssi_last_modified",
-        summary: "Keeps `Last-Modified` of a response whose commands are carried out.",
+        summary: "Keeps `Last-Modified` of responses in which commands are processed.",
         ..FLAG_OFF
     },
     Row {
@@ -56,8 +56,8 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "mime-type ...",
         default: "text/html",
-        summary: "The content types of responses whose commands are carried out, besides \
-            `text/html`. `*` means all.",
+        summary: "The content types of responses in which commands are processed, besides \
+                  `text/html`. `*` means all.",
         ..Row::PLAIN
     },
     Row {
