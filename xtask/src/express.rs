@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
 /// Other majors make other bytes.
-const CLANG: &str = "clang-16";
+pub(crate) const CLANG: &str = "clang-16";
 const STRIP: &str = "llvm-strip-16";
 
 /// Compiles the program and puts the object in its place; `--check` compares instead.

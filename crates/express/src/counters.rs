@@ -80,4 +80,8 @@ pub const COUNTERS: &[CounterRow] = &[
         "dropped_changing",
         "Requests dropped since their answer changed meanwhile.",
     ),
+    row(
+        "dropped_client",
+        "Segments of clients that express_drop keeps out.",
+    ),
 ];

@@ -42,6 +42,25 @@ pub(crate) const UNCODED: u32 = 4;
 /// The most gates.
 pub(crate) const GATES_MAX: usize = 16;
 
+/// Beside a port: nothing is answered there, but clients are dropped.
+pub(crate) const SILENT: u32 = 0x10000;
+
+/// The table of clients whose segments are dropped.
+pub(crate) mod drops {
+    use super::WAYS;
+
+    /// A power of two.
+    pub(crate) const BUCKETS: usize = 4096;
+
+    /// Words of an entry.
+    pub(crate) const EXPIRES: usize = 0;
+    pub(crate) const SEGMENTS: usize = 1;
+    pub(crate) const ADDRESS: usize = 2;
+    pub(crate) const ENTRY_WORDS: usize = 4;
+
+    pub(crate) const WORDS: usize = BUCKETS * WAYS * ENTRY_WORDS;
+}
+
 /// Words of the settings.
 pub(crate) mod settings {
     use super::GATES_MAX;
@@ -55,7 +74,8 @@ pub(crate) mod settings {
     pub(crate) const PORT_COUNT: usize = 8;
     pub(crate) const PORTS: usize = 9;
     pub(crate) const ADDRESSES: usize = PORTS + GATES_MAX / 2;
-    pub(crate) const WORDS: usize = ADDRESSES + GATES_MAX * 2;
+    pub(crate) const DROPS: usize = ADDRESSES + GATES_MAX * 2;
+    pub(crate) const WORDS: usize = DROPS + 1;
 }
 
 /// Counters of one CPU.

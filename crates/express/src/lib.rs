@@ -15,6 +15,7 @@
 //! `bpf`; its compiled object is committed, so that a build needs no clang.
 
 mod counters;
+mod drops;
 mod layout;
 mod memory;
 mod program;
@@ -26,6 +27,6 @@ mod tests;
 
 pub use counters::{COUNTERS, CounterRow};
 pub use layout::ANSWER_BYTES_MAX;
-pub use memory::{ARRAY_COUNT, Answer, Key, Memory, Published};
-pub use program::{Attachment, Mode, OBJECTS_MAX, Program, Refusal, Wish};
+pub use memory::{ARRAY_COUNT, Answer, Gate, Key, Memory, Published};
+pub use program::{Attachment, Mode, OBJECTS_MAX, Program, Refusal, Wish, find_interface};
 pub use publisher::Publisher;

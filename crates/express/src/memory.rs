@@ -11,11 +11,12 @@ use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::process::monotonic_ns;
 
 use crate::counters::{COUNTERS, CounterRow};
+use crate::drops::{Drops, address_words};
 use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_WORDS, WAYS, settings};
 use crate::siphash::SipHash;
 
 /// How many arrays the memory is made of.
-pub const ARRAY_COUNT: usize = 3;
+pub const ARRAY_COUNT: usize = 4;
 
 /// The memory, mapped.
 #[derive(Debug)]
@@ -23,7 +24,16 @@ pub struct Memory {
     answers: SharedWords,
     settings: SharedWords,
     counters: SharedWords,
+    drops: Drops,
     slot_count: usize,
+}
+
+/// Where clients connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    pub address: SocketAddr,
+    /// Whether requests are answered there; clients may be dropped in any case.
+    pub answers: bool,
 }
 
 /// What an answer is for.
@@ -74,13 +84,14 @@ impl Memory {
     /// # Errors
     /// Those of mmap(2).
     pub fn map(arrays: [BorrowedFd<'_>; ARRAY_COUNT]) -> io::Result<Memory> {
-        let [answers, settings, counters] = arrays;
+        let [answers, settings, counters, drops] = arrays;
         let settings = SharedWords::map(settings, settings::WORDS)?;
         let slot_count = settings.words()[settings::SLOT_MASK].load(Relaxed) as usize + 1;
         Ok(Memory {
             answers: SharedWords::map(answers, slot_count * SLOT_WORDS)?,
             settings,
             counters: SharedWords::map(counters, layout::CPUS_MAX * layout::COUNTERS_MAX)?,
+            drops: Drops::map(drops)?,
             slot_count,
         })
     }
@@ -92,44 +103,75 @@ impl Memory {
         Ok(())
     }
 
-    /// A configuration comes into force that answers at these gates: all that was published before
-    /// is withdrawn. Returns the number by which its own answers are known.
-    pub fn begin(&self, gates: &[SocketAddr]) -> u64 {
+    /// A configuration comes into force that has these gates: all that was published before is
+    /// withdrawn, and nobody is dropped. Without `answers` nothing is answered from now on, but
+    /// connections that have begun with a cookie are still handed over. Returns the number by
+    /// which the configuration's own answers are known.
+    pub fn begin(&self, gates: &[Gate], answers: bool) -> u64 {
         let words = self.settings.words();
         let generation = words[settings::GENERATION].load(Relaxed) + 1;
         words[settings::GENERATION].store(generation, SeqCst);
+        words[settings::DROPS].store(0, SeqCst);
+        self.drops.clear();
         self.make_keys();
         let gates = &gates[..gates.len().min(layout::GATES_MAX)];
         for (number, gate) in gates.iter().enumerate() {
-            self.set_port(number, gate.port());
-            let address = match gate.ip().is_unspecified() {
-                true => [0; 2],
-                false => address_words(gate.ip()),
+            let silent = if gate.answers { 0 } else { layout::SILENT };
+            self.set_port(number, u32::from(gate.address.port()) | silent);
+            let address = match gate.address.ip() {
+                address if address.is_unspecified() => [0; 2],
+                address => address_words(address),
             };
             for (half, word) in address.into_iter().enumerate() {
                 words[settings::ADDRESSES + number * 2 + half].store(word, Relaxed);
             }
         }
         words[settings::PORT_COUNT].store(gates.len() as u64, Release);
-        words[settings::ANSWERS_REQUESTS].store(1, Release);
-        words[settings::ANSWERS_SYN].store(1, Release);
+        let answers = u64::from(answers && gates.iter().any(|gate| gate.answers));
+        words[settings::ANSWERS_REQUESTS].store(answers, Release);
+        words[settings::ANSWERS_SYN].store(answers, Release);
         generation
     }
 
-    /// Nothing is answered from now on. Connections that have begun with a cookie are still handed
-    /// over to the lanes.
+    /// Drops what comes from an address until that time, in CLOCK_MONOTONIC nanoseconds, if the
+    /// configuration of this number is in force.
+    pub fn drop_client(&self, generation: u64, address: IpAddr, until_ns: u64) {
+        if self.generation() != generation {
+            return; // refused by the rules of a configuration that is no more
+        }
+        let words = self.settings.words();
+        let half = |number: usize| words[settings::DIGEST_KEY + number].load(Relaxed);
+        let key = [half(0), half(1)];
+        self.drops.add(key, address_words(address), until_ns);
+        words[settings::DROPS].store(1, Release);
+    }
+
+    /// How many clients are dropped now.
+    pub fn dropped_clients(&self) -> usize {
+        self.drops.count(monotonic_ns())
+    }
+
+    /// Nothing is answered, and nobody dropped, from now on. Connections that have begun with a
+    /// cookie are still handed over to the lanes.
     pub fn turn_off(&self) {
         let words = self.settings.words();
         words[settings::ANSWERS_SYN].store(0, SeqCst);
         words[settings::ANSWERS_REQUESTS].store(0, SeqCst);
         words[settings::GENERATION].fetch_add(1, SeqCst);
+        words[settings::DROPS].store(0, SeqCst);
+        self.drops.clear();
     }
 
     /// As [`Memory::turn_off`], unless another configuration has begun than that of this number.
     pub(crate) fn end(&self, generation: u64) {
-        if self.settings.words()[settings::GENERATION].load(SeqCst) == generation {
+        if self.generation() == generation {
             self.turn_off();
         }
+    }
+
+    /// The number of the configuration in force.
+    pub(crate) fn generation(&self) -> u64 {
+        self.settings.words()[settings::GENERATION].load(SeqCst)
     }
 
     /// Withdraws all that is published.
@@ -197,7 +239,7 @@ impl Memory {
     }
 
     /// Two ports stand in a word.
-    fn set_port(&self, number: usize, port: u16) {
+    fn set_port(&self, number: usize, port: u32) {
         let word = &self.settings.words()[settings::PORTS + number / 2];
         let shift = number % 2 * 32;
         let others = word.load(Relaxed) & !(0xffff_ffff << shift);
@@ -302,20 +344,6 @@ fn put(words: &mut [u64], bytes: &[u8]) {
 /// Two numbers as they stand side by side in memory.
 fn pair(first: u32, second: u32) -> u64 {
     u64::from(first) | u64::from(second) << 32
-}
-
-/// An address in network order, IPv4 as `::ffff:a.b.c.d`.
-fn address_words(address: IpAddr) -> [u64; 2] {
-    let octets = match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
-    };
-    let word = |from: usize| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&octets[from..from + 8]);
-        u64::from_ne_bytes(bytes)
-    };
-    [word(0), word(8)]
 }
 
 /// The ones' complement sum of a text, over words in network order (RFC 1071).

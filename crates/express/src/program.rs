@@ -124,12 +124,12 @@ impl Program {
         let slots = slot_count(objects);
         let noted = program
             .arrays()
-            .and_then(|[_, settings, _]| Memory::note_slots(settings.as_fd(), slots));
+            .and_then(|[_, settings, ..]| Memory::note_slots(settings.as_fd(), slots));
         noted.map_err(|_| Refusal::NotSupported)?;
         Ok(program)
     }
 
-    /// The arrays of [`crate::Memory::map`]: answers, settings, counters.
+    /// The arrays of [`crate::Memory::map`]: answers, settings, counters, drops.
     ///
     /// # Errors
     /// Those of dup(2).
@@ -140,7 +140,12 @@ impl Program {
             let map = map.ok_or(io::ErrorKind::NotFound)?;
             map.as_fd().try_clone_to_owned()
         };
-        Ok([array("answers")?, array("settings")?, array("counters")?])
+        Ok([
+            array("answers")?,
+            array("settings")?,
+            array("counters")?,
+            array("drops")?,
+        ])
     }
 
     /// Attaches the program to an interface.
@@ -148,8 +153,7 @@ impl Program {
     /// # Errors
     /// Why the kernel does not take it there.
     pub fn attach(&self, interface: &str, mode: Mode) -> Result<Attachment, Refusal> {
-        let index = bpf_link::interface_index(interface)
-            .ok_or_else(|| Refusal::NoInterface(interface.to_owned()))?;
+        let index = find_interface(interface)?;
         let failed = |error: io::Error| failure(interface, error);
         let hand_over = self.code("hand_over").ok_or(Refusal::NotSupported)?;
         let express = self.code("express").ok_or(Refusal::NotSupported)?;
@@ -183,6 +187,14 @@ impl fmt::Debug for Program {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Program")
     }
+}
+
+/// The index of an interface.
+///
+/// # Errors
+/// There is none of that name.
+pub fn find_interface(name: &str) -> Result<u32, Refusal> {
+    bpf_link::interface_index(name).ok_or_else(|| Refusal::NoInterface(name.to_owned()))
 }
 
 fn make_room(object: &mut OpenObject, objects: usize) -> libbpf_rs::Result<()> {

@@ -1,11 +1,11 @@
 //! What one configuration publishes: its answers are known by a number, so that none of another
 //! configuration is sent.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::memory::{Answer, Key, Memory, Published};
+use crate::memory::{Answer, Gate, Key, Memory, Published};
 
 /// The memory, as one configuration has it.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub struct Publisher {
     memory: Arc<Memory>,
     /// 0 while the configuration is not in force.
     generation: AtomicU64,
+    /// Whether answers may be published.
+    answers: AtomicBool,
 }
 
 impl Publisher {
@@ -21,12 +23,20 @@ impl Publisher {
         Arc::new(Publisher {
             memory,
             generation: AtomicU64::new(0),
+            answers: AtomicBool::new(false),
         })
     }
 
+    /// The configuration has locations whose answers may be published.
+    pub fn expect_answers(&self) {
+        self.answers.store(true, Relaxed);
+    }
+
     /// The configuration comes into force, or does so again: see [`Memory::begin`].
-    pub fn begin(&self, gates: &[SocketAddr]) {
-        self.generation.store(self.memory.begin(gates), Relaxed);
+    pub fn begin(&self, gates: &[Gate]) {
+        let answers = self.answers.load(Relaxed);
+        let generation = self.memory.begin(gates, answers);
+        self.generation.store(generation, Relaxed);
     }
 
     /// The configuration is in force no more: nothing is answered, unless another one has begun.
@@ -44,6 +54,13 @@ impl Publisher {
                 ..answer
             },
         )
+    }
+
+    /// Drops what comes from an address until that time, while the configuration is in force: see
+    /// [`Memory::drop_client`].
+    pub fn drop_client(&self, address: IpAddr, until_ns: u64) {
+        let generation = self.generation.load(Relaxed);
+        self.memory.drop_client(generation, address, until_ns);
     }
 
     /// The memory.

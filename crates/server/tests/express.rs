@@ -5,114 +5,44 @@
 
 mod support;
 
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, setns, unshare};
 use support::wait_for;
 use turnpike_express::{Program, Refusal};
-use turnpike_testkit::{Server, Signal, needs_root};
+use turnpike_testkit::network::{Network, SERVER_V4, SERVER_V6};
+use turnpike_testkit::requests::{Request, requests};
+use turnpike_testkit::{Folder, Peer, Server, Signal, needs_root};
 
-const SERVER: &str = "10.9.0.1";
-
-/// Two namespaces, joined: this thread is in the server's.
-struct Network {
-    client: File,
-    /// The thread whose namespace is the client's, until this is dropped.
-    holder: Option<(Sender<()>, JoinHandle<()>)>,
+/// The namespaces of a test; `None`: it is skipped.
+fn join(test: &str) -> Option<Network> {
+    if needs_root(test, "CAP_SYS_ADMIN") || needs_root(test, "CAP_NET_ADMIN") {
+        return None;
+    }
+    if let Err(Refusal::NotSupported) = Program::load(4) {
+        eprintln!("skipped: {test} needs a kernel with the express lane (Linux 6.9)");
+        return None;
+    }
+    Some(Network::join("s0", "c0").unwrap())
 }
 
-impl Network {
-    /// `None`: the test is skipped.
-    fn join(test: &str) -> Option<Network> {
-        if needs_root(test, "CAP_SYS_ADMIN") || needs_root(test, "CAP_NET_ADMIN") {
-            return None;
-        }
-        if let Err(Refusal::NotSupported) = Program::load(4) {
-            eprintln!("skipped: {test} needs a kernel with the express lane (Linux 6.9)");
-            return None;
-        }
-        unshare(CloneFlags::CLONE_NEWNET).unwrap();
-        let (ready, made) = channel();
-        let (stop, stopped) = channel::<()>();
-        let holder = thread::spawn(move || {
-            unshare(CloneFlags::CLONE_NEWNET).unwrap();
-            ready.send(nix::unistd::gettid().as_raw()).unwrap();
-            let _ = stopped.recv();
-        });
-        let process = std::process::id();
-        let client = format!("/proc/{process}/task/{}/ns/net", made.recv().unwrap());
-        for command in [
-            "link set lo up",
-            "link add s0 type veth peer name c0",
-            "addr add 10.9.0.1/24 dev s0",
-            "addr add fd09::1/64 dev s0 nodad",
-            "link set s0 up",
-        ] {
-            ip(command);
-        }
-        ip(&format!("link set c0 netns {client}"));
-        let network = Network {
-            client: File::open(&client).unwrap(),
-            holder: Some((stop, holder)),
-        };
-        network.on_client(|| {
-            ip("addr add 10.9.0.2/24 dev c0");
-            ip("addr add fd09::2/64 dev c0 nodad");
-            ip("link set c0 up");
-        });
-        Some(network)
-    }
-
-    /// Does something in the client's namespace.
-    fn on_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| {
-            let there = scope.spawn(|| {
-                setns(&self.client, CloneFlags::CLONE_NEWNET).unwrap();
-                work()
-            });
-            there.join().unwrap()
-        })
-    }
-
-    /// The body that curl gets.
-    fn curl(&self, port: u16, target: &str, more: &[&str]) -> String {
-        let url = format!("http://{SERVER}:{port}{target}");
-        let output: Output = self.on_client(|| {
-            Command::new("curl")
-                .args(["--silent", "--show-error", "--max-time", "30", &url])
-                .args(more)
-                .output()
-                .unwrap()
-        });
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{url}: {error}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        if let Some((stop, holder)) = self.holder.take() {
-            drop(stop);
-            let _ = holder.join();
-        }
-    }
-}
-
-fn ip(arguments: &str) {
-    let output = Command::new("ip")
-        .args(arguments.split(' '))
-        .output()
-        .unwrap();
+/// The body that curl gets.
+fn curl(network: &Network, port: u16, target: &str, more: &[&str]) -> String {
+    let url = format!("http://{SERVER_V4}:{port}{target}");
+    let output: Output = network.on_client(|| {
+        Command::new("curl")
+            .args(["--silent", "--show-error", "--max-time", "30", &url])
+            .args(more)
+            .output()
+            .unwrap()
+    });
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {arguments}: {error}");
+    assert!(output.status.success(), "{url}: {error}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 const CLOSE: [&str; 2] = ["--header", "Connection: close"];
@@ -145,19 +75,41 @@ fn start(express: &str) -> Server {
         .start()
 }
 
-/// Requests that the driver has answered.
-fn hits(server: &Server) -> u64 {
+/// The number of the first metric whose line begins so; 0 where there is none.
+fn metric(server: &Server, start: &str) -> u64 {
     let page = server.get("/metrics").text();
-    let line = page
-        .lines()
-        .find(|line| line.starts_with("turnpike_express_requests"));
+    let line = page.lines().find(|line| line.starts_with(start));
     let number = line.and_then(|line| line.rsplit(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
+/// Requests that the driver has answered.
+fn hits(server: &Server) -> u64 {
+    metric(server, "turnpike_express_requests")
+}
+
+#[test]
+fn a_test_of_the_configuration_says_that_it_would_not_work() {
+    // Without the privilege, that is what is said.
+    let folder = Folder::create().unwrap();
+    let text = "events { } http { express_interface none0; express on; server { listen 80; } }";
+    folder.write("t.conf", text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+        .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
+        .arg(folder.path().join(""))
+        .arg("-c")
+        .arg(folder.path().join("t.conf"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let said = "the express lane does not work: ";
+    assert_eq!(text.matches(said).count(), 1, "{text}");
+}
+
 #[test]
 fn a_hot_answer_comes_from_the_driver() {
-    let Some(network) = Network::join("a_hot_answer_comes_from_the_driver") else {
+    let Some(network) = join("a_hot_answer_comes_from_the_driver") else {
         return;
     };
     let server = start("on");
@@ -165,30 +117,30 @@ fn a_hot_answer_comes_from_the_driver() {
     for (target, body) in [("/a.txt", "first"), ("/hello", "hello")] {
         let before = hits(&server);
         wait_for("an answer of the driver", || {
-            assert_eq!(network.curl(port, target, &CLOSE), body);
+            assert_eq!(curl(&network, port, target, &CLOSE), body);
             hits(&server) > before
         });
-        let headers = network.curl(port, target, &["--include", CLOSE[0], CLOSE[1]]);
+        let headers = curl(&network, port, target, &["--include", CLOSE[0], CLOSE[1]]);
         assert!(headers.starts_with("HTTP/1.1 200 OK\r\n"), "{headers}");
-        assert_eq!(network.curl(port, target, &[]), body);
+        assert_eq!(curl(&network, port, target, &[]), body);
     }
     server.write("html/a.txt", "second");
     wait_for("the changed file", || {
-        network.curl(port, "/a.txt", &CLOSE) == "second"
+        curl(&network, port, "/a.txt", &CLOSE) == "second"
     });
 }
 
 #[test]
 fn what_differs_or_is_large_comes_from_the_lanes() {
-    let Some(network) = Network::join("what_differs_or_is_large_comes_from_the_lanes") else {
+    let Some(network) = join("what_differs_or_is_large_comes_from_the_lanes") else {
         return;
     };
     let server = start("on");
     let port = server.port();
     for agent in ["a", "b", "c", "d"] {
         let more = ["--user-agent", agent, CLOSE[0], CLOSE[1]];
-        assert_eq!(network.curl(port, "/agent", &more), agent);
-        assert_eq!(network.curl(port, "/large.txt", &CLOSE), "x".repeat(2000));
+        assert_eq!(curl(&network, port, "/agent", &more), agent);
+        assert_eq!(curl(&network, port, "/large.txt", &CLOSE), "x".repeat(2000));
     }
     assert_eq!(hits(&server), 0);
 }
@@ -196,7 +148,7 @@ fn what_differs_or_is_large_comes_from_the_lanes() {
 /// One request on a connection of its own; what went wrong, else nothing.
 fn ask(port: u16) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect((SERVER, port)).map_err(text)?;
+    let mut stream = TcpStream::connect((SERVER_V4, port)).map_err(text)?;
     stream
         .set_read_timeout(Some(Duration::from_secs(30)))
         .map_err(text)?;
@@ -210,15 +162,10 @@ fn ask(port: u16) -> Result<(), String> {
     }
 }
 
-#[test]
-fn turning_it_on_and_off_under_load_costs_no_request() {
-    let Some(network) = Network::join("turning_it_on_and_off_under_load_costs_no_request") else {
-        return;
-    };
-    let mut server = start("on");
-    let port = server.port();
+/// Asks again and again while something is done, which is told how often; returns what failed.
+fn under_load(network: &Network, port: u16, work: impl FnOnce(&AtomicU64)) -> Vec<String> {
     let (over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
-    let failures: Vec<String> = thread::scope(|scope| {
+    thread::scope(|scope| {
         let load = scope.spawn(|| {
             network.on_client(|| {
                 let mut failures = Vec::new();
@@ -229,6 +176,19 @@ fn turning_it_on_and_off_under_load_costs_no_request() {
                 failures
             })
         });
+        work(&asked);
+        over.store(true, Relaxed);
+        load.join().unwrap()
+    })
+}
+
+#[test]
+fn turning_it_on_and_off_under_load_costs_no_request() {
+    let Some(network) = join("turning_it_on_and_off_under_load_costs_no_request") else {
+        return;
+    };
+    let mut server = start("on");
+    let failures = under_load(&network, server.port(), |asked| {
         for express in ["off", "on", "off", "on", "off", "on", "off", "on"] {
             let before = asked.load(Relaxed);
             server.write_configuration(&configuration(express));
@@ -239,8 +199,200 @@ fn turning_it_on_and_off_under_load_costs_no_request() {
             });
             wait_for("requests under it", || asked.load(Relaxed) > before + 200);
         }
-        over.store(true, Relaxed);
-        load.join().unwrap()
     });
     assert_eq!(failures, Vec::<String>::new());
+}
+
+/// How often the express lane is turned on and off in a row; the long tests multiply it.
+const TURNS: usize = 20;
+
+#[test]
+fn turning_it_on_and_off_every_100_ms_costs_no_request() {
+    let Some(network) = join("turning_it_on_and_off_every_100_ms_costs_no_request") else {
+        return;
+    };
+    let rounds = std::env::var("TURNPIKE_TEST_ROUNDS").ok();
+    let rounds: usize = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
+    let mut server = start("on");
+    let failures = under_load(&network, server.port(), |asked| {
+        for turn in 0..TURNS * rounds {
+            let express = ["off", "on"][turn % 2];
+            server.write_configuration(&configuration(express));
+            server.signal(Signal::SIGHUP);
+            thread::sleep(Duration::from_millis(100));
+        }
+        wait_for("an answer of the driver", || hits(&server) > 0);
+        wait_for("requests", || asked.load(Relaxed) > 200);
+    });
+    assert_eq!(failures, Vec::<String>::new());
+}
+
+/// What the corpus asks for: files, constants, what differs, what is large, what is not there.
+const TARGETS: &[&str] = &[
+    "/a.txt",
+    "/hello",
+    "/moved",
+    "/dot.gif",
+    "/none.txt",
+    "/a.txt?b=c",
+    "/agent",
+    "/large.txt",
+    "/zipped",
+];
+
+/// Requests of the corpus, and of the part of it that every push makes.
+const REQUESTS: usize = 5_000;
+const REQUESTS_PART: usize = 800;
+
+fn corpus_configuration(root: &str, express: &str) -> String {
+    format!(
+        "events {{ }}
+         http {{
+             access_log off;
+             absolute_redirect off;
+             {express}
+             server {{
+                 listen %PORT%;
+                 listen [::]:%PORT%;
+                 root {root};
+                 location / {{ }}
+                 location = /hello {{ return 200 hello; }}
+                 location = /moved {{ return 302 /hello; }}
+                 location = /dot.gif {{ empty_gif; }}
+                 location = /agent {{ return 200 $http_user_agent; }}
+                 location = /zipped {{
+                     gzip on; gzip_types *; gzip_min_length 1;
+                     return 200 'the same again, the same again, the same again';
+                 }}
+                 location = /metrics {{ metrics; }}
+             }}
+         }}"
+    )
+}
+
+/// All that comes back on a connection, without the values of Date.
+fn answer_to(request: &Request, address: &str, port: u16) -> String {
+    let mut peer = Peer::over(TcpStream::connect((address, port)).unwrap());
+    for piece in &request.pieces {
+        peer.send(piece);
+    }
+    peer.finish();
+    let text = peer.rest().escape_ascii().to_string();
+    let lines = text
+        .split("\\r\\n")
+        .map(|line| match line.starts_with("Date: ") {
+            true => "Date",
+            false => line,
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Asks a server with the express lane and one without.
+fn compare(test: &str, seed: u64, count: usize) {
+    let Some(network) = join(test) else {
+        return;
+    };
+    let express = "express_interface s0; express_mode generic; express on;";
+    let program = env!("CARGO_BIN_EXE_turnpike");
+    let with = Server::builder(program)
+        .configuration(&corpus_configuration("%FOLDER%/html", express))
+        .file("html/a.txt", "first")
+        .file("html/large.txt", "x".repeat(2000))
+        .start();
+    // The same files, and so the same times of their last change.
+    let root = with.folder().join("html").display().to_string();
+    let without = Server::builder(program)
+        .configuration(&corpus_configuration(&root, ""))
+        .start();
+    let ports = [with.port(), without.port()];
+    network.on_client(|| {
+        for (number, request) in requests(seed, count, TARGETS).enumerate() {
+            // Each kind comes over both protocols.
+            let address = [SERVER_V4, SERVER_V6][number / 8 % 2];
+            let [ours, theirs] = ports.map(|port| answer_to(&request, address, port));
+            assert_eq!(ours, theirs, "request {number} of seed {seed}: {request:?}");
+        }
+    });
+    let hits = hits(&with);
+    assert!(hits > count as u64 / 20, "{hits} answers of the driver");
+}
+
+#[test]
+fn requests_of_the_corpus_are_answered_as_without() {
+    let test = "requests_of_the_corpus_are_answered_as_without";
+    compare(test, 17, REQUESTS_PART);
+}
+
+#[test]
+#[ignore = "about a minute: in make test-long"]
+fn all_requests_of_the_corpus_are_answered_as_without() {
+    let test = "all_requests_of_the_corpus_are_answered_as_without";
+    compare(test, 18, REQUESTS);
+}
+
+/// The key of the limit, clients that are never dropped, what is asked for, and whether the client
+/// is dropped for it.
+const DROPS: &[(&str, &str, &str, bool)] = &[
+    ("$binary_remote_addr", "10.9.0.3", "/limited", true),
+    ("$remote_addr", "10.9.0.3 fd09::/64", "/denied", true),
+    ("$server_name", "10.9.0.3", "/limited", false),
+    ("$remote_addr", "10.9.0.0/24", "/limited", false),
+    ("$remote_addr", "10.9.0.2", "/denied", false),
+];
+
+fn dropping_configuration(key: &str, allowed: &str) -> String {
+    format!(
+        "events {{ }}
+         http {{
+             access_log off;
+             express_interface s0;
+             express_mode generic;
+             express_allow {allowed};
+             limit_req_zone {key} zone=a:1m rate=1r/m;
+             server {{
+                 listen %PORT%;
+                 express_drop on;
+                 express_drop_after 1;
+                 express_drop_time 1h;
+                 location /limited {{ limit_req zone=a; empty_gif; }}
+                 location /denied {{ deny all; }}
+                 location / {{ return 200 hello; }}
+                 location /metrics {{ metrics; }}
+             }}
+         }}"
+    )
+}
+
+#[test]
+fn clients_that_are_refused_are_dropped() {
+    let Some(network) = join("clients_that_are_refused_are_dropped") else {
+        return;
+    };
+    for case in DROPS {
+        let (key, allowed, target, is_dropped) = case;
+        let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+            .configuration(&dropping_configuration(key, allowed))
+            .start();
+        let is_answered = |target: &str| {
+            let url = format!("http://{SERVER_V4}:{}{target}", server.port());
+            network.on_client(|| {
+                let arguments = ["--silent", "--output", "/dev/null", "--max-time", "1", &url];
+                let status = Command::new("curl").args(arguments).status();
+                status.unwrap().success()
+            })
+        };
+        let dropped = || metric(&server, "turnpike_express_dropped_clients");
+        assert!(is_answered("/"), "{case:?}");
+        assert_eq!(dropped(), 0, "{case:?}");
+        for _ in 0..3 {
+            is_answered(target);
+        }
+        match is_dropped {
+            true => wait_for("a dropped client", || dropped() == 1),
+            false => assert_eq!(dropped(), 0, "{case:?}"),
+        }
+        assert_eq!(is_answered("/"), !is_dropped, "{case:?}");
+        let segments = "turnpike_express_segments_total{outcome=\"dropped_client\"}";
+        assert_eq!(metric(&server, segments) > 0, *is_dropped, "{case:?}");
+    }
 }

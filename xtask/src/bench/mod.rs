@@ -5,6 +5,7 @@
 //! much less. No server may be favoured: both read the same configuration and run on the same core.
 
 mod counts;
+mod express;
 mod idle;
 mod loading;
 mod plan;
@@ -32,6 +33,7 @@ const QUICK: (usize, u64, u64, usize) = (3, 2, 2_000, 2_000);
 /// Measures, writes the results' folder and the README's table.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
+        Some((first, rest)) if first == "express" => return express::run(rest),
         Some((first, rest)) if first == "loading" => return loading::run(rest),
         Some((first, rest)) if first == "secure" => return secure::run(rest),
         Some((first, rest)) if first == "stream" => return stream::run(rest),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // The express lane: answers requests for small, hot objects in the network driver, without a
-// connection in the kernel. It speaks just enough TCP, and keeps no state of any client:
+// connection in the kernel. It speaks just enough TCP, and keeps next to no state:
 //
 //   SYN                      a SYN-ACK with a cookie (cookie.h)
 //   ACK                      dropped: the cookie comes again with the request
@@ -10,11 +10,14 @@
 //   any other request        passed on; at the ingress of tc, `hand_over` has the listener accept
 //                            the connection that the cookie began, at that very segment
 //
-// All else is passed: what belongs to a socket of the kernel, or is not plain.
+// All else is passed, what belongs to a socket of the kernel or is not plain, except segments of
+// clients that the lanes have refused too often (drop.h). Kept are a list of those, and a mark of
+// each connection whose first segment was just passed on (`note_passed`).
 //
 // The compiled object is committed, so that building the server needs no clang: see
 // `cargo xtask express`.
 #include "answer.h"
+#include "drop.h"
 
 // The kernel's, of which only the name matters here.
 struct sock {
@@ -87,6 +90,41 @@ INLINE bool has_connection(void *context, const struct segment *segment)
 	return is_connection;
 }
 
+// A mark of a connection and of the time, in units of about a second in its lowest byte.
+#define MARK_TIME 0xffULL
+#define MARK_TIME_SHIFT 30
+
+INLINE u64 mark_of(const struct segment *segment)
+{
+	u64 ports = (u64)segment->source_port << 16 | segment->destination_port;
+	// Fibonacci hashing: the multiplier is 2^64 divided by the golden ratio.
+	return (segment->source[0] ^ segment->source[1] ^ ports) * 0x9e3779b97f4a7c15ULL;
+}
+
+INLINE u64 *place_of(u64 mark)
+{
+	u32 place = mark >> (64 - PASSED_SHIFT);
+	return bpf_map_lookup_elem(&passed, &place);
+}
+
+INLINE void note_passed(const struct segment *segment)
+{
+	u64 mark = mark_of(segment);
+	u64 *place = place_of(mark);
+	if (place)
+		*place = (mark & ~MARK_TIME) | ((bpf_ktime_get_ns() >> MARK_TIME_SHIFT) & MARK_TIME);
+}
+
+// Whether the first segment of this connection was passed on in this second or the one before.
+INLINE bool was_passed(const struct segment *segment)
+{
+	u64 mark = mark_of(segment);
+	u64 *place = place_of(mark);
+	if (!place || (*place ^ mark) & ~MARK_TIME)
+		return false;
+	return (((bpf_ktime_get_ns() >> MARK_TIME_SHIFT) - *place) & MARK_TIME) <= 1;
+}
+
 INLINE void *frame_start(struct xdp_md *context)
 {
 	return (void *)(long)context->data;
@@ -95,6 +133,33 @@ INLINE void *frame_start(struct xdp_md *context)
 INLINE void *frame_end(struct xdp_md *context)
 {
 	return (void *)(long)context->data_end;
+}
+
+// Whether a segment's checksum is right, or is to be filled in by a card that never sees it: then
+// it is the sum of the pseudo header (frames of this very machine).
+INLINE bool has_checksum(void *data, void *end, const struct segment *segment,
+			 struct reading *reading)
+{
+	u64 tcp_at = segment->tcp_at;
+	if (!is_bounded(&tcp_at))
+		return false;
+	struct tcphdr *tcp = data + tcp_at;
+	u32 header_words = (segment->text_at - segment->tcp_at) / 4;
+	if ((void *)(tcp + 1) > end)
+		return false;
+	u64 pseudo = pseudo_header_sum(segment, segment->frame_bytes - segment->tcp_at);
+	if (tcp->check == fold(pseudo))
+		return true;
+	u64 sum = pseudo + text_sum(reading, segment->text_bytes);
+	u32 *words = (void *)tcp;
+	for (u32 word = 0; word < (TCP_HEADER_BYTES + TCP_OPTIONS_BYTES_MAX) / 4; word++) {
+		if (word >= header_words)
+			break;
+		if ((void *)(words + word + 1) > end)
+			return false;
+		sum += words[word];
+	}
+	return fold(sum) == 0xffff;
 }
 
 INLINE u64 sum_of(const struct answered_options *options)
@@ -127,7 +192,8 @@ INLINE int answer_syn(struct xdp_md *context, const struct settings *settings,
 	    !read_syn_options(reading, bytes, &options))
 		return pass_syn();
 	u32 least = segment->is_ipv6 ? IPV6_SEGMENT_SIZE_MIN : SEGMENT_SIZE_0;
-	if (options.segment_size < least || has_connection(context, segment))
+	if (options.segment_size < least || has_connection(context, segment) ||
+	    !has_checksum(frame_start(context), frame_end(context), segment, reading))
 		return pass_syn();
 	u32 ours = segment->is_ipv6 ? SEGMENT_SIZE_2 : SEGMENT_SIZE_3;
 	answer_options(&options, ours, &answered);
@@ -168,33 +234,6 @@ INLINE int miss(u32 counter)
 {
 	count(counter);
 	return XDP_PASS;
-}
-
-// Whether a segment's checksum is right, or is to be filled in by a card that never sees it: then
-// it is the sum of the pseudo header (frames of this very machine).
-INLINE bool has_checksum(void *data, void *end, const struct segment *segment,
-			 struct reading *reading)
-{
-	u64 tcp_at = segment->tcp_at;
-	if (!is_bounded(&tcp_at))
-		return false;
-	struct tcphdr *tcp = data + tcp_at;
-	u32 header_words = (segment->text_at - segment->tcp_at) / 4;
-	if ((void *)(tcp + 1) > end)
-		return false;
-	u64 pseudo = pseudo_header_sum(segment, segment->frame_bytes - segment->tcp_at);
-	if (tcp->check == fold(pseudo))
-		return true;
-	u64 sum = pseudo + text_sum(reading, segment->text_bytes);
-	u32 *words = (void *)tcp;
-	for (u32 word = 0; word < (TCP_HEADER_BYTES + TIMESTAMP_BYTES) / 4; word++) {
-		if (word >= header_words)
-			break;
-		if ((void *)(words + word + 1) > end)
-			return false;
-		sum += words[word];
-	}
-	return fold(sum) == 0xffff;
 }
 
 // Copies a segment's text to where it can be read by any index.
@@ -289,9 +328,16 @@ INLINE int take_later(struct xdp_md *context, const struct settings *settings,
 	if (segment->text_bytes) {
 		if (cookie.relation != RELATION_FIRST)
 			return XDP_PASS;
-		return answer_request(context, settings, segment, &cookie, &timestamps, reading);
+		int verdict = answer_request(context, settings, segment, &cookie, &timestamps,
+					     reading);
+		if (verdict == XDP_PASS)
+			note_passed(segment);
+		return verdict;
 	}
-	if (has_connection(context, segment))
+	if (has_connection(context, segment) ||
+	    !has_checksum(frame_start(context), frame_end(context), segment, reading))
+		return XDP_PASS;
+	if (segment->fin && was_passed(segment))
 		return XDP_PASS;
 	if (segment->fin)
 		return answer_fin(context, segment, &cookie, &timestamps);
@@ -308,7 +354,14 @@ SEC("xdp") int express(struct xdp_md *context)
 		return XDP_PASS;
 	struct settings *settings = settings_in_force();
 	struct reading *reading = reading_room();
-	if (!settings || !reading || segment.rst || !is_for_gate(settings, &segment))
+	if (!settings || !reading)
+		return XDP_PASS;
+	enum gate gate = gate_of(settings, &segment);
+	if (gate != GATE_NONE && settings->drops && is_dropped(settings, &segment)) {
+		count(COUNT_DROPPED_CLIENT);
+		return XDP_DROP;
+	}
+	if (gate != GATE_ANSWERS || segment.rst)
 		return XDP_PASS;
 	if (segment.syn)
 		return segment.ack || segment.fin ? XDP_PASS
@@ -364,7 +417,7 @@ SEC("tc") int hand_over(struct __sk_buff *skb)
 		return PASS_ON;
 	struct settings *settings = settings_in_force();
 	if (!settings || segment.syn || segment.rst || !segment.ack ||
-	    !is_for_gate(settings, &segment) ||
+	    gate_of(settings, &segment) != GATE_ANSWERS ||
 	    !read_timestamps(data, end, &segment, &timestamps))
 		return PASS_ON;
 	check_cookie(settings, &segment, &cookie);

@@ -54,6 +54,8 @@ struct slot {
 #define WAYS 4
 // The most ports of gates.
 #define PORTS_MAX 16
+// Beside a port: nothing is answered there, but clients are dropped.
+#define GATE_SILENT 0x10000
 
 struct settings {
 	// Answers of other configurations are not sent.
@@ -67,11 +69,30 @@ struct settings {
 	struct siphash_key cookie_key;
 	struct siphash_key digest_key;
 	u64 port_count;
-	// Gates: ports in host order.
+	// Gates: ports in host order, and GATE_*.
 	u32 ports[PORTS_MAX];
 	// Their addresses: 0 stands for any.
 	u64 addresses[PORTS_MAX][2];
+	// Whether there are clients whose segments are dropped.
+	u64 drops;
 };
+
+// A client whose segments are dropped. Its writer sets `expires_ns` to a time long ago before it
+// changes the address.
+struct drop {
+	u64 expires_ns;
+	// Written here: how many were dropped. Several CPUs may lose a count.
+	u64 segments;
+	u64 address[2];
+};
+
+// A client can stand in any of so many places.
+struct drop_bucket {
+	struct drop ways[WAYS];
+};
+
+// A power of two; room for 16,384 clients in 512 KiB.
+#define DROP_BUCKETS 4096
 
 #define COUNTERS_MAX 64
 #define CPUS_MAX 256
@@ -113,6 +134,8 @@ enum counter {
 	COUNT_HANDOVER_FAILED,
 	// Segments dropped since their answer was changed while it was copied; the client repeats.
 	COUNT_DROPPED_CHANGING,
+	// Segments of clients that are kept out.
+	COUNT_DROPPED_CLIENT,
 };
 
 struct {
@@ -134,6 +157,14 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, DROP_BUCKETS);
+	__type(key, u32);
+	__type(value, struct drop_bucket);
+} drops SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, CPUS_MAX);
 	__type(key, u32);
 	__type(value, struct counters);
@@ -146,6 +177,18 @@ struct {
 	__type(key, u32);
 	__type(value, struct reading);
 } readings SEC(".maps");
+
+// Marks of the connections whose first segment was just passed on. Frames are taken in by the batch:
+// the next segments of such a connection may come by before the kernel has made a socket for it.
+#define PASSED_SHIFT 10
+#define PASSED_MAX (1 << PASSED_SHIFT)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PASSED_MAX);
+	__type(key, u32);
+	__type(value, u64);
+} passed SEC(".maps");
 
 INLINE void count_many(u32 counter, u64 many)
 {

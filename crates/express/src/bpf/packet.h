@@ -143,19 +143,26 @@ INLINE bool is_bounded(u64 *offset)
 	return *offset <= TCP_AT_MAX;
 }
 
-// Whether a gate listens at the segment's destination.
-INLINE bool is_for_gate(const struct settings *settings, const struct segment *segment)
+// What the gate is for that listens at the segment's destination.
+enum gate {
+	GATE_NONE,
+	GATE_ANSWERS,
+	GATE_DROPS,
+};
+
+INLINE enum gate gate_of(const struct settings *settings, const struct segment *segment)
 {
 	for (u32 gate = 0; gate < PORTS_MAX; gate++) {
 		if (gate >= settings->port_count)
-			return false;
+			return GATE_NONE;
 		const u64 *address = settings->addresses[gate];
-		if (settings->ports[gate] != segment->destination_port)
+		u32 port = settings->ports[gate];
+		if ((port & ~GATE_SILENT) != segment->destination_port)
 			continue;
 		bool any = !(address[0] | address[1]);
 		if (any || (address[0] == segment->destination[0] &&
 			    address[1] == segment->destination[1]))
-			return true;
+			return port & GATE_SILENT ? GATE_DROPS : GATE_ANSWERS;
 	}
-	return false;
+	return GATE_NONE;
 }

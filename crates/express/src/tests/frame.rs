@@ -40,6 +40,8 @@ pub(super) struct Frame {
     is_damaged: bool,
     /// The checksums of IP and TCP as they came.
     checksums: (u16, u16),
+    /// Whether that of TCP is right, of a frame that came.
+    is_whole: bool,
     /// What stands in front of IP, of one that came.
     head: Vec<u8>,
 }
@@ -64,6 +66,7 @@ impl Frame {
             text: Vec::new(),
             is_damaged: false,
             checksums: (0, 0),
+            is_whole: true,
             head: Vec::new(),
         }
     }
@@ -91,7 +94,11 @@ impl Frame {
     }
 
     pub(super) fn with_text(&self, text: &str) -> Frame {
-        let text = text.as_bytes().to_vec();
+        self.with_bytes(text.as_bytes())
+    }
+
+    pub(super) fn with_bytes(&self, text: &[u8]) -> Frame {
+        let text = text.to_vec();
         let flags = self.flags | if self.flags == ACK { PUSH } else { 0 };
         Frame {
             text,
@@ -116,6 +123,13 @@ impl Frame {
             source_port,
             ..self.clone()
         }
+    }
+
+    /// The same from another address.
+    pub(super) fn with_neighbour(&self) -> Frame {
+        let mut frame = self.clone();
+        frame.source[15] += 1;
+        frame
     }
 
     pub(super) fn with_acknowledgement(&self, acknowledgement: u32) -> Frame {
@@ -202,13 +216,21 @@ impl Frame {
 
     fn tcp_checksum(&self) -> u16 {
         let tcp = self.tcp(0);
+        !sum(&[self.pseudo_header(tcp.len()), tcp].concat())
+    }
+
+    fn pseudo_header(&self, tcp_bytes: usize) -> Vec<u8> {
         let from = if self.is_v6 { 0 } else { 12 };
-        let mut covered = self.source[from..].to_vec();
-        covered.extend_from_slice(&self.destination[from..]);
-        covered.extend_from_slice(&[0, 6]);
-        covered.extend_from_slice(&(tcp.len() as u16).to_be_bytes());
-        covered.extend_from_slice(&tcp);
-        !sum(&covered)
+        let mut bytes = self.source[from..].to_vec();
+        bytes.extend_from_slice(&self.destination[from..]);
+        bytes.extend_from_slice(&[0, 6]);
+        bytes.extend_from_slice(&(tcp_bytes as u16).to_be_bytes());
+        bytes
+    }
+
+    /// What stands in place of the checksum if a card is to fill it in.
+    fn pseudo_header_sum(&self) -> u16 {
+        sum(&self.pseudo_header(self.tcp(0).len()))
     }
 
     fn ip(&self, tcp_bytes: usize) -> Vec<u8> {
@@ -264,6 +286,21 @@ impl Frame {
         bytes
     }
 
+    /// Puts the right checksum of TCP into the bytes of this frame, some of which were changed.
+    pub(super) fn mend(&self, bytes: &mut [u8]) {
+        let ip = 14 + 4 * self.vlan_tags;
+        let tcp = ip + self.ip_bytes();
+        let addresses = match self.is_v6 {
+            true => ip + 8..ip + 40,
+            false => ip + 12..ip + 20,
+        };
+        let tcp_bytes = (bytes.len() - tcp) as u16;
+        bytes[tcp + 16..tcp + 18].fill(0);
+        let head = [&bytes[addresses], &[0, 6], &tcp_bytes.to_be_bytes()].concat();
+        let checksum = !sum(&[&head, &bytes[tcp..]].concat());
+        bytes[tcp + 16..tcp + 18].copy_from_slice(&checksum.to_be_bytes());
+    }
+
     /// Reads a frame.
     pub(super) fn parse(bytes: &[u8]) -> Frame {
         let u16_at = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
@@ -303,7 +340,22 @@ impl Frame {
         let of_ip = if is_v6 { 0 } else { sum(&bytes[ip..tcp]) };
         frame.checksums = (of_ip, u16_at(tcp + 16));
         frame.head = bytes[..ip].to_vec();
+        let covered = [&frame.pseudo_header(end - tcp), &bytes[tcp..end]].concat();
+        frame.is_whole = sum(&covered) == 0xffff;
         frame
+    }
+
+    /// Whether a frame that came goes back to where another one came from.
+    pub(super) fn is_turned(&self, other: &Frame) -> bool {
+        let turned = (self.destination, self.port) == (other.source, other.source_port)
+            && (self.source, self.source_port) == (other.destination, other.port);
+        let stations = self.head[..6] == other.head[6..12] && self.head[6..12] == other.head[..6];
+        turned && stations && self.head[12..] == other.head[12..]
+    }
+
+    /// Whether the checksum of TCP is right of a frame that came, or is left to the card.
+    pub(super) fn tcp_checksum_is_right(&self) -> bool {
+        self.is_whole || self.checksums.1 == self.pseudo_header_sum()
     }
 
     /// Whether the checksums are right of a frame that came.

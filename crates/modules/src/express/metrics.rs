@@ -36,6 +36,13 @@ pub(super) const METRICS: &[Row] = &[
         labels: &[],
         help: "Answers that the express lane may send now.",
     },
+    Row {
+        name: "express_dropped_clients",
+        kind: Kind::Gauge,
+        unit: "clients",
+        labels: &[],
+        help: "Clients that express_drop keeps out now.",
+    },
 ];
 
 /// Reads the program's counters.
@@ -57,5 +64,6 @@ impl metrics::Reader for Reader {
             samples.number(&METRICS[2], &[reason], count);
         }
         samples.number(&METRICS[3], &[], memory.published() as u64);
+        samples.number(&METRICS[4], &[], memory.dropped_clients() as u64);
     }
 }

@@ -7,18 +7,28 @@ use turnpike_express::{Mode, OBJECTS_MAX, Publisher, Wish};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::metrics;
 
+use super::drops::{Drops, REFUSALS_MAX, Refusals};
 use super::eligible::Reasons;
 use super::handler::{Publishes, Recent};
 use super::metrics::{METRICS, Reader};
 use super::rows::ROWS;
 use crate::limits::parse_rate;
+use turnpike_plan::cidr::Cidr;
 
 /// The family of `express`.
 pub(crate) struct Express;
 
 /// What the locations of a plan publish to.
 #[derive(Default)]
-struct Shared(Option<(Arc<Publisher>, Arc<Reasons>)>);
+struct Shared(Option<Lane>);
+
+#[derive(Clone)]
+struct Lane {
+    publisher: Arc<Publisher>,
+    reasons: Arc<Reasons>,
+    /// Clients that are never dropped.
+    allowed: Arc<[Cidr]>,
+}
 
 impl Family for Express {
     fn name(&self) -> &'static str {
@@ -38,6 +48,7 @@ impl Family for Express {
             return Ok(());
         }
         let wish = wish(view)?;
+        let allowed = allowed(view)?;
         let Some(publisher) = builder.environment.express(&wish) else {
             return Ok(());
         };
@@ -47,7 +58,11 @@ impl Family for Express {
             reasons: reasons.clone(),
         };
         builder.metrics(Arc::new(reader));
-        builder.store::<Shared>().0 = Some((publisher, reasons));
+        builder.store::<Shared>().0 = Some(Lane {
+            publisher,
+            reasons,
+            allowed,
+        });
         Ok(())
     }
 
@@ -57,41 +72,82 @@ impl Family for Express {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let rate = match view.nearest("express_min_rate") {
-            None => parse_rate("10r/s"),
-            Some(entry) => {
-                let rate = parse_rate(entry.argument(0));
-                Some(rate.ok_or_else(|| {
-                    view.error(
-                        entry.span,
-                        format!("invalid rate \"{}\"", entry.argument(0)),
-                    )
-                })?)
-            }
+        let recent = recent(view)?;
+        let drops_after = drops_after(view)?;
+        let Some(lane) = builder.store::<Shared>().0.clone() else {
+            return Ok(());
         };
-        let recent = match view.choice("express") {
-            "off" => return Ok(()),
-            "auto" => Some(Recent::new(rate.unwrap_or_default())),
-            _ => None,
-        };
-        if let Some((publisher, reasons)) = builder.store::<Shared>().0.clone() {
+        if view.choice("express") != "off" {
+            lane.publisher.expect_answers();
             draft.add_logger(Arc::new(Publishes {
-                publisher,
-                reasons,
+                publisher: lane.publisher.clone(),
+                reasons: lane.reasons,
                 recent,
                 closes_kept: view.flag("express_close"),
+            }));
+        }
+        if view.flag("express_drop") {
+            draft.add_logger(Arc::new(Drops {
+                publisher: lane.publisher,
+                allowed: lane.allowed,
+                time_ms: view.milliseconds("express_drop_time"),
+                refusals: Refusals::new(drops_after),
             }));
         }
         Ok(())
     }
 }
 
+/// What is hot, for `express auto`.
+fn recent(view: View<'_>) -> Result<Option<Recent>, ConfError> {
+    let rate = match view.nearest("express_min_rate") {
+        None => parse_rate("10r/s"),
+        Some(entry) => {
+            let rate = parse_rate(entry.argument(0));
+            Some(rate.ok_or_else(|| {
+                let message = format!("invalid rate \"{}\"", entry.argument(0));
+                view.error(entry.span, message)
+            })?)
+        }
+    };
+    let is_auto = view.choice("express") == "auto";
+    Ok(is_auto.then(|| Recent::new(rate.unwrap_or_default())))
+}
+
+/// Refusals in a second after which `express_drop` has a client dropped.
+fn drops_after(view: View<'_>) -> Result<u64, ConfError> {
+    let after = u64::try_from(view.number("express_drop_after")).ok();
+    let after = after.filter(|after| (1..=REFUSALS_MAX).contains(after));
+    after.ok_or_else(|| {
+        let entry = view.nearest("express_drop_after");
+        let span = entry.map_or(view.span(), |entry| entry.span);
+        let message = format!("\"express_drop_after\" must be between 1 and {REFUSALS_MAX}");
+        view.error(span, message)
+    })
+}
+
+/// The clients that are never dropped.
+fn allowed(view: View<'_>) -> Result<Arc<[Cidr]>, ConfError> {
+    let entries = view.own_of(&["express_allow"]).into_iter();
+    let words = entries.flat_map(|entry| entry.arguments.iter().map(move |word| (entry, word)));
+    words
+        .map(|(entry, word)| {
+            let range = Cidr::parse(&word.text);
+            range.ok_or_else(|| {
+                view.error(entry.span, format!("invalid parameter \"{}\"", word.text))
+            })
+        })
+        .collect()
+}
+
 /// Whether the express lane is on in this block or one inside it.
 fn is_wanted(view: View<'_>) -> bool {
-    let is_on = view
-        .own("express")
-        .is_some_and(|entry| entry.argument(0) != "off");
-    is_on
+    let is_on = |name| {
+        let entry = view.own(name);
+        entry.is_some_and(|entry| entry.argument(0) != "off")
+    };
+    is_on("express")
+        || is_on("express_drop")
         || view.children("server").any(is_wanted)
         || view.children("location").any(is_wanted)
         || view.children("if").any(is_wanted)
@@ -99,8 +155,8 @@ fn is_wanted(view: View<'_>) -> bool {
 
 fn wish(view: View<'_>) -> Result<Wish, ConfError> {
     let Some(interfaces) = view.own("express_interface") else {
-        let message = "\"express\" needs \"express_interface\" with the network interfaces whose \
-            requests it answers";
+        let message = "\"express\" and \"express_drop\" need \"express_interface\" with the \
+            network interfaces that they are for";
         return Err(view.error(view.span(), message));
     };
     let objects = view.number("express_objects");

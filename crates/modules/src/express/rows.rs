@@ -10,11 +10,11 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "off", "auto"]),
         syntax: "on | off | auto",
         default: "off",
-        summary: "Answers requests in the network driver, by an XDP program, where an answer is \
-            small and the same for every client. `auto` does so for answers that are asked for \
-            more often than `express_min_rate`. It needs `express_interface`, root and Linux 6.9; \
-            where it cannot work, the log says why, and the lanes answer as ever. See \
-            docs/express.md.",
+        summary: "Answers requests in the network driver, by an XDP program, if the answer is \
+                  small and the same for every client. `auto` does so for answers that are \
+                  requested more often than `express_min_rate`. It needs `express_interface`, \
+                  root and Linux 6.9. If it cannot work, the log has the reason, and the lanes \
+                  answer. See docs/express.md.",
         ..PLAIN
     },
     Row {
@@ -32,7 +32,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "auto | native | generic",
         default: "auto",
         summary: "Where the express lane's program runs: in the driver (`native`), or behind it, \
-            which every interface can (`generic`). `auto` takes the driver where it can.",
+                  which works with every interface (`generic`). `auto` uses the driver if \
+                  possible.",
         ..PLAIN
     },
     Row {
@@ -42,15 +43,15 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "number",
         default: "1024",
         summary: "How many answers the express lane holds, of 2 KB each; rounded up to a power of \
-            two, and at most 4096. A change takes effect when the server is started anew.",
+                  two, and at most 4096. A change takes effect when the server is restarted.",
         ..PLAIN
     },
     Row {
         name: "express_min_rate",
         syntax: "rate",
         default: "10r/s",
-        summary: "The rate of requests from which on `express auto` has an answer sent by the \
-            driver: `Nr/s` or `Nr/m`.",
+        summary: "The rate of requests above which `express auto` lets the driver send an answer: \
+                  `Nr/s` or `Nr/m`.",
         ..PLAIN
     },
     Row {
@@ -58,8 +59,44 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Answers clients too that would keep their connection, and closes it. Else only \
-            requests are answered in the driver that end the connection.",
+        summary: "Also answers clients that want to keep their connection, and closes it. \
+                  Otherwise the driver only answers requests that end the connection.",
+        ..PLAIN
+    },
+    Row {
+        name: "express_drop",
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Drops in the network driver what comes from clients that were refused too often \
+            for their address in this location: by `deny`, or by `limit_req` or `limit_conn` with \
+            `$binary_remote_addr` or `$remote_addr` as the key. Clients behind a proxy that \
+            `set_real_ip_from` trusts are not dropped.",
+        ..PLAIN
+    },
+    Row {
+        name: "express_drop_after",
+        value: Value::Number,
+        syntax: "number",
+        default: "100",
+        summary: "The number of refusals within a second after which `express_drop` drops a \
+            client: 1 to 65535.",
+        ..PLAIN
+    },
+    Row {
+        name: "express_drop_time",
+        value: Value::Milliseconds,
+        syntax: "time",
+        default: "10s",
+        summary: "How long a client is dropped. A reload ends all drops.",
+        ..PLAIN
+    },
+    Row {
+        name: "express_allow",
+        contexts: &[Context::Http],
+        arguments: Arguments::between(1, 64),
+        syntax: "address | CIDR ...",
+        summary: "Clients that `express_drop` never drops.",
         ..PLAIN
     },
 ];

@@ -1,10 +1,9 @@
 //! The express lane in the serving process: its memory, and when it answers.
 
-use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
-use turnpike_express::{Memory, Publisher};
+use turnpike_express::{Gate, Memory, Publisher};
 use turnpike_http::plan::Plan;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{ErrorLog, Level};
@@ -28,13 +27,14 @@ impl ExpressLane {
         let arrays = EXPRESS_ARRAYS.map(|name| take_extra(extras, name));
         let links = std::iter::from_fn(|| take_extra(extras, EXPRESS_LINK));
         let links: Vec<OwnedFd> = links.collect();
-        let [Some(answers), Some(settings), Some(counters)] = arrays else {
+        let [Some(answers), Some(settings), Some(counters), Some(drops)] = arrays else {
             return;
         };
         if self.memory.is_some() {
             return;
         }
-        match Memory::map([answers.as_fd(), settings.as_fd(), counters.as_fd()]) {
+        let arrays = [&answers, &settings, &counters, &drops];
+        match Memory::map(arrays.map(|array| array.as_fd())) {
             Ok(memory) => {
                 self.memory = Some(Arc::new(memory));
                 self.links = links;
@@ -80,16 +80,19 @@ fn take_extra(extras: &mut Vec<Extra>, name: &str) -> Option<OwnedFd> {
     Some(extras.remove(place).descriptor)
 }
 
-/// The gates that clients of plain HTTP connect to.
-fn gates(plan: &Plan) -> Vec<SocketAddr> {
-    let plain = plan
-        .listens
-        .iter()
-        .filter(|listen| !listen.tls && !listen.proxy_protocol);
-    plain
+/// The gates that clients connect to themselves. Those of plain HTTP, where requests are answered,
+/// come first: there is room for some only.
+fn gates(plan: &Plan) -> Vec<Gate> {
+    let direct = plan.listens.iter().filter(|listen| !listen.proxy_protocol);
+    let mut gates: Vec<Gate> = direct
         .filter_map(|listen| match &listen.address {
-            ListenAddress::Tcp(address) => Some(*address),
+            ListenAddress::Tcp(address) => Some(Gate {
+                address: *address,
+                answers: !listen.tls,
+            }),
             ListenAddress::Unix(_) | ListenAddress::Udp(_) => None,
         })
-        .collect()
+        .collect();
+    gates.sort_by_key(|gate| !gate.answers);
+    gates
 }

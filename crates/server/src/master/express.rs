@@ -95,6 +95,18 @@ impl Express {
     }
 }
 
+/// Says of a configuration that is tested why the express lane would not work here. Whether another
+/// program is on an interface is not judged: it may be that of the server that runs already.
+pub(super) fn tell(wish: &Wish, log: &ErrorLog) {
+    let found = Program::load(wish.objects).and_then(|_| {
+        let mut interfaces = wish.interfaces.iter();
+        interfaces.try_for_each(|name| turnpike_express::find_interface(name).map(|_| ()))
+    });
+    if let Err(refusal) = found {
+        say(log, &refusal);
+    }
+}
+
 fn say(log: &ErrorLog, refusal: &Refusal) {
     log.event(
         Level::Warn,
