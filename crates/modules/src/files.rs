@@ -28,6 +28,10 @@ pub(crate) use settings::check_open_file_cache;
 /// anew for each request costs far more than the memory.
 const COMPRESSED_CONTENT_BYTES_MAX: u64 = 512 * 1024;
 
+/// Largest file whose content is kept in memory where sendfile(2) may not send it: it would be read
+/// for each request.
+const READ_CONTENT_BYTES_MAX: u64 = 1024 * 1024;
+
 /// Access to the files of one location.
 #[derive(Clone)]
 pub(crate) struct Files {
@@ -74,6 +78,7 @@ impl Contents {
         let now = Now {
             monotonic_ms: clock.now_ms(),
             unix_ms: clock.unix_ms(),
+            batch: exchange.lane.progress.batch(),
         };
         let file = self.0.borrow_mut().open(path, bytes_max, now)?;
         match file.metadata() {
@@ -125,6 +130,7 @@ impl Files {
                 let now = Now {
                     monotonic_ms: clock.now_ms(),
                     unix_ms: clock.unix_ms(),
+                    batch: exchange.lane.progress.batch(),
                 };
                 exchange
                     .plan
@@ -180,9 +186,10 @@ impl Source {
         let settings = settings::open_file_cache(view)?;
         let directive = view.nearest("open_file_cache");
         let (Some(settings), Some(directive)) = (settings, directive) else {
-            let bytes_max = match view.flag("gzip") {
-                true => COMPRESSED_CONTENT_BYTES_MAX,
-                false => CONTENT_BYTES_MAX,
+            let bytes_max = match (view.flag("sendfile"), view.flag("gzip")) {
+                (false, _) => READ_CONTENT_BYTES_MAX,
+                (true, true) => COMPRESSED_CONTENT_BYTES_MAX,
+                (true, false) => CONTENT_BYTES_MAX,
             };
             return Ok(Self::Asked(contents(builder), bytes_max));
         };

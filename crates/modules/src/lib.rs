@@ -18,10 +18,10 @@ mod browser;
 mod buffers;
 mod by_location;
 mod charset;
-mod cidr;
 mod compression;
 mod cookie_date;
 mod dav;
+mod echo;
 mod empty_gif;
 mod entity;
 mod express;
@@ -62,6 +62,7 @@ mod random_index;
 mod range;
 mod realip;
 mod referer;
+mod refused;
 mod rewrite;
 mod rows;
 mod safe_path;
@@ -134,6 +135,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &post_action::PostAction,
     &express::Express,
     &empty_gif::EmptyGif,
+    &echo::Echo,
     &proxy_cache::PROXY,
     &proxy::Proxy,
     &proxy_cache::FASTCGI,
@@ -155,7 +157,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &browser::Browser,
     &ssl::Ssl,
     without_effect::HTTP2,
-    without_effect::GRPC_TLS,
+    without_effect::HTTP3,
     without_effect::TUNING,
     without_effect::OTHERS,
 ];
@@ -169,6 +171,7 @@ pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &upstream::Upstreams,
     &split_clients::SplitClients,
     &realip::RealIp,
+    &metrics::Metrics,
     &limit_conn::LimitConn,
     &access::Access,
     &access_log::AccessLog,

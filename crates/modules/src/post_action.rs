@@ -20,10 +20,10 @@ const ROWS: &[Row] = &[Row {
     value: Value::Text,
     syntax: "uri | off",
     default: "off",
-    summary: "Asks this path, or a named location, by a subrequest once the request is over, and \
-        ignores its answer. `$request_completion`, `$bytes_sent`, `$body_bytes_sent` and \
-        `$request_time` are those of the request. Differs from nginx: the next request on the \
-        connection does not wait for it, and the access log has the request as it was.",
+    summary: "Sends a subrequest to this path or named location after the request, and ignores \
+              the answer. `$request_completion`, `$bytes_sent`, `$body_bytes_sent` and \
+              `$request_time` are those of the request. Differs from nginx: the next request on \
+              the connection does not wait for it, and the access log has the request as it was.",
     ..Row::PLAIN
 }];
 

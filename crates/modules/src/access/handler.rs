@@ -6,7 +6,8 @@ use turnpike_http::settings::Satisfy;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::cidr::Cidr;
+use crate::refused;
+use turnpike_plan::cidr::Cidr;
 
 /// The clients that a rule is for.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,7 @@ impl Handler for Rules {
             Some(true) => {
                 if exchange.location().settings.satisfy == Satisfy::All {
                     exchange.log(Level::Error, format_args!("access forbidden by rule"));
+                    refused::note(exchange);
                 }
                 Verdict::Status(403)
             }

@@ -10,7 +10,7 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-use crate::cidr::warn_of_low_bits;
+use turnpike_plan::cidr::warn_of_low_bits;
 
 /// The family.
 pub(crate) struct Access;

@@ -7,7 +7,7 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::LocationDraft;
 
 use super::handler::{Rule, Rules, Who};
-use crate::cidr::Cidr;
+use turnpike_plan::cidr::Cidr;
 
 /// Adds the rules that hold in a location.
 pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), ConfError> {

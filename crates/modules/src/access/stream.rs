@@ -10,7 +10,7 @@ use turnpike_stream::session::Session;
 
 use super::handler::Rules;
 use super::{Access, plan, rows};
-use crate::cidr::warn_of_low_bits;
+use turnpike_plan::cidr::warn_of_low_bits;
 
 impl Family for Access {
     fn name(&self) -> &'static str {

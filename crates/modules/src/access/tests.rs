@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use turnpike_lane::sys::socket::PeerAddress;
 
 use super::handler::{Rule, Rules, Who};
-use crate::cidr::Cidr;
+use turnpike_plan::cidr::Cidr;
 
 #[test]
 fn the_first_rule_that_fits_decides() {

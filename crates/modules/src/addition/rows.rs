@@ -8,7 +8,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Text,
         syntax: "uri",
         summary: "Adds the answer to a subrequest for this path behind the body of a response. An \
-            empty string takes back what an outer level adds.",
+                  empty string cancels the directive of an outer level.",
         ..Row::PLAIN
     },
     Row {
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Text,
         syntax: "uri",
         summary: "Adds the answer to a subrequest for this path in front of the body of a \
-            response. An empty string takes back what an outer level adds.",
+                  response. An empty string cancels the directive of an outer level.",
         ..Row::PLAIN
     },
     Row {

@@ -8,9 +8,10 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Text,
         syntax: "uri | off",
         default: "off",
-        summary: "Asks this path, by a subrequest without a body, whether the request is allowed: \
-            with a status of 2xx it is, with 401 or 403 it is refused with that status, and any \
-            other answer is an error (500). A 401 passes its `WWW-Authenticate` on.",
+        summary: "Sends a subrequest without a body to this path to find out whether the request \
+                  is allowed. A status of 2xx allows it, 401 and 403 refuse it with that status, \
+                  and any other status is an error (500). The `WWW-Authenticate` of a 401 is \
+                  passed on.",
         ..Row::PLAIN
     },
     Row {

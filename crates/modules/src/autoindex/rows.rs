@@ -49,8 +49,8 @@ pub(super) const ROWS: &[Row] = &[
         name: "fancyindex",
         default: "off",
         summary: "Lists the content of folders that have no index file, as in the module \
-            fancyindex but in the form of `autoindex`. Of the module's other directives those that \
-            are described here work.",
+                  fancyindex but in the form of `autoindex`. The module's other directives work \
+                  if they are described here.",
         ..PLAIN
     },
     Row {
@@ -73,8 +73,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "fancyindex_header",
-        summary: "Begins a listing with the answer to a subrequest for this path, in place of the \
-            page's head and its heading.",
+        summary: "Begins a listing with the answer to a subrequest for this path, instead of the \
+                  page's head and heading.",
         ..FRAME
     },
     Row {

@@ -305,5 +305,5 @@ fn check_window(coding: Coding, name: &str, words: &[&str]) -> Result<(), String
 /// `gzip_disable`.
 pub(super) fn check_disable(_: &str, words: &[&str]) -> Result<(), String> {
     let mut patterns = words.iter().filter(|word| **word != "msie6");
-    patterns.try_for_each(|word| Regex::new(word, true, "").map(drop))
+    patterns.try_for_each(|word| Ok(Regex::new(word, true, "").map(drop)?))
 }

@@ -33,15 +33,15 @@ pub(super) const ROWS: &[Row] = &[
             Context::IfInLocation,
         ],
         default: "off",
-        summary: "Compresses responses of the types in `gzip_types` for clients that accept it. If \
-            `brotli` or `zstd` is on as well, a client gets the coding to which it gives the \
-            highest weight, and of equal ones brotli, then zstd, then gzip. A response that is \
-            complete is compressed as a whole. A response that is still being received is \
-            flushed whenever its server pauses. Compressed responses do not support ranges, and \
-            their ETag becomes weak. Responses with `Cache-Control: no-transform` are not \
-            compressed. What was made of a file or of a response in memory is kept (up to 1 MB \
-            each and 16 MB on each lane for each coding and level), and not compressed again \
-            while that stays the same.",
+        summary: "Compresses responses of the types in `gzip_types` for clients that accept it. \
+                  If `brotli` or `zstd` is on as well, a client gets the coding to which it gives \
+                  the highest weight, and of equal ones brotli, then zstd, then gzip. A response \
+                  that is complete is compressed as a whole. A response that is still being \
+                  received is flushed whenever its server pauses. Compressed responses do not \
+                  support ranges, and their ETag becomes weak. Responses with `Cache-Control: \
+                  no-transform` are not compressed. The compressed form of a file or of a \
+                  response in memory is kept (up to 1 MB each, and 16 MB on each lane for each \
+                  coding and level) and used again as long as the original does not change.",
         ..PLAIN
     },
     Row {
@@ -171,9 +171,9 @@ pub(super) const ROWS: &[Row] = &[
         ],
         default: "off",
         summary: "Compresses responses of the types in `brotli_types` as `br` (RFC 7932) for \
-            clients that accept it, under the conditions and limits described at `gzip`. \
-            `gzip_vary` holds for it too; `gzip_proxied`, `gzip_http_version` and \
-            `gzip_disable` do not. The names are those of the module ngx_brotli.",
+                  clients that accept it, under the conditions and limits described at `gzip`. \
+                  `gzip_vary` also applies; `gzip_proxied`, `gzip_http_version` and \
+                  `gzip_disable` do not. The names are those of the module ngx_brotli.",
         ..PLAIN
     },
     Row {

@@ -83,7 +83,7 @@ pub(super) fn define<S: Located>(
     builder
         .variables
         .define_computed(name, Arc::new(geo), draft.volatile)
-        .map_err(place)?;
+        .map_err(|error| place(error.into()))?;
     Ok(())
 }
 

@@ -9,8 +9,8 @@ pub(super) const ROWS: &[Row] = &[
         name: "geoip2_proxy",
         value: Value::Custom,
         syntax: "address | CIDR",
-        summary: "A proxy whose X-Forwarded-For names the address that is looked up. May be \
-            repeated.",
+        summary: "A trusted proxy: the address that is looked up is taken from its \
+                  X-Forwarded-For. May be repeated.",
         ..GEOIP2
     },
     Row {

@@ -11,6 +11,7 @@ use turnpike_lane::log::Level;
 
 use super::zone::{Admission, CountZone, Guard};
 use crate::limits::{self, Keyed, Limited};
+use crate::refused;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
@@ -62,8 +63,8 @@ pub(super) struct Limits {
 pub(super) enum Asked {
     /// No limit is reached.
     Within,
-    /// A limit refuses it.
-    Refused,
+    /// A limit refuses it; whether that counts by the client's address.
+    Refused { by_address: bool },
     /// A match had no verdict.
     Undecided,
 }
@@ -72,7 +73,12 @@ impl Handler for Limits {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         match self.ask(exchange) {
             Asked::Within => Verdict::Declined,
-            Asked::Refused => Verdict::Status(self.status),
+            Asked::Refused { by_address } => {
+                if by_address {
+                    refused::note(exchange);
+                }
+                Verdict::Status(self.status)
+            }
             Asked::Undecided => Verdict::Status(500),
         }
     }
@@ -98,7 +104,7 @@ impl Limits {
                     subject.rooms_mut().get_mut::<Guards>().0.push(guard);
                 }
                 Keyed::Counted(Admission::NoRoom) => {
-                    return self.refuse(subject, &limit.zone.counts);
+                    return self.refuse(subject, &limit.zone);
                 }
                 Keyed::Counted(Admission::Above) => {
                     let dry_run = if self.dry_run { ", dry run," } else { "" };
@@ -107,22 +113,24 @@ impl Limits {
                         self.log_level,
                         format_args!("limiting connections{dry_run} by zone \"{name}\""),
                     );
-                    return self.refuse(subject, &limit.zone.counts);
+                    return self.refuse(subject, &limit.zone);
                 }
             }
         }
         Asked::Within
     }
 
-    fn refuse(&self, subject: &mut impl Limited, counts: &CountZone) -> Asked {
+    fn refuse(&self, subject: &mut impl Limited, zone: &Zone) -> Asked {
         uncount(subject);
         if self.dry_run {
             limits::decide::<CountZone>(subject, "REJECTED_DRY_RUN");
             return Asked::Within;
         }
-        counts.rejections.add();
+        zone.counts.rejections.add();
         limits::decide::<CountZone>(subject, "REJECTED");
-        Asked::Refused
+        Asked::Refused {
+            by_address: refused::is_address(&zone.key),
+        }
     }
 }
 

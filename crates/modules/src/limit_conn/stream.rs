@@ -59,7 +59,7 @@ impl Handler for Limits {
     fn handle(&self, session: &mut Session) -> Verdict {
         match self.ask(session) {
             Asked::Within => Verdict::Declined,
-            Asked::Refused => Verdict::Status(Status::ServiceUnavailable),
+            Asked::Refused { .. } => Verdict::Status(Status::ServiceUnavailable),
             Asked::Undecided => Verdict::Status(Status::InternalServerError),
         }
     }

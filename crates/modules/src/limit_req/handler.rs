@@ -11,6 +11,7 @@ use turnpike_lane::log::Level;
 
 use super::zone::{RateCheck, RateZone};
 use crate::limits::{self, Keyed};
+use crate::refused;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 65_535;
@@ -147,6 +148,9 @@ impl Limits {
         }
         limit.zone.rates.rejections.add();
         limits::decide::<RateZone>(exchange, "REJECTED");
+        if refused::is_address(&limit.zone.key) {
+            refused::note(exchange);
+        }
         Verdict::Status(self.status)
     }
 

@@ -35,7 +35,8 @@ pub(super) fn define<S: Subject>(
 ) -> Result<(), ConfError> {
     let place = |message: String| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
-    let key = Template::compile(&key, &mut builder.variables).map_err(place)?;
+    let key = Template::compile(&key, &mut builder.variables);
+    let key = key.map_err(|error| place(error.into()))?;
     let name = plan::variable_name(view.argument(1)).map_err(place)?;
     let mut table = NumberTable {
         key,
@@ -60,7 +61,7 @@ pub(super) fn define<S: Subject>(
     builder
         .variables
         .define_computed(name, Arc::new(table), volatile)
-        .map_err(place)?;
+        .map_err(|error| place(error.into()))?;
     Ok(())
 }
 

@@ -42,7 +42,8 @@ pub(super) fn define_all<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S
 fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
     let place = |message: String| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
-    let key = Template::compile(&key, &mut builder.variables).map_err(place)?;
+    let key = Template::compile(&key, &mut builder.variables);
+    let key = key.map_err(|error| place(error.into()))?;
     let name = variable_name(view.argument(1)).map_err(place)?;
     let mut table = Table {
         key,
@@ -74,7 +75,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
     builder
         .variables
         .define_computed(name, Arc::new(table), volatile)
-        .map_err(place)?;
+        .map_err(|error| place(error.into()))?;
     Ok(())
 }
 

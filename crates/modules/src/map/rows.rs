@@ -30,9 +30,9 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Entries,
         repeat: Repeat::Many,
         syntax: "$number $variable",
-        summary: "Defines a variable whose value depends on a whole number: on the number itself \
-            (`80`), else on the first range that has it (`<=1023`, `<1024`, `>=1024`, `>1023`, \
-            `8080-8090`), else `default`.",
+        summary: "Defines a variable whose value depends on a whole number: first on the number \
+                  itself (`80`), then on the first range that contains it (`<=1023`, `<1024`, \
+                  `>=1024`, `>1023`, `8080-8090`), else `default`.",
         ..SIZE
     },
     Row {

@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "memcached_send_timeout",
-        summary: "The maximum time during which a server takes no data of a request.",
+        summary: "The maximum time during which a server receives no data of a request.",
         ..TIME
     },
     Row {

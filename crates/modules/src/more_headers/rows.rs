@@ -23,35 +23,35 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "more_set_headers",
         syntax: "[-t types] [-s statuses] [-a] 'name: value' ...",
-        summary: "As in the module headers-more: sets fields of responses with any status, in \
-            place of what they have, `Server`, `Content-Type` and their like included. An empty \
-            value takes the field away. `-t` and `-s` name the content types and statuses of the \
-            responses that are meant; `-a` adds a field to others of that name. Directives of \
-            outer levels come first. Differs from the module: `Content-Length`, \
-            `Transfer-Encoding` and fields of the connection are refused.",
+        summary: "As in the module headers-more: sets fields of responses with any status and \
+                  replaces existing ones, also `Server`, `Content-Type` and similar ones. An \
+                  empty value removes the field. `-t` and `-s` limit this to responses with these \
+                  content types and statuses; `-a` adds a field and keeps others of that name. \
+                  Directives of outer levels come first. Differs from the module: \
+                  `Content-Length`, `Transfer-Encoding` and fields of the connection are refused.",
         ..CHANGE
     },
     Row {
         name: "more_clear_headers",
         syntax: "[-t types] [-s statuses] name ...",
-        summary: "As in the module headers-more: takes fields away from responses. A name may end \
-            with `*`, which stands for any letters.",
+        summary: "As in the module headers-more: removes fields from responses. A name may end \
+                  with `*`, which stands for any letters.",
         ..CHANGE
     },
     Row {
         name: "more_set_input_headers",
         syntax: "[-r] [-t types] 'name: value' ...",
         summary: "As in the module headers-more: sets fields of requests at the end of rewriting, \
-            so that all that comes later sees them, upstream servers included. `-t` names content \
-            types of requests; with `-r` only fields that the request has are set. Differs from \
-            the module: `$host` stays as the client wrote it.",
+                  so all later steps and upstream servers see them. `-t` limits this to requests \
+                  with these content types; with `-r` only existing fields are set. Differs from \
+                  the module: `$host` keeps the client's value.",
         ..CHANGE
     },
     Row {
         name: "more_clear_input_headers",
         syntax: "[-t types] name ...",
-        summary: "As in the module headers-more: takes fields away from requests. A name may end \
-            with `*`, which stands for any letters.",
+        summary: "As in the module headers-more: removes fields from requests. A name may end \
+                  with `*`, which stands for any letters.",
         ..CHANGE
     },
 ];

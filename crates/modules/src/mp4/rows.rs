@@ -9,8 +9,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::none(),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        summary: "Sends a part of an MP4 file: from `start` to `end`, query arguments in seconds, \
-            with an index of its own. Without these arguments the file is sent as it is.",
+        summary: "Sends a part of an MP4 file with its own index. The part is given by the query \
+                  arguments `start` and `end`, in seconds. Without them the whole file is sent.",
         ..Row::PLAIN
     },
     Row {
@@ -35,8 +35,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Begins a part with the key frame before its start. What stands before the start \
-            is marked as not to be shown.",
+        summary: "Begins a part with the key frame before its start. The frames before the start \
+                  are marked as not to be shown.",
         ..Row::PLAIN
     },
 ];

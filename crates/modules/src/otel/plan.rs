@@ -76,7 +76,7 @@ impl Family for OpenTelemetry {
                 batch_size: read.batch_size.unwrap_or(512),
                 batch_count: read.batch_count.unwrap_or(4),
             },
-            log.map_err(fail)?,
+            log.map_err(|error| fail(error.into()))?,
         );
         builder.service(exporter.clone());
         builder.store::<Store>().0 = Some(exporter);

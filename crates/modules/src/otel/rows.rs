@@ -51,9 +51,9 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["ignore", "extract", "inject", "propagate"]),
         syntax: "extract | inject | propagate | ignore",
         default: "ignore",
-        summary: "What is done with the fields `traceparent` and `tracestate`: `extract` takes the \
-            trace and the parent from the request, `inject` sets the fields that upstream servers \
-            get, and `propagate` does both.",
+        summary: "How the fields `traceparent` and `tracestate` are used: `extract` takes the \
+                  trace and the parent from the request, `inject` sets the fields that upstream \
+                  servers get, and `propagate` does both.",
         ..Row::PLAIN
     },
     Row {

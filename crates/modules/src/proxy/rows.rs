@@ -99,7 +99,8 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_pass_trailers",
-        summary: "Whether trailer fields of a chunked response are passed on.",
+        summary: "Whether trailer fields of responses are passed on, and with \
+            `proxy_http_version 2` those of requests too.",
         ..FLAG_OFF
     },
     Row {

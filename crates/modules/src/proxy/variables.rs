@@ -1,7 +1,7 @@
 //! The family's variables.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::variables::VariableRow;
+use turnpike_http::variables::{VariableRow, append_address};
 use turnpike_lane::sys::socket::PeerAddress;
 
 use super::forwarded;
@@ -67,10 +67,7 @@ fn add_forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(b", ");
     }
     match exchange.client.peer() {
-        PeerAddress::Inet(address) => {
-            // Writing to a vector cannot fail.
-            let _ = std::io::Write::write_fmt(out, format_args!("{}", address.ip()));
-        }
+        PeerAddress::Inet(address) => append_address(out, address.ip()),
         PeerAddress::Unix => out.extend_from_slice(b"unix:"),
     }
     true

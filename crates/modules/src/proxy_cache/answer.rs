@@ -17,7 +17,7 @@ use turnpike_lane::sys::file::{self, Links, Metadata};
 use turnpike_wire::date;
 use turnpike_wire::message::Fields;
 
-use super::hot::{self, Content, Heat, HotFiles};
+use super::hot::{Content, Heat, HotFiles, Kept};
 use super::note::note;
 use crate::pass::response_store::Presenter;
 
@@ -64,7 +64,9 @@ pub(super) fn give(
         StoredBody::Memory(bytes) => Body::Shared(bytes.clone()),
         StoredBody::File(file) => {
             let now_ms = exchange.lane.clock.now_ms();
-            body_of(exchange.plan.state(&giving.hot), file, now_ms)?
+            let sendfile = exchange.location().settings.sendfile;
+            let kept = Kept::of(file, sendfile && exchange.client.tls().is_none());
+            body_of(exchange.plan.state(&giving.hot), file, kept, now_ms)?
         }
     };
     put_head(exchange, giving.owner, presenter, variant);
@@ -143,8 +145,13 @@ pub(super) fn give_part(
 }
 
 /// The body of a stored file: without a call where the file is hot, else from the file.
-fn body_of(files: &HotFiles, file: &Arc<StoredFile>, now_ms: u64) -> Result<Body, Unanswered> {
-    let heat = files.ask(file, now_ms);
+fn body_of(
+    files: &HotFiles,
+    file: &Arc<StoredFile>,
+    kept: Kept,
+    now_ms: u64,
+) -> Result<Body, Unanswered> {
+    let heat = files.ask(file, kept, now_ms);
     if let Heat::Hot {
         content,
         is_trusted,
@@ -152,14 +159,14 @@ fn body_of(files: &HotFiles, file: &Arc<StoredFile>, now_ms: u64) -> Result<Body
     {
         if *is_trusted || is_at_its_path(file) {
             if !is_trusted {
-                files.is_unchanged(file, now_ms);
+                files.is_unchanged(file, kept, now_ms);
             }
             return Ok(match content {
                 Content::Body(body) => Body::Shared(Arc::clone(body)),
                 Content::File(opened) => whole_of(file, FileHandle::Shared(Rc::clone(opened))),
             });
         }
-        files.forget(file);
+        files.forget(file, kept);
     }
     let opened = open_path(file.path()).ok_or(Unanswered::Gone)?;
     if !file.is_sound(identity(opened.metadata())) {
@@ -168,7 +175,7 @@ fn body_of(files: &HotFiles, file: &Arc<StoredFile>, now_ms: u64) -> Result<Body
     if !matches!(heat, Heat::Warm) {
         return Ok(whole_of(file, FileHandle::Owned(opened)));
     }
-    if file.length() > hot::BODY_BYTES_MAX {
+    if kept == Kept::Descriptor {
         let opened = Rc::new(opened);
         files.keep(file, Content::File(Rc::clone(&opened)), now_ms);
         return Ok(whole_of(file, FileHandle::Shared(opened)));

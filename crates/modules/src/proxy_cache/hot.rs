@@ -16,8 +16,12 @@ use turnpike_http::lane::{LaneSlot, LaneState};
 use turnpike_http::plan::Builder;
 use turnpike_lane::files::OpenFile;
 
-/// Largest body that is kept: of larger ones, sendfile costs less than the copy.
-pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
+/// Largest body that is kept where sendfile(2) may send it: of larger ones, that costs less than
+/// the copy.
+const BODY_BYTES_MAX_BESIDE_SENDFILE: u64 = 32 * 1024;
+
+/// Largest body that is kept where it would be read for every hit.
+const BODY_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How long a file is taken for the one that it was when it was last looked at, in milliseconds;
 /// nginx's `open_file_cache` does so for a minute.
@@ -44,6 +48,27 @@ const ENTRIES_EXPECTED: usize = 64;
 pub(super) enum Content {
     Body(Arc<[u8]>),
     File(Rc<OpenFile>),
+}
+
+/// What is kept of a file once it is hot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Body,
+    Descriptor,
+}
+
+impl Kept {
+    /// What is kept of a file of which `sendfile` says whether the kernel may send it.
+    pub(super) fn of(file: &StoredFile, sendfile: bool) -> Self {
+        let bytes_max = match sendfile {
+            true => BODY_BYTES_MAX_BESIDE_SENDFILE,
+            false => BODY_BYTES_MAX,
+        };
+        match file.length() <= bytes_max {
+            true => Self::Body,
+            false => Self::Descriptor,
+        }
+    }
 }
 
 /// What is known of a file.
@@ -83,9 +108,10 @@ pub(super) enum Heat {
 
 /// A lane's hot files, by the address of what describes each.
 pub(super) struct HotFiles {
-    small: RefCell<Cache<usize, Hot, Weigh>>,
-    /// Files whose descriptors are kept, and others of their size.
-    large: RefCell<Cache<usize, Hot>>,
+    /// Files whose bodies are kept, or will be.
+    bodies: RefCell<Cache<usize, Hot, Weigh>>,
+    /// Files whose descriptors are kept, or will be.
+    descriptors: RefCell<Cache<usize, Hot>>,
     swept_ms: Cell<u64>,
 }
 
@@ -99,12 +125,12 @@ impl HotFiles {
             return slot;
         }
         let slot = builder.lane_state(|| Self {
-            small: RefCell::new(Cache::with_weighter(
+            bodies: RefCell::new(Cache::with_weighter(
                 ENTRIES_EXPECTED,
                 TOTAL_BYTES_MAX,
                 Weigh,
             )),
-            large: RefCell::new(Cache::new(DESCRIPTORS_MAX as usize)),
+            descriptors: RefCell::new(Cache::new(DESCRIPTORS_MAX as usize)),
             swept_ms: Cell::new(0),
         });
         builder.store::<Slot>().0 = Some(slot);
@@ -112,7 +138,7 @@ impl HotFiles {
     }
 
     /// Notes that the file is asked for, and says what is here of it.
-    pub(super) fn ask(&self, file: &Arc<StoredFile>, now_ms: u64) -> Heat {
+    pub(super) fn ask(&self, file: &Arc<StoredFile>, kept: Kept, now_ms: u64) -> Heat {
         let heat = |hot: &Hot| {
             hot.used_ms.set(now_ms);
             hot.content.clone().map_or(Heat::Warm, |content| Heat::Hot {
@@ -120,46 +146,50 @@ impl HotFiles {
                 is_trusted: now_ms.saturating_sub(hot.looked_at_ms.get()) < TRUSTED_MS,
             })
         };
-        let known = match is_small(file) {
-            true => self.small.borrow().get(&address(file)).map(heat),
-            false => self.large.borrow().get(&address(file)).map(heat),
+        let known = match kept {
+            Kept::Body => self.bodies.borrow().get(&address(file)).map(heat),
+            Kept::Descriptor => self.descriptors.borrow().get(&address(file)).map(heat),
         };
         known.unwrap_or_else(|| {
-            self.put(file, None, now_ms);
+            self.put(file, kept, None, now_ms);
             Heat::Cold
         })
     }
 
     pub(super) fn keep(&self, file: &Arc<StoredFile>, content: Content, now_ms: u64) {
-        self.put(file, Some(content), now_ms);
+        let kept = match &content {
+            Content::Body(_) => Kept::Body,
+            Content::File(_) => Kept::Descriptor,
+        };
+        self.put(file, kept, Some(content), now_ms);
     }
 
     /// The file system says that it is still the same file.
-    pub(super) fn is_unchanged(&self, file: &Arc<StoredFile>, now_ms: u64) {
+    pub(super) fn is_unchanged(&self, file: &Arc<StoredFile>, kept: Kept, now_ms: u64) {
         let note = |hot: &Hot| hot.looked_at_ms.set(now_ms);
-        match is_small(file) {
-            true => self.small.borrow().get(&address(file)).map(note),
-            false => self.large.borrow().get(&address(file)).map(note),
+        match kept {
+            Kept::Body => self.bodies.borrow().get(&address(file)).map(note),
+            Kept::Descriptor => self.descriptors.borrow().get(&address(file)).map(note),
         };
     }
 
-    pub(super) fn forget(&self, file: &Arc<StoredFile>) {
-        match is_small(file) {
-            true => self.small.borrow_mut().remove(&address(file)),
-            false => self.large.borrow_mut().remove(&address(file)),
+    pub(super) fn forget(&self, file: &Arc<StoredFile>, kept: Kept) {
+        match kept {
+            Kept::Body => self.bodies.borrow_mut().remove(&address(file)),
+            Kept::Descriptor => self.descriptors.borrow_mut().remove(&address(file)),
         };
     }
 
-    fn put(&self, file: &Arc<StoredFile>, content: Option<Content>, now_ms: u64) {
+    fn put(&self, file: &Arc<StoredFile>, kept: Kept, content: Option<Content>, now_ms: u64) {
         let hot = Hot {
             file: Arc::downgrade(file),
             content,
             looked_at_ms: Cell::new(now_ms),
             used_ms: Cell::new(now_ms),
         };
-        match is_small(file) {
-            true => self.small.borrow_mut().insert(address(file), hot),
-            false => self.large.borrow_mut().insert(address(file), hot),
+        match kept {
+            Kept::Body => self.bodies.borrow_mut().insert(address(file), hot),
+            Kept::Descriptor => self.descriptors.borrow_mut().insert(address(file), hot),
         }
     }
 }
@@ -173,15 +203,11 @@ impl LaneState for HotFiles {
             return;
         }
         self.swept_ms.set(now_ms);
-        self.large.borrow_mut().retain(|_, hot| {
+        self.descriptors.borrow_mut().retain(|_, hot| {
             let unused_ms = now_ms.saturating_sub(hot.used_ms.get());
             hot.file.strong_count() > 0 && unused_ms < UNUSED_MS_MAX
         });
     }
-}
-
-fn is_small(file: &StoredFile) -> bool {
-    file.length() <= BODY_BYTES_MAX
 }
 
 fn address(file: &Arc<StoredFile>) -> usize {

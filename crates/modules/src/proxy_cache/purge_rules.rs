@@ -6,9 +6,9 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 
-use crate::cidr::Cidr;
 use crate::pass::view::PassView;
 use crate::predicates::{self, any_holds};
+use turnpike_plan::cidr::Cidr;
 
 /// How a purge by request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

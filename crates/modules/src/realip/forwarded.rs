@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::cidr::Cidr;
+use turnpike_plan::cidr::Cidr;
 
 /// Addresses that one request is followed back through: each was put there by a trusted proxy, so
 /// that more is no chain but an attempt.

@@ -1,10 +1,8 @@
 //! Replaces the client's address.
 
-use std::io::Write;
-
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
-use turnpike_http::variables::{VariableRow, append_number};
+use turnpike_http::variables::{VariableRow, append_address, append_number};
 use turnpike_lane::sys::socket::PeerAddress;
 
 use super::forwarded::Trust;
@@ -85,7 +83,10 @@ fn connection_peer(exchange: &Exchange) -> PeerAddress {
 
 fn remote_address(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     match connection_peer(exchange) {
-        PeerAddress::Inet(address) => write!(out, "{}", address.ip()).is_ok(),
+        PeerAddress::Inet(address) => {
+            append_address(out, address.ip());
+            true
+        }
         PeerAddress::Unix => {
             out.extend_from_slice(b"unix:");
             true

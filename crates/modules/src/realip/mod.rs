@@ -16,7 +16,7 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
-use crate::cidr::warn_of_low_bits;
+use turnpike_plan::cidr::warn_of_low_bits;
 
 /// The family.
 pub(crate) struct RealIp;

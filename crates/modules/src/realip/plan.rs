@@ -9,7 +9,7 @@ use turnpike_http::plan::LocationDraft;
 
 use super::forwarded::Trust;
 use super::handler::{Place, RealAddress};
-use crate::cidr::Cidr;
+use turnpike_plan::cidr::Cidr;
 
 /// Adds the replacement where somebody is trusted.
 pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), ConfError> {

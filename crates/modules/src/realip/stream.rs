@@ -11,7 +11,7 @@ use turnpike_stream::variables::{self, VariableRow};
 
 use super::forwarded::Trust;
 use super::{RealIp, plan, rows};
-use crate::cidr::warn_of_low_bits;
+use turnpike_plan::cidr::warn_of_low_bits;
 
 const VARIABLES: &[VariableRow] = &[
     VariableRow {

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use turnpike_lane::sys::socket::PeerAddress;
 
 use super::forwarded::{Trust, parse};
-use crate::cidr::Cidr;
+use turnpike_plan::cidr::Cidr;
 
 fn inet(text: &str) -> PeerAddress {
     PeerAddress::Inet(parse(text.as_bytes()).expect(text))

@@ -191,7 +191,7 @@ fn settable(entry: &Entry, builder: &mut Builder<'_>) -> Result<VariableId, Stri
         return Err("invalid variable name \"$\"".to_owned());
     }
     let unset = builder.store::<Unset>().value(name);
-    builder.variables.define_settable(name, unset)
+    Ok(builder.variables.define_settable(name, unset)?)
 }
 
 /// Whether a word without a status is a URL to redirect to.

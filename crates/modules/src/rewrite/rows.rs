@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     of_text(
         "set_unescape_uri",
-        "Stores a text whose escapes of a URI are decoded (as in set_misc).",
+        "Stores the text after decoding its URI escapes (as in set_misc).",
     ),
     of_text(
         "set_quote_json_str",
@@ -141,7 +141,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     of_text(
         "set_decode_base64",
-        "Stores what base64 stands for, nothing if it is none (as in set_misc).",
+        "Stores the bytes of a base64 text, or nothing if it is not valid (as in set_misc).",
     ),
     of_text(
         "set_encode_base64url",
@@ -149,7 +149,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     of_text(
         "set_decode_base64url",
-        "Stores what base64 for URIs stands for (as in set_misc).",
+        "Stores the bytes of a base64 text for URIs (as in set_misc).",
     ),
     of_text(
         "set_encode_hex",
@@ -157,7 +157,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     of_text(
         "set_decode_hex",
-        "Stores what hexadecimal stands for, nothing if it is none (as in set_misc).",
+        "Stores the bytes of a hexadecimal text, or nothing if it is not valid (as in set_misc).",
     ),
     of_text(
         "set_md5",

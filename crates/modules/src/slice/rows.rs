@@ -7,9 +7,9 @@ pub(super) const ROWS: &[Row] = &[Row {
     value: Value::Size,
     syntax: "size",
     default: "0",
-    summary: "Asks servers for parts of this size, in bytes, in place of the whole, and puts them \
-        together for the client. `$slice_range` has to be passed to servers as `Range`, and to be \
-        part of the key of a cache. A part whose `ETag`, `Last-Modified` or length differs from \
-        those of the first one ends the response. 0 asks for the whole.",
+    summary: "Requests parts of this size, in bytes, from servers instead of the whole response, \
+              and joins them for the client. `$slice_range` must be passed to servers as `Range` \
+              and be part of the cache key. If `ETag`, `Last-Modified` or length of a part differ \
+              from those of the first one, the response ends. 0 requests the whole.",
     ..Row::PLAIN
 }];

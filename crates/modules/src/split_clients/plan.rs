@@ -30,7 +30,8 @@ pub(super) fn define<S: Subject>(
 ) -> Result<(), ConfError> {
     let place = |message: String| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
-    let key = Template::compile(&key, &mut builder.variables).map_err(place)?;
+    let key = Template::compile(&key, &mut builder.variables);
+    let key = key.map_err(|error| place(error.into()))?;
     let written = view.argument(1);
     let name = written
         .strip_prefix('$')
@@ -50,7 +51,7 @@ pub(super) fn define<S: Subject>(
     builder
         .variables
         .define_computed(name, Arc::new(Split { key, parts }), false)
-        .map_err(place)?;
+        .map_err(|error| place(error.into()))?;
     Ok(())
 }
 

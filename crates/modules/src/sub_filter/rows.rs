@@ -9,10 +9,10 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         variables: Some(0),
         syntax: "string replacement",
-        summary: "Replaces a string in the text of responses by another one, in any case of ASCII \
-            letters. Both may contain variables; a string that comes out empty is not looked for. \
-            Differs from nginx: a body that is compressed already (`Content-Encoding`) is left as \
-            it is.",
+        summary: "Replaces a string in the text of responses by another one, without regard to \
+                  the case of ASCII letters. Both may contain variables; an empty string is not \
+                  searched. Differs from nginx: a body that is already compressed \
+                  (`Content-Encoding`) is not changed.",
         ..Row::PLAIN
     },
     Row {
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Replaces each string only where it comes first.",
+        summary: "Replaces only the first occurrence of each string.",
         ..Row::PLAIN
     },
     Row {

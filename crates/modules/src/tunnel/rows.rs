@@ -58,10 +58,10 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(0, 1),
         syntax: "[address]",
         default: "$host:$request_port",
-        summary: "Makes a tunnel to a server for `CONNECT` of HTTP/1.1, and refuses other methods \
-            with 405. The default address is the one that the client asks for; restrict who may \
-            ask for what (`allow`, `auth_basic`, `map`), or the server is an open proxy, also to \
-            your own network. Locations do not inherit it.",
+        summary: "Opens a tunnel to a server for `CONNECT` of HTTP/1.1, and refuses other methods \
+                  with 405. The default address is the one that the client requests. Restrict \
+                  clients and addresses (`allow`, `auth_basic`, `map`); otherwise the server is \
+                  an open proxy, also into your own network. Locations do not inherit it.",
         ..PASS
     },
     Row {
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "tunnel_send_timeout",
-        summary: "The maximum time during which a server takes no data.",
+        summary: "The maximum time during which a server receives no data.",
         ..TIME
     },
     Row {

@@ -16,11 +16,12 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "v1", "log", "off"]),
         syntax: "on | v1 | log | off",
         default: "off",
-        summary: "Gives each client a cookie with an identifier by which it is known again, unless \
-            it has one. `v1` gives the first form of identifiers; `log` gives none, and only reads \
-            cookies. `$uid_got` is the identifier that the client has, `$uid_set` the one that it \
-            gets; where `$uid_reset` is set to anything but 0, it gets another one. Differs from \
-            nginx: the last eight bytes of an identifier are random.",
+        summary: "Gives each client without one a cookie with an identifier, so that it can be \
+                  recognised. `v1` uses the older form of identifiers; `log` only reads cookies \
+                  and sets none. `$uid_got` is the identifier that the client sent, and \
+                  `$uid_set` the one that it receives. If `$uid_reset` is set to anything but 0, \
+                  the client receives a new one. Differs from nginx: the last eight bytes of an \
+                  identifier are random.",
         ..Row::PLAIN
     },
     Row {
@@ -60,8 +61,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(check_mark),
         syntax: "letter | digit | = | off",
         default: "off",
-        summary: "A character that takes the place of the cookie's padding. A client whose cookie \
-            lacks it gets its cookie again, with the same identifier.",
+        summary: "A character that replaces the padding of the cookie. A client whose cookie does \
+                  not have it receives the cookie again, with the same identifier.",
         ..Row::PLAIN
     },
     Row {
@@ -89,8 +90,8 @@ pub(super) const ROWS: &[Row] = &[
         name: "userid_service",
         value: Value::Number,
         syntax: "number",
-        summary: "The first number of identifiers, which says who gave them: without it, the last \
-            four bytes of the server's address, and 0 in the first form.",
+        summary: "The first number of identifiers, which identifies the server. The default is \
+                  the last four bytes of the server's address, or 0 with `v1`.",
         ..Row::PLAIN
     },
 ];

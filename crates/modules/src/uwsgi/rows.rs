@@ -27,7 +27,7 @@ const MODIFIER: Row = Row {
 const OWN: &[Row] = &[
     Row {
         name: "uwsgi_modifier1",
-        summary: "The first modifier of packets, which says what they are for.",
+        summary: "The first modifier of packets, which is the kind of request.",
         ..MODIFIER
     },
     Row {

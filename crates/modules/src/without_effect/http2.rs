@@ -34,7 +34,8 @@ const HOST_KEY: Row = Row {
 };
 
 pub(super) const ROWS: &[Row] = table! {
-    "Checked; takes effect with HTTP/2 or HTTP/3, which are not supported yet.";
+    "Accepted, without effect: nginx has removed it, or it is the size of a table that Turnpike \
+     does not have.";
     "http2_idle_timeout" => TIME,
     "http2_max_concurrent_pushes" => NUMBER,
     "http2_max_field_size" => SIZE,
@@ -45,6 +46,11 @@ pub(super) const ROWS: &[Row] = table! {
     "http2_push_preload" => passing::FLAG,
     "http2_recv_timeout" => TIME,
     "http2_streams_index_size" => NUMBER,
+};
+
+/// Directives of HTTP/3.
+pub(super) const HTTP3: &[Row] = table! {
+    "Checked; takes effect with HTTP/3, which is not supported yet.";
     "http3" => FLAG,
     "http3_hq" => FLAG,
     "http3_max_concurrent_streams" => NUMBER,

@@ -5,7 +5,6 @@
 //! A directive must not stand here when its absence changes a response.
 
 mod checks;
-mod grpc;
 mod http2;
 mod others;
 mod passing;
@@ -46,14 +45,14 @@ const fn family(name: &'static str, rows: &'static [Row]) -> WithoutEffect {
     }
 }
 
-/// HTTP/2 and HTTP/3.
-pub(crate) const HTTP2: &dyn Family = &WithoutEffect {
-    variables: variables::HTTP2,
-    ..family("http2", http2::ROWS)
-};
+/// HTTP/2, beside the family that serves it.
+pub(crate) const HTTP2: &dyn Family = &family("http2", http2::ROWS);
 
-/// TLS to gRPC servers.
-pub(crate) const GRPC_TLS: &dyn Family = &family("grpc_ssl", grpc::ROWS);
+/// HTTP/3.
+pub(crate) const HTTP3: &dyn Family = &WithoutEffect {
+    variables: variables::HTTP3,
+    ..family("http3", http2::HTTP3)
+};
 
 /// How files are read, and the like.
 pub(crate) const TUNING: &dyn Family = &family("tuning", others::ROWS);

@@ -57,7 +57,6 @@ pub(super) const ROWS: &[Row] = table! {
     "gzip_no_buffer" => FLAG,
     "postpone_gzipping" => SIZE,
     "send_lowat" => SIZE,
-    "debug_connection" => Row { repeat: Repeat::Many, syntax: "address | CIDR | unix:", ..EVENTS },
     "worker_aio_requests" => Row { value: Value::Number, syntax: "number", ..EVENTS },
 };
 

@@ -1,6 +1,6 @@
 //! Kinds of rows that several modules have.
 
-use turnpike_conf::{Arguments, Repeat, Row, Value};
+use turnpike_conf::{Row, Value};
 
 pub(super) const ONE: Row = Row::PLAIN;
 
@@ -37,13 +37,6 @@ pub(super) const NUMBER: Row = Row {
 pub(super) const KEY: Row = Row {
     variables: Some(0),
     syntax: "string",
-    ..TEXT
-};
-
-pub(super) const COMMAND: Row = Row {
-    arguments: Arguments::exactly(2),
-    repeat: Repeat::Many,
-    syntax: "name value",
     ..TEXT
 };
 

@@ -2,10 +2,10 @@
 
 use turnpike_conf::{Row, Value};
 
-use super::{grpc, http2, others};
+use super::{http2, others};
 
 fn rows() -> impl Iterator<Item = &'static Row> {
-    let tables = [http2::ROWS, grpc::ROWS, others::ROWS, others::MODULES];
+    let tables = [http2::ROWS, http2::HTTP3, others::ROWS, others::MODULES];
     tables.into_iter().flatten()
 }
 

@@ -29,4 +29,4 @@ fn nothing(_: &Exchange, _: &mut Vec<u8>) -> bool {
     true
 }
 
-pub(super) const HTTP2: &[VariableRow] = &[empty("http3", "Empty: HTTP/3 is not supported yet.")];
+pub(super) const HTTP3: &[VariableRow] = &[empty("http3", "Empty: HTTP/3 is not supported yet.")];
