@@ -3,6 +3,7 @@
 //! options. Only text to options is done here.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 /// What `-s` asks of a running server.
@@ -45,6 +46,34 @@ pub struct Options {
     pub command: Option<Command>,
 }
 
+/// Why the arguments cannot be understood. The messages are nginx's, to be printed after `nginx: `.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArgumentError {
+    /// The text is no option, or no value of it.
+    Invalid(String),
+    /// The value of an option is missing: its flag, and what the value is called.
+    NoValue(char, &'static str),
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArgumentError::Invalid(text) => write!(out, "invalid option: \"{text}\""),
+            ArgumentError::NoValue(flag, name) => {
+                write!(out, "option \"-{flag}\" requires {name}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ArgumentError {}
+
+impl From<ArgumentError> for String {
+    fn from(error: ArgumentError) -> String {
+        error.to_string()
+    }
+}
+
 /// The usage text, after the version line.
 pub const HELP: &str = "\
 Usage: turnpike [-?hvVtTq] [-s signal] [-p prefix]
@@ -71,23 +100,21 @@ Subcommands:
 /// Reads the arguments after the program's name.
 ///
 /// # Errors
-/// nginx's message, to be printed after `nginx: `.
-pub fn parse(arguments: &[OsString]) -> Result<Options, String> {
+/// The first argument that cannot be understood.
+pub fn parse(arguments: &[OsString]) -> Result<Options, ArgumentError> {
     let mut options = Options::default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let Some(flags) = argument.as_bytes().strip_prefix(b"-") else {
-            return Err(format!(
-                "invalid option: \"{}\"",
-                argument.to_string_lossy()
-            ));
+            let text = argument.to_string_lossy();
+            return Err(ArgumentError::Invalid(text.into_owned()));
         };
         for (index, flag) in flags.iter().enumerate() {
             if options.switch(*flag) {
                 continue;
             }
             let Some(name) = value_name(*flag) else {
-                return Err(format!("invalid option: \"{}\"", char::from(*flag)));
+                return Err(ArgumentError::Invalid(char::from(*flag).to_string()));
             };
             let attached = &flags[index + 1..];
             let value = if attached.is_empty() {
@@ -96,7 +123,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Options, String> {
                 Some(OsStr::from_bytes(attached).to_os_string())
             };
             let flag = char::from(*flag);
-            let value = value.ok_or_else(|| format!("option \"-{flag}\" requires {name}"))?;
+            let value = value.ok_or(ArgumentError::NoValue(flag, name))?;
             options.set(flag, value)?;
             break;
         }
@@ -149,7 +176,7 @@ impl Options {
         true
     }
 
-    fn set(&mut self, flag: char, value: OsString) -> Result<(), String> {
+    fn set(&mut self, flag: char, value: OsString) -> Result<(), ArgumentError> {
         match flag {
             'p' => self.prefix = Some(with_slash(value)),
             'e' => self.error_log = Some(value),
@@ -161,16 +188,16 @@ impl Options {
     }
 }
 
-fn command(value: &OsStr) -> Result<Command, String> {
+fn command(value: &OsStr) -> Result<Command, ArgumentError> {
     match value.as_bytes() {
         b"stop" => Ok(Command::Stop),
         b"quit" => Ok(Command::Quit),
         b"reopen" => Ok(Command::Reopen),
         b"reload" => Ok(Command::Reload),
-        _ => Err(format!(
-            "invalid option: \"-s {}\"",
+        _ => Err(ArgumentError::Invalid(format!(
+            "-s {}",
             value.to_string_lossy()
-        )),
+        ))),
     }
 }
 
@@ -188,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    fn read(arguments: &[&str]) -> Result<Options, String> {
+    fn read(arguments: &[&str]) -> Result<Options, ArgumentError> {
         let owned: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         parse(&owned)
     }
@@ -324,7 +351,11 @@ mod tests {
             (&["-s", "halt"], "invalid option: \"-s halt\""),
         ];
         for (arguments, message) in cases {
-            assert_eq!(read(arguments).unwrap_err(), *message, "{arguments:?}");
+            assert_eq!(
+                read(arguments).unwrap_err().to_string(),
+                *message,
+                "{arguments:?}"
+            );
         }
     }
 }

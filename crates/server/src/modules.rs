@@ -87,7 +87,7 @@ pub const MODULES: &[Module] = &[
     without("stream_set_module", true),
     without("stream_upstream_hash_module", true),
     without("stream_upstream_least_conn_module", true),
-    without("stream_upstream_least_time_module", false),
+    without("stream_upstream_least_time_module", true),
     without("stream_upstream_random_module", true),
     without("stream_upstream_zone_module", true),
     with("threads", false),
@@ -117,7 +117,7 @@ pub const MODULES: &[Module] = &[
     with("stream_realip_module", true),
     with("stream_geoip_module", false),
     with("stream_ssl_preread_module", true),
-    with("debug", false),
+    with("debug", true),
 ];
 
 /// Modules of others whose directives work here, by their files without `.so`.
@@ -126,6 +126,8 @@ const OTHERS_PRESENT: &[&str] = &[
     "ngx_http_brotli_filter_module",
     "ngx_http_brotli_static_module",
     "ngx_http_cache_purge_module",
+    "ngx_http_dav_ext_module",
+    "ngx_http_echo_module",
     "ngx_http_fancyindex_module",
     "ngx_http_geoip2_module",
     "ngx_http_headers_more_filter_module",
@@ -142,8 +144,6 @@ const OTHERS_PRESENT: &[&str] = &[
 const OTHERS_ABSENT: &[&str] = &[
     "ngx_http_array_var_module",
     "ngx_http_auth_pam_module",
-    "ngx_http_dav_ext_module",
-    "ngx_http_echo_module",
     "ngx_http_js_module",
     "ngx_http_lua_module",
     "ngx_http_perl_module",
@@ -246,6 +246,7 @@ mod tests {
             ("modules/ngx_rtmp_module.so", Standing::Absent),
             ("modules/ndk_http_module.so", Standing::Present),
             ("ngx_http_brotli_static_module.so", Standing::Present),
+            ("modules/ngx_http_dav_ext_module.so", Standing::Present),
             ("modules/ngx_stream_geoip2_module.so", Standing::Present),
             ("modules/ngx_http_geoip_module.so", Standing::Absent),
             ("modules/ngx_http_zip_module.so", Standing::Unknown),

@@ -26,6 +26,8 @@ pub struct Needs {
     pub listens: Vec<Listen>,
     /// The log files beside the main context's error logs, with their full paths.
     pub log_files: Vec<PathBuf>,
+    /// The log files that have secrets in them.
+    pub secret_log_files: Vec<PathBuf>,
     /// Folders that the serving process writes to, those outside others first.
     pub folders: BTreeSet<Folder>,
     /// Rights of root's that the serving process keeps.

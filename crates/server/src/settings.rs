@@ -403,7 +403,7 @@ impl<'a> Reader<'a, '_> {
                 .collect();
             match Spec::parse(&words, &paths.prefix) {
                 Ok(spec) => specs.push(spec),
-                Err(message) => self.fail(entry, message),
+                Err(error) => self.fail(entry, error),
             }
         }
         let is_syslog = |spec: &Spec| matches!(spec.destination, Destination::Syslog(_));

@@ -30,7 +30,7 @@ pub struct Subcommand {
 pub const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "check",
-        summary: "list what of an nginx.conf works, and what to use instead",
+        summary: "list which directives of an nginx.conf work",
         run: check::run,
     },
     Subcommand {
@@ -70,7 +70,7 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "tune",
-        summary: "find what limits this machine's connections, and change it",
+        summary: "find and change what limits this machine's connections",
         run: turnpike_tune::main,
     },
     Subcommand {

@@ -11,8 +11,9 @@ use std::process::{Command, Stdio};
 
 use nix::libc::{SIGHUP, SIGKILL, SIGTERM, SIGUSR2};
 use support::daemon::{Daemon, Load, ask, connect};
-use support::{Folder, children, configuration, is_running, stderr, turnpike, wait_for};
+use support::{children, configuration, is_running, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
+use turnpike_testkit::Folder;
 
 /// The ways of sharing sockets, with their text in `events` and in the main context.
 const KINDS: &[(&str, &str, &str)] = &[
@@ -123,13 +124,14 @@ fn a_broken_configuration_changes_nothing() {
     for (from, to, message) in cases {
         daemon
             .folder
-            .write("nginx.conf", &daemon.text().replace(from, to));
+            .write("nginx.conf", daemon.text().replace(from, to))
+            .unwrap();
         let error = daemon.start_again().unwrap_err();
         assert!(error.contains(message), "{error}");
         load.go_on();
         assert!(is_running(serving));
     }
-    daemon.folder.write("nginx.conf", daemon.text());
+    daemon.folder.write("nginx.conf", daemon.text()).unwrap();
     daemon.start_again().unwrap();
     assert_eq!(daemon.serving(), serving);
     load.stop();
@@ -144,7 +146,7 @@ fn what_a_process_cannot_change_takes_another_one() {
     let text = daemon
         .text()
         .replace("events", "worker_rlimit_core 1m; events");
-    daemon.folder.write("nginx.conf", &text);
+    daemon.folder.write("nginx.conf", &text).unwrap();
     daemon.start_again().unwrap();
     let new = daemon.serving();
     assert_ne!(new, old);
@@ -170,7 +172,8 @@ fn other_addresses_are_opened_and_closed_as_at_a_reload() {
         .replace(&old, &format!("listen 127.0.0.1:{port};"));
     daemon
         .folder
-        .write("nginx.conf", &text.replace("s.sock", "other.sock"));
+        .write("nginx.conf", text.replace("s.sock", "other.sock"))
+        .unwrap();
     daemon.start_again().unwrap();
     assert_eq!(daemon.serving(), serving);
     ask(&mut connect(port), false);
@@ -245,10 +248,10 @@ fn other_users_are_refused() {
 fn a_server_of_another_prefix_is_not_taken_over() {
     let daemon = Daemon::start("");
     kill_master(&daemon);
-    let other = Folder::new();
+    let other = Folder::create().unwrap();
     let pid = format!("pid {}/nginx.pid;", daemon.folder.name());
     let text = configuration("daemon on;").replace("pid nginx.pid;", &pid);
-    other.write("nginx.conf", &text);
+    other.write("nginx.conf", &text).unwrap();
     let error = stderr(&turnpike(&other.arguments(&[])));
     assert!(
         error.contains("has no master, and is of another prefix"),
@@ -299,7 +302,8 @@ fn a_second_start_is_refused_where_the_kernel_would_let_it_share() {
     wait_for("the end", || !is_running(master));
     daemon
         .folder
-        .write("nginx.pid", &format!("{}\n", std::process::id()));
+        .write("nginx.pid", format!("{}\n", std::process::id()))
+        .unwrap();
     daemon.start_again().unwrap();
 }
 

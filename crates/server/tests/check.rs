@@ -4,10 +4,13 @@
 
 mod support;
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Folder, stderr, turnpike};
+use support::{stderr, turnpike};
+use turnpike_testkit::Folder;
 
 const MIXED: &str = "\
 lock_file a.lock;
@@ -31,8 +34,8 @@ http {
 
 #[test]
 fn a_report_shows_support_and_alternatives() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", MIXED);
+    let folder = Folder::create().unwrap();
+    folder.write("nginx.conf", MIXED).unwrap();
     let path = format!("{}/nginx.conf", folder.name());
     let output = turnpike(&["check", &path]);
     let text = String::from_utf8(output.stdout)
@@ -73,8 +76,8 @@ The server does not start with this file.
 
 #[test]
 fn a_report_is_json_too() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", MIXED);
+    let folder = Folder::create().unwrap();
+    folder.write("nginx.conf", MIXED).unwrap();
     let path = format!("{}/nginx.conf", folder.name());
     let output = turnpike(&["check", "--json", &path]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -92,9 +95,11 @@ fn a_report_is_json_too() {
 
 #[test]
 fn the_exit_status_shows_whether_the_file_loads() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let good = format!("{}/good.conf", folder.name());
-    folder.write("good.conf", "events {}\nhttp { server { listen unix:s; } }");
+    folder
+        .write("good.conf", "events {}\nhttp { server { listen unix:s; } }")
+        .unwrap();
     let missing = format!("{}/missing.conf", folder.name());
     let cases: &[(&[&str], i32, &str)] = &[
         (&["check", &good], 0, ""),
@@ -218,9 +223,11 @@ fn directives_of_stock_files_load() {
         ("Alpine", ALPINE),
         ("Ubuntu", UBUNTU),
     ] {
-        let folder = Folder::new();
-        folder.write("mime.types", "types { text/html html; }");
-        folder.write("nginx.conf", text);
+        let folder = Folder::create().unwrap();
+        folder
+            .write("mime.types", "types { text/html html; }")
+            .unwrap();
+        folder.write("nginx.conf", text).unwrap();
         let path = format!("{}/nginx.conf", folder.name());
         let output = turnpike(&["check", &path]);
         let report = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -234,6 +241,59 @@ fn directives_of_stock_files_load() {
     }
 }
 
+/// A server with a stock file, with another port, and its answer to `GET /`.
+fn serve(folder: &Folder, text: &str) -> String {
+    let port = turnpike_testkit::ports::reserve().unwrap();
+    let text = text.replace("127.0.0.1:80", &format!("127.0.0.1:{port}"));
+    let text = format!("daemon on; {text}");
+    folder.write("nginx.conf", text).unwrap();
+    std::fs::create_dir_all(folder.path().join("html")).unwrap();
+    folder.write("html/index.html", "a stock page").unwrap();
+    let output = turnpike(&folder.arguments(&[]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let response = TcpStream::connect(("127.0.0.1", port)).and_then(|mut stream| {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response)
+    });
+    let output = turnpike(&folder.arguments(&["-s", "quit"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    support::wait_for("the end", || !folder.has("nginx.pid"));
+    response.unwrap()
+}
+
+#[test]
+fn stock_files_serve() {
+    let debian = std::fs::read_to_string("/etc/nginx/nginx.conf").unwrap();
+    let site = "server { listen 127.0.0.1:80 default_server; root html; \
+                location / { try_files $uri $uri/ =404; } }";
+    for (name, text, status) in [
+        ("container", CONTAINER, "200"),
+        ("Alpine", ALPINE, "404"),
+        ("Ubuntu", UBUNTU, "200"),
+        ("Debian", &debian, "200"),
+    ] {
+        let folder = Folder::create().unwrap();
+        let types = "types { text/html html; }";
+        folder.write("mime.types", types).unwrap();
+        let text = text
+            .replace("include /etc/nginx/modules-enabled/*.conf;", "")
+            .replace("include /etc/nginx/conf.d/*.conf;", "")
+            .replace("include /etc/nginx/sites-enabled/*;", site)
+            .replace("/run/nginx.pid", "nginx.pid")
+            .replace("/var/log/nginx", folder.name());
+        let response = serve(&folder, &text);
+        let begin = format!("HTTP/1.1 {status} ");
+        assert!(response.starts_with(&begin), "{name}: {response}");
+        assert_eq!(
+            response.ends_with("a stock page"),
+            status == "200",
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn the_file_of_this_debian_loads() {
     let stock = "/etc/nginx/nginx.conf";
@@ -242,11 +302,13 @@ fn the_file_of_this_debian_loads() {
         "nginx-light is installed by \"cargo xtask setup\""
     );
     // Modules of others that this machine may have are left out; the rest is unchanged.
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let text = std::fs::read_to_string(stock).unwrap();
     let modules = "include /etc/nginx/modules-enabled/*.conf;";
     assert!(text.contains(modules), "{text}");
-    folder.write("nginx.conf", &text.replace(modules, ""));
+    folder
+        .write("nginx.conf", text.replace(modules, ""))
+        .unwrap();
     let path = format!("{}/nginx.conf", folder.name());
     let output = turnpike(&["check", "-p", "/usr/share/nginx", &path]);
     let report = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -6,11 +6,12 @@ mod support;
 
 use std::process::Command;
 
-use support::{Folder, configuration, stderr, turnpike};
+use support::{configuration, stderr, turnpike};
+use turnpike_testkit::Folder;
 
 #[test]
 fn version_texts_are_what_tools_read() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let (own, nginx) = (
         "turnpike version: turnpike/0.1.0",
         "nginx version: nginx/1.31.4",
@@ -79,8 +80,10 @@ fn mistakes_on_the_command_line_are_named() {
 
 #[test]
 fn a_missing_prefix_is_reported() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", "error_log logs/a.log; events {}");
+    let folder = Folder::create().unwrap();
+    folder
+        .write("nginx.conf", "error_log logs/a.log; events {}")
+        .unwrap();
     let prefix = format!("{}/none/", folder.name());
     let file = format!("{}/nginx.conf", folder.name());
     for more in [&["-t"][..], &[]] {
@@ -93,8 +96,10 @@ fn a_missing_prefix_is_reported() {
 
 #[test]
 fn a_good_configuration_passes() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", &configuration("worker_processes 2;"));
+    let folder = Folder::create().unwrap();
+    folder
+        .write("nginx.conf", configuration("worker_processes 2;"))
+        .unwrap();
     let output = turnpike(&folder.arguments(&["-t"]));
     let path = format!("{}/nginx.conf", folder.name());
     let expected = format!(
@@ -112,7 +117,7 @@ fn a_good_configuration_passes() {
 
 #[test]
 fn additive_directives_may_be_repeated() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let twice = [
         "add_header A b",
         "add_trailer A b",
@@ -132,7 +137,7 @@ fn additive_directives_may_be_repeated() {
     ];
     let lines = twice.map(|line| format!("{line}; {line};")).join("\n");
     let main = format!("http {{ server {{ location /a {{ {lines} }} }} }}");
-    folder.write("nginx.conf", &configuration(&main));
+    folder.write("nginx.conf", configuration(&main)).unwrap();
     let output = turnpike(&folder.arguments(&["-tq"]));
     assert_eq!(
         (output.status.code(), stderr(&output)),
@@ -142,7 +147,7 @@ fn additive_directives_may_be_repeated() {
 
 #[test]
 fn the_built_in_configuration_passes() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let output = turnpike(&["-t", "-p", folder.name()]);
     assert_eq!(
         stderr(&output),
@@ -153,7 +158,7 @@ fn the_built_in_configuration_passes() {
 
 #[test]
 fn every_mistake_of_a_configuration_is_shown_with_its_place() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let cases: &[(&str, &[&str])] = &[
         (
             "wroker_processes 1;\ndaemon maybe;\nevents { }",
@@ -201,8 +206,8 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
     ];
     let path = format!("{}/nginx.conf", folder.name());
     for (text, messages) in cases {
-        folder.write("nginx.conf", text);
-        folder.write("error.log", "");
+        folder.write("nginx.conf", text).unwrap();
+        folder.write("error.log", "").unwrap();
         let output = turnpike(&folder.arguments(&["-t"]));
         let shown = stderr(&output);
         for message in *messages {
@@ -222,7 +227,7 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
 
 #[test]
 fn an_inherited_mistake_is_reported_once() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let http = "http { access_log /none/a.log; server { listen unix:s; error_log /none/a.log;\n\
                 location /a { access_log /none/a.log; } location /b { root x; } } }";
     let lua = "http { server { listen unix:s; location / {\n\
@@ -251,7 +256,9 @@ fn an_inherited_mistake_is_reported_once() {
         ),
     ];
     for (text, messages) in cases {
-        folder.write("nginx.conf", &(configuration("") + text));
+        folder
+            .write("nginx.conf", &(configuration("") + text))
+            .unwrap();
         let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
         let path = format!("{}/nginx.conf", folder.name());
         let found = shown
@@ -264,7 +271,7 @@ fn an_inherited_mistake_is_reported_once() {
 
 #[test]
 fn a_check_leaves_no_file_in_the_place_of_the_pid_file() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let names = || -> Vec<String> {
         let entries = std::fs::read_dir(folder.path()).unwrap();
         let mut names: Vec<String> = entries
@@ -273,21 +280,23 @@ fn a_check_leaves_no_file_in_the_place_of_the_pid_file() {
         names.sort();
         names
     };
-    folder.write("nginx.conf", &configuration(""));
+    folder.write("nginx.conf", configuration("")).unwrap();
     assert!(turnpike(&folder.arguments(&["-tq"])).status.success());
     assert_eq!(names(), ["error.log", "nginx.conf"]);
-    folder.write("nginx.pid", "1\n");
+    folder.write("nginx.pid", "1\n").unwrap();
     assert!(turnpike(&folder.arguments(&["-tq"])).status.success());
     assert_eq!(folder.read("nginx.pid"), "1\n");
 }
 
 #[test]
 fn a_dump_holds_every_file_once_and_unchanged() {
-    let folder = Folder::new();
-    folder.write("a.conf", "# first\r\nworker_priority 0;");
-    folder.write("b.conf", "# second, without an end");
+    let folder = Folder::create().unwrap();
+    folder
+        .write("a.conf", "# first\r\nworker_priority 0;")
+        .unwrap();
+    folder.write("b.conf", "# second, without an end").unwrap();
     let text = "daemon off; include a.conf; include b.conf; include b.conf; events { }";
-    folder.write("nginx.conf", text);
+    folder.write("nginx.conf", text).unwrap();
     let output = turnpike(&folder.arguments(&["-T"]));
     let name = folder.name();
     let expected = format!(
@@ -300,8 +309,8 @@ fn a_dump_holds_every_file_once_and_unchanged() {
 
 #[test]
 fn globals_stand_beside_the_file() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", "events { }");
+    let folder = Folder::create().unwrap();
+    folder.write("nginx.conf", "events { }").unwrap();
     assert!(
         turnpike(&folder.arguments(&["-tq", "-g", "daemon off;"]))
             .status
@@ -317,15 +326,15 @@ fn globals_stand_beside_the_file() {
 
 #[test]
 fn a_command_without_a_server_names_what_is_missing() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", &configuration(""));
+    let folder = Folder::create().unwrap();
+    folder.write("nginx.conf", configuration("")).unwrap();
     let output = turnpike(&folder.arguments(&["-s", "reload"]));
     let expected = format!(
         "nginx: [error] open() \"{}/nginx.pid\" failed (2: No such file or directory)\n",
         folder.name()
     );
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), expected));
-    folder.write("nginx.pid", "12x\n");
+    folder.write("nginx.pid", "12x\n").unwrap();
     let output = turnpike(&folder.arguments(&["-s", "reload"]));
     assert!(
         stderr(&output).contains("invalid PID number \"12x\" in"),
@@ -355,10 +364,12 @@ fn the_reference_names_every_directive() {
 
 #[test]
 fn warnings_are_reported_once_and_are_no_errors() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let http = "http { allow 10.0.0.1/8; server { listen unix:s; set_real_ip_from 10.0.0.0/8;\n\
                 deny 2001:db8::1/32; location / { } location /a { } } }";
-    folder.write("nginx.conf", &(configuration("") + http));
+    folder
+        .write("nginx.conf", &(configuration("") + http))
+        .unwrap();
     let output = turnpike(&folder.arguments(&["-t"]));
     let shown = stderr(&output);
     assert!(output.status.success(), "{shown}");
@@ -373,15 +384,38 @@ fn warnings_are_reported_once_and_are_no_errors() {
 }
 
 #[test]
+fn a_name_that_two_servers_have_is_a_warning() {
+    let folder = Folder::create().unwrap();
+    let http = "http { server { listen unix:s; server_name a b; }\n\
+                server { listen unix:s; server_name b c; } }";
+    folder
+        .write("nginx.conf", configuration("") + http)
+        .unwrap();
+    let output = turnpike(&folder.arguments(&["-t"]));
+    let shown = stderr(&output);
+    assert!(output.status.success(), "{shown}");
+    let warnings = shown.lines().filter(|line| line.contains("[warn]"));
+    let warnings: Vec<&str> = warnings.collect();
+    let [warning] = warnings[..] else {
+        panic!("{shown}");
+    };
+    let begin = "nginx: [warn] conflicting server name \"b\" on unix:";
+    assert!(warning.starts_with(begin), "{warning}");
+    assert!(warning.ends_with("s, ignored"), "{warning}");
+}
+
+#[test]
 fn zones_that_exceed_the_control_groups_memory_are_a_warning() {
     let test = "zones_that_exceed_the_control_groups_memory_are_a_warning";
     if turnpike_testkit::needs_root(test, "CAP_SYS_ADMIN") {
         return;
     }
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let http = "http { limit_req_zone $uri zone=one:10m rate=1r/s;\n\
                 proxy_cache_path hot keys_zone=hot:12m memory; }";
-    folder.write("nginx.conf", &(configuration("") + http));
+    folder
+        .write("nginx.conf", &(configuration("") + http))
+        .unwrap();
     let check = |limit: &str| {
         let script = format!(
             // The files of both versions of control groups.
@@ -460,10 +494,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
 
 #[test]
 fn a_mistake_is_reported_once_with_its_place_and_without_consequences() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     for (http, expected) in MISTAKES {
         let text = configuration("") + &format!("http {{ {http} }}");
-        folder.write("nginx.conf", &text);
+        folder.write("nginx.conf", &text).unwrap();
         let output = turnpike(&folder.arguments(&["-t"]));
         let shown = stderr(&output);
         let lines = shown.lines().filter(|line| line.starts_with("nginx: ["));
@@ -480,8 +514,8 @@ fn a_mistake_is_reported_once_with_its_place_and_without_consequences() {
 
 #[test]
 fn top_is_for_terminals() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", &configuration(""));
+    let folder = Folder::create().unwrap();
+    folder.write("nginx.conf", configuration("")).unwrap();
     let shown = stderr(&turnpike(&folder.arguments(&["top"])));
     assert!(
         shown.contains("no server with this configuration runs here"),

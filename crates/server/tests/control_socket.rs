@@ -11,15 +11,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 
-use nix::libc::{SIGABRT, SIGKILL, SIGQUIT};
+use nix::libc::{SIGABRT, SIGKILL};
 use serde_json::{Value, json};
-use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
+use support::{configuration, master_of, serving_of, start, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
+use turnpike_testkit::{Folder, Server, Signal};
 
 /// A server whose socket exists: it is created after the pid file, which other tests wait for.
 fn started(main: &str) -> Server {
-    let server = Server::start(main);
-    wait_for("the socket", || server.folder.has("nginx.control"));
+    let server = start(main);
+    wait_for("the socket", || server.files().has("nginx.control"));
     server
 }
 
@@ -37,20 +38,20 @@ fn ask(folder: &Folder, words: &[&str]) -> Result<Value, String> {
 #[test]
 fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
     let mut server = started("");
-    let path = server.folder.path().join("nginx.control");
+    let path = server.files().path().join("nginx.control");
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let status = ask(&server.folder, &["status"]).unwrap();
-    assert_eq!(status["pid"], server.master);
-    assert_eq!(status["serving"]["pid"], server.serving()[0]);
+    let status = ask(server.files(), &["status"]).unwrap();
+    assert_eq!(status["pid"], master_of(&server));
+    assert_eq!(status["serving"]["pid"], serving_of(&server)[0]);
     assert_eq!(
         (&status["phase"], &status["generation"]),
         (&"running".into(), &1.into())
     );
-    let output = turnpike(&server.folder.arguments(&["status"]));
+    let output = turnpike(&server.files().arguments(&["status"]));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("turnpike 0.1.0, running, for "), "{text}");
-    let serving = format!("serving        pid {}: 1 lane, ", server.serving()[0]);
+    let serving = format!("serving        pid {}: 1 lane, ", serving_of(&server)[0]);
     assert!(text.contains(&serving), "{text}");
     let rates = &status["serving"]["rates"];
     assert!(
@@ -59,9 +60,9 @@ fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
     );
     // By now a note was taken, by the question before if not by the server.
     assert!(text.contains(" requests/s ("), "{text}");
-    assert_eq!(server.end(SIGQUIT), Some(0));
-    assert!(!server.folder.has("nginx.control"));
-    let error = ask(&server.folder, &["status"]).unwrap_err();
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
+    assert!(!server.files().has("nginx.control"));
+    let error = ask(server.files(), &["status"]).unwrap_err();
     assert!(
         error.contains("nginx.control\": (2: No such file"),
         "{error}"
@@ -71,13 +72,14 @@ fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
 #[test]
 fn a_reload_answers_with_its_report_or_its_errors() {
     let server = started("");
-    let report = ask(&server.folder, &["reload"]).unwrap();
+    let report = ask(server.files(), &["reload"]).unwrap();
     assert_eq!(report["generation"], 2);
     server
-        .folder
-        .write("nginx.conf", &configuration("nonsense on;"));
+        .files()
+        .write("nginx.conf", configuration("nonsense on;"))
+        .unwrap();
     // The configuration no longer names the socket.
-    let socket = server.folder.path().join("nginx.control");
+    let socket = server.files().path().join("nginx.control");
     let output = turnpike(&["reload", "--socket", socket.to_str().unwrap()]);
     assert!(!output.status.success());
     let shown = stderr(&output);
@@ -86,55 +88,60 @@ fn a_reload_answers_with_its_report_or_its_errors() {
         "{shown}"
     );
     server
-        .folder
-        .write("nginx.conf", &configuration("control other;"));
+        .files()
+        .write("nginx.conf", configuration("control other;"))
+        .unwrap();
     let output = turnpike(&["reload", "--socket", socket.to_str().unwrap()]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(server.folder.has("other") && !server.folder.has("nginx.control"));
-    let status = ask(&server.folder, &["status"]).unwrap();
+    assert!(server.files().has("other") && !server.files().has("nginx.control"));
+    let status = ask(server.files(), &["status"]).unwrap();
     assert_eq!(
         (&status["reloads"], &status["reloads_failed"]),
         (&2.into(), &1.into())
     );
     server
-        .folder
-        .write("nginx.conf", &configuration("control off;"));
+        .files()
+        .write("nginx.conf", configuration("control off;"))
+        .unwrap();
     let output = turnpike(&[
         "reload",
         "--socket",
-        server.folder.path().join("other").to_str().unwrap(),
+        server.files().path().join("other").to_str().unwrap(),
     ]);
     assert!(output.status.success(), "{}", stderr(&output));
-    wait_for("the socket to go", || !server.folder.has("other"));
-    let error = ask(&server.folder, &["status"]).unwrap_err();
+    wait_for("the socket to go", || !server.files().has("other"));
+    let error = ask(server.files(), &["status"]).unwrap_err();
     assert!(error.contains("has no control socket"), "{error}");
 }
 
 #[test]
 fn a_server_answers_while_the_file_on_disk_is_wrong() {
     let mut server = started("");
-    server.folder.write(
-        "nginx.conf",
-        "pid nginx.pid;\nworker_processes lots;\nhttp { ",
-    );
-    let output = turnpike(&server.folder.arguments(&["status"]));
+    server
+        .files()
+        .write(
+            "nginx.conf",
+            "pid nginx.pid;\nworker_processes lots;\nhttp { ",
+        )
+        .unwrap();
+    let output = turnpike(&server.files().arguments(&["status"]));
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("configuration file has mistakes"),
         "{}",
         stderr(&output)
     );
-    let output = turnpike(&server.folder.arguments(&["reload"]));
+    let output = turnpike(&server.files().arguments(&["reload"]));
     let shown = stderr(&output);
     assert!(
         shown.contains("unexpected end of file") && !shown.contains("--socket"),
         "{shown}"
     );
-    let output = turnpike(&server.folder.arguments(&["drain", "--wait"]));
+    let output = turnpike(&server.files().arguments(&["drain", "--wait"]));
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(!server.folder.has("nginx.pid"), "it has not waited");
-    assert_eq!(server.wait(), Some(0));
-    let shown = stderr(&turnpike(&server.folder.arguments(&["status"])));
+    assert!(!server.files().has("nginx.pid"), "it has not waited");
+    assert_eq!(server.wait().code(), Some(0));
+    let shown = stderr(&turnpike(&server.files().arguments(&["status"])));
     for part in [
         "nginx.control\": (",
         "no server with this",
@@ -145,13 +152,84 @@ fn a_server_answers_while_the_file_on_disk_is_wrong() {
 }
 
 #[test]
+fn a_reload_after_a_change_of_the_pid_file_names_the_way_out() {
+    let server = started("");
+    let text = configuration("").replace("nginx.pid", "other.pid");
+    server.files().write("nginx.conf", text).unwrap();
+    let error = ask(server.files(), &["reload"]).unwrap_err();
+    let hint = "if \"pid\" or \"control\" was changed since the start, name the old socket with \
+                --socket";
+    assert!(error.contains(hint), "{error}");
+    let socket = server.files().path().join("nginx.control");
+    let output = turnpike(&["reload", "--socket", socket.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(ask(server.files(), &["status"]).unwrap()["reloads"], 1);
+}
+
+/// Verbs that change nothing, as they stand on the command line.
+const QUESTIONS: &[&[&str]] = &[
+    &["status"],
+    &["generation"],
+    &["lanes"],
+    &["gates"],
+    &["connections"],
+    &["requests"],
+    &["metrics"],
+    &["metrics", "format=json"],
+    &["verbs"],
+    &["upstream", "list"],
+    &["cache", "list"],
+];
+
+#[test]
+fn answers_are_objects_whose_members_are_documented() {
+    let server = started("");
+    let http = "http { upstream u { server 127.0.0.1:1; }
+                proxy_cache_path hot keys_zone=z:1m memory;
+                server { listen unix:%/s; location / { proxy_pass http://u; proxy_cache z; } } }";
+    let http = http.replace('%', server.files().name());
+    server
+        .files()
+        .write("nginx.conf", configuration("") + &http)
+        .unwrap();
+    ask(server.files(), &["reload"]).unwrap();
+    let documentation = include_str!("../../../docs/control.md");
+    for words in QUESTIONS {
+        let answer = ask(server.files(), words).unwrap();
+        let members = answer.as_object();
+        let members = members.unwrap_or_else(|| panic!("{words:?}: {answer}"));
+        let lists = members.values().filter_map(|value| value.get(0));
+        let inner = lists.filter_map(Value::as_object);
+        // The counters of a lane are those of the metrics.
+        let inner = inner.filter(|_| words[0] != "lanes");
+        for name in members.keys().chain(inner.flat_map(|row| row.keys())) {
+            let is_documented = documentation.contains(&format!("`{name}`"));
+            assert!(is_documented, "{words:?}: {name}");
+        }
+    }
+}
+
+#[test]
+fn verbs_are_listed_in_every_configuration_and_refused_without_their_block() {
+    let server = started("");
+    let verbs = ask(server.files(), &["verbs"]).unwrap();
+    let verbs = verbs["verbs"].as_array().unwrap();
+    for name in ["status", "upstream.list", "cache.purge"] {
+        assert!(verbs.iter().any(|verb| verb["verb"] == name), "{name}");
+    }
+    let error = ask(server.files(), &["upstream", "list"]).unwrap_err();
+    let expected = "turnpike: nothing in this configuration knows the verb \"upstream.list\"\n";
+    assert_eq!(error, expected);
+}
+
+#[test]
 fn a_reload_reports_upstream_servers_and_outer_levels() {
     let server = started("");
     let reload = |http: &str| {
         let text = configuration("") + "http { server { listen unix:%/s; } " + http + "}";
-        let text = text.replace('%', server.folder.name());
-        server.folder.write("nginx.conf", &text);
-        ask(&server.folder, &["reload"]).unwrap()
+        let text = text.replace('%', server.files().name());
+        server.files().write("nginx.conf", &text).unwrap();
+        ask(server.files(), &["reload"]).unwrap()
     };
     reload("upstream u { server 127.0.0.1:1 max_fails=2; server 127.0.0.1:2; }");
     let report = reload(
@@ -165,20 +243,20 @@ fn a_reload_reports_upstream_servers_and_outer_levels() {
     assert_eq!(counts("upstreams"), [1, 0, 0, 1], "{report}");
     assert_eq!(counts("upstream_servers"), [2, 1, 1, 1], "{report}");
     assert_eq!(counts("directives")[1..], [1, 0, 0], "{report}");
-    let shown = turnpike(&server.folder.arguments(&["upstream", "list"]));
+    let shown = turnpike(&server.files().arguments(&["upstream", "list"]));
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert_eq!(shown.lines().count(), 3, "{shown}");
     assert!(shown.starts_with("UPSTREAM  SERVER       STATE"), "{shown}");
-    let shown = turnpike(&server.folder.arguments(&["cache", "list"]));
+    let shown = turnpike(&server.files().arguments(&["cache", "list"]));
     assert_eq!(shown.stdout, b"no cache zones\n");
-    let numbers = ask(&server.folder, &["metrics", "json"]).unwrap();
+    let numbers = ask(server.files(), &["metrics", "json"]).unwrap();
     assert_eq!(
         numbers["metrics"][0]["name"], "upstream_requests",
         "{numbers}"
     );
-    let wrong = ask(&server.folder, &["metrics", "format=xml"]).unwrap_err();
+    let wrong = ask(server.files(), &["metrics", "format=xml"]).unwrap_err();
     assert_eq!(wrong, "turnpike: \"xml\" is no format of metrics\n");
-    let shown = stderr(&turnpike(&server.folder.arguments(&["top"])));
+    let shown = stderr(&turnpike(&server.files().arguments(&["top"])));
     assert!(shown.contains("top needs a terminal"), "{shown}");
 }
 
@@ -191,8 +269,8 @@ fn a_reload_reports_its_changes() {
     );
     let reload = |lanes: u32, http: &str| {
         let text = configuration(&format!("worker_processes {lanes};")) + "http {" + http + "}";
-        server.folder.write("nginx.conf", &text);
-        ask(&server.folder, &["reload"]).unwrap()
+        server.files().write("nginx.conf", &text).unwrap();
+        ask(server.files(), &["reload"]).unwrap()
     };
     let zone = "limit_req_zone $uri zone=z:1m rate=1r/s;";
     let one = format!("server {{ listen 127.0.0.1:{first}; location / {{ return 200 a; }} }}");
@@ -244,7 +322,11 @@ fn a_reload_reports_its_changes() {
     assert_eq!(report["connections"]["kept"], 1, "{report}");
     let line = "servers 1 (+0 -1 ~1), locations 1 (+0 -1 ~1), listens 1 (+0 -1 ~0), lanes 1 \
                 (before 3)";
-    assert!(server.log().contains(line), "{}", server.log());
+    assert!(
+        server.log("error.log").contains(line),
+        "{}",
+        server.log("error.log")
+    );
 }
 
 #[test]
@@ -253,8 +335,8 @@ fn a_zone_of_another_size_is_reported_as_emptied() {
     let reload = |size: &str| {
         let zone = format!("limit_req_zone $uri zone=z:{size} rate=1r/s;");
         let text = configuration("") + "http {" + &zone + "}";
-        server.folder.write("nginx.conf", &text);
-        ask(&server.folder, &["reload"]).unwrap()["zones"]["limit_req"].clone()
+        server.files().write("nginx.conf", &text).unwrap();
+        ask(server.files(), &["reload"]).unwrap()["zones"]["limit_req"].clone()
     };
     assert_eq!(reload("1m")["new"], 1);
     let zones = reload("2m");
@@ -267,7 +349,7 @@ fn a_zone_of_another_size_is_reported_as_emptied() {
 #[test]
 fn the_socket_survives_the_serving_process() {
     let server = started("");
-    let path = server.folder.path().join("nginx.control");
+    let path = server.files().path().join("nginx.control");
     let mut stream = UnixStream::connect(path).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut send = |text: &str| {
@@ -276,7 +358,7 @@ fn the_socket_survives_the_serving_process() {
         reader.read_line(&mut line).unwrap();
         serde_json::from_str::<Value>(&line).unwrap()
     };
-    let old = server.serving()[0];
+    let old = serving_of(&server)[0];
     assert_eq!(
         send("{\"id\":\"a\",\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["lane"],
         0
@@ -288,7 +370,7 @@ fn the_socket_survives_the_serving_process() {
     );
     signal::send(old, SIGKILL).unwrap();
     wait_for("another serving process", || {
-        !server.serving().contains(&old) && server.serving().len() == 1
+        !serving_of(&server).contains(&old) && serving_of(&server).len() == 1
     });
     let mut answer = Value::Null;
     for _ in 0..100 {
@@ -299,7 +381,7 @@ fn the_socket_survives_the_serving_process() {
     }
     assert_eq!(answer["id"], "b");
     assert_eq!(answer["result"]["serving_restarts"], 1, "{answer}");
-    assert_eq!(answer["result"]["serving"]["pid"], server.serving()[0]);
+    assert_eq!(answer["result"]["serving"]["pid"], serving_of(&server)[0]);
     assert_eq!(
         send("{\"verb\":\"dance\"}\n")["error"]["code"],
         "unknown_verb"
@@ -315,11 +397,11 @@ fn gates_and_connections_are_reported() {
                 location / { return 200 x; } } }";
     let port = turnpike_testkit::ports::reserve().unwrap().to_string();
     let http = http.replace("%PORT%", &port);
-    let http = http.replace("./", &format!("{}/", server.folder.name()));
+    let http = http.replace("./", &format!("{}/", server.files().name()));
     let text = configuration(main) + &http;
-    server.folder.write("nginx.conf", &text);
-    ask(&server.folder, &["reload"]).unwrap();
-    let gates = ask(&server.folder, &["gates"]).unwrap();
+    server.files().write("nginx.conf", &text).unwrap();
+    ask(server.files(), &["reload"]).unwrap();
+    let gates = ask(server.files(), &["gates"]).unwrap();
     let gates = gates["gates"].as_array().unwrap();
     assert_eq!(gates.len(), 3, "{gates:?}");
     assert_eq!(
@@ -334,15 +416,15 @@ fn gates_and_connections_are_reported() {
     assert!(gates.iter().all(|gate| gate["spare"] == false));
     // The socket of an ended lane is kept, and another lane watches it.
     let fewer = text.replace(main, "worker_processes 1;");
-    server.folder.write("nginx.conf", &fewer);
-    ask(&server.folder, &["reload"]).unwrap();
-    let gates = ask(&server.folder, &["gates"]).unwrap();
+    server.files().write("nginx.conf", &fewer).unwrap();
+    ask(server.files(), &["reload"]).unwrap();
+    let gates = ask(server.files(), &["gates"]).unwrap();
     let gates = gates["gates"].as_array().unwrap();
     let spare: Vec<bool> = gates.iter().map(|gate| gate["spare"] == true).collect();
     assert_eq!(spare, [false, true, false]);
     assert_eq!(gates[1]["lane"], 0);
-    let client = UnixStream::connect(server.folder.path().join("s.sock")).unwrap();
-    let count = |name: &str| ask(&server.folder, &["connections"]).unwrap()["total"][name].clone();
+    let client = UnixStream::connect(server.files().path().join("s.sock")).unwrap();
+    let count = |name: &str| ask(server.files(), &["connections"]).unwrap()["total"][name].clone();
     wait_for("the connection", || count("waiting") == 1);
     assert_eq!(count("active"), 1);
     drop(client);
@@ -388,11 +470,11 @@ impl Waiting {
              server {{ listen 127.0.0.1:{port}; http2 on; server_name one.example;
              location / {{ proxy_pass http://silent; proxy_http_version 1.1;
                            proxy_set_header Connection \"\"; }} }} }}",
-            folder = server.folder.name()
+            folder = server.files().name()
         );
         let text = configuration("") + &http;
-        server.folder.write("nginx.conf", &text);
-        ask(&server.folder, &["reload"]).unwrap();
+        server.files().write("nginx.conf", &text).unwrap();
+        ask(server.files(), &["reload"]).unwrap();
         Waiting {
             server,
             origin,
@@ -418,7 +500,7 @@ impl Waiting {
     fn list(&self, targets: &[&str]) -> Vec<Value> {
         let mut requests = Vec::new();
         wait_for(&format!("{targets:?}"), || {
-            let answer = ask(&self.server.folder, &["requests"]).unwrap();
+            let answer = ask(self.server.files(), &["requests"]).unwrap();
             requests = answer["requests"].as_array().unwrap().clone();
             let found = requests.iter().map(|request| &request["target"]);
             found.eq(targets)
@@ -428,13 +510,13 @@ impl Waiting {
 
     /// The list as people see it.
     fn shown(&self) -> String {
-        let output = turnpike(&self.server.folder.arguments(&["requests"]));
+        let output = turnpike(&self.server.files().arguments(&["requests"]));
         String::from_utf8(output.stdout).unwrap()
     }
 
     fn close(&self, request: &Value) {
         let id = request["id"].as_str().unwrap();
-        let closed = ask(&self.server.folder, &["requests", "--close", id]).unwrap();
+        let closed = ask(self.server.files(), &["requests", "--close", id]).unwrap();
         assert_eq!(closed["closed"], id);
     }
 }
@@ -484,7 +566,7 @@ fn requests_are_listed_by_age_and_closed_one_by_one() {
     assert!(!curl.wait().unwrap().success());
     waiting.list(&[]);
     assert_eq!(waiting.shown(), "no requests in progress\n");
-    let folder = &waiting.server.folder;
+    let folder = waiting.server.files();
     let log = || folder.read("access.log");
     wait_for("the log", || log().matches("\" 499 ").count() == 3);
     let metrics = ask(folder, &["metrics"]).unwrap();
@@ -495,10 +577,10 @@ fn requests_are_listed_by_age_and_closed_one_by_one() {
 #[test]
 fn a_request_that_is_not_there_is_not_closed() {
     let server = started("");
-    let http = "http { server { listen unix:%/s; } }".replace('%', server.folder.name());
+    let http = "http { server { listen unix:%/s; } }".replace('%', server.files().name());
     let text = configuration("") + &http;
-    server.folder.write("nginx.conf", &text);
-    ask(&server.folder, &["reload"]).unwrap();
+    server.files().write("nginx.conf", &text).unwrap();
+    ask(server.files(), &["reload"]).unwrap();
     for (id, expected) in [
         (
             "99.1",
@@ -509,7 +591,7 @@ fn a_request_that_is_not_there_is_not_closed() {
             "\"7\" is not the ID of a request, which has the form CONNECTION.REQUEST",
         ),
     ] {
-        let error = ask(&server.folder, &["requests", "--close", id]).unwrap_err();
+        let error = ask(server.files(), &["requests", "--close", id]).unwrap_err();
         assert_eq!(error, format!("turnpike: {expected}\n"));
     }
 }
@@ -532,7 +614,7 @@ fn the_built_in_server_has_a_control_socket() {
     if turnpike_testkit::needs_root("the_built_in_server_has_a_control_socket", "CAP_SYS_ADMIN") {
         return;
     }
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let output = std::process::Command::new("unshare")
         .args(["--mount", "--net", "sh", "-c", BUILT_IN])
         .env("TURNPIKE", env!("CARGO_BIN_EXE_turnpike"))
@@ -563,15 +645,19 @@ fn the_built_in_server_has_a_control_socket() {
 
 #[test]
 fn an_unusable_socket_is_an_error_if_named_and_a_warning_by_default() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", &configuration("control missing/socket;"));
+    let folder = Folder::create().unwrap();
+    folder
+        .write("nginx.conf", configuration("control missing/socket;"))
+        .unwrap();
     let output = turnpike(&folder.arguments(&[]));
     assert_eq!(output.status.code(), Some(1));
     let shown = stderr(&output);
     assert!(shown.contains("missing/socket\" failed (2: "), "{shown}");
     assert!(!folder.has("nginx.pid"));
-    folder.write("nginx.control", "not a socket");
-    folder.write("nginx.conf", &configuration("daemon on;"));
+    folder.write("nginx.control", "not a socket").unwrap();
+    folder
+        .write("nginx.conf", configuration("daemon on;"))
+        .unwrap();
     let output = turnpike(&folder.arguments(&[]));
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(
@@ -591,40 +677,43 @@ fn an_unusable_socket_is_an_error_if_named_and_a_warning_by_default() {
 #[test]
 fn a_drain_by_the_socket_ends_the_server() {
     let mut server = started("worker_shutdown_timeout 7s;");
-    let answer = ask(&server.folder, &["drain"]).unwrap();
+    let answer = ask(server.files(), &["drain"]).unwrap();
     assert_eq!(answer["worker_shutdown_timeout_ms"], 7000);
-    assert_eq!(server.wait(), Some(0));
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
 fn core_files_are_counted() {
     let main = "worker_rlimit_core 200m; working_directory ./;";
     let server = started("");
-    let main = main.replace("./", &format!("{}/", server.folder.name()));
+    let main = main.replace("./", &format!("{}/", server.files().name()));
     let http = "http { server { listen unix:%/s.sock; location / { metrics; } } }";
-    let http = http.replace('%', server.folder.name());
+    let http = http.replace('%', server.files().name());
     let text = configuration(&main) + &http;
-    server.folder.write("nginx.conf", &text);
+    server.files().write("nginx.conf", &text).unwrap();
     // The limits of a process are those of its start.
-    let first = server.serving();
-    ask(&server.folder, &["reload"]).unwrap();
+    let first = serving_of(&server);
+    ask(server.files(), &["reload"]).unwrap();
     wait_for("a process with that limit", || {
-        server.serving().len() == 1 && server.serving() != first
+        serving_of(&server).len() == 1 && serving_of(&server) != first
     });
-    let old = server.serving()[0];
+    let old = serving_of(&server)[0];
     signal::send(old, SIGABRT).unwrap();
-    server.wait_for_log(&format!("worker process {old} exited on signal 6"));
+    server.wait_for_log(
+        "error.log",
+        &format!("worker process {old} exited on signal 6"),
+    );
     wait_for("another serving process", || {
-        ask(&server.folder, &["status"]).is_ok_and(|status| status["serving"].is_object())
+        ask(server.files(), &["status"]).is_ok_and(|status| status["serving"].is_object())
     });
     // The system decides whether there is a core file: the log's entries are counted.
     let cores = server
-        .log()
+        .log("error.log")
         .matches("exited on signal 6 (core dumped)")
         .count();
-    let status = ask(&server.folder, &["status"]).unwrap();
+    let status = ask(server.files(), &["status"]).unwrap();
     assert_eq!(status["serving_cores"], cores, "{status}");
-    let metrics = ask(&server.folder, &["metrics"]).unwrap();
+    let metrics = ask(server.files(), &["metrics"]).unwrap();
     let line = format!("\nturnpike_serving_cores_total {cores}\n");
     let text = metrics["text"].as_str().unwrap();
     assert!(text.contains(&line), "{text}");

@@ -10,7 +10,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
-use support::{Folder, Server, configuration, stderr, turnpike};
+use support::{configuration, start, stderr, turnpike};
+use turnpike_testkit::Folder;
 
 /// The blocks of a page that are marked as nginx configuration.
 fn blocks(page: &str) -> Vec<&str> {
@@ -77,7 +78,7 @@ fn examples_of_the_cookbook_answer_as_they_say() {
             .replace("127.0.0.1:9001", &format!("127.0.0.1:{first}"))
             .replace("127.0.0.1:9002", &format!("127.0.0.1:{second}"))
             .replace("include mime.types;", &types);
-        let server = Server::start(&configuration);
+        let server = start(&configuration);
         for Question { path, status, body } in questions {
             count += 1;
             let response = ask(port, path);
@@ -108,11 +109,13 @@ fn configurations_in_the_documentation_pass() {
         let text = fs::read_to_string(page).unwrap();
         for block in blocks(&text) {
             count += 1;
-            let folder = Folder::new();
+            let folder = Folder::create().unwrap();
             let cache = format!("{}/cache", folder.name());
             let block = block.replace("/var/cache/turnpike", &cache);
-            folder.write("nginx.conf", &configuration(&block));
-            folder.write("mime.types", "types { text/html html; }");
+            folder.write("nginx.conf", configuration(&block)).unwrap();
+            folder
+                .write("mime.types", "types { text/html html; }")
+                .unwrap();
             let output = turnpike(&folder.arguments(&["-t"]));
             let shown = stderr(&output);
             assert!(
@@ -123,6 +126,80 @@ fn configurations_in_the_documentation_pass() {
         }
     }
     assert!(count > 0, "no page shows a configuration");
+}
+
+/// Parts of earlier sentences that readers did not understand.
+const NOT_UNDERSTOOD: &[&str] = &[
+    "at the price of a static file",
+    "plain refusals",
+    "every mistake that it finds",
+    "lost none outside the kills",
+    "Drive it before",
+    "signals do what",
+    "it is found by the tools",
+    "# how it is",
+    "Tells how",
+    "ends in its favour",
+    "say by -p",
+    "does not tell",
+    "The time that a load balancer needs",
+    "Connections of whose",
+    "Connections that are no more",
+    "fault of ours",
+    "Requests whose head was read",
+    "After which time of silence",
+    "with an answer (return)",
+    "that do not say so themselves",
+    "who would have others",
+    "now and then",
+    "lacks a wall",
+    "is done without",
+    "gives other rates",
+];
+
+/// Words after which the program prints a text for people.
+const PRINTED: &[&[&str]] = &[
+    &["-h"],
+    &["directives"],
+    &["metric-names"],
+    &["variable-names"],
+    &["status", "--help"],
+    &["drain", "--help"],
+    &["upgrade", "--help"],
+    &["upstream", "--help"],
+    &["cache", "--help"],
+    &["load", "--help"],
+    &["lab", "--help"],
+    &["tune", "--help"],
+];
+
+#[test]
+fn sentences_that_readers_did_not_understand_do_not_come_back() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut texts = Vec::new();
+    let pages = fs::read_dir(root.join("docs")).unwrap();
+    let pages = pages.map(|entry| entry.unwrap().path());
+    for page in pages.chain([root.join("README.md")]) {
+        if page.extension().is_some_and(|end| end == "md") {
+            texts.push((
+                page.display().to_string(),
+                fs::read_to_string(&page).unwrap(),
+            ));
+        }
+    }
+    for words in PRINTED {
+        let output = turnpike(words);
+        let text = [output.stdout, output.stderr].concat();
+        assert!(text.len() > 200, "{words:?}");
+        texts.push((words.join(" "), String::from_utf8(text).unwrap()));
+    }
+    for (name, text) in texts {
+        // A sentence may go over the end of a line.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in NOT_UNDERSTOOD {
+            assert!(!text.contains(part.trim_end()), "{name}: {part}");
+        }
+    }
 }
 
 /// The number of rows of `docs/conformance.md` with SHOULD, and with MUST: one for each sentence of

@@ -3,9 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::io::{Read as _, Write as _};
+use turnpike_testkit::Server;
 
-use turnpike_testkit::{Peer, Server};
+#[path = "support/frames.rs"]
+mod frames;
+use frames::{
+    ACK, CONTINUATION, Client, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING,
+    PRIORITY, PRIORITY_UPDATE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, get, opening,
+};
 
 const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
 
@@ -19,42 +24,15 @@ const CONFIGURATION: &str = "
             http2 on;
             http2_max_concurrent_streams 100000;
             keepalive_requests 1000000;
-            location / { return 200 here; }
+            root %FOLDER%/html;
+            location = / { return 200 here; }
         }
     }";
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const PRIORITY_UPDATE: u8 = 16;
-
-const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
 
 const ENHANCE_YOUR_CALM: u8 = 11;
 
 /// A request for `/`, all of its fields in the static table but for the host.
 const REQUEST: &[u8] = b"\x82\x86\x84\x01\x01a";
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_be_bytes();
-    let head = [length[1], length[2], length[3], kind, flags];
-    [&head, &stream.to_be_bytes()[..], payload].concat()
-}
-
-/// The preface and SETTINGS; no response body may be sent, so that streams stay open.
-fn opening() -> Vec<u8> {
-    let settings = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
-    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &settings].concat()
-}
 
 /// What a client does again and again.
 struct Flood {
@@ -210,6 +188,14 @@ const FLOODS: &[Flood] = &[
         reason: "http2 flood detected: too many WINDOW_UPDATE frames",
     },
     Flood {
+        name: "windows that let go of a byte at a time (CVE-2019-9511)",
+        before: || get(1, "/file", &[]),
+        one: |_| frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
+        accepted: 2_000,
+        refused: 20_480,
+        reason: "http2 flood detected: too many WINDOW_UPDATE frames",
+    },
+    Flood {
         name: "a list of fields that a table makes large",
         before: nothing,
         one: |_| {
@@ -223,93 +209,44 @@ const FLOODS: &[Flood] = &[
     },
 ];
 
-/// A client's side of a connection.
-struct Client {
-    peer: Peer,
-    read: Vec<u8>,
+/// The code of the GOAWAY that ends a connection.
+fn ended_by(client: &mut Client) -> Option<u8> {
+    while let Some(frame) = client.frame() {
+        if frame.kind == GOAWAY {
+            return frame.payload.get(7).copied();
+        }
+    }
+    None
 }
 
-impl Client {
-    fn connect(server: &Server) -> Client {
-        let mut client = Client {
-            peer: server.connect(),
-            read: Vec::new(),
-        };
-        client.send(&opening());
-        client
-    }
-
-    /// Sends all of it; a connection that has ended takes no more.
-    fn send(&mut self, bytes: &[u8]) {
-        let _ = self.peer.stream().write_all(bytes);
-    }
-
-    /// The next frame: its kind, flags, and payload. `None`: the connection has ended.
-    fn frame(&mut self) -> Option<(u8, u8, Vec<u8>)> {
-        loop {
-            if let Some((head, rest)) = self.read.split_first_chunk::<9>() {
-                let length = usize::from(head[1]) << 8 | usize::from(head[2]);
-                if let Some(payload) = rest.get(..length) {
-                    let found = (head[3], head[4], payload.to_vec());
-                    self.read.drain(..9 + length);
-                    return Some(found);
-                }
-            }
-            let mut piece = [0; 16 * 1024];
-            match self.peer.stream().read(&mut piece) {
-                Ok(0) | Err(_) => return None,
-                Ok(count) => self.read.extend_from_slice(&piece[..count]),
-            }
+/// Sends a request, and reads until its head has come.
+fn is_answered(client: &mut Client, number: u32) -> bool {
+    client.send(&request(number));
+    while let Some(frame) = client.frame() {
+        if frame.kind == HEADERS {
+            return true;
         }
     }
+    false
+}
 
-    /// Whether an answer to a PING comes before the connection ends.
-    fn is_served(&mut self) -> bool {
-        self.send(&frame(PING, 0, 0, b"a mark.."));
-        while let Some((kind, flags, payload)) = self.frame() {
-            if kind == PING && flags == ACK && payload == b"a mark.." {
-                return true;
-            }
-            if kind == GOAWAY {
-                return false;
-            }
-        }
-        false
-    }
-
-    /// The code of the GOAWAY that ends the connection.
-    fn ended_by(&mut self) -> Option<u8> {
-        while let Some((kind, _, payload)) = self.frame() {
-            if kind == GOAWAY {
-                return payload.get(7).copied();
-            }
-        }
-        None
-    }
-
-    /// Sends a request, and reads until its head has come.
-    fn is_answered(&mut self, number: u32) -> bool {
-        self.send(&request(number));
-        while let Some((kind, _, _)) = self.frame() {
-            if kind == HEADERS {
-                return true;
-            }
-        }
-        false
-    }
+/// A client to which no response body may be sent, so that streams stay open.
+fn connect(server: &Server) -> Client {
+    Client::connect(server, &opening(0))
 }
 
 #[test]
 fn floods_end_their_own_connection_and_no_other() {
     let server = Server::builder(TURNPIKE)
         .configuration(CONFIGURATION)
+        .file("html/file", vec![b'x'; 30_000])
         .start();
-    let mut innocent = Client::connect(&server);
+    let mut innocent = connect(&server);
     let mut asked = 0;
     for flood in FLOODS {
         let name = flood.name;
         let before = server.log("error.log").matches(flood.reason).count();
-        let mut client = Client::connect(&server);
+        let mut client = connect(&server);
         client.send(&(flood.before)());
         for number in 0..flood.accepted {
             client.send(&(flood.one)(number));
@@ -319,21 +256,21 @@ fn floods_end_their_own_connection_and_no_other() {
             "{name}: {} are taken",
             flood.accepted
         );
-        assert!(innocent.is_answered(asked), "{name}");
+        assert!(is_answered(&mut innocent, asked), "{name}");
         let rest: Vec<u8> = (flood.accepted..flood.refused)
             .flat_map(flood.one)
             .collect();
         client.send(&rest);
-        assert!(innocent.is_answered(asked + 1), "{name}");
+        assert!(is_answered(&mut innocent, asked + 1), "{name}");
         asked += 2;
-        assert_eq!(client.ended_by(), Some(ENHANCE_YOUR_CALM), "{name}");
+        assert_eq!(ended_by(&mut client), Some(ENHANCE_YOUR_CALM), "{name}");
         turnpike_testkit::wait_for(|| {
             let found = server.log("error.log").matches(flood.reason).count();
             (found > before).then_some(())
         })
         .unwrap_or_else(|| panic!("{name}: the log does not say \"{}\"", flood.reason));
     }
-    assert!(innocent.is_answered(asked));
+    assert!(is_answered(&mut innocent, asked));
     // Its streams are open, since no response body may be sent to it.
     drop(innocent);
     assert!(server.quit().success());

@@ -197,6 +197,7 @@ fn a_websocket_is_carried_by_a_stream() {
     let head = &heads[0];
     assert!(head.starts_with("GET /socket HTTP/1."), "{head}");
     assert!(head.contains("Connection: upgrade\r\n"), "{head}");
+    assert!(head.contains("Upgrade: websocket\r\n"), "{head}");
     assert!(
         head.contains(&format!("sec-websocket-key: {KEY}\r\n")),
         "{head}"

@@ -9,8 +9,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use nix::libc::SIGHUP;
-use support::{Server, configuration, wait_for};
+use support::{configuration, serving_of, start, start_as, wait_for};
+use turnpike_testkit::Signal;
 use turnpike_testkit::process::{self, Moment};
 
 /// The longest wait for a response.
@@ -95,8 +95,8 @@ fn client(port: u16, number: usize, answered: &AtomicUsize, is_over: &AtomicBool
 fn lanes_start_and_end_under_load_without_lost_requests() {
     for (events, option) in MODES {
         let port = free_port();
-        let server = Server::start(&main_text(1, events, port, option));
-        let serving = server.serving();
+        let server = start(&main_text(1, events, port, option));
+        let serving = serving_of(&server);
         let (answered, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let clients: Vec<_> = (0..2 * CLIENTS)
@@ -107,9 +107,15 @@ fn lanes_start_and_end_under_load_without_lost_requests() {
                 .collect();
             for (index, lanes) in [3, 2, 4, 1, 2, 1].into_iter().enumerate() {
                 let text = main_text(lanes, events, port, option);
-                server.folder.write("nginx.conf", &configuration(&text));
-                server.signal(SIGHUP);
-                server.wait_for_log(&format!("worker generation {} started", index + 2));
+                server
+                    .files()
+                    .write("nginx.conf", configuration(&text))
+                    .unwrap();
+                server.signal(Signal::SIGHUP);
+                server.wait_for_log(
+                    "error.log",
+                    &format!("worker generation {} started", index + 2),
+                );
                 let until = answered.load(SeqCst) + 2 * CLIENTS * REQUESTS_EACH;
                 wait_for("requests", || {
                     answered.load(SeqCst) >= until || clients.iter().any(|one| one.is_finished())
@@ -118,8 +124,8 @@ fn lanes_start_and_end_under_load_without_lost_requests() {
             }
             is_over.store(true, SeqCst);
         });
-        assert_eq!(server.serving(), serving, "one process did it all");
-        let log = server.log();
+        assert_eq!(serving_of(&server), serving, "one process did it all");
+        let log = server.log("error.log");
         assert!(
             !log.contains("[alert]") && !log.contains("[emerg]"),
             "{log}"
@@ -130,7 +136,7 @@ fn lanes_start_and_end_under_load_without_lost_requests() {
 #[test]
 fn a_connection_outlives_its_lane_and_the_lane_its_last_request() {
     let port = free_port();
-    let server = Server::start(&main_text(4, "", port, "reuseport"));
+    let server = start(&main_text(4, "", port, "reuseport"));
     let mut kept: Vec<_> = (0..32).map(|_| connect(port)).collect();
     kept.iter_mut().for_each(|stream| ask(stream, false));
     let mut fresh: Vec<_> = (0..8).map(|_| connect(port)).collect();
@@ -139,11 +145,14 @@ fn a_connection_outlives_its_lane_and_the_lane_its_last_request() {
         stream.get_mut().write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
     }
     let text = main_text(1, "", port, "reuseport");
-    server.folder.write("nginx.conf", &configuration(&text));
-    server.signal(SIGHUP);
-    server.wait_for_log("worker generation 1 exited with code 0");
+    server
+        .files()
+        .write("nginx.conf", configuration(&text))
+        .unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "worker generation 1 exited with code 0");
     wait_for("one lane to be left", || {
-        lanes_of(server.serving()[0]) == ["lane 0"]
+        lanes_of(serving_of(&server)[0]) == ["lane 0"]
     });
     for stream in kept.iter_mut().chain(&mut fresh) {
         ask(stream, false);
@@ -191,9 +200,9 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
     for option in ["reuseport", "reuseport=steer"] {
         let port = free_port();
         let text = main_text(2, "", port, option);
-        let server = Server::start(&format!("lane_rescue_timeout 50ms; {text}"));
+        let server = start(&format!("lane_rescue_timeout 50ms; {text}"));
         ask(&mut connect(port), false);
-        let serving = server.serving()[0];
+        let serving = serving_of(&server)[0];
         with_lane_held(
             serving,
             "lane 1",
@@ -203,23 +212,26 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
                 // The hash gives half of them to the stopped lane.
                 let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
                 waiting.iter_mut().for_each(|stream| ask(stream, false));
-                server.wait_for_log("lane 0 accepts them");
-                server.wait_for_log("lane 1 is ");
+                server.wait_for_log("error.log", "lane 0 accepts them");
+                server.wait_for_log("error.log", "lane 1 is ");
                 let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
                 more.iter_mut().for_each(|stream| ask(stream, false));
                 // A configuration is applied without that lane, which is still supervised.
                 let text = main_text(3, "", port, option);
                 let text = format!("lane_rescue_timeout 50ms; {text}");
-                server.folder.write("nginx.conf", &configuration(&text));
-                server.signal(SIGHUP);
+                server
+                    .files()
+                    .write("nginx.conf", configuration(&text))
+                    .unwrap();
+                server.signal(Signal::SIGHUP);
                 let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
                 more.iter_mut().for_each(|stream| ask(stream, false));
             },
         );
-        server.wait_for_log("lane 1 works again");
-        server.wait_for_log("worker generation 2 started");
+        server.wait_for_log("error.log", "lane 1 works again");
+        server.wait_for_log("error.log", "worker generation 2 started");
         wait_for("the third lane", || {
-            lanes_of(server.serving()[0]).len() == 3
+            lanes_of(serving_of(&server)[0]).len() == 3
         });
         let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
         more.iter_mut().for_each(|stream| ask(stream, false));
@@ -231,7 +243,7 @@ fn another_lane_is_started_if_none_works() {
     for option in ["", "reuseport"] {
         let port = free_port();
         let text = main_text(1, "", port, option);
-        let server = Server::start(&format!("lane_rescue_timeout 20ms; {text}"));
+        let server = start(&format!("lane_rescue_timeout 20ms; {text}"));
         let mut stuck = Vec::new();
         let disturb = || {
             let mut stream = connect(port);
@@ -239,24 +251,30 @@ fn another_lane_is_started_if_none_works() {
             stream.get_mut().write_all(request).unwrap();
             stuck.push(stream);
         };
-        let serving = server.serving()[0];
+        let serving = serving_of(&server)[0];
         with_lane_held(serving, "lane 0", Moment::Awake, disturb, || {
             let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
             waiting.iter_mut().for_each(|stream| ask(stream, false));
-            server.wait_for_log("no lane works; lane 1 accepts connections until another does");
+            server.wait_for_log(
+                "error.log",
+                "no lane works; lane 1 accepts connections until another does",
+            );
             // The working lane applies a configuration.
             let answer = main_text(1, "", port, option).replace("\"ok\"", "\"OK\"");
             let text = format!("lane_rescue_timeout 20ms; {answer}");
-            server.folder.write("nginx.conf", &configuration(&text));
-            server.signal(SIGHUP);
-            server.wait_for_log("worker generation 2 started");
+            server
+                .files()
+                .write("nginx.conf", configuration(&text))
+                .unwrap();
+            server.signal(Signal::SIGHUP);
+            server.wait_for_log("error.log", "worker generation 2 started");
             waiting.iter_mut().for_each(|stream| ask(stream, false));
         });
-        server.wait_for_log("lane 0 works again, and lane 1 leaves");
+        server.wait_for_log("error.log", "lane 0 works again, and lane 1 leaves");
         stuck.iter_mut().for_each(read_answer);
         wait_for("one lane to be left", || lanes_of(serving) == ["lane 0"]);
         ask(&mut connect(port), false);
-        assert_eq!(server.serving(), [serving]);
+        assert_eq!(serving_of(&server), [serving]);
     }
 }
 
@@ -282,12 +300,12 @@ fn a_report_names_functions_and_takes_little_memory() {
          location /logged {{ access_log /dev/stdout; return 200 \"ok\"; }} }} }}"
     );
     // Its output is not read: a lane that logs there hangs as soon as the pipe is full.
-    let server = Server::start_as(&text, |command| {
+    let server = start_as(&text, |command| {
         command.stdout(std::process::Stdio::piped());
     });
     let mut warm: Vec<_> = (0..64).map(|_| connect(port)).collect();
     warm.iter_mut().for_each(|stream| ask(stream, false));
-    let serving = server.serving()[0];
+    let serving = serving_of(&server)[0];
     let before_kb = resident_kb(serving);
     let target = format!("/logged?{}", "x".repeat(700));
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -297,7 +315,7 @@ fn a_report_names_functions_and_takes_little_memory() {
         .write_all(request.repeat(200).as_bytes())
         .unwrap();
     let line = || {
-        let log = server.log();
+        let log = server.log("error.log");
         let line = log
             .lines()
             .find(|line| line.contains(" is in ") && line.contains(" < "));
@@ -339,7 +357,7 @@ fn automatic_lanes_are_as_many_as_the_cpus_that_may_be_used() {
         "worker_processes auto;",
         "worker_processes auto; sandbox on;",
     ] {
-        let server = Server::start_as(main, |command| {
+        let server = start_as(main, |command| {
             let mut limited = std::process::Command::new("taskset");
             limited
                 .args(["-c", &first_cpu()])
@@ -350,7 +368,7 @@ fn automatic_lanes_are_as_many_as_the_cpus_that_may_be_used() {
             *command = limited;
         });
         wait_for("one lane", || {
-            let serving = server.serving();
+            let serving = serving_of(&server);
             serving
                 .first()
                 .is_some_and(|process| lanes_of(*process).len() == 1)

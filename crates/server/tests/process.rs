@@ -5,115 +5,191 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
-use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGWINCH};
-use support::{Folder, Server, configuration, is_running, stderr, turnpike, wait_for};
+use nix::libc::{SIGHUP, SIGKILL, SIGTERM, SIGWINCH};
+use support::{
+    TURNPIKE, configuration, is_running, master_of, serving_of, start, start_as, stderr, turnpike,
+    wait_for,
+};
 use turnpike_lane::sys::signal;
-use turnpike_testkit::needs_root;
+use turnpike_testkit::{Folder, Server, Signal, needs_root};
 
 #[test]
 fn the_started_process_is_the_master_and_ends_by_each_signal() {
-    for number in [SIGQUIT, SIGTERM, SIGINT] {
-        let mut server = Server::start("");
+    for number in [Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGINT] {
+        let mut server = start("");
         assert_eq!(
-            server.folder.read("nginx.pid"),
-            format!("{}\n", server.master)
+            server.files().read("nginx.pid"),
+            format!("{}\n", master_of(&server))
         );
-        let title = fs::read(format!("/proc/{}/cmdline", server.master)).unwrap();
+        let title = fs::read(format!("/proc/{}/cmdline", master_of(&server))).unwrap();
         assert!(title.starts_with(b"turnpike: master process "));
-        assert_eq!(server.serving().len(), 1);
-        assert!(server.log().contains("[notice]"));
-        assert!(server.log().contains(": turnpike/0.1.0 (nginx/1.31.4)"));
+        assert_eq!(serving_of(&server).len(), 1);
+        assert!(server.log("error.log").contains("[notice]"));
+        assert!(
+            server
+                .log("error.log")
+                .contains(": turnpike/0.1.0 (nginx/1.31.4)")
+        );
         assert_eq!(server.end(number), Some(0));
-        assert!(!server.folder.has("nginx.pid"));
-        assert!(server.log().ends_with(": exit\n"), "{}", server.log());
-        assert!(!server.log().contains("[alert]"), "{}", server.log());
+        assert!(!server.files().has("nginx.pid"));
+        assert!(
+            server.log("error.log").ends_with(": exit\n"),
+            "{}",
+            server.log("error.log")
+        );
+        assert!(
+            !server.log("error.log").contains("[alert]"),
+            "{}",
+            server.log("error.log")
+        );
     }
+}
+
+#[test]
+fn the_log_names_the_addresses_and_the_number_of_lanes() {
+    let port = turnpike_testkit::ports::reserve().unwrap();
+    let http = format!("http {{ access_log off; server {{ listen 127.0.0.1:{port}; }} }}");
+    let server = start(&format!("worker_processes 2; {http}"));
+    let line = format!(": listening on 127.0.0.1:{port}, 2 lanes\n");
+    server.wait_for_log("error.log", &line);
+}
+
+/// Signals that a launcher may have told its programs to ignore: a shell INT and QUIT, nohup HUP.
+const IGNORED: &str = "INT QUIT HUP USR1 USR2 WINCH TERM CHLD";
+
+/// The signals that a process ignores, as a mask.
+fn ignored(process: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    u64::from_str_radix(mask.unwrap().trim(), 16).unwrap()
+}
+
+#[test]
+fn signals_that_were_ignored_at_the_start_are_obeyed() {
+    let plain = start("");
+    let script = format!("#!/bin/sh\ntrap '' {IGNORED}; exec {TURNPIKE} \"$@\"\n");
+    let folder = Folder::create().unwrap();
+    folder.write("launcher", script).unwrap();
+    let launcher = folder.path().join("launcher");
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).unwrap();
+    let builder = Server::builder(launcher).installed();
+    let mut server = builder.configuration(&configuration("")).start();
+    let masters = [&server, &plain].map(master_of);
+    assert_eq!(ignored(masters[0]), ignored(masters[1]));
+    let serving = [&server, &plain].map(|server| serving_of(server)[0]);
+    assert_eq!(ignored(serving[0]), ignored(serving[1]));
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", ": worker generation 1 exited with code 0\n");
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
 }
 
 #[test]
 fn a_reload_keeps_the_process_and_logs_the_end_of_the_old_generation() {
-    let mut server = Server::start("");
-    let serving = server.serving();
+    let mut server = start("");
+    let serving = serving_of(&server);
     for generation in 1..=3 {
-        server.signal(SIGHUP);
-        server.wait_for_log(&format!(
-            ": worker generation {generation} exited with code 0\n"
-        ));
+        server.signal(Signal::SIGHUP);
+        server.wait_for_log(
+            "error.log",
+            &format!(": worker generation {generation} exited with code 0\n"),
+        );
     }
-    assert_eq!(server.log().matches("exited with code").count(), 3);
-    assert_eq!(server.serving(), serving);
-    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert_eq!(
+        server.log("error.log").matches("exited with code").count(),
+        3
+    );
+    assert_eq!(serving_of(&server), serving);
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
 }
 
 #[test]
 fn a_bad_configuration_leaves_the_old_one_in_force() {
-    let server = Server::start("");
-    let serving = server.serving();
+    let server = start("");
+    let serving = serving_of(&server);
     server
-        .folder
-        .write("nginx.conf", "events { }\nnonsense on;");
-    server.signal(SIGHUP);
-    server.wait_for_log("[emerg]");
+        .files()
+        .write("nginx.conf", "events { }\nnonsense on;")
+        .unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "[emerg]");
     assert!(
-        server.log().contains("unknown directive \"nonsense\" in "),
+        server
+            .log("error.log")
+            .contains("unknown directive \"nonsense\" in "),
         "{}",
-        server.log()
+        server.log("error.log")
     );
-    assert_eq!(server.serving(), serving);
-    server.folder.write("nginx.conf", &configuration(""));
-    server.signal(SIGHUP);
-    server.wait_for_log("worker generation 1 exited with code 0");
+    assert_eq!(serving_of(&server), serving);
+    server
+        .files()
+        .write("nginx.conf", configuration(""))
+        .unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "worker generation 1 exited with code 0");
 }
 
 #[test]
 fn a_changed_limit_gets_a_new_process_and_a_changed_lane_count_does_not() {
-    let server = Server::start("");
-    let old = server.serving();
+    let server = start("");
+    let old = serving_of(&server);
     let reload = |main: &str| {
-        server.folder.write("nginx.conf", &configuration(main));
-        server.signal(SIGHUP);
+        server
+            .files()
+            .write("nginx.conf", configuration(main))
+            .unwrap();
+        server.signal(Signal::SIGHUP);
     };
     reload("worker_processes 2;");
-    server.wait_for_log("worker generation 1 exited with code 0");
-    assert_eq!(server.serving(), old);
+    server.wait_for_log("error.log", "worker generation 1 exited with code 0");
+    assert_eq!(serving_of(&server), old);
     reload("worker_processes 2; worker_rlimit_core 1m;");
-    server.wait_for_log(&format!("worker process {} exited with code 0", old[0]));
-    assert_eq!(server.serving().len(), 1);
-    assert_ne!(server.serving(), old);
+    server.wait_for_log(
+        "error.log",
+        &format!("worker process {} exited with code 0", old[0]),
+    );
+    assert_eq!(serving_of(&server).len(), 1);
+    assert_ne!(serving_of(&server), old);
 }
 
 #[test]
 fn a_moved_pid_file_is_followed() {
-    let server = Server::start("");
+    let server = start("");
     let text = configuration("").replace("nginx.pid", "other.pid");
-    server.folder.write("nginx.conf", &text);
-    server.signal(SIGHUP);
-    wait_for("the new pid file", || server.folder.has("other.pid"));
-    wait_for("the old pid file to go", || !server.folder.has("nginx.pid"));
+    server.files().write("nginx.conf", &text).unwrap();
+    server.signal(Signal::SIGHUP);
+    wait_for("the new pid file", || server.files().has("other.pid"));
+    wait_for("the old pid file to go", || {
+        !server.files().has("nginx.pid")
+    });
 }
 
 #[test]
 fn a_killed_serving_process_is_replaced() {
-    let server = Server::start("");
-    let old = server.serving();
+    let server = start("");
+    let old = serving_of(&server);
     signal::send(old[0], SIGKILL).unwrap();
-    server.wait_for_log(&format!(
-        "[alert] {0}#{0}: worker process {1} exited on signal 9\n",
-        server.master, old[0]
-    ));
-    wait_for("another serving process", || server.serving().len() == 1);
-    assert_ne!(server.serving(), old);
-    assert!(is_running(server.master));
+    server.wait_for_log(
+        "error.log",
+        &format!(
+            "[alert] {0}#{0}: worker process {1} exited on signal 9\n",
+            master_of(&server),
+            old[0]
+        ),
+    );
+    wait_for("another serving process", || serving_of(&server).len() == 1);
+    assert_ne!(serving_of(&server), old);
+    assert!(is_running(master_of(&server)));
 }
 
 #[test]
 fn a_serving_process_outlives_a_killed_master_only_to_finish() {
-    let mut server = Server::start("");
-    let serving = server.serving()[0];
-    server.end(SIGKILL);
+    let mut server = start("");
+    let serving = serving_of(&server)[0];
+    server.end(Signal::SIGKILL);
     wait_for("the serving process to end", || !is_running(serving));
-    let log = server.log();
+    let log = server.log("error.log");
     assert!(
         log.contains("the master process is gone, shutting down"),
         "{log}"
@@ -122,44 +198,47 @@ fn a_serving_process_outlives_a_killed_master_only_to_finish() {
 
 #[test]
 fn logs_are_reopened_in_both_processes() {
-    let server = Server::start("");
-    let serving = server.serving()[0];
-    let path = |name: &str| server.folder.path().join(name);
+    let server = start("");
+    let serving = serving_of(&server)[0];
+    let path = |name: &str| server.files().path().join(name);
     fs::rename(path("error.log"), path("old.log")).unwrap();
-    server.signal(SIGUSR1);
-    wait_for("the new log", || server.folder.has("error.log"));
-    server.signal(SIGHUP);
-    server.wait_for_log("exited with code");
+    server.signal(Signal::SIGUSR1);
+    wait_for("the new log", || server.files().has("error.log"));
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "exited with code");
     signal::send(serving, SIGHUP).unwrap();
-    server.wait_for_log(&format!(
-        " {serving}#{serving}: signal 1 (SIGHUP) received from "
-    ));
-    assert!(!server.folder.read("old.log").contains("exited with code"));
+    server.wait_for_log(
+        "error.log",
+        &format!(" {serving}#{serving}: signal 1 (SIGHUP) received from "),
+    );
+    assert!(!server.files().read("old.log").contains("exited with code"));
 }
 
 #[test]
 fn commands_reach_the_master() {
-    let mut server = Server::start("");
+    let mut server = start("");
     for (command, trace) in [("reload", "reconfiguring"), ("reopen", "reopening logs")] {
         assert!(
-            turnpike(&server.folder.arguments(&["-s", command]))
+            turnpike(&server.files().arguments(&["-s", command]))
                 .status
                 .success()
         );
-        server.wait_for_log(&format!(": {trace}\n"));
+        server.wait_for_log("error.log", &format!(": {trace}\n"));
     }
     assert!(
-        turnpike(&server.folder.arguments(&["-s", "quit"]))
+        turnpike(&server.files().arguments(&["-s", "quit"]))
             .status
             .success()
     );
-    assert_eq!(server.wait(), Some(0));
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
 fn a_daemon_is_up_when_its_launcher_returns() {
-    let folder = Folder::new();
-    folder.write("nginx.conf", &configuration("daemon on;"));
+    let folder = Folder::create().unwrap();
+    folder
+        .write("nginx.conf", configuration("daemon on;"))
+        .unwrap();
     let output = turnpike(&folder.arguments(&[]));
     assert!(output.status.success(), "{}", stderr(&output));
     let master: i32 = folder.read("nginx.pid").trim().parse().unwrap();
@@ -180,33 +259,33 @@ fn a_daemon_is_up_when_its_launcher_returns() {
 
 #[test]
 fn a_terminal_that_changes_its_size_stops_nothing() {
-    let server = Server::start("");
-    let serving = server.serving();
-    server.signal(SIGWINCH);
-    server.wait_for_log("SIGWINCH");
-    server.signal(SIGUSR1);
-    server.wait_for_log("reopening logs");
-    assert_eq!(server.serving(), serving);
+    let server = start("");
+    let serving = serving_of(&server);
+    server.signal(Signal::SIGWINCH);
+    server.wait_for_log("error.log", "SIGWINCH");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for_log("error.log", "reopening logs");
+    assert_eq!(serving_of(&server), serving);
 }
 
 #[test]
 fn one_process_does_everything_without_a_master_process() {
-    let mut server = Server::start("master_process off;");
-    assert_eq!(server.serving(), Vec::<i32>::new());
-    server.signal(SIGHUP);
-    server.wait_for_log("worker generation 1 exited with code 0");
-    server.signal(SIGUSR1);
-    server.wait_for_log("reopening logs");
-    assert_eq!(server.end(SIGQUIT), Some(0));
+    let mut server = start("master_process off;");
+    assert_eq!(serving_of(&server), Vec::<i32>::new());
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "worker generation 1 exited with code 0");
+    server.signal(Signal::SIGUSR1);
+    server.wait_for_log("error.log", "reopening logs");
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
 }
 
 #[test]
 fn the_serving_process_has_only_the_variables_that_are_named() {
     let main = "env SEEN; env GIVEN=value;";
-    let server = Server::start_as(main, |command| {
+    let server = start_as(main, |command| {
         command.env("SEEN", "1").env("HIDDEN", "2").env("TZ", "UTC");
     });
-    let path = format!("/proc/{}/environ", server.serving()[0]);
+    let path = format!("/proc/{}/environ", serving_of(&server)[0]);
     let text = String::from_utf8(fs::read(path).unwrap_or_default()).unwrap();
     let mut variables: Vec<&str> = text.split_terminator('\0').collect();
     variables.sort_unstable();
@@ -218,8 +297,8 @@ fn root_does_not_serve() {
     if needs_root("root_does_not_serve", "CAP_SETUID") {
         return;
     }
-    let server = Server::start("");
-    let serving = server.serving()[0];
+    let server = start("");
+    let serving = serving_of(&server)[0];
     let status = fs::read_to_string(format!("/proc/{serving}/status")).unwrap();
     let user = status
         .lines()
@@ -230,8 +309,8 @@ fn root_does_not_serve() {
 
 #[test]
 fn the_serving_process_has_its_priority_and_limit() {
-    let server = Server::start("worker_priority 19; worker_rlimit_nofile 500; worker_processes 2;");
-    let serving = server.serving()[0];
+    let server = start("worker_priority 19; worker_rlimit_nofile 500; worker_processes 2;");
+    let serving = serving_of(&server)[0];
     let limits = fs::read_to_string(format!("/proc/{serving}/limits")).unwrap();
     let files = limits
         .lines()
@@ -254,30 +333,31 @@ fn the_serving_process_has_its_priority_and_limit() {
 fn a_refused_limit_is_logged_once() {
     // More than the kernel permits to any process (fs.nr_open).
     let limit = "worker_rlimit_nofile 4000000000;";
-    let server = Server::start(&format!("{limit} worker_processes 2;"));
+    let server = start(&format!("{limit} worker_processes 2;"));
     let complaints = |server: &Server| {
         let text = "setrlimit(RLIMIT_NOFILE, 4000000000) failed (1: Operation not permitted)";
-        server.log().matches(text).count()
+        server.log("error.log").matches(text).count()
     };
     assert_eq!(complaints(&server), 1);
     for generation in 1..=2 {
-        server.signal(SIGHUP);
-        server.wait_for_log(&format!(
-            "worker generation {generation} exited with code 0"
-        ));
+        server.signal(Signal::SIGHUP);
+        server.wait_for_log(
+            "error.log",
+            &format!("worker generation {generation} exited with code 0"),
+        );
     }
-    assert_eq!(complaints(&server), 1, "{}", server.log());
+    assert_eq!(complaints(&server), 1, "{}", server.log("error.log"));
     // Another limit is another failure.
     let main = configuration(&format!("{limit} worker_processes 3;"));
-    server.folder.write("nginx.conf", &main);
-    server.signal(SIGHUP);
-    server.wait_for_log("worker generation 3 exited with code 0");
-    assert_eq!(complaints(&server), 2, "{}", server.log());
+    server.files().write("nginx.conf", &main).unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "worker generation 3 exited with code 0");
+    assert_eq!(complaints(&server), 2, "{}", server.log("error.log"));
 }
 
 #[test]
 fn a_start_that_fails_leaves_no_pid_file() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let cases = [
         (
             "working_directory /nonexistent/x;",
@@ -289,7 +369,7 @@ fn a_start_that_fails_leaves_no_pid_file() {
         ),
     ];
     for (main, message) in cases {
-        folder.write("nginx.conf", &configuration(main));
+        folder.write("nginx.conf", configuration(main)).unwrap();
         let output = turnpike(&folder.arguments(&[]));
         let shown = stderr(&output);
         assert!(

@@ -8,8 +8,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-use support::Folder;
+use turnpike_testkit::Folder;
 
 /// The lines of a section that begin with `$`, with what follows them: whole commands.
 fn commands(page: &str, section: &str) -> String {
@@ -70,9 +69,11 @@ fn what_does_not_work_is_in_the_readme_and_refused_by_name() {
         assert!(list.contains(word), "{word}: {list}");
     }
     assert_eq!(list.split(',').count(), REFUSED.len() - 1, "{list}");
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     for (word, text) in REFUSED {
-        folder.write("nginx.conf", &(support::configuration("") + text));
+        folder
+            .write("nginx.conf", &(support::configuration("") + text))
+            .unwrap();
         let output = support::turnpike(&folder.arguments(&["-t"]));
         let shown = support::stderr(&output);
         assert!(
@@ -99,7 +100,7 @@ fn the_quick_start_of_the_readme_works() {
         .replace("-d 5", "-d 1")
         .replace("-c 100", "-c 4")
         .replace("events {}", "daemon on; events {}");
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     // The first connection may come before the server listens.
     let script = script.replace("curl -i", "curl -isS --retry 9 --retry-connrefused");
     let output = Command::new("bash")

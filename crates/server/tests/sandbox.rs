@@ -16,10 +16,10 @@ use std::process::Command;
 
 use std::io::{Read as _, Write as _};
 
-use nix::libc::{SIGHUP, SIGQUIT};
-use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
+use support::{configuration, serving_of, start, stderr, turnpike, wait_for};
 use turnpike_lane::sys::refused_calls;
 use turnpike_server::sandbox;
+use turnpike_testkit::{Folder, Signal};
 
 const ACT: &str = "SANDBOX_ACT";
 const FOLDER: &str = "SANDBOX_FOLDER";
@@ -119,11 +119,11 @@ fn inside() {
 #[test]
 fn forbidden_acts_are_refused() {
     for (name, _, is_permitted) in ACTS {
-        let folder = Folder::new();
+        let folder = Folder::create().unwrap();
         for inner in ["own", "elsewhere"] {
             fs::create_dir(folder.path().join(inner)).unwrap();
         }
-        folder.write("kept", "");
+        folder.write("kept", "").unwrap();
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "inside", "--nocapture"])
             .env(ACT, name)
@@ -166,36 +166,44 @@ fn the_serving_process_is_in_it_and_serves() {
     let port = turnpike_testkit::ports::reserve().unwrap();
     let http = format!("http {{ server {{ listen 127.0.0.1:{port}; return 200 ok; }} }}");
     let text = |lanes: u32| format!("sandbox on; worker_processes {lanes}; {http}");
-    let mut server = Server::start(&text(1));
-    let serving = server.serving()[0];
+    let mut server = start(&text(1));
+    let serving = serving_of(&server)[0];
     assert!(
-        server.log().contains("the serving process is in a sandbox"),
+        server
+            .log("error.log")
+            .contains("the serving process is in a sandbox"),
         "{}",
-        server.log()
+        server.log("error.log")
     );
     assert_eq!(status(serving, "NoNewPrivs:"), "1");
     assert_eq!(status(serving, "CapEff:"), "0000000000000000");
     assert_eq!(status(serving, "Seccomp:"), "2");
     assert!(ask(port).ends_with("ok"));
     // Lanes can still be started, and another configuration applied.
-    server.folder.write("nginx.conf", &configuration(&text(3)));
-    server.signal(SIGHUP);
-    server.wait_for_log("worker generation 2 started");
-    assert_eq!(server.serving(), [serving]);
+    server
+        .files()
+        .write("nginx.conf", configuration(&text(3)))
+        .unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "worker generation 2 started");
+    assert_eq!(serving_of(&server), [serving]);
     assert!(ask(port).ends_with("ok"));
     // Without a sandbox, another process is needed.
     let without = configuration(&format!("sandbox off; {http}"));
-    server.folder.write("nginx.conf", &without);
-    server.signal(SIGHUP);
-    server.wait_for_log(&format!("worker process {serving} exited with code 0"));
-    assert_eq!(status(server.serving()[0], "NoNewPrivs:"), "0");
+    server.files().write("nginx.conf", &without).unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log(
+        "error.log",
+        &format!("worker process {serving} exited with code 0"),
+    );
+    assert_eq!(status(serving_of(&server)[0], "NoNewPrivs:"), "0");
     assert!(ask(port).ends_with("ok"));
-    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
 }
 
 #[test]
 fn it_writes_to_configured_places() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let name = folder.name();
     let own = |inner: &str| format!("{name}/{inner}");
     // If root runs the tests, the server has another user.
@@ -207,7 +215,7 @@ fn it_writes_to_configured_places() {
         fs::set_permissions(inner, mode(0o777)).unwrap();
     }
     let port = turnpike_testkit::ports::reserve().unwrap();
-    let server = Server::start(&format!(
+    let server = start(&format!(
         "sandbox on; http {{ server {{ listen 127.0.0.1:{port}; root {name};
         access_log {log}/$request_method.log; client_body_temp_path {body};
         location /upload {{ client_body_in_file_only on; proxy_pass http://127.0.0.1:{port}/; }}
@@ -224,8 +232,16 @@ fn it_writes_to_configured_places() {
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.ends_with("ok"), "{answer}{}", server.log());
-        assert!(!server.log().contains("[crit]"), "{}", server.log());
+        assert!(
+            answer.ends_with("ok"),
+            "{answer}{}",
+            server.log("error.log")
+        );
+        assert!(
+            !server.log("error.log").contains("[crit]"),
+            "{}",
+            server.log("error.log")
+        );
     };
     ask("POST /upload HTTP/1.0\r\nContent-Length: 4\r\n\r\nbody");
     ask("GET /store HTTP/1.0\r\n\r\n");
@@ -235,12 +251,16 @@ fn it_writes_to_configured_places() {
     });
     let bodies = fs::read_dir(folder.path().join("body")).unwrap();
     assert_eq!(bodies.count(), 1);
-    assert!(!server.log().contains("[crit]"), "{}", server.log());
+    assert!(
+        !server.log("error.log").contains("[crit]"),
+        "{}",
+        server.log("error.log")
+    );
 }
 
 #[test]
 fn a_name_without_a_folder_is_refused() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     for (sandbox, path, is_right) in [
         ("on", "$host.log", false),
         ("required", "/$host/a.log", false),
@@ -248,7 +268,7 @@ fn a_name_without_a_folder_is_refused() {
         ("on", "logs/$host.log", true),
     ] {
         let http = format!("sandbox {sandbox}; http {{ server {{ access_log {path}; }} }}");
-        folder.write("nginx.conf", &configuration(&http));
+        folder.write("nginx.conf", configuration(&http)).unwrap();
         let output = turnpike(&folder.arguments(&["-t"]));
         let message = stderr(&output);
         assert_eq!(output.status.success(), is_right, "{message}");
@@ -261,14 +281,16 @@ fn a_name_without_a_folder_is_refused() {
 
 #[test]
 fn it_is_on_off_or_required() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     for (value, is_right) in [
         ("on", true),
         ("off", true),
         ("required", true),
         ("maybe", false),
     ] {
-        folder.write("nginx.conf", &configuration(&format!("sandbox {value};")));
+        folder
+            .write("nginx.conf", configuration(&format!("sandbox {value};")))
+            .unwrap();
         let output = turnpike(&folder.arguments(&["-t"]));
         assert_eq!(output.status.success(), is_right, "{}", stderr(&output));
     }

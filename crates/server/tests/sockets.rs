@@ -10,9 +10,10 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use nix::libc::{SIGHUP, SIGKILL, SIGQUIT};
-use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
+use nix::libc::SIGKILL;
+use support::{configuration, serving_of, start, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
+use turnpike_testkit::{Folder, Server, Signal};
 
 /// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,22 +66,28 @@ fn ask(stream: &mut (impl Read + Write)) -> String {
 }
 
 fn reload(server: &Server, main: &str, generation: u32) {
-    server.folder.write("nginx.conf", &configuration(main));
-    server.signal(SIGHUP);
-    server.wait_for_log(&format!("worker generation {generation} started"));
+    server
+        .files()
+        .write("nginx.conf", configuration(main))
+        .unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log(
+        "error.log",
+        &format!("worker generation {generation} started"),
+    );
 }
 
 #[test]
 fn a_reload_adds_and_removes_addresses_and_touches_no_connection() {
     let (a, b) = (free_port(), free_port());
     let name = |port: u16| format!("127.0.0.1:{port}");
-    let server = Server::start(&http(&[&name(a)]));
+    let server = start(&http(&[&name(a)]));
     let mut kept = connect(a);
     assert_eq!(ask(&mut kept), "HTTP/1.1 404 Not Found\r\n");
     reload(&server, &http(&[&name(a), &name(b)]), 2);
     assert!(ask(&mut connect(b)).contains("404"));
     assert!(ask(&mut kept).contains("404"));
-    server.wait_for_log("worker generation 1 exited with code 0");
+    server.wait_for_log("error.log", "worker generation 1 exited with code 0");
     reload(&server, &http(&[&name(b)]), 3);
     wait_for("the first address to close", || {
         TcpStream::connect(("127.0.0.1", a)).is_err()
@@ -88,7 +95,7 @@ fn a_reload_adds_and_removes_addresses_and_touches_no_connection() {
     // Its next request is the last one.
     assert!(ask(&mut kept).contains("404"));
     assert_eq!(kept.read(&mut [0]).unwrap(), 0);
-    server.wait_for_log("worker generation 2 exited with code 0");
+    server.wait_for_log("error.log", "worker generation 2 exited with code 0");
     assert!(ask(&mut connect(b)).contains("404"));
     reload(&server, &http(&[&format!("{} reuseport", name(b))]), 4);
     assert!(ask(&mut connect(b)).contains("404"));
@@ -97,36 +104,36 @@ fn a_reload_adds_and_removes_addresses_and_touches_no_connection() {
 #[test]
 fn a_crash_of_the_serving_process_refuses_no_connection() {
     let port = free_port();
-    let server = Server::start(&http(&[&format!("127.0.0.1:{port}")]));
+    let server = start(&http(&[&format!("127.0.0.1:{port}")]));
     for _ in 0..3 {
-        let serving = server.serving()[0];
+        let serving = serving_of(&server)[0];
         signal::send(serving, SIGKILL).unwrap();
         assert!(ask(&mut connect(port)).contains("404"));
         wait_for("another process", || {
-            server.serving().iter().any(|new| *new != serving)
+            serving_of(&server).iter().any(|new| *new != serving)
         });
     }
 }
 
 #[test]
 fn unix_sockets_serve_and_are_removed_at_the_end() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let path = folder.path().join("socket");
-    let mut server = Server::start(&http(&[&format!("unix:{}", path.display())]));
+    let mut server = start(&http(&[&format!("unix:{}", path.display())]));
     assert!(ask(&mut UnixStream::connect(&path).unwrap()).contains("404"));
-    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
     assert!(!path.exists());
 }
 
 #[test]
 fn an_idle_connection_does_not_delay_a_graceful_end() {
     let port = free_port();
-    let mut server = Server::start(&http(&[&format!("127.0.0.1:{port}")]));
+    let mut server = start(&http(&[&format!("127.0.0.1:{port}")]));
     let mut idle = connect(port);
     assert!(ask(&mut idle).contains("404"));
     let fresh = connect(port);
     let start = Instant::now();
-    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     drop(fresh);
 }
@@ -135,8 +142,10 @@ fn an_idle_connection_does_not_delay_a_graceful_end() {
 fn a_taken_port_gives_nginxs_message() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let folder = Folder::new();
-    folder.write("nginx.conf", &configuration(&http(&[&address.to_string()])));
+    let folder = Folder::create().unwrap();
+    folder
+        .write("nginx.conf", configuration(&http(&[&address.to_string()])))
+        .unwrap();
     let output = turnpike(&folder.arguments(&[]));
     let shown = stderr(&output);
     let message = format!("[emerg] bind() to {address} failed (98: Address already in use)\n");
@@ -152,7 +161,7 @@ fn a_taken_port_gives_nginxs_message() {
 #[test]
 fn a_graceful_end_waits_for_a_response_and_no_longer_than_allowed() {
     let port = free_port();
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let file = fs::File::create(folder.path().join("large")).unwrap();
     file.set_len(LARGE_BYTES).unwrap();
     let http = format!(
@@ -160,7 +169,7 @@ fn a_graceful_end_waits_for_a_response_and_no_longer_than_allowed() {
          listen 127.0.0.1:{port}; root {}; }} }}",
         folder.name()
     );
-    let mut server = Server::start(&http);
+    let mut server = start(&http);
     let mut slow = connect(port);
     slow.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
         .unwrap();
@@ -168,7 +177,7 @@ fn a_graceful_end_waits_for_a_response_and_no_longer_than_allowed() {
     slow.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
     let start = Instant::now();
-    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
     let took = start.elapsed();
     assert!(
         took > Duration::from_millis(600) && took < PATIENCE,

@@ -41,6 +41,9 @@ fn sum(calls: &BTreeMap<String, f64>, names: &[&str]) -> f64 {
     names.iter().filter_map(|name| calls.get(*name)).sum()
 }
 
+/// After this time a small file that was written is kept in memory.
+const SETTLING: Duration = Duration::from_secs(4);
+
 const SENDS: &[&str] = &["write", "writev", "sendto", "sendmsg", "sendfile"];
 const RECEIVES: &[&str] = &["read", "readv", "recvfrom", "recvmsg"];
 
@@ -136,6 +139,7 @@ fn a_hot_small_file_takes_one_stat_per_request_without_an_open_file_cache() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .file("html/a", "hello")
         .file("html/page", "hello ".repeat(20_000))
+        .file("html/read", "hello ".repeat(10_000))
         .configuration(
             "worker_processes 1;
             events { }
@@ -151,7 +155,7 @@ fn a_hot_small_file_takes_one_stat_per_request_without_an_open_file_cache() {
         .start();
     // A recently changed file is opened for every request: its times could still hide another
     // change.
-    std::thread::sleep(Duration::from_secs(4));
+    std::thread::sleep(SETTLING);
     let kept = calls(&server, 5);
     assert_eq!(sum(&kept, SENDS), 1.0, "{kept:?}");
     assert_eq!(sum(&kept, RECEIVES), 1.0, "{kept:?}");
@@ -159,6 +163,14 @@ fn a_hot_small_file_takes_one_stat_per_request_without_an_open_file_cache() {
     // Once a second it is read again.
     let names = ["openat", "fstat", "pread64", "close"];
     assert!(sum(&kept, &names) <= 0.4, "{kept:?}");
+    // Without sendfile a larger one costs no more.
+    let mut peer = server.connect();
+    let read = calls_of(&server, || {
+        let response = peer.round("GET /read HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(response.body.len(), 60_000);
+    });
+    assert_eq!(sum(&read, SENDS), 1.0, "{read:?}");
+    assert!(sum(&read, FILES) <= 1.4, "{read:?}");
     // A kept compressed response costs no more.
     let mut peer = server.connect();
     let packed = calls_of(&server, || {
@@ -170,6 +182,33 @@ fn a_hot_small_file_takes_one_stat_per_request_without_an_open_file_cache() {
     assert_eq!(sum(&packed, &names), 3.0, "{packed:?}");
     std::fs::write(server.folder().join("html/a"), "HELLO").unwrap();
     assert_eq!(server.connect().round(GET).body, b"HELLO");
+}
+
+#[test]
+fn a_page_with_parts_at_hand_takes_one_send_and_no_task() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .file("html/a", "<p><!--#include virtual=\"/part\" --></p>")
+        .file(
+            "html/part",
+            "[<!--#if expr=\"$request_uri = /^.a/\" -->x<!--#endif -->]",
+        )
+        .configuration(
+            "worker_processes 1;
+            events { }
+            http {
+                access_log off;
+                open_file_cache max=10;
+                ssi on;
+                ssi_types *;
+                server { listen 127.0.0.1:%PORT%; root %FOLDER%/html; }
+            }",
+        )
+        .start();
+    assert_eq!(server.connect().round(GET).body, b"<p>[x]</p>");
+    let calls = calls(&server, 10);
+    assert_eq!(sum(&calls, SENDS), 1.0, "{calls:?}");
+    assert_eq!(sum(&calls, RECEIVES), 1.0, "{calls:?}");
+    assert!(working(&calls) <= 2.2, "{calls:?}");
 }
 
 /// Calls to the file system.
@@ -193,7 +232,9 @@ fn a_hit_of_a_hot_file_of_a_disk_zone_takes_no_call_to_the_file_system() {
         );
         vec![Step::ReadHead, Step::send(head + &body)]
     };
-    let origin = Origin::start(vec![answer("x", 16), answer("x", 64), answer("y", 16)]);
+    let answers = [("x", 16), ("x", 64), ("x", 64), ("y", 16)];
+    let answers = answers.map(|(letter, kilobytes)| answer(letter, kilobytes));
+    let origin = Origin::start(answers.to_vec());
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&format!(
             "worker_processes 1;
@@ -204,16 +245,15 @@ fn a_hit_of_a_hot_file_of_a_disk_zone_takes_no_call_to_the_file_system() {
                 sendfile on;
                 proxy_cache_path %FOLDER%/cache keys_zone=c:1m;
                 proxy_cache c;
+                proxy_set_header Connection close;
                 server {{
                     listen 127.0.0.1:%PORT%;
                     gzip on;
-                    location / {{
-                        proxy_pass http://127.0.0.1:{};
-                        proxy_set_header Connection close;
-                    }}
+                    location / {{ proxy_pass http://127.0.0.1:{port}; }}
+                    location /read/ {{ sendfile off; proxy_pass http://127.0.0.1:{port}; }}
                 }}
             }}",
-            origin.port()
+            port = origin.port()
         ))
         .start();
     let mut peer = server.connect();
@@ -221,6 +261,8 @@ fn a_hit_of_a_hot_file_of_a_disk_zone_takes_no_call_to_the_file_system() {
         ("/a", "", None, 1.0),
         // The head, and a sendfile of a descriptor that stays open.
         ("/large", "", None, 2.0),
+        // It stays in memory where the kernel may not send the file.
+        ("/read/large", "", None, 1.0),
         ("/a", "Accept-Encoding: gzip\r\n", Some("gzip"), 1.0),
         ("/large", "Accept-Encoding: gzip\r\n", Some("gzip"), 1.0),
     ] {
@@ -345,26 +387,28 @@ fn next_frame(peer: &Peer) -> (u8, u8, Vec<u8>) {
     (kind, flags, payload)
 }
 
-#[test]
-fn the_answers_of_many_streams_share_a_send() {
+/// The system calls while a client asks for 16 KB on all streams at once, under these directives.
+fn calls_of_streams(directives: &str) -> BTreeMap<String, f64> {
     let body = "x".repeat(16 * 1024);
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .file("html/a", &body)
-        .configuration(
+        .configuration(&format!(
             "worker_processes 1;
-            events { }
-            http {
+            events {{ }}
+            http {{
                 access_log off;
                 keepalive_requests 1000000;
-                open_file_cache max=10;
-                server { listen 127.0.0.1:%PORT%; http2 on; root %FOLDER%/html; }
-            }",
-        )
+                {directives}
+                server {{ listen 127.0.0.1:%PORT%; http2 on; root %FOLDER%/html; }}
+            }}"
+        ))
         .start();
+    // A file that was changed a moment ago is opened for each request.
+    std::thread::sleep(SETTLING);
     let mut peer = server.connect();
     peer.send(opening());
     let mut stream = 1_u32;
-    let calls = calls_of(&server, || {
+    calls_of(&server, || {
         let mut requests = Vec::new();
         for _ in 0..STREAMS {
             requests.extend_from_slice(&[0, 0, 9, 1, 5]);
@@ -382,10 +426,23 @@ fn the_answers_of_many_streams_share_a_send() {
             }
         }
         assert_eq!(received, body.len() * STREAMS as usize);
-    });
+    })
+}
+
+#[test]
+fn the_answers_of_many_streams_share_a_send() {
+    let calls = calls_of_streams("open_file_cache max=10;");
     // A send carries 64 KB and a frame at most, and sockets may take a part of it.
     let sends = sum(&calls, SENDS);
     assert!(sends <= f64::from(STREAMS) / 2.0, "{calls:?}");
+}
+
+#[test]
+fn requests_that_came_together_ask_once_whether_a_file_has_changed() {
+    let calls = calls_of_streams("");
+    // The requests come in one part, or in few.
+    let asked = sum(&calls, &["newfstatat", "stat", "statx"]);
+    assert!(asked <= f64::from(STREAMS) / 6.0, "{calls:?}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use nix::libc::{SIGABRT, SIGCONT, SIGHUP, SIGKILL, SIGSTOP, SIGTERM};
 use support::daemon::{Daemon, Load};
-use support::{Folder, configuration, is_running, turnpike, wait_for};
+use support::{configuration, is_running, turnpike, wait_for};
 use turnpike_lane::sys::signal;
+use turnpike_testkit::Folder;
 
 /// The longest wait for a message.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,7 +85,7 @@ fn upgraded(folder: &Folder, old: i32, manager: &UnixDatagram) -> i32 {
 
 #[test]
 fn sockets_are_adopted_and_states_sent() {
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let manager = UnixDatagram::bind(folder.path().join("notify")).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
     let heard = |wanted: &str| {
@@ -102,7 +103,7 @@ fn sockets_are_adopted_and_states_sent() {
     // A client that comes before the server must wait, and is not refused.
     let mut early = TcpStream::connect(address).unwrap();
     let http = format!("http {{ server {{ listen {address}; return 200 ok; }} }}");
-    folder.write("nginx.conf", &configuration(&http));
+    folder.write("nginx.conf", configuration(&http)).unwrap();
     let mut master = start(&folder, socket);
     let number = i32::try_from(master.id()).unwrap();
     assert!(heard("READY=1").contains(&format!("MAINPID={number}")));
@@ -132,7 +133,7 @@ fn sockets_are_adopted_and_states_sent() {
     assert!(heard("RELOADING=1").contains("MONOTONIC_USEC="));
     heard("READY=1");
     let number = upgraded(&folder, number, &manager);
-    folder.write("nginx.conf", "nonsense;");
+    folder.write("nginx.conf", "nonsense;").unwrap();
     signal::send(number, SIGHUP).unwrap();
     heard("RELOADING=1");
     heard("READY=1");

@@ -72,6 +72,17 @@ fn a_complete_upgrade_in_one_command() {
 }
 
 #[test]
+fn after_an_upgrade_generations_go_on_and_reloads_begin_at_none() {
+    let daemon = Daemon::start("");
+    daemon.upgrade(&[]).unwrap();
+    let socket = daemon.folder.path().join("nginx.control");
+    let output = turnpike(&["status", "--socket", socket.to_str().unwrap()]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let line = "\ngeneration     2; since the start 0 reloads, 0 failed\n";
+    assert!(shown.contains(line), "{shown}");
+}
+
+#[test]
 fn the_requests_by_which_an_upgrade_tests_itself_are_not_counted_as_clients() {
     let daemon = Daemon::start("");
     daemon.upgrade(&[]).unwrap();
@@ -159,7 +170,8 @@ fn a_binary_with_a_configuration_that_it_cannot_read_is_backed_out() {
     let good = daemon.folder.read("nginx.conf");
     daemon
         .folder
-        .write("nginx.conf", &good.replace("return 200", "nonsense 200"));
+        .write("nginx.conf", good.replace("return 200", "nonsense 200"))
+        .unwrap();
     let socket = daemon.folder.path().join("nginx.control");
     let output = turnpike(&["upgrade", "--socket", socket.to_str().unwrap()]);
     assert!(
@@ -169,7 +181,7 @@ fn a_binary_with_a_configuration_that_it_cannot_read_is_backed_out() {
     );
     assert_named(&daemon, old);
     load.stop();
-    daemon.folder.write("nginx.conf", &good);
+    daemon.folder.write("nginx.conf", &good).unwrap();
     wait_until_alone(old);
     daemon.upgrade(&[]).unwrap();
 }
@@ -268,7 +280,7 @@ fn a_binary_that_takes_the_sockets_and_never_serves_is_backed_out() {
             "{error}"
         );
         assert_named(&daemon, old);
-        daemon.folder.write("seen", "");
+        daemon.folder.write("seen", "").unwrap();
         wait_until_alone(old);
         load.go_on();
         load.stop();

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use support::Folder;
 use turnpike_conf::{Errors, MemoryLoader};
 use turnpike_plan::product::Product;
 use turnpike_server::checked::Checked;
 use turnpike_server::paths::Paths;
+use turnpike_testkit::Folder;
 
 const TABLE: &str = include_str!("verdicts/table.tsv");
 
@@ -112,7 +112,7 @@ fn complaint(row: &Row, prefix: &Path) -> String {
 fn verdicts_are_those_of_nginx() {
     let rows = rows();
     assert!(rows.len() > 7000, "{} rows", rows.len());
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let threads = thread::available_parallelism().map_or(2, usize::from);
     let part = rows.len().div_ceil(threads);
     let complaints: Vec<String> = thread::scope(|scope| {
@@ -135,11 +135,11 @@ fn an_installed_nginx_agrees() {
         println!("skipped: an_installed_nginx_agrees (nginx is not installed)");
         return;
     }
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     std::fs::create_dir(folder.path().join("logs")).unwrap();
     let (mut compared, mut differences) = (0, String::new());
     for row in rows().iter().step_by(NGINX_STRIDE) {
-        folder.write("nginx.conf", &row.configuration());
+        folder.write("nginx.conf", row.configuration()).unwrap();
         let file = folder.path().join("nginx.conf");
         let mut nginx = Command::new(NGINX);
         let nginx = nginx

@@ -30,8 +30,12 @@ pub struct ListeningSocket {
 pub(crate) const BOARD_NAME: &str = "board";
 
 /// What a bundle calls the memory of the express lane, in the order of its program's arrays.
-pub(crate) const EXPRESS_ARRAYS: [&str; ARRAY_COUNT] =
-    ["express answers", "express settings", "express counters"];
+pub(crate) const EXPRESS_ARRAYS: [&str; ARRAY_COUNT] = [
+    "express answers",
+    "express settings",
+    "express counters",
+    "express drops",
+];
 
 /// What a bundle calls each of the links that keep the express lane's program attached.
 pub(crate) const EXPRESS_LINK: &str = "express link";

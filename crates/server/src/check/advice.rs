@@ -92,11 +92,6 @@ pub(crate) static NGINX: &[Advice] = &[
         "Prepare the files beforehand, or leave these locations to nginx on another port.",
     ),
     advice(
-        "WebDAV",
-        &["dav_ext*"],
-        "Leave the folder to a WebDAV server, and pass requests to it with proxy_pass.",
-    ),
-    advice(
         "GeoIP",
         &["geoip_*"],
         "Use geoip2 with a MaxMind DB file (mmdb), or write the networks into a geo block.",

@@ -250,9 +250,9 @@ Usage: turnpike top [OPTION...]
 /// The verb that can be waited for.
 const DRAIN: &str = "drain";
 
-/// Said when the file on disk is wrong and the server that it names runs nevertheless.
+/// Printed when the file on disk is wrong and the server that it names is running.
 const BROKEN_FILE: &str = "turnpike: the configuration file has mistakes, which turnpike -t shows; \
-                           the server that runs is asked\n";
+                           this is the answer of the running server\n";
 
 /// Said when nobody listens at the socket.
 const NOT_HERE: &str = "no server with this configuration runs here; if \"pid\" or \"control\" \

@@ -1,6 +1,7 @@
 //! Rows of the main and events contexts: the process, its user, its lanes, its error log.
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_http::settings::check_debug_connection;
 
 const MAIN: &[Context] = &[Context::Main];
 const EVENTS: &[Context] = &[Context::Events];
@@ -161,8 +162,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         syntax: "nginx | turnpike",
-        summary: "The name in Server, on error pages and in the log. Without it, a program whose \
-            name begins with nginx goes by nginx's name, and any other by its own.",
+        summary: "The name in Server, on error pages and in the log. By default, a program whose \
+                  name begins with nginx uses nginx's name, and any other its own.",
         ..once(
             "compatibility",
             MAIN,
@@ -264,5 +265,18 @@ pub(super) const ROWS: &[Row] = &[
         summary: "Gives every lane its own listening socket for every `listen`. This directive \
             comes from Tengine.",
         ..once("reuse_port", EVENTS, ONE, Value::Flag)
+    },
+    Row {
+        syntax: "address | CIDR | unix:",
+        summary: "Logs everything about the HTTP requests of these clients, `debug` messages \
+            included, to every `error_log` that is in force for them, whatever its level. Differs \
+            from nginx: names of hosts are not accepted.",
+        repeat: Repeat::Many,
+        ..once(
+            "debug_connection",
+            EVENTS,
+            ONE,
+            Value::Checked(check_debug_connection),
+        )
     },
 ];

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Entry};
 use turnpike_express::{Memory, Publisher, Wish};
 use turnpike_http::plan::Environment;
-use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
+use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_plan::environment::{Capability, Folder, FolderKind};
 use turnpike_plan::product::Product;
@@ -133,7 +133,12 @@ impl Environment for BuildContext<'_> {
         }
     }
 
-    fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String> {
+    fn secret_log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {
+        self.needs.secret_log_files.push(path.to_path_buf());
+        self.log_file(path)
+    }
+
+    fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, SpecError> {
         let prefix = &self.configuration.paths.prefix;
         let mut specs = Vec::new();
         for entry in entries {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnpike_http::connection::{Command, Connections, OtherConnection, PassedConnection};
 use turnpike_http::lane::LaneShared;
 use turnpike_lane::event_loop::{EventHandler, EventLoop, LaneGate, Mailbox};
+use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_stream::directory::FlowDirectory;
 use turnpike_stream::plan::Plan;
@@ -158,6 +159,10 @@ impl EventHandler for LaneHandler {
         self.http.watched_socket_ready(event_loop, token);
     }
 
+    fn numbered_socket_ready(&mut self, event_loop: &mut EventLoop, number: u64, event: Event) {
+        self.stream.ready(event_loop, number, event);
+    }
+
     fn due(&mut self, event_loop: &mut EventLoop, token: u32) {
         self.http.due(event_loop, token);
     }
@@ -170,7 +175,7 @@ impl EventHandler for LaneHandler {
 
     fn tick(&mut self, event_loop: &mut EventLoop) {
         self.http.tick(event_loop);
-        self.stream.tick(event_loop.clock.now_ms());
+        self.stream.tick(event_loop);
     }
 
     fn commands(&mut self, event_loop: &mut EventLoop) {
@@ -189,7 +194,7 @@ impl EventHandler for LaneHandler {
     }
 
     fn driven(&self) -> usize {
-        self.http.driven() + self.stream.count()
+        self.http.driven() + self.stream.driven()
     }
 
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {

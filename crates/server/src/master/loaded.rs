@@ -278,7 +278,12 @@ pub(super) fn open_logs(checked: &Checked, old: &LogSet, log: &ErrorLog) -> Opti
             logs.insert(file);
             continue;
         }
-        match configuration.paths.open_with_folder(&path, LogFile::open) {
+        let open: fn(&Path) -> io::Result<LogFile> =
+            match checked.needs.secret_log_files.contains(&path) {
+                true => LogFile::open_secret,
+                false => LogFile::open,
+            };
+        match configuration.paths.open_with_folder(&path, open) {
             Ok(file) => logs.insert(Arc::new(file)),
             Err(error) => {
                 log_open_failed(log, &path, &error);

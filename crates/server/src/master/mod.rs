@@ -101,6 +101,9 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
         say(&format!("nginx: configuration file {name} test failed\n"));
         return ExitCode::FAILURE;
     };
+    if let Some(wish) = &checked.needs.express {
+        express::tell(wish, log);
+    }
     if !options.quiet {
         say(&format!(
             "nginx: configuration file {name} test is successful\n"

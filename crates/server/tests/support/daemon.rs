@@ -15,7 +15,9 @@ use nix::libc::SIGKILL;
 use serde_json::Value;
 use turnpike_lane::sys::signal;
 
-use super::{Folder, children, stderr, turnpike, wait_for};
+use turnpike_testkit::Folder;
+
+use super::{children, stderr, turnpike, wait_for};
 
 /// Far longer than any stall of the machine: reached only if an answer never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,10 +48,10 @@ impl Daemon {
     /// Writes a configuration of the test's own, made from the folder and the port; the test starts
     /// the server.
     pub fn configured(text: impl FnOnce(&str, u16) -> String) -> Daemon {
-        let folder = Folder::new();
+        let folder = Folder::create().unwrap();
         let port = turnpike_testkit::ports::reserve().unwrap();
         let text = text(folder.name(), port);
-        folder.write("nginx.conf", &text);
+        folder.write("nginx.conf", &text).unwrap();
         Daemon { folder, port, text }
     }
 
@@ -59,7 +61,7 @@ impl Daemon {
     }
 
     fn write(listen: &str, events: &str, main: &str) -> Daemon {
-        let folder = Folder::new();
+        let folder = Folder::create().unwrap();
         let port = turnpike_testkit::ports::reserve().unwrap();
         let text = format!(
             "pid nginx.pid; error_log error.log notice; worker_processes 2; {main}\n\
@@ -67,7 +69,7 @@ impl Daemon {
              listen unix:{}/s.sock; location / {{ return 200 served; }} }} }}\n",
             folder.name()
         );
-        folder.write("nginx.conf", &text);
+        folder.write("nginx.conf", &text).unwrap();
         Daemon { folder, port, text }
     }
 
@@ -136,7 +138,7 @@ impl Drop for Daemon {
             }
         }
         // A serving process that has outlived its master.
-        self.folder.write("nginx.conf", &self.text);
+        self.folder.write("nginx.conf", &self.text).unwrap();
         if self.folder.has("nginx.adopt") {
             turnpike(&self.folder.arguments(&["-s", "stop"]));
         }

@@ -190,7 +190,7 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     );
     let _ = writeln!(
         out,
-        "generation     {}: {}, {} failed",
+        "generation     {}; since the start {}, {} failed",
         text(answer, "generation"),
         count(number(answer, "reloads"), "reload"),
         text(answer, "reloads_failed"),

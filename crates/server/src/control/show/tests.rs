@@ -67,13 +67,15 @@ b         unix:/s      failed  1       0       10        10.0 %  -
 
 #[test]
 fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
-    let status = json!({ "uptime_s": 10, "reloads": 1, "serving": {
+    let status = json!({ "uptime_s": 10, "generation": 3, "reloads": 1, "reloads_failed": 0,
+        "serving": {
         "lanes": 1, "servers": 2, "listens": 0, "totals": { "requests": 400 },
         "rates": { "seconds": 10.2, "requests_per_s": 40.0, "connections_per_s": 4.0,
             "received_bytes_per_s": 512.0, "sent_bytes_per_s": 2048.0, "server_errors_per_s": 0.2 },
     } });
     let shown = answer("status", &status);
     for line in [
+        "generation     3; since the start 1 reload, 0 failed\n",
         "serving        pid -: 1 lane, 2 servers, 0 listens; 0 restarts\n",
         "requests       400, 40.0/s on average since the start\n",
         "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, \

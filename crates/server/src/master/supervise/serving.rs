@@ -281,8 +281,7 @@ impl Master {
         }
     }
 
-    /// The first serving process is ready: everything accepts, and may be told of.
-    /// Where the server can be reached, once it is.
+    /// Logs where the server can be reached.
     fn log_addresses(&self) {
         let listens = &self.loaded.needs.listens;
         let shown = listens.iter().take(ADDRESSES_LOGGED_MAX);
@@ -302,6 +301,7 @@ impl Master {
         }
     }
 
+    /// The first serving process is ready: all sockets accept, and the pid file can be written.
     pub(super) fn up(&mut self) {
         let settings = &self.loaded.configuration.settings;
         let named = settings.pid_file_named;
