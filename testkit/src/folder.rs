@@ -35,6 +35,32 @@ impl Folder {
         &self.path
     }
 
+    /// The path as text, without a slash at the end.
+    ///
+    /// # Panics
+    /// The system's folder for temporary files is not named in UTF-8.
+    pub fn name(&self) -> &str {
+        self.path.to_str().expect("a path in UTF-8")
+    }
+
+    /// Whether there is a file or a folder of this name.
+    pub fn has(&self, name: impl AsRef<Path>) -> bool {
+        self.path.join(name).exists()
+    }
+
+    /// The text of a file; empty if there is none.
+    pub fn read(&self, name: impl AsRef<Path>) -> String {
+        let bytes = std::fs::read(self.path.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Arguments with which a server uses the folder as an installation: its configuration is
+    /// `nginx.conf` here, its log `error.log`.
+    pub fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        let common = ["-p", self.name(), "-c", "nginx.conf", "-e", "error.log"];
+        common.iter().chain(more).copied().collect()
+    }
+
     /// Writes a file, and creates the folders above it.
     ///
     /// # Errors

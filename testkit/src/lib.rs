@@ -21,18 +21,21 @@
 //! )]);
 //! ```
 
+pub mod authority;
 pub mod clients;
 pub mod collector;
 pub mod corpus;
 mod exchange;
 mod folder;
 pub mod mmdb;
+pub mod network;
 mod origin;
 pub mod php;
 pub mod ports;
 mod privilege;
 pub mod process;
 pub mod random;
+pub mod requests;
 mod server;
 pub mod tracer;
 

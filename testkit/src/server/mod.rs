@@ -70,7 +70,6 @@ impl From<io::Error> for StartError {
 }
 
 /// The settings of a server before its start.
-#[derive(Debug)]
 pub struct Builder {
     program: PathBuf,
     configuration: String,
@@ -79,7 +78,31 @@ pub struct Builder {
     environment: Vec<(String, String)>,
     files: Vec<(PathBuf, Vec<u8>)>,
     has_own_name: bool,
+    layout: Layout,
+    change: Option<Change>,
 }
+
+/// A change of the command that starts a server.
+type Change = Box<dyn Fn(&mut Command)>;
+
+/// The names of a server's files.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    configuration: &'static str,
+    pid: &'static str,
+}
+
+/// The files of a server that is told all by its command line.
+const TOLD: Layout = Layout {
+    configuration: "turnpike.conf",
+    pid: "pid",
+};
+
+/// The files of a server that is told nothing, as one that is installed.
+const INSTALLED: Layout = Layout {
+    configuration: "nginx.conf",
+    pid: "nginx.pid",
+};
 
 /// A running server.
 #[derive(Debug)]
@@ -88,6 +111,7 @@ pub struct Server {
     pid: u32,
     ports: BTreeMap<String, u16>,
     configuration: String,
+    layout: Layout,
     /// The last field, so that the processes end before it is dropped.
     folder: Arc<Folder>,
 }
@@ -128,6 +152,23 @@ impl Builder {
     #[must_use]
     pub fn own_name(mut self) -> Builder {
         self.has_own_name = true;
+        self
+    }
+
+    /// Starts the program as an installed one: under its own name, with `nginx.conf` in its folder
+    /// and nothing else on the command line (see [`Folder::arguments`]). The configuration says
+    /// all, with the pid file at `nginx.pid`.
+    #[must_use]
+    pub fn installed(mut self) -> Builder {
+        self.has_own_name = true;
+        self.layout = INSTALLED;
+        self
+    }
+
+    /// A change of the command before it is run.
+    #[must_use]
+    pub fn command(mut self, change: impl Fn(&mut Command) + 'static) -> Builder {
+        self.change = Some(Box::new(change));
         self
     }
 
@@ -180,6 +221,7 @@ impl Builder {
             child,
             ports,
             configuration: self.configuration.clone(),
+            layout: self.layout,
             folder: Arc::clone(folder),
         };
         server.wait_until_ready(self.all_globals().contains("daemon on"))?;
@@ -188,28 +230,41 @@ impl Builder {
 
     fn spawn(&self, folder: &Folder, ports: &BTreeMap<String, u16>) -> io::Result<Child> {
         let fill = |text: &str| fill(text, folder.path(), ports);
-        let configuration = folder.path().join("turnpike.conf");
+        let configuration = folder.path().join(self.layout.configuration);
         std::fs::write(&configuration, fill(&self.configuration))?;
-        let _ = std::fs::remove_file(folder.path().join("pid")); // of a start that failed
+        let _ = std::fs::remove_file(folder.path().join(self.layout.pid)); // of a start that failed
         let output = File::create(folder.path().join("output.log"))?;
         // A name without a folder is an installed program's; a path is used as it is.
         let program = process::find_program(&self.program);
         let program = program.as_ref().unwrap_or(&self.program);
-        Command::new(self.called(program, folder)?)
-            .arg("-p")
-            .arg(folder.path().join(""))
-            .arg("-c")
-            .arg(&configuration)
-            .arg("-e")
-            .arg(folder.path().join("error.log"))
-            .arg("-g")
-            .arg(fill(&self.all_globals()))
+        let mut command = Command::new(self.called(program, folder)?);
+        match self.is_told() {
+            true => command
+                .arg("-p")
+                .arg(folder.path().join(""))
+                .arg("-c")
+                .arg(&configuration)
+                .arg("-e")
+                .arg(folder.path().join("error.log"))
+                .arg("-g")
+                .arg(fill(&self.all_globals())),
+            false => command.args(folder.arguments(&[])),
+        };
+        command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
-            .stderr(output)
-            .spawn()
+            .stderr(output);
+        if let Some(change) = &self.change {
+            change(&mut command);
+        }
+        command.spawn()
+    }
+
+    /// Whether the command line says what the configuration leaves out.
+    fn is_told(&self) -> bool {
+        self.layout.pid == TOLD.pid
     }
 
     /// The path under which a program is started: ours is called `nginx`, so that its responses can
@@ -263,6 +318,8 @@ impl Server {
             environment: Vec::new(),
             files: Vec::new(),
             has_own_name: false,
+            layout: TOLD,
+            change: None,
         }
     }
 
@@ -293,6 +350,11 @@ impl Server {
     /// `pid`, and the files of the test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The folder itself.
+    pub fn files(&self) -> &Folder {
+        &self.folder
     }
 
     /// The master process.
@@ -327,12 +389,10 @@ impl Server {
         text.clone_into(&mut self.configuration);
         // The file is replaced at once, since the server may be reading it after an earlier signal.
         let folder = self.folder.path();
-        self.write("turnpike.conf.new", fill(text, folder, &self.ports));
-        std::fs::rename(
-            folder.join("turnpike.conf.new"),
-            folder.join("turnpike.conf"),
-        )
-        .expect("a file in the test's folder");
+        let name = self.layout.configuration;
+        let new = format!("{name}.new");
+        self.write(&new, fill(text, folder, &self.ports));
+        std::fs::rename(folder.join(new), folder.join(name)).expect("a file in the test's folder");
     }
 
     /// Writes a file into the test's folder.
@@ -412,6 +472,15 @@ impl Server {
         self.wait()
     }
 
+    /// Stops the server with a signal; returns its exit code, if it ended by itself.
+    ///
+    /// # Panics
+    /// As [`Server::wait`].
+    pub fn end(&mut self, signal: Signal) -> Option<i32> {
+        self.signal(signal);
+        self.wait().code()
+    }
+
     /// Waits for the end of the started process.
     ///
     /// # Panics
@@ -432,7 +501,7 @@ impl Server {
                 Ok(Some(status)) if !(is_daemon && status.success()) => return Some(Err(status)),
                 _ => {}
             }
-            let pid = self.log("pid").trim().parse().ok()?;
+            let pid = self.log(self.layout.pid).trim().parse().ok()?;
             self.pid = pid;
             let ready = self.ports.values().all(|port| ports::is_listening(*port));
             let is_served = self.is_alone() || !self.serving_pids().is_empty();
@@ -463,7 +532,8 @@ impl Server {
             process::signal(pid, Signal::SIGKILL);
         }
         // A serving process may outlive a master that the test has killed.
-        if let Ok(mut orphan) = UnixStream::connect(self.folder().join("pid.adopt")) {
+        let adoption = self.folder().join(self.layout.pid).with_extension("adopt");
+        if let Ok(mut orphan) = UnixStream::connect(adoption) {
             let _ = orphan.write_all(b"stop\n"); // it may be gone already
         }
     }

@@ -1,5 +1,5 @@
 //! Counts of a server's system calls by strace: they do not depend on the machine's speed, so tests
-//! may assert them.
+//! may assert them. strace also has calls fail that the kernel cannot be made to refuse.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -25,10 +25,27 @@ impl Tracer {
     /// # Errors
     /// There is no strace, or it may not trace.
     pub fn attach(server: &Server, pid: u32) -> Result<Tracer, String> {
+        Tracer::start(server, pid, &["-c", "-U", "calls,errors,name"])
+    }
+
+    /// Has calls of these threads fail until the tracer is dropped, as strace's `inject=` says:
+    /// `sendmsg:error=EAGAIN:when=2` is the second call of each thread.
+    ///
+    /// # Errors
+    /// As [`Tracer::attach`].
+    pub fn failing(server: &Server, pid: u32, what: &str) -> Result<Tracer, String> {
+        let inject = format!("inject={what}");
+        let call = what.split(':').next().unwrap_or_default();
+        let trace = format!("trace={call}");
+        Tracer::start(server, pid, &["-e", &trace, "-e", &inject])
+    }
+
+    fn start(server: &Server, pid: u32, arguments: &[&str]) -> Result<Tracer, String> {
         let report = server.folder().join("strace.txt");
         let threads = serving_threads(pid);
         let child = Command::new("strace")
-            .args(["-c", "-U", "calls,errors,name", "-o"])
+            .args(arguments)
+            .arg("-o")
             .arg(&report)
             .args(threads.iter().flat_map(|thread| ["-p", thread.as_str()]))
             .stdin(Stdio::null())
