@@ -67,6 +67,29 @@ fn results_are_whole_and_can_be_made_again() {
 }
 
 #[test]
+fn a_quick_run_is_provisional_and_its_report_has_contents_and_links() {
+    let folder = Folder::new();
+    let output = run(&folder, &study(12000, 8, ""), &["--quick"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = folder.result("report.html");
+    for part in [
+        "1 comparison: ",
+        "This was a quick run: all figures are provisional",
+        "<a href=\"raw.csv\">",
+        "<a href=\"summary.json\">",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+    assert!(!report.contains("not usable"), "{report}");
+    let anchors = report.split("<a href=\"#").skip(1);
+    let anchors: Vec<&str> = anchors.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(anchors.len() > 2, "{anchors:?}");
+    for anchor in anchors {
+        assert!(report.contains(&format!(" id=\"{anchor}\"")), "{anchor}");
+    }
+}
+
+#[test]
 fn the_list_says_how_long_a_study_takes_and_which_is_none() {
     let folder = Folder::new();
     let output = lab(&folder, &["list"]);

@@ -20,7 +20,7 @@ use turnpike_http::lane::{LanePlan, LaneShared};
 use turnpike_http::plan::{Environment, Plan};
 use turnpike_lane::event_loop::{self, AcceptSettings, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::gate::AcceptMode;
-use turnpike_lane::log::{ErrorLog, Level, LogFile, LogSet, Spec};
+use turnpike_lane::log::{ErrorLog, Level, LogFile, LogSet, Spec, SpecError};
 use turnpike_lane::sys::simulation::{self, Fault, Lookout};
 use turnpike_lane::sys::socket::Kind;
 
@@ -326,7 +326,11 @@ impl Environment for Logs {
         Ok(self.access.log.clone())
     }
 
-    fn error_log(&mut self, _: &[&Entry]) -> Result<ErrorLog, String> {
+    fn secret_log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {
+        self.log_file(path)
+    }
+
+    fn error_log(&mut self, _: &[&Entry]) -> Result<ErrorLog, SpecError> {
         let path = self.folder.join("errors");
         let spec = Spec::parse(&[&path.display().to_string(), Level::Info.name()], &path)?;
         let mut files = LogSet::new();

@@ -215,6 +215,8 @@ impl Bench for Field {
         let mut server = self.start(levels).map_err(failure)?;
         let before = self.overflows();
         let report = self.drive().map_err(failure)?;
+        // Of the children, the load generator alone has ended by now.
+        let driver_us = clock.spent().ours_us;
         let overflows = self.overflows().saturating_sub(before);
         if server.ended().is_some() {
             let why = format!("the server died: {}", server.stderr());
@@ -233,6 +235,7 @@ impl Bench for Field {
             client_limited: report["client_limited"].as_bool().unwrap_or(false),
             overflows,
             cpu_us: hundredths(spent.ours_us / answered.max(1) as f64),
+            server_us: hundredths((spent.ours_us - driver_us) / answered.max(1) as f64),
             others_share: hundredths(spent.others_share),
         };
         self.runs.push((levels.key(), run.clone()));

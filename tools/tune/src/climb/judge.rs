@@ -8,7 +8,7 @@ use super::search::{Candidate, Effort, Ratio, Run, Tried};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Kept,
-    /// No other rate was shown, but less CPU time for each connection.
+    /// No other rate of the server was shown, but less CPU time for each connection.
     Cheaper,
     Worse,
     NoDifference,
@@ -43,6 +43,12 @@ impl Verdict {
 const EARLY_FACTOR: f64 = 3.29 / 1.96;
 /// A step that cannot gain more than this is not measured further.
 const GAIN_MIN: f64 = 1.01;
+/// Pairs of runs after which a step is given up if its mean shows no gain of [`GAIN_MIN`]. To stop
+/// without a gain keeps no step by chance, and the time goes to steps that may save a little.
+const PAIRS_WITHOUT_GAIN_MAX: usize = 16;
+/// The share of its rate that a step may cost where the load generator was the limit before and
+/// after: a faster server wakes it more often for fewer answers each, so that its own part grows.
+const CLIENT_LOSS_MAX: f64 = 0.1;
 /// The share of errors above which figures say nothing.
 const ERROR_SHARE_MAX: f64 = 0.01;
 /// Seed of the resampling: the same runs give the same interval.
@@ -58,10 +64,24 @@ pub(super) fn is_settled(tried: &Tried) -> bool {
     let may_be_cheaper = tried.cpu.is_some_and(|ratio| ratio.bounds.high >= GAIN_MIN);
     match tried.verdict {
         Verdict::Kept | Verdict::Latency => wide(tried.ratio, bounds.low) > 0.0,
-        Verdict::Worse => wide(tried.ratio, bounds.high) < 0.0,
-        // More pairs may still show that its rate is worse.
-        Verdict::Cheaper => false,
-        Verdict::NoDifference => bounds.high < GAIN_MIN && !may_be_cheaper,
+        Verdict::Worse => {
+            let may_be_of_client = tried.client_limited && tried.ratio > 1.0 - CLIENT_LOSS_MAX;
+            wide(tried.ratio, bounds.high) < 0.0 && !(may_be_of_client && may_be_cheaper)
+        }
+        // Otherwise more pairs may still show that its rate is worse.
+        Verdict::Cheaper => {
+            let is_cheaper = |ratio: Ratio| wide(ratio.mean, ratio.bounds.low) > 0.0;
+            tried.client_limited
+                && wide(tried.ratio, bounds.low) > (1.0 - CLIENT_LOSS_MAX).ln()
+                && tried.cpu.is_some_and(is_cheaper)
+        }
+        Verdict::NoDifference => {
+            let has_gain = |mean: f64| mean >= GAIN_MIN;
+            let looks_without_gain =
+                !has_gain(tried.ratio) && !tried.cpu.is_some_and(|ratio| has_gain(ratio.mean));
+            (looks_without_gain && tried.pairs >= PAIRS_WITHOUT_GAIN_MAX)
+                || (bounds.high < GAIN_MIN && !may_be_cheaper)
+        }
         Verdict::Errors | Verdict::Impossible => true,
     }
 }
@@ -69,14 +89,10 @@ pub(super) fn is_settled(tried: &Tried) -> bool {
 /// Judges a step by its pairs of runs: the old levels, and the new ones.
 pub(super) fn judged(pairs: &[(Run, Run)], candidate: &Candidate, effort: Effort) -> Tried {
     let rate = ratio(pairs, |run| run.connections_per_s.max(1.0));
-    let is_measured = |run: &Run| run.cpu_us > 0.0;
-    let cpu = match pairs
-        .iter()
-        .all(|(old, new)| is_measured(old) && is_measured(new))
-    {
-        true => ratio(pairs, |run| 1.0 / run.cpu_us),
-        false => None,
-    };
+    let whole = cpu_ratio(pairs, |run| run.cpu_us);
+    // The load generator's part hides what a step saves the server; older records have the sum.
+    let cpu = cpu_ratio(pairs, |run| run.server_us).or(whole);
+    let ratios = Ratios { rate, cpu, whole };
     let rates: Vec<f64> = pairs.iter().map(|(_, new)| new.connections_per_s).collect();
     Tried {
         text: candidate.text.clone(),
@@ -87,9 +103,34 @@ pub(super) fn judged(pairs: &[(Run, Run)], candidate: &Candidate, effort: Effort
         ratio: rate.map_or(1.0, |ratio| ratio.mean),
         bounds: rate.map(|ratio| ratio.bounds),
         cpu,
-        verdict: verdict(pairs, rate, cpu, effort),
-        client_limited: pairs.iter().filter(|(_, new)| new.client_limited).count() * 2
-            > pairs.len(),
+        verdict: verdict(pairs, ratios, effort),
+        client_limited: is_client_limited(pairs.iter().map(|(_, new)| new)),
+    }
+}
+
+/// Whether the load generator was the limit in most of the runs.
+fn is_client_limited<'a>(runs: impl ExactSizeIterator<Item = &'a Run>) -> bool {
+    let count = runs.len();
+    runs.filter(|run| run.client_limited).count() * 2 > count
+}
+
+/// The ratios that a step is judged by: above 1 is better.
+#[derive(Clone, Copy)]
+struct Ratios {
+    /// Of connections per second.
+    rate: Option<Ratio>,
+    /// Of connections for each second of the server's CPU time.
+    cpu: Option<Ratio>,
+    /// The same with the load generator's CPU time.
+    whole: Option<Ratio>,
+}
+
+/// The ratio of connections for each second of CPU time; `None` where a run has no such figure.
+fn cpu_ratio(pairs: &[(Run, Run)], cpu_us: impl Fn(&Run) -> f64) -> Option<Ratio> {
+    let mut runs = pairs.iter().flat_map(|(old, new)| [old, new]);
+    match runs.all(|run| cpu_us(run) > 0.0) {
+        true => ratio(pairs, |run| 1.0 / cpu_us(run)),
+        false => None,
     }
 }
 
@@ -109,12 +150,7 @@ fn ratio(pairs: &[(Run, Run)], figure: impl Fn(&Run) -> f64) -> Option<Ratio> {
     })
 }
 
-fn verdict(
-    pairs: &[(Run, Run)],
-    rate: Option<Ratio>,
-    cpu: Option<Ratio>,
-    effort: Effort,
-) -> Verdict {
+fn verdict(pairs: &[(Run, Run)], ratios: Ratios, effort: Effort) -> Verdict {
     let share = |runs: &mut dyn Iterator<Item = &Run>| {
         let (errors, all) = runs.fold((0, 0), |(errors, all), run| {
             (errors + run.errors, all + run.errors + run.answered)
@@ -127,17 +163,27 @@ fn verdict(
         return Verdict::Errors;
     }
     let is_above = |ratio: Option<Ratio>| ratio.is_some_and(|ratio| ratio.bounds.low > 1.0);
-    if rate.is_some_and(|ratio| ratio.bounds.high < 1.0) {
+    let is_below = |ratio: Option<Ratio>| ratio.is_some_and(|ratio| ratio.bounds.high < 1.0);
+    let is_cheaper = is_above(ratios.cpu) && !is_below(ratios.whole);
+    if is_below(ratios.rate) && !(is_cheaper && is_loss_of_client(pairs, ratios.rate)) {
         return Verdict::Worse;
     }
-    if !is_above(rate) && !is_above(cpu) {
+    let is_faster = is_above(ratios.rate);
+    if !is_faster && !is_cheaper {
         return Verdict::NoDifference;
     }
     match is_slower(pairs, effort) {
         true => Verdict::Latency,
-        false if is_above(rate) => Verdict::Kept,
+        false if is_faster => Verdict::Kept,
         false => Verdict::Cheaper,
     }
+}
+
+/// Whether a lower rate may be the load generator's: it was the limit before and after.
+fn is_loss_of_client(pairs: &[(Run, Run)], rate: Option<Ratio>) -> bool {
+    is_client_limited(pairs.iter().map(|(old, _)| old))
+        && is_client_limited(pairs.iter().map(|(_, new)| new))
+        && rate.is_none_or(|ratio| ratio.mean > 1.0 - CLIENT_LOSS_MAX)
 }
 
 /// Whether the 99th percentile of latency grew beyond the bound.

@@ -35,7 +35,7 @@ pub(crate) use guard::run as guard;
 
 #[derive(Debug, Args)]
 pub(crate) struct Climb {
-    /// Seven knobs, shorter runs and fewer pairs: about four minutes
+    /// Seven knobs and shorter runs: about six minutes
     #[arg(long)]
     quick: bool,
     /// The server: a program that takes nginx's configuration with -c
@@ -65,7 +65,8 @@ pub(crate) struct Climb {
 
 impl Climb {
     fn climbing(&self) -> Climbing {
-        let (pairs, pairs_max) = if self.quick { (4, 12) } else { (6, 24) };
+        // A buffer for the access log saves 3 % of the CPU time; 16 quick pairs leave 5 % open.
+        let (pairs, pairs_max) = if self.quick { (4, 48) } else { (6, 24) };
         Climbing {
             server: self.server.display().to_string(),
             effort: Effort {

@@ -24,6 +24,8 @@ pub(crate) struct Run {
     /// CPU time of server and load generator for each answered connection, in microseconds; 0 in
     /// records without it.
     pub(crate) cpu_us: f64,
+    /// The server's part of it, its start and its end included; 0 in records without it.
+    pub(crate) server_us: f64,
     /// The share of all CPU time that others took: other processes, and the hypervisor.
     pub(crate) others_share: f64,
 }
@@ -83,7 +85,7 @@ pub(crate) struct Tried {
     pub(crate) rate: f64,
     pub(crate) ratio: f64,
     pub(crate) bounds: Option<Interval>,
-    /// Connections for each second of CPU time, new to old.
+    /// Connections for each second of the server's CPU time, new to old.
     pub(crate) cpu: Option<Ratio>,
     pub(crate) verdict: Verdict,
     /// The load generator was the limit in most runs: the server can do at least this.

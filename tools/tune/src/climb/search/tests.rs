@@ -154,6 +154,29 @@ fn a_large_difference_is_decided_early_and_a_small_one_late() {
     assert_eq!(pairs("open_file_cache max=1000"), EFFORT.pairs_max);
 }
 
+#[test]
+fn a_step_without_a_gain_is_given_up_and_one_with_a_small_gain_is_not() {
+    const NOISE: [f64; 7] = [1.0, 1.05, 0.96, 1.02, 0.97, 1.04, 0.99];
+    let effort = Effort {
+        pairs_max: 48,
+        ..EFFORT
+    };
+    // What the cache multiplies the rate by, and the pairs that it takes to decide.
+    for (gain, expected) in [(1.0, 16), (0.998, 16), (1.012, 48)] {
+        let count = std::cell::Cell::new(0);
+        let run = |levels: Levels| {
+            count.set(count.get() + 1);
+            let cache = [1.0, gain][levels.level(Knob::OpenFileCache)];
+            rate(1000.0 * cache * NOISE[count.get() % NOISE.len()])
+        };
+        let mut bench = Imagined { run, count: 0 };
+        let climbed = climb(&mut bench, Levels::default(), effort, |_| {}).unwrap();
+        let mut tried = climbed.tried.iter();
+        let cache = tried.find(|tried| tried.text == "open_file_cache max=1000");
+        assert_eq!(cache.unwrap().pairs, expected, "{gain}");
+    }
+}
+
 /// Latency of a start that dropped handshakes is not compared: those who waited are not in it.
 #[test]
 fn latency_is_compared_only_with_runs_that_dropped_nobody() {
@@ -198,6 +221,40 @@ fn a_step_that_costs_less_cpu_time_stays_though_the_rate_is_the_same() {
             expected,
             "{with} {without} {p99_us}"
         );
+    }
+}
+
+/// The load generator is the limit: what a cache costs in rate may be its own loss.
+#[test]
+fn a_small_loss_of_a_limited_client_does_not_undo_a_cheaper_step() {
+    let cases = [
+        // Rate, the server's CPU time and that of both with the cache, the limit; the verdict
+        (0.95, 36.0, 80.0, true, Verdict::Cheaper),
+        (0.95, 36.0, 80.0, false, Verdict::Worse),
+        (0.85, 36.0, 80.0, true, Verdict::Worse),
+        (0.95, 40.0, 80.0, true, Verdict::Worse),
+        (0.95, 36.0, 90.0, true, Verdict::Worse),
+        (1.0, 36.0, 80.0, false, Verdict::Cheaper),
+        (1.0, 36.0, 90.0, false, Verdict::NoDifference),
+    ];
+    for (factor, server_us, cpu_us, client_limited, expected) in cases {
+        let climbed = climbed(|levels| match levels.level(Knob::OpenFileCache) {
+            0 => Run {
+                cpu_us: 80.0,
+                server_us: 40.0,
+                client_limited,
+                ..rate(1000.0)
+            },
+            _ => Run {
+                cpu_us,
+                server_us,
+                client_limited,
+                ..rate(1000.0 * factor)
+            },
+        });
+        let text = "open_file_cache max=1000";
+        let tried = climbed.tried.iter().find(|tried| tried.text == text);
+        assert_eq!(tried.unwrap().verdict, expected, "{factor} {server_us}");
     }
 }
 
