@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
 .PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stall \
-	dokuwiki otel acme fuzz-long fuzz-live-long choices-long bench lab clean
+	dokuwiki otel acme websockets express-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -41,7 +41,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki otel acme \
-		fuzz-live-long fuzz-long accessibility package-test
+		websockets express-long fuzz-live-long fuzz-long accessibility package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -107,6 +107,11 @@ upstream-torture: ## Kill and restart two upstream servers for five minutes
 stall: ## Stop a lane for two seconds, compared with nginx
 	$(XTASK) stall --debug
 
+express-long: ## A million damaged packets, the whole corpus of requests, 200 turns on and off
+	$(CARGO) test --locked --package turnpike-express -- --ignored
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --locked --package turnpike-server --test express -- \
+		--include-ignored
+
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
 
@@ -116,6 +121,9 @@ choices-long: ## 10,000 random server blocks, each request compared with nginx
 dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
 	$(XTASK) setup applications
 	$(XTASK) dokuwiki --debug
+
+websockets: ## WebSockets over TLS, by HTTP/1.1 and HTTP/2, judged by foreign libraries
+	$(XTASK) websockets --debug
 
 otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code
 	$(XTASK) setup applications
@@ -135,6 +143,11 @@ accessibility: ## Every page judged by axe-core in Chromium, dark and light
 package-test: ## The packages in a fresh Debian, the RPM package, the container image
 	$(XTASK) setup package
 	$(XTASK) package-test
+
+.PHONY: package-cross-test
+package-cross-test: ## The Debian package for arm64, cross-compiled
+	$(XTASK) setup build cross
+	$(XTASK) package-cross-test --target aarch64-unknown-linux-gnu --debug
 
 fuzz-long: ## Each fuzz target, two minutes
 	$(XTASK) fuzz --seconds 120

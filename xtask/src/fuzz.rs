@@ -1,9 +1,10 @@
 //! Runs the fuzz targets for a short time, each from its committed corpus. New inputs go into the
 //! target folder, so that a check never changes the checkout.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use crate::express;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
@@ -11,6 +12,9 @@ use crate::workspace::{self, must};
 const CARGO_FUZZ_VERSION: &str = "0.13.2";
 /// Long enough to reach every state of the parsers from their corpus, short enough for each push.
 const SECONDS: u32 = 5;
+
+/// The target that is in C: what the express lane's program in the kernel makes of requests.
+const C_TARGET: &str = "express_request";
 
 /// Runs the named targets, all of them when none is named.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -31,14 +35,17 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         println!("fuzz: no fuzz/Cargo.toml, nothing to run");
         return Ok(());
     }
-    let targets = targets(&folder)?;
+    let mut targets = targets(&folder)?;
+    targets.push(C_TARGET.to_owned());
     if let Some(name) = named.iter().find(|name| !targets.contains(name)) {
         return Err(format!(
             "no target is called \"{name}\"; there are {}",
             targets.join(", ")
         ));
     }
-    install()?;
+    if named.iter().any(|name| name != C_TARGET) || named.is_empty() {
+        install()?;
+    }
     for target in targets
         .iter()
         .filter(|target| named.is_empty() || named.contains(target))
@@ -94,26 +101,29 @@ fn fuzz(folder: &Path, target: &str, seconds: u32) -> Outcome {
     println!("fuzz: {target}, {seconds} s");
     let scratch = workspace::target().join("fuzz-corpus").join(target);
     std::fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
-    let mut command = std::process::Command::new(workspace::target().join("tools/bin/cargo-fuzz"));
-    command
-        .current_dir(workspace::root())
-        .args(["run", "--sanitizer", "none", "--target-dir"])
-        .arg(workspace::target().join("fuzz"))
-        .arg("--fuzz-dir")
-        .arg(folder)
-        .arg(target)
-        .arg(&scratch);
+    let mut command = match target {
+        C_TARGET => Command::new(compiled(folder)?),
+        _ => of_cargo(folder, target),
+    };
+    if target == C_TARGET {
+        let artifacts = folder.join("artifacts").join(target);
+        command.arg(format!("-artifact_prefix={}/", artifacts.display()));
+        command.arg("-max_len=2048");
+    }
+    command.arg(&scratch);
     let corpus = folder.join("corpus").join(target);
     if corpus.is_dir() {
         command.arg(&corpus);
     }
+    if target != C_TARGET {
+        command.arg("--");
+    }
     command
-        .arg("--")
         .arg(format!("-max_total_time={seconds}"))
         .arg("-print_final_stats=1");
     // Its report is long and of interest only when something was found.
     let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("cargo-fuzz does not start: {error}"))?;
+    let output = output.map_err(|error| format!("{target} does not start: {error}"))?;
     let report = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         eprintln!("{report}");
@@ -129,4 +139,42 @@ fn fuzz(folder: &Path, target: &str, seconds: u32) -> Outcome {
         executed.unwrap_or("?").trim()
     );
     Ok(())
+}
+
+/// cargo-fuzz for a target in Rust, without its corpora.
+fn of_cargo(folder: &Path, target: &str) -> Command {
+    let mut command = Command::new(workspace::target().join("tools/bin/cargo-fuzz"));
+    command
+        .current_dir(workspace::root())
+        .args(["run", "--sanitizer", "none", "--target-dir"])
+        .arg(workspace::target().join("fuzz"))
+        .arg("--fuzz-dir")
+        .arg(folder)
+        .arg(target);
+    command
+}
+
+/// Compiles the target in C, whose findings go where cargo-fuzz puts its own.
+fn compiled(folder: &Path) -> Result<PathBuf, String> {
+    let artifacts = folder.join("artifacts").join(C_TARGET);
+    let program = workspace::target().join("fuzz").join(C_TARGET);
+    for made in [&artifacts, &workspace::target().join("fuzz")] {
+        std::fs::create_dir_all(made).map_err(|error| format!("{}: {error}", made.display()))?;
+    }
+    must(
+        Command::new(express::CLANG)
+            // The kernel reads words at any address, as this machine does.
+            .args([
+                "-g",
+                "-O1",
+                "-Wall",
+                "-Werror",
+                "-fsanitize=fuzzer,address,undefined",
+            ])
+            .args(["-fno-sanitize=alignment", "-fno-sanitize-recover=all"])
+            .arg(workspace::root().join("crates/express/src/bpf/request_fuzz.c"))
+            .arg("-o")
+            .arg(&program),
+    )?;
+    Ok(program)
 }

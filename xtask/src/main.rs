@@ -21,6 +21,7 @@ mod options;
 mod otel;
 mod outcome;
 mod package;
+mod python;
 mod reload_torture;
 mod set_on_drop;
 mod setup;
@@ -31,6 +32,7 @@ mod suites;
 mod tidy;
 mod torture;
 mod unit;
+mod websockets;
 mod workspace;
 
 use std::process::ExitCode;
@@ -48,7 +50,7 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
-        arguments: "[build] [test] [applications] [accessibility] [package] [bench]",
+        arguments: "[build] [test] [applications] [accessibility] [package] [cross] [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },
@@ -66,7 +68,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "package",
-        arguments: "[--programs FOLDER | --debug] [--revision N] [--out FOLDER]",
+        arguments: "[--programs FOLDER | --target NAME] [--debug] [--revision N] [--out FOLDER]",
         summary: "build the Debian packages, the RPM package and the tarball",
         run: package::run,
     },
@@ -87,6 +89,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--programs FOLDER | --debug]",
         summary: "install, upgrade under load and remove the packages in a fresh Debian",
         run: package::test,
+    },
+    Chore {
+        name: "package-cross-test",
+        arguments: "--target aarch64-unknown-linux-gnu [--debug]",
+        summary: "build the Debian package for another machine, and look at it",
+        run: package::cross_test,
     },
     Chore {
         name: "install",
@@ -150,7 +158,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[loading | secure | stream] [--quick] [--no-write] [--server PATH]",
+        arguments: "[express | loading | secure | stream] [--quick] [--no-write] [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
     },
@@ -183,6 +191,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--server PATH | --debug]",
         summary: "send spans to a collector of gRPC's and OpenTelemetry's own code",
         run: otel::run,
+    },
+    Chore {
+        name: "websockets",
+        arguments: "[--server PATH | --debug]",
+        summary: "hold conversations over WebSockets through us, and compare what comes back",
+        run: websockets::run,
     },
     Chore {
         name: "simulate",

@@ -69,6 +69,10 @@ const SETS: &[Set] = &[
             package("golang-go", "go"),    // builds h2spec
             package("clang-16", "clang-16"), // compiles the express lane's program again
             package("llvm-16", "llvm-strip-16"),
+            package(
+                "libclang-rt-16-dev", // sanitizers, and the fuzzer of its parser
+                "/usr/lib/llvm-16/lib/clang/16/lib/linux",
+            ),
             package("libbpf-dev", "/usr/include/bpf/bpf_helpers.h"),
         ],
     },
@@ -84,6 +88,21 @@ const SETS: &[Set] = &[
             package("systemd", "systemd-analyze"),
             package("zsh", "zsh"),
             package("fish", "fish"),
+        ],
+    },
+    Set {
+        name: "cross",
+        purpose: "to build the package for arm64",
+        packages: &[
+            package("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+            package("g++-aarch64-linux-gnu", "aarch64-linux-gnu-g++"),
+            // The libraries that the server is linked with, for that machine.
+            package("libelf-dev:arm64", "/usr/lib/aarch64-linux-gnu/libelf.so"),
+            package("zlib1g-dev:arm64", "/usr/lib/aarch64-linux-gnu/libz.so"),
+            package(
+                "libcrypt-dev:arm64",
+                "/usr/lib/aarch64-linux-gnu/libcrypt.so",
+            ),
         ],
     },
     Set {
@@ -207,6 +226,7 @@ fn install(missing: &[&str]) -> Outcome {
         false if may_sudo() => &["sudo", "-n"],
         false => return Err(by_hand()),
     };
+    add_architectures(prefix, missing)?;
     let closed = ServicePolicy::close(prefix);
     // Lists may be absent in a fresh container; if they cannot be downloaded, cached ones may
     // suffice.
@@ -224,6 +244,19 @@ fn install(missing: &[&str]) -> Outcome {
     let result = apt(prefix, &arguments).map_err(|error| format!("{error}; {}", by_hand()));
     drop(closed);
     result
+}
+
+/// Has dpkg know the other machines that packages are for, such as `libelf-dev:arm64`.
+fn add_architectures(prefix: &[&str], packages: &[&str]) -> Outcome {
+    let names = packages.iter().filter_map(|name| name.split_once(':'));
+    let mut architectures: Vec<&str> = names.map(|(_, architecture)| architecture).collect();
+    architectures.dedup();
+    for architecture in architectures {
+        let line = [prefix, &["dpkg", "--add-architecture", architecture]].concat();
+        println!("setup: {}", line.join(" "));
+        must(Command::new(line[0]).args(&line[1..]))?;
+    }
+    Ok(())
 }
 
 fn apt(prefix: &[&str], arguments: &[&str]) -> Outcome {

@@ -101,3 +101,19 @@ pub(crate) fn must(command: &mut Command) -> Result<(), String> {
         Err(error) => Err(format!("{name} does not start: {error}")),
     }
 }
+
+/// The output of a command, without the line end.
+///
+/// # Errors
+/// It does not start or does not end well; the message has its standard error.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|error| format!("{name} does not start: {error}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{name}: {}", text.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

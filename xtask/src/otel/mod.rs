@@ -1,8 +1,9 @@
-//! Spans to a collector that shares no code with ours: gRPC's own server with OpenTelemetry's own
-//! messages, from PyPI, in plain text and over TLS. curl is the client; its `traceparent` must be
-//! the parent of the span.
+//! Spans to collectors that share no code with ours: gRPC's own server with OpenTelemetry's own
+//! messages, from PyPI, in plain text and over TLS, and OpenTelemetry's own Collector. curl is the
+//! client; its `traceparent` must be the parent of the span.
 
-use std::fs;
+mod real;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -15,13 +16,18 @@ use turnpike_testkit::Folder;
 use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::workspace::{self, must};
+use crate::python::Environment;
+use crate::workspace::must;
 
 /// The collector.
 const PROGRAM: &str = include_str!("collector.py");
 
 /// What the collector is made of.
-const PACKAGES: [&str; 2] = ["grpcio==1.85.1", "opentelemetry-proto==1.45.2"];
+const ENVIRONMENT: Environment = Environment {
+    folder: "otel-collector",
+    imports: "grpc, opentelemetry.proto.trace.v1.trace_pb2",
+    packages: &["grpcio==1.85.1", "opentelemetry-proto==1.45.2"],
+};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -58,7 +64,7 @@ http {
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments, &["--server"], &["--debug"])?;
     let ours = Contender::ours(&options)?;
-    let python = python()?;
+    let python = ENVIRONMENT.python()?;
     let folder = Folder::create().map_err(|error| error.to_string())?;
     let keys = keys(folder.path())?;
     for keys in [None, Some(&keys)] {
@@ -70,23 +76,26 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
                 format!("trusted_certificate {};", certificate.display()),
             ),
         };
-        let configuration = CONFIGURATION
-            .replace("%ENDPOINT%", &endpoint)
-            .replace("%TRUSTED%", &trusted);
-        let server = ours.start(&configuration)?;
+        let server = ours.start(&configuration(&endpoint, &trusted))?;
         check(&collector, server.port()).map_err(|error| {
             let log = server.log("error.log");
             format!("{endpoint}: {error}\n{log}")
         })?;
         println!("otel: {REQUESTS} spans reached {endpoint}");
     }
-    Ok(())
+    real::run(&ours)
 }
 
-/// Asks for pages, and looks at the spans.
-fn check(collector: &Collector, port: u16) -> Outcome {
-    let long = "y".repeat(LONG_BYTES);
-    let url = format!("http://localhost:{port}/page?n=[1-{REQUESTS}]&long={long}");
+/// The server's configuration, with the address of a collector and more lines for its exporter.
+fn configuration(endpoint: &str, more: &str) -> String {
+    CONFIGURATION
+        .replace("%ENDPOINT%", endpoint)
+        .replace("%TRUSTED%", more)
+}
+
+/// Asks for pages as a client that has a trace.
+fn curl(port: u16, requests: usize, arguments: &str) -> Outcome {
+    let url = format!("http://localhost:{port}/page?n=[1-{requests}]{arguments}");
     must(
         Command::new("curl")
             .args([
@@ -98,7 +107,13 @@ fn check(collector: &Collector, port: u16) -> Outcome {
             ])
             .args(["--header", &format!("traceparent: 00-{TRACE}-{PARENT}-01")])
             .args(["--header", "tracestate: a=1", "--user-agent", "ü", &url]),
-    )?;
+    )
+}
+
+/// Asks for pages, and looks at the spans.
+fn check(collector: &Collector, port: u16) -> Outcome {
+    let long = "y".repeat(LONG_BYTES);
+    curl(port, REQUESTS, &format!("&long={long}"))?;
     for count in 0..REQUESTS {
         let line = collector.lines.recv_timeout(DEADLINE);
         let line = line.map_err(|_| format!("{count} of {REQUESTS} spans came"))?;
@@ -129,26 +144,6 @@ fn check(collector: &Collector, port: u16) -> Outcome {
         }
     }
     Ok(())
-}
-
-/// A Python with the packages, in a folder of the build.
-fn python() -> Result<PathBuf, String> {
-    let folder = workspace::target().join("otel-collector");
-    let python = folder.join("bin/python");
-    let test = Command::new(&python)
-        .args(["-c", "import grpc, opentelemetry.proto.trace.v1.trace_pb2"])
-        .stderr(Stdio::null())
-        .status();
-    if !test.is_ok_and(|status| status.success()) {
-        must(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        let mut install = Command::new(&python);
-        must(
-            install
-                .args(["-m", "pip", "install", "--quiet"])
-                .args(PACKAGES),
-        )?;
-    }
-    Ok(python)
 }
 
 /// A key and a certificate for `localhost`.
@@ -185,9 +180,7 @@ struct Collector {
 
 impl Collector {
     fn start(python: &Path, keys: Option<&(PathBuf, PathBuf)>) -> Result<Collector, String> {
-        let folder = workspace::target().join("otel-collector");
-        let program = folder.join("collector.py");
-        fs::write(&program, PROGRAM).map_err(|error| error.to_string())?;
+        let program = ENVIRONMENT.program("collector.py", PROGRAM)?;
         let mut command = Command::new(python);
         command.arg(&program);
         if let Some((key, certificate)) = keys {

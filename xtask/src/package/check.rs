@@ -82,7 +82,8 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
         "--package",
         "turnpike-view",
     ]))?;
-    files::write(&root, &Places::below(Path::new("/usr")), &programs)?;
+    let places = Places::below(Path::new("/usr"));
+    files::write(&root, &places, &programs, &programs)?;
     list(&root)?;
     for (reader, arguments, file) in READERS {
         if find_program(reader).is_none() && *reader != "bash" && *reader != "groff" {

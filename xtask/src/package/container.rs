@@ -53,9 +53,9 @@ const MOUNTED: &[&str] = &["dev", "proc", "sys"];
 const STEPS: &str = r#"
 set -eu
 cd "$1"
-# A shell ignores QUIT for what it runs in the background.
+# The shell ignores QUIT for what it runs in the background, and the server undoes that.
 turnpike() {
-    exec env --default-signal=QUIT chroot --userspec="$user:$user" . /usr/sbin/turnpike "$@"
+    exec chroot --userspec="$user:$user" . /usr/sbin/turnpike "$@"
 }
 user=$2
 ip link set lo up
@@ -135,7 +135,7 @@ pub(super) fn image(build: &Build) -> Result<PathBuf, String> {
 
 /// The image's files: those of an installation, its own settings, and the libraries.
 fn fill(build: &Build, tree: &Path) -> Outcome {
-    files::write(tree, &Places::below(Path::new("/usr")), &build.programs)?;
+    build.write_files(tree, &Places::below(Path::new("/usr")))?;
     for path in LEFT_OUT {
         let path = tree.join(path);
         fs::remove_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;

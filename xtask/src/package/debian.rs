@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::files::{self, Places};
-use super::{Build, output};
+use super::{Build, output, target};
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
@@ -33,7 +33,7 @@ pub(super) fn build(build: &Build) -> Result<Vec<PathBuf>, String> {
 fn server(build: &Build) -> Result<PathBuf, String> {
     let root = build.staging("turnpike")?;
     let places = Places::below(Path::new("/usr"));
-    let settings = files::write(&root, &places, &build.programs)?;
+    let settings = build.write_files(&root, &places)?;
     for script in ["postinst", "prerm", "postrm"] {
         let source = workspace::root().join("contrib/debian").join(script);
         let bytes = fs::read(&source).map_err(|error| format!("{script}: {error}"))?;
@@ -88,7 +88,7 @@ fn nginx_unit(unit: &str) -> String {
 
 fn pack(build: &Build, name: &str, control: &str, root: &Path) -> Result<PathBuf, String> {
     let version = format!("{}-{}", build.version, build.revision);
-    let machine = output(Command::new("dpkg").arg("--print-architecture"))?;
+    let machine = target::debian(build.target)?;
     let size = output(
         Command::new("du")
             .args(["-sk", "--exclude=DEBIAN"])

@@ -174,9 +174,15 @@ impl Places {
     }
 }
 
-/// Installs everything below `root`, with the programs from a folder. Existing settings are kept.
-/// Returns the paths of the settings.
-pub(super) fn write(root: &Path, places: &Places, programs: &Path) -> Result<Vec<PathBuf>, String> {
+/// Installs everything below `root`, with the programs from a folder. Those of another folder print
+/// the pages and completions: they run on this machine. Existing settings are kept. Returns the
+/// paths of the settings.
+pub(super) fn write(
+    root: &Path,
+    places: &Places,
+    programs: &Path,
+    printers: &Path,
+) -> Result<Vec<PathBuf>, String> {
     for name in PROGRAMS {
         let bytes = read(&programs.join(name))?;
         put(
@@ -203,7 +209,7 @@ pub(super) fn write(root: &Path, places: &Places, programs: &Path) -> Result<Vec
         put(root, &path, &bytes, 0o644)?;
     }
     for (words, name) in GENERATED {
-        let bytes = printed(&programs.join("turnpike"), words)?;
+        let bytes = printed(&printers.join("turnpike"), words)?;
         put(root, &places.prefix.join("share").join(name), &bytes, 0o644)?;
     }
     Ok(settings)

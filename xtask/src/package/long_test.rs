@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Build, container, debian, files, rpm};
+use super::{Build, container, debian, files, output, rpm, target};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
@@ -208,4 +208,53 @@ fn units(build: &Build) -> Outcome {
         copies.push(copy);
     }
     must(Command::new("systemd-analyze").arg("verify").args(&copies))
+}
+
+/// Builds the package for `--target` and looks at it: its programs and its description must be for
+/// that machine. Nothing is run, since this machine cannot.
+pub(super) fn cross(options: &Options) -> Outcome {
+    let build = Build::of(options)?;
+    let Some(machine) = build.target else {
+        return Err("name the machine with --target".to_owned());
+    };
+    let packages = debian::build(&build)?;
+    let package = packages.first().ok_or("no package was built")?;
+    let architecture = field(package, "Architecture")?;
+    if architecture != target::debian(Some(machine))? {
+        return Err(format!("the package is for {architecture}"));
+    }
+    let root = build.staging("unpacked")?;
+    must(
+        Command::new("dpkg-deb")
+            .arg("--extract")
+            .args([package, &root]),
+    )?;
+    for program in files::PROGRAMS {
+        let program = root.join("usr/sbin").join(program);
+        let header = output(Command::new("readelf").arg("--file-header").arg(&program))?;
+        if !header.to_lowercase().contains(build.machine()) {
+            return Err(format!("{}: {header}", program.display()));
+        }
+    }
+    let page = root.join("usr/share/man/man8/turnpike.8");
+    let is_page = fs::metadata(&page).is_ok_and(|metadata| metadata.len() > 0);
+    if !is_page {
+        return Err(format!("{} is missing", page.display()));
+    }
+    println!(
+        "package-cross-test: {} for {architecture}, which needs {}",
+        package.display(),
+        field(package, "Depends")?
+    );
+    Ok(())
+}
+
+/// A field of a package's description.
+fn field(package: &Path, name: &str) -> Result<String, String> {
+    output(
+        Command::new("dpkg-deb")
+            .arg("--field")
+            .arg(package)
+            .arg(name),
+    )
 }

@@ -13,6 +13,7 @@ mod long_test;
 mod rpm;
 mod sbom;
 mod tarball;
+mod target;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,16 +21,17 @@ use std::process::Command;
 
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::workspace::{self, must};
+use crate::workspace::{self, must, output};
 pub(crate) use check::run as check;
 pub(crate) use container::run as container;
 use files::{PROGRAMS, Places};
+use target::Target;
 
 /// Builds the packages.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(
         arguments,
-        &["--programs", "--revision", "--out"],
+        &["--programs", "--revision", "--out", "--target"],
         &["--debug"],
     )?;
     let build = Build::of(&options)?;
@@ -59,7 +61,7 @@ pub(crate) fn install(arguments: &[String]) -> Outcome {
     }
     let programs = programs(&options);
     let places = Places::below(prefix);
-    files::write(&root, &places, &programs)?;
+    files::write(&root, &places, &programs, &programs)?;
     println!(
         "install: {}",
         files::below(&root, &places.programs()).display()
@@ -73,12 +75,22 @@ pub(crate) fn test(arguments: &[String]) -> Outcome {
     long_test::run(&options)
 }
 
+/// The test of the packages for another machine.
+pub(crate) fn cross_test(arguments: &[String]) -> Outcome {
+    let options = Options::parse(arguments, &["--target"], &["--debug"])?;
+    long_test::cross(&options)
+}
+
 /// The inputs of a build.
 struct Build {
     /// Where the packages go.
     out: PathBuf,
     /// The stripped programs.
     programs: PathBuf,
+    /// Programs that run on this machine, which print the pages and completions.
+    printers: PathBuf,
+    /// The machine that the programs are for, if it is not this one.
+    target: Option<&'static Target>,
     version: String,
     revision: u32,
     /// The time of the last commit, for files that are the same each time they are built.
@@ -87,27 +99,35 @@ struct Build {
 
 impl Build {
     fn of(options: &Options) -> Result<Build, String> {
-        let built = programs(options);
-        if options.text("--programs").is_none() {
-            let mut cargo = workspace::cargo();
-            cargo.args(["build", "--locked"]);
-            if !options.has("--debug") {
-                cargo.arg("--release");
-            }
-            must(cargo.args(["--package", "turnpike-server", "--package", "turnpike-view"]))?;
+        let target = options.text("--target").map(Target::named).transpose()?;
+        if target.is_some() && options.text("--programs").is_some() {
+            return Err("--programs and --target exclude each other".to_owned());
         }
-        let out = match options.text("--out") {
-            Some(folder) => workspace::root().join(folder),
-            None => workspace::target().join("package"),
+        let native = programs(options);
+        let mut built = native.clone();
+        if options.text("--programs").is_none() {
+            compile(options, None)?;
+            if let Some(target) = target {
+                compile(options, Some(target))?;
+                let profile = native.file_name().unwrap_or_default();
+                built = workspace::target().join(target.rust).join(profile);
+            }
+        }
+        let out = match (options.text("--out"), target) {
+            (Some(folder), _) => workspace::root().join(folder),
+            (None, Some(target)) => workspace::target().join("package").join(target.rust),
+            (None, None) => workspace::target().join("package"),
         };
         let stripped = out.join("programs");
         make(&stripped)?;
         for name in PROGRAMS {
-            strip(&built.join(name), &stripped.join(name))?;
+            strip(target, &built.join(name), &stripped.join(name))?;
         }
         Ok(Build {
             out,
             programs: stripped,
+            printers: native,
+            target,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             revision: options.number("--revision", 1)?,
             time_s: output(Command::new("git").current_dir(workspace::root()).args([
@@ -122,7 +142,12 @@ impl Build {
 
     /// The machine that the programs are for.
     fn machine(&self) -> &'static str {
-        std::env::consts::ARCH
+        target::machine(self.target)
+    }
+
+    /// Writes the files of an installation; returns the settings.
+    fn write_files(&self, root: &Path, places: &Places) -> Result<Vec<PathBuf>, String> {
+        files::write(root, places, &self.programs, &self.printers)
     }
 
     /// An empty folder for the files of a package.
@@ -136,7 +161,20 @@ impl Build {
     }
 }
 
-/// The folder with the programs that were built.
+/// Has cargo build the programs for a machine; `None` is this one.
+fn compile(options: &Options, target: Option<&Target>) -> Outcome {
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--locked"]);
+    if !options.has("--debug") {
+        cargo.arg("--release");
+    }
+    if let Some(target) = target {
+        target.compile(&mut cargo)?;
+    }
+    must(cargo.args(["--package", "turnpike-server", "--package", "turnpike-view"]))
+}
+
+/// The folder with the programs that were built for this machine.
 fn programs(options: &Options) -> PathBuf {
     let profile = if options.has("--debug") {
         "debug"
@@ -151,16 +189,16 @@ fn programs(options: &Options) -> PathBuf {
 
 /// Moves the debug information into a separate file. The names of functions stay: the log shows
 /// those in which a lane hangs.
-fn strip(program: &Path, stripped: &Path) -> Outcome {
+fn strip(target: Option<&Target>, program: &Path, stripped: &Path) -> Outcome {
     let symbols = stripped.with_extension("debug");
     let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len()) as f64 / 1e6;
     must(
-        Command::new("objcopy")
+        target::tool(target, "objcopy")
             .arg("--only-keep-debug")
             .args([program, &symbols]),
     )?;
     must(
-        Command::new("strip")
+        target::tool(target, "strip")
             .arg("--strip-debug")
             .arg("-o")
             .args([stripped, program]),
@@ -169,7 +207,7 @@ fn strip(program: &Path, stripped: &Path) -> Outcome {
     let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
     link.push(symbols.file_name().unwrap_or_default());
     must(
-        Command::new("objcopy")
+        target::tool(target, "objcopy")
             .current_dir(folder)
             .arg(link)
             .arg(stripped),
@@ -186,17 +224,4 @@ fn strip(program: &Path, stripped: &Path) -> Outcome {
 
 fn make(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
-}
-
-/// The output of a command, without the line end.
-fn output(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|error| format!("{name} does not start: {error}"))?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{name}: {}", text.trim()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -15,7 +15,7 @@ pub(super) const UNITS: (&str, &str) = ("lib/systemd/system", "usr/lib/systemd/s
 /// Builds the package with rpmbuild.
 pub(super) fn build(build: &Build) -> Result<PathBuf, String> {
     let tree = build.staging("rpm-tree")?;
-    let settings = files::write(&tree, &Places::below(Path::new("/usr")), &build.programs)?;
+    let settings = build.write_files(&tree, &Places::below(Path::new("/usr")))?;
     move_units(&tree)?;
     let spec = build.out.join("turnpike.spec");
     let text = spec_text(build, &tree, &settings)?;

@@ -10,15 +10,10 @@ use files::Places;
 
 /// Builds the tarball and the file with its checksum.
 pub(super) fn build(build: &Build) -> Result<Vec<PathBuf>, String> {
-    let machine = std::env::consts::ARCH;
-    let name = format!("turnpike-{}-linux-{machine}", build.version);
+    let name = format!("turnpike-{}-linux-{}", build.version, build.machine());
     let staging = build.staging("tarball")?;
     let root = staging.join(&name);
-    files::write(
-        &root,
-        &Places::below("/usr/local".as_ref()),
-        &build.programs,
-    )?;
+    build.write_files(&root, &Places::below("/usr/local".as_ref()))?;
     let tarball = build.out.join(format!("{name}.tar.gz"));
     must(
         Command::new("tar")

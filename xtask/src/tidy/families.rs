@@ -39,8 +39,7 @@ const OFFERS: [(&str, &[&str]); 2] = [
 
 /// Checks all files; `read` returns the text of one below the root.
 pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -> Vec<Finding> {
-    let list = read(Path::new(LIST_FILE)).unwrap_or_default();
-    let families = families(&Source::scan(&list));
+    let families = names(read);
     if families.is_empty() {
         let text = "no list of families: xtask/src/tidy/families.rs names its file";
         return vec![Finding::new(Path::new(LIST_FILE), 1, text)];
@@ -54,6 +53,12 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
         findings.extend(check_file(file, &owner, &source, &families));
     }
     findings
+}
+
+/// The names of the families; `read` returns the text of a file below the root.
+pub(super) fn names(read: &dyn Fn(&Path) -> Option<String>) -> Vec<String> {
+    let list = read(Path::new(LIST_FILE)).unwrap_or_default();
+    families(&Source::scan(&list))
 }
 
 /// The modules that the lists name, each at the start of an entry's path.

@@ -1,11 +1,12 @@
 //! The import table: which of our crates may name which. An edge that is not in the table is a
 //! wall broken, however convenient.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::finding::Finding;
+use super::scanner::Source;
 use crate::workspace::{self, elements, text};
 
 /// A crate's folder and the folders that it may import. Any crate may use test helpers as a
@@ -117,6 +118,35 @@ pub(super) fn check(metadata: &Value) -> Vec<Finding> {
                     line_of(&root.join(manifest), name),
                     text,
                 ));
+            }
+        }
+    }
+    findings
+}
+
+/// Checks that every edge of the table is used: an edge that no source needs is a gap in a wall.
+/// `read` returns the text of a file below the root.
+pub(super) fn unused(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (folder, allowed) in TABLE {
+        let folder = Path::new(folder);
+        let is_source = |file: &&PathBuf| {
+            file.starts_with(folder) && file.extension().is_some_and(|end| end == "rs")
+        };
+        let sources: Vec<Source> = files
+            .iter()
+            .filter(is_source)
+            .filter_map(|file| Some(Source::scan(&read(file)?)))
+            .collect();
+        for other in *allowed {
+            let name = other.rsplit('/').next().unwrap_or(other);
+            let name = format!("turnpike_{name}");
+            let names_it =
+                |source: &Source| (0..source.tokens.len()).any(|at| source.word(at) == Some(&name));
+            if !sources.iter().any(names_it) {
+                let text =
+                    format!("nothing here names {name}: take {other} out of the import table");
+                findings.push(Finding::new(&folder.join("Cargo.toml"), 1, text));
             }
         }
     }

@@ -1,10 +1,12 @@
 //! The limit on the size of an exchange, and of what all exchanges of a lane share. Every handler
 //! gets both, so every family may come to depend on their fields. The exchange's own fields, the
 //! parts, are public, so that two of them can be borrowed at once; the fields of a part are
-//! private, so that only its owner changes them.
+//! private, so that only its owner changes them. No field has the name of a family, whose state is
+//! in a room of its own, and no public method changes the request, which subrequests share.
 
 use std::path::{Path, PathBuf};
 
+use super::families;
 use super::finding::Finding;
 use super::scanner::{Source, Token};
 
@@ -25,6 +27,15 @@ const PART_FOLDERS: [&str; 2] = ["crates/http/src", "crates/plan/src"];
 
 /// The references of an exchange to objects that its lane shares; they are no parts of it.
 const SHARED: [&str; 2] = ["LaneShared", "LanePlan"];
+
+/// The file that defines the request, which is immutable once it was read.
+const REQUEST_FILE: &str = "crates/http/src/request.rs";
+
+/// The parts that have the name of a family, but not its state.
+const NAMESAKES: [&str; 1] = [
+    // The servers that were asked: of all families that pass requests on.
+    "upstream",
+];
 
 /// The type that all exchanges of a lane share.
 const LANE: &str = "LaneShared";
@@ -71,7 +82,40 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
         }
     }
     findings.extend(check_lane(&sources));
+    findings.extend(check_request(
+        &read(Path::new(REQUEST_FILE)).unwrap_or_default(),
+    ));
+    let families = families::names(read);
+    let is_of_family = |field: &&Field| {
+        families.contains(&field.name) && !NAMESAKES.contains(&field.name.as_str())
+    };
+    for field in found.fields.iter().filter(is_of_family) {
+        let text = format!(
+            "field {} of {EXCHANGE} has the name of a family: its state belongs in a room",
+            field.name
+        );
+        findings.push(Finding::new(exchange, field.line, text));
+    }
     findings
+}
+
+/// Checks that only its own crate can change a request.
+fn check_request(text: &str) -> Vec<Finding> {
+    let source = Source::scan(text);
+    let changes = |at: &usize| {
+        source.word(*at) == Some("pub")
+            && source.word(at + 1) == Some("fn")
+            && source.is_mark(at + 3, '(')
+            && source.is_mark(at + 4, '&')
+            && source.word(at + 5) == Some("mut")
+    };
+    let found = (0..source.tokens.len()).filter(changes);
+    let finding = |at: usize| {
+        let name = source.word(at + 2).unwrap_or_default();
+        let text = format!("{name} changes a request, which is immutable once it was read");
+        Finding::new(Path::new(REQUEST_FILE), source.tokens[at].line, text)
+    };
+    found.map(finding).collect()
 }
 
 /// Checks what exchanges of a lane share: as many fields as an exchange at most, and parts of the

@@ -1,5 +1,7 @@
 //! Edges that the table allows and edges that it does not.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::json;
 
 use crate::workspace;
@@ -25,4 +27,28 @@ fn edges() {
         let findings = super::check(&json!({ "packages": [package] }));
         assert_eq!(findings.len(), expected, "{from} -> {to} ({kind})");
     }
+}
+
+#[test]
+fn edges_that_no_source_uses() {
+    let every: Vec<(String, &[&str])> = super::TABLE
+        .iter()
+        .map(|(folder, allowed)| (format!("{folder}/src/lib.rs"), *allowed))
+        .collect();
+    let files: Vec<PathBuf> = every.iter().map(|(file, _)| PathBuf::from(file)).collect();
+    let text_of = |file: &Path, without: &str| {
+        let (_, allowed) = every.iter().find(|(own, _)| Path::new(own) == file)?;
+        let names = allowed.iter().filter_map(|other| other.rsplit('/').next());
+        let lines = names.map(|name| format!("use turnpike_{name}::a;\n"));
+        Some(lines.filter(|line| line != without).collect::<String>())
+    };
+    let found = |without: &str| {
+        let findings = super::unused(&files, &|file| text_of(file, without));
+        findings.len()
+    };
+    assert_eq!(found(""), 0);
+    assert_eq!(found("use turnpike_cache::a;\n"), 1);
+    let comment = |file: &Path| text_of(file, "").map(|text| text.replace("use", "// use"));
+    let edges: usize = every.iter().map(|(_, allowed)| allowed.len()).sum();
+    assert_eq!(super::unused(&files, &comment).len(), edges);
 }

@@ -139,3 +139,38 @@ fn what_exchanges_of_a_lane_share_has_a_limit_too() {
         assert_found(lane, &found, expected);
     }
 }
+
+#[test]
+fn a_request_is_changed_by_its_own_crate_only() {
+    let cases = [
+        ("pub fn head(&self) -> &Head", 0),
+        ("pub(crate) fn head_mut(&mut self) -> &mut Head", 0),
+        ("pub fn head_mut(&mut self) -> &mut Head", 1),
+    ];
+    for (method, expected) in cases {
+        let text = format!("impl Request {{ {method} {{ todo() }} }}");
+        assert_eq!(super::check_request(&text).len(), expected, "{method}");
+    }
+}
+
+#[test]
+fn no_field_is_named_like_a_family() {
+    let read = |file: &Path| match file.to_str() {
+        Some(super::EXCHANGE_FILE) => {
+            Some("struct Exchange { pub gzip: Part, pub upstream: Part }".to_owned())
+        }
+        Some("crates/modules/src/lib.rs") => {
+            let list = "const FAMILIES: &[&dyn Family] = &[&gzip::Gzip, &upstream::Upstreams];";
+            Some(list.to_owned())
+        }
+        Some("crates/http/src/parts.rs") => Some("struct Part {}".to_owned()),
+        Some(super::LANE_FILE) => Some("struct LaneShared {}".to_owned()),
+        _ => None,
+    };
+    let files: Vec<PathBuf> = ["crates/http/src/parts.rs", super::LANE_FILE]
+        .map(PathBuf::from)
+        .to_vec();
+    let found = super::check(&files, &read);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].text.starts_with("field gzip of Exchange"));
+}

@@ -1,0 +1,52 @@
+//! Programs in Python that judge our server, with packages from PyPI in a folder of the build.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::outcome::Outcome;
+use crate::workspace::{self, must};
+
+/// An environment for such a program.
+pub(crate) struct Environment {
+    /// The folder below the workspace's target folder.
+    pub(crate) folder: &'static str,
+    /// What the program imports of the packages.
+    pub(crate) imports: &'static str,
+    pub(crate) packages: &'static [&'static str],
+}
+
+impl Environment {
+    /// The environment's Python; the packages are installed where that was not done.
+    ///
+    /// # Errors
+    /// Python or a package cannot be had.
+    pub(crate) fn python(&self) -> Result<PathBuf, String> {
+        let folder = workspace::target().join(self.folder);
+        let python = folder.join("bin/python");
+        let test = Command::new(&python)
+            .args(["-c", &format!("import {}", self.imports)])
+            .stderr(Stdio::null())
+            .status();
+        if !test.is_ok_and(|status| status.success()) {
+            must(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+            let mut install = Command::new(&python);
+            must(
+                install
+                    .args(["-m", "pip", "install", "--quiet"])
+                    .args(self.packages),
+            )?;
+        }
+        Ok(python)
+    }
+
+    /// Puts a program's text into the folder; returns its path.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn program(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let program = workspace::target().join(self.folder).join(name);
+        let written: Outcome = std::fs::write(&program, text)
+            .map_err(|error| format!("{}: {error}", program.display()));
+        written.map(|()| program)
+    }
+}

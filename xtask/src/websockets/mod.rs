@@ -1,0 +1,113 @@
+//! WebSockets through our server, judged by programs that share no code with ours: conversations
+//! with an echo must be the same directly and through the proxy, over TLS, by HTTP/1.1 and on
+//! streams of HTTP/2.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use turnpike_testkit::Folder;
+
+use crate::contender::Contender;
+use crate::options::Options;
+use crate::outcome::Outcome;
+use crate::python::Environment;
+use crate::workspace::must;
+
+const PROGRAM: &str = include_str!("judge.py");
+
+const ENVIRONMENT: Environment = Environment {
+    folder: "websockets",
+    imports: "h2.connection, websockets.asyncio.server",
+    packages: &["websockets==16.1.1", "h2==4.4.1"],
+};
+
+const CONFIGURATION: &str = "
+error_log %FOLDER%/error.log notice;
+events { }
+http {
+    server {
+        listen 127.0.0.1:%PORT% ssl;
+        http2 on;
+        ssl_certificate %KEYS%/certificate.pem;
+        ssl_certificate_key %KEYS%/key.pem;
+        location /socket {
+            proxy_pass http://127.0.0.1:%ECHO%;
+            proxy_http_version 1.1;
+            proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection $http_connection;
+        }
+    }
+}
+";
+
+/// Has the conversations, and compares them.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let options = Options::parse(arguments, &["--server"], &["--debug"])?;
+    let ours = Contender::ours(&options)?;
+    let python = ENVIRONMENT.python()?;
+    let program = ENVIRONMENT.program("judge.py", PROGRAM)?;
+    let keys = keys()?;
+    let echo = Echo::start(&python, &program)?;
+    let configuration = CONFIGURATION
+        .replace("%KEYS%", &keys.path().display().to_string())
+        .replace("%ECHO%", &echo.port.to_string());
+    let server = ours.start(&configuration)?;
+    let judged = must(
+        Command::new(&python)
+            .arg(&program)
+            .arg("judge")
+            .args([echo.port.to_string(), server.port().to_string()]),
+    );
+    judged.map_err(|error| format!("{error}\n{}", server.log("error.log")))
+}
+
+/// A key and a certificate that has signed itself.
+fn keys() -> Result<Folder, String> {
+    let folder = Folder::create().map_err(|error| error.to_string())?;
+    must(
+        Command::new("openssl")
+            .current_dir(folder.path())
+            .args([
+                "req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048",
+            ])
+            .args(["-subj", "/CN=localhost", "-keyout", "key.pem"])
+            .args(["-out", "certificate.pem"])
+            .stderr(Stdio::null()),
+    )?;
+    Ok(folder)
+}
+
+/// A running echo, which ends when its input does.
+struct Echo {
+    port: u16,
+    child: Child,
+}
+
+impl Echo {
+    fn start(python: &Path, program: &Path) -> Result<Echo, String> {
+        let mut child = Command::new(python)
+            .arg(program)
+            .arg("echo")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        let output = child.stdout.take();
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        let mut echo = Echo { port: 0, child };
+        echo.port = match (read, line.trim().parse()) {
+            (Some(Ok(_)), Ok(port)) => port,
+            _ => return Err("the echo did not start".to_owned()),
+        };
+        Ok(echo)
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
