@@ -9,6 +9,10 @@ pub fn reference(registry: &Registry) -> String {
     let mut out =
         String::from("# Directives\n\nWritten from the directive rows; not to be edited.\n");
     for (family, rows) in &registry.index.families {
+        // Some only count or add variables.
+        if rows.is_empty() {
+            continue;
+        }
         // A write to a string cannot fail.
         let _ = write!(out, "\n## {family}\n");
         for row in *rows {
