@@ -162,7 +162,7 @@ fn a_step_without_a_gain_is_given_up_and_one_with_a_small_gain_is_not() {
         ..EFFORT
     };
     // What the cache multiplies the rate by, and the pairs that it takes to decide.
-    for (gain, expected) in [(1.0, 16), (0.998, 16), (1.012, 48)] {
+    for (gain, expected) in [(1.0, 16), (0.998, 16), (1.015, 48)] {
         let count = std::cell::Cell::new(0);
         let run = |levels: Levels| {
             count.set(count.get() + 1);
