@@ -31,6 +31,39 @@ pub fn reserve() -> Option<u16> {
     None
 }
 
+/// A loopback port that refuses connections while this lives: a socket is bound to it and does not
+/// listen, so no other test is given the port.
+pub struct RefusedPort {
+    _socket: OwnedFd,
+    number: u16,
+}
+
+impl RefusedPort {
+    /// A port from the kernel.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn new() -> io::Result<RefusedPort> {
+        let socket = socket::socket(
+            AddressFamily::Inet,
+            SockType::Stream,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )?;
+        socket::bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0))?;
+        let address: SockaddrIn = socket::getsockname(socket.as_raw_fd())?;
+        Ok(RefusedPort {
+            _socket: socket,
+            number: address.port(),
+        })
+    }
+
+    /// The port's number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+}
+
 /// A socket that listens on a shared loopback port (`SO_REUSEPORT`), as systemd passes it to a
 /// service.
 ///

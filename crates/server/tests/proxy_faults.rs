@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::net::TcpListener;
-
+use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Origin, Server, Step, check};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -36,12 +35,6 @@ fn server(ports: &[u16], directives: &str) -> Server {
         .start()
 }
 
-/// A port without a listener.
-fn closed_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 fn script(response: &str) -> Vec<Step> {
     vec![Step::ReadHead, Step::send(response)]
 }
@@ -50,7 +43,8 @@ const GET: &str = "GET / HTTP/1.1\nHost: x\nConnection: close\n\n";
 
 #[test]
 fn a_server_that_refuses_is_502() {
-    let server = server(&[closed_port()], "");
+    let refused = RefusedPort::new().unwrap();
+    let server = server(&[refused.number()], "");
     check(&server, &[("refused", GET, BAD_GATEWAY)]);
     server.wait_for_log(
         "error.log",
@@ -325,7 +319,8 @@ fn the_next_server_is_tried_if_allowed() {
 #[test]
 fn a_post_that_was_not_sent_may_go_to_the_next_server() {
     let good = Origin::start(vec![script(OK)]);
-    let server = server(&[closed_port(), good.port()], "");
+    let refused = RefusedPort::new().unwrap();
+    let server = server(&[refused.number(), good.port()], "");
     let mut peer = server.connect();
     let came = peer.round("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(came.status, 200);

@@ -8,6 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Peer, Server, wait_for};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
@@ -223,12 +224,6 @@ fn the_wait_in_the_queue_ends() {
     assert_eq!(first.response().status, 200);
 }
 
-/// A port without a listener.
-fn closed_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// The statuses of 20 requests to a group of a server that refuses connections and of one that
 /// answers.
 fn retried(server: &Server) -> Vec<u16> {
@@ -237,6 +232,7 @@ fn retried(server: &Server) -> Vec<u16> {
 
 #[test]
 fn retries_of_sessions_end_with_the_budget() {
+    let refused_port = RefusedPort::new().unwrap();
     let origin = Origin::new();
     let configuration = format!(
         "error_log %FOLDER%/error.log info;
@@ -248,7 +244,7 @@ fn retries_of_sessions_end_with_the_budget() {
             }}
             server {{ listen 127.0.0.1:%PORT%; proxy_pass u; }}
         }}",
-        closed_port(),
+        refused_port.number(),
         origin.port()
     );
     thread::spawn(move || {
@@ -267,10 +263,11 @@ fn retries_of_sessions_end_with_the_budget() {
 
 #[test]
 fn retries_end_with_the_budget() {
+    let refused_port = RefusedPort::new().unwrap();
     let origin = Origin::new();
     let group = format!(
         "server 127.0.0.1:{} max_fails=0; server 127.0.0.1:{} max_fails=0;",
-        closed_port(),
+        refused_port.number(),
         origin.port()
     );
     thread::spawn(move || {

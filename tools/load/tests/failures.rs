@@ -5,11 +5,10 @@
 mod peers;
 
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use peers::{Peer, Script, answering, load, load_json, ok};
+use peers::{Peer, Script, answering, load, load_json, ok, refused_port};
 
 /// Every run here may last its duration, one time-out, and the machine's bad moments.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -115,9 +114,7 @@ fn resets_of_idle_connections_are_told_apart() {
 
 #[test]
 fn a_refused_port_ends_the_run_at_once() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let (_socket, address) = refused_port();
     let start = Instant::now();
     let (report, status) = load_json(&format!("-t 1 -c 2 -d 1h http://{address}/"));
     assert!(start.elapsed() < PATIENCE);
@@ -266,9 +263,7 @@ fn an_interrupt_prints_the_figures_so_far() {
 
 #[test]
 fn failures_to_connect_have_a_reason() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = closed.local_addr().unwrap();
-    drop(closed);
+    let (_socket, address) = refused_port();
     let output = load(&format!("-t 1 -c 2 -d 1h http://{address}/"));
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();

@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::runtime::Builder;
+use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Origin, Step};
 
 use super::{ConnectError, ConnectOptions, Connection};
@@ -134,11 +135,9 @@ fn idle_connections_are_limited_by_age_uses_and_number() {
 
 #[test]
 fn failures_name_their_cause() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    let refused = RefusedPort::new().unwrap();
     run(async {
-        let error = Connection::open(&picked(port), &options(), 0)
+        let error = Connection::open(&picked(refused.number()), &options(), 0)
             .await
             .err()
             .unwrap();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use turnpike_lane::log::ErrorLog;
+use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Origin, Step};
 
 use super::{Asked, Check, CheckRules, Question, Watching};
@@ -130,10 +131,8 @@ fn a_number_of_results_in_a_row_changes_a_peer() {
 
 #[test]
 fn a_peer_without_an_answer_is_unhealthy() {
-    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = closed.local_addr().unwrap().port();
-    drop(closed);
-    assert_eq!(rounds(check(), &group(port), 1), [false]);
+    let refused = RefusedPort::new().unwrap();
+    assert_eq!(rounds(check(), &group(refused.number()), 1), [false]);
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let impatient = Check {
         question: Arc::new(IsGood { timeout_ms: 1 }),

@@ -55,6 +55,16 @@ pub(crate) fn answering(bytes: Vec<u8>) -> Peer {
     })
 }
 
+/// A loopback port that refuses connections while the socket lives: it is bound and does not
+/// listen, so no other test is given the port.
+pub(crate) fn refused_port() -> (socket2::Socket, SocketAddr) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+    socket.bind(&any.into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    (socket, address)
+}
+
 impl Peer {
     pub(crate) fn start(script: Script) -> Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
