@@ -66,6 +66,10 @@ pub trait Environment {
     /// Declares a capability that lanes need.
     fn capability(&mut self, _capability: Capability) {}
 
+    /// Declares a zone whose memory can grow to `bytes`, by the directive that makes it and its
+    /// name.
+    fn zone_memory(&mut self, _directive: &'static str, _name: &str, _bytes: u64) {}
+
     /// The server's product name.
     fn product(&self) -> Product {
         Product::default()

@@ -25,8 +25,8 @@ impl Checked {
     /// Everything that is wrong with it.
     pub fn read(paths: &Paths, globals: Option<&str>) -> Result<Checked, Errors> {
         let mut checked = Checked::read_through(disk(paths), paths, globals)?;
-        let root = checked.configuration.root();
-        let warning = zone_memory::warning(root, zone_memory::limit_bytes());
+        let zones = &checked.needs.zone_bytes;
+        let warning = zone_memory::warning(zones, zone_memory::limit_bytes());
         checked.needs.warnings.extend(warning);
         Ok(checked)
     }

@@ -1,7 +1,7 @@
 //! What a configuration needs of the process that serves it: sockets, log files, folders, rights.
 //! The master finds it out and opens it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
@@ -34,6 +34,8 @@ pub struct Needs {
     pub capabilities: BTreeSet<Capability>,
     /// The express lane, where it is wanted.
     pub express: Option<turnpike_express::Wish>,
+    /// The bytes that zones can grow to, by their names and the directives that make them.
+    pub zone_bytes: BTreeMap<(String, &'static str), u64>,
     /// What is worth a warning, with its place.
     pub warnings: Vec<String>,
 }

@@ -57,6 +57,8 @@ fn declare<S>(
     if let Some(known) = builder.store::<Store>().0.get(name) {
         return Err(limits::already_bound("limit_conn_zone", name, &known.key));
     }
+    let environment = &mut builder.environment;
+    environment.zone_memory(entry.row.name, name, size_bytes);
     let identity = format!("{size_bytes}:{key_text}");
     let counts = zone::open(builder, owner, name, &identity, || {
         CountZone::new(size_bytes)

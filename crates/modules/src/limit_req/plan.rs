@@ -54,6 +54,8 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
     if let Some(known) = builder.store::<Store>().0.get(name) {
         return Err(limits::already_bound("limit_req_zone", name, &known.key));
     }
+    let environment = &mut builder.environment;
+    environment.zone_memory(entry.row.name, name, size_bytes);
     let identity = format!("{size_bytes}:{key_text}");
     let rates = zone::open(builder, "limit_req", name, &identity, || {
         RateZone::new(size_bytes)

@@ -164,6 +164,8 @@ fn open(
     let Some((name, size_bytes)) = declared.named else {
         return Err(no_zone(entry));
     };
+    let environment = &mut builder.environment;
+    environment.zone_memory(entry.row.name, name, size_bytes);
     let owner = match pass.prefix {
         "proxy" => "proxy_cache",
         prefix => prefix,

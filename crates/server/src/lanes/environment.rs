@@ -177,6 +177,11 @@ impl Environment for BuildContext<'_> {
         self.needs.capabilities.insert(capability);
     }
 
+    fn zone_memory(&mut self, directive: &'static str, name: &str, bytes: u64) {
+        let name = (name.to_owned(), directive);
+        self.needs.zone_bytes.insert(name, bytes);
+    }
+
     fn express(&mut self, wish: &Wish) -> Option<Arc<Publisher>> {
         self.needs.express = Some(wish.clone());
         self.publisher.clone()
