@@ -248,12 +248,11 @@ impl Builder<'_> {
             });
             if let Some(server) = without {
                 let view = views[server.0 as usize];
-                if view.nearest("ssl_certificate").is_some() {
-                    // It cannot be used, which is reported already.
+                let root = self.servers[server.0 as usize].root;
+                let Some(message) = self.no_certificates.get(&root).copied() else {
+                    // One that cannot be used is reported already.
                     continue;
-                }
-                let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" \
-                               directive";
+                };
                 self.report(view.error(view.span(), message));
             }
         }

@@ -4,6 +4,7 @@
 //! touches the outside world only through [`Environment`]: the master opens files, the serving
 //! process is handed them, tests have none.
 
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -67,6 +68,8 @@ pub struct Builder<'e> {
     pub(super) families: &'e [&'static dyn Family],
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Option<Location>>,
+    /// The error of a TLS listener with such a server, by the server's own location.
+    pub(super) no_certificates: HashMap<LocationIndex, &'static str>,
 }
 
 impl<'e> Deref for Builder<'e> {
@@ -98,6 +101,8 @@ pub struct LocationDraft {
     pub allows_connect: bool,
     /// TLS with the clients of a server, whose own location this is.
     pub tls: Option<ServerTls>,
+    /// The error where a TLS listener needs a certificate and such a server names none.
+    pub no_certificate: Option<&'static str>,
     /// Whether the clients of such a server have to show a certificate.
     pub verify_client: VerifyClient,
     handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
@@ -184,6 +189,7 @@ impl<'e> Builder<'e> {
             families,
             servers: Vec::new(),
             locations: Vec::new(),
+            no_certificates: HashMap::new(),
         }
     }
 
@@ -214,6 +220,7 @@ impl<'e> Builder<'e> {
             auto_redirect: false,
             allows_connect: false,
             tls: None,
+            no_certificate: None,
             verify_client: VerifyClient::Off,
             handlers: Vec::new(),
             filters: Vec::new(),
@@ -225,6 +232,9 @@ impl<'e> Builder<'e> {
             }
         }
         draft.filters.sort_by_key(|(place, _)| *place);
+        if let Some(message) = draft.no_certificate {
+            self.no_certificates.insert(index, message);
+        }
         let error_log = self.location_error_log(view)?;
         let mut location = Location {
             difference: difference(&draft),

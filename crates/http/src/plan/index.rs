@@ -5,7 +5,7 @@
 pub struct ServerIndex(pub u32);
 
 /// Index of a location; every server block has one of its own for what no location covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LocationIndex(pub u32);
 
 /// Index of a listening address.

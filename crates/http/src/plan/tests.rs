@@ -152,10 +152,6 @@ const REFUSED: &[(&str, &str)] = &[
         "invalid backlog \"backlog=x\"",
     ),
     (
-        "server { listen 80 ssl; }",
-        "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive",
-    ),
-    (
         "server { listen 80 ssl quic; }",
         "\"quic\" parameter of \"listen\" is not supported yet",
     ),

@@ -55,6 +55,10 @@ static VARIABLES: LazyLock<Vec<VariableRow>> = LazyLock::new(|| {
     rows
 });
 
+/// The error of a TLS listener whose server names no certificate.
+const NO_CERTIFICATE: &str =
+    "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+
 /// What is spoken over TLS where HTTP/2 is not.
 const HTTP1: &[u8] = b"http/1.1";
 
@@ -95,7 +99,15 @@ pub(crate) fn certificates_by_name<S>(
     identity::by_name(view, builder, &[pair], passwords, cache)
 }
 
-/// The family.
+/// The error where a listener needs a certificate and the server names none. What is wrong with one
+/// that it names is reported where it is read.
+fn no_certificate(view: View<'_>) -> Option<&'static str> {
+    match view.nearest("ssl_certificate") {
+        Some(_) => None,
+        None => Some(NO_CERTIFICATE),
+    }
+}
+
 pub(crate) struct Ssl;
 
 impl Family for Ssl {
@@ -121,6 +133,7 @@ impl Family for Ssl {
             return Ok(());
         }
         draft.verify_client = clients::mode(view);
+        draft.no_certificate = no_certificate(view);
         let protocols = match view.flag("http2") {
             true => vec![HTTP2.to_vec(), HTTP1.to_vec()],
             false => vec![HTTP1.to_vec()],

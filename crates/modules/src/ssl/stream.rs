@@ -35,6 +35,7 @@ impl Family for Ssl {
         builder: &mut Builder<'_>,
         draft: &mut ServerDraft,
     ) -> Result<(), ConfError> {
+        draft.no_certificate = super::no_certificate(view);
         let entries = view.nearest_all("ssl_alpn");
         let words = entries.iter().flat_map(|entry| &entry.arguments);
         let protocols = words.map(|word| bytes_of(&word.text)).collect();

@@ -18,6 +18,8 @@ struct Draft<'e> {
     families: &'e [&'static dyn Family],
     accept: Accept,
     servers: Vec<Server>,
+    /// The error of a TLS listener with each server, where the server names no certificate.
+    no_certificates: Vec<Option<&'static str>>,
     ports: Ports<usize>,
 }
 
@@ -40,6 +42,7 @@ impl Plan {
             families,
             accept,
             servers: Vec::new(),
+            no_certificates: Vec::new(),
             ports: Ports::default(),
         };
         if let Some(stream) = main.children("stream").next() {
@@ -91,10 +94,9 @@ impl Draft<'_> {
             let Some(view) = without.and_then(|server| views.get(server)) else {
                 continue;
             };
+            let message = without.and_then(|server| self.no_certificates.get(server).copied());
             // One that cannot be used is reported already.
-            if view.nearest("ssl_certificate").is_none() {
-                let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" \
-                               directive";
+            if let Some(message) = message.flatten() {
                 let error = view.error(view.span(), message);
                 self.builder.report(error);
             }
@@ -124,6 +126,7 @@ impl Draft<'_> {
                 .warn(view.error(view.span(), message));
         }
         let names = server_names(view, &mut self.builder)?;
+        self.no_certificates.push(draft.no_certificate);
         self.servers.push(Server {
             name: primary_name(view, &self.builder.host_name),
             settings: settings(view),

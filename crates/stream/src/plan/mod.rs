@@ -59,6 +59,8 @@ pub trait Family: Sync {
 pub struct ServerDraft {
     /// What the server says of TLS, whether its listens use it or not.
     pub tls: Option<Tls>,
+    /// The error where a TLS listener needs a certificate and the server names none.
+    pub no_certificate: Option<&'static str>,
     content: Option<Arc<dyn Content>>,
     handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
     loggers: Vec<Arc<dyn Logger>>,
