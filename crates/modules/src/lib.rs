@@ -183,12 +183,6 @@ pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &stream_return::StreamReturn,
 ];
 
-/// Ends what families do beside the lanes: spans that wait are sent. Called once, before a serving
-/// process ends; it takes a second at most for each collector.
-pub fn finish() {
-    otel::finish();
-}
-
 #[cfg(test)]
 mod tests {
     //! The tables of all families together.

@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -56,6 +57,10 @@ pub trait Service: Send + Sync {
     /// each plan that comes into force.
     fn prepare(&self) {}
 
+    /// Completes what waits, once, when the process ends; the lanes have ended before. It may block
+    /// for a second or two.
+    fn finish(&self) {}
+
     /// The lifetime of the service.
     fn lifetime(&self) -> Lifetime {
         Lifetime::InForce
@@ -82,13 +87,15 @@ pub enum Lifetime {
 #[derive(Default)]
 pub struct Background {
     /// The orders for the services' thread. The queue needs no limit: a plan sends two orders in
-    /// its life.
+    /// its life, and the process one at its end.
     orders: Mutex<Option<UnboundedSender<Order>>>,
 }
 
 enum Order {
     Start(u64, Vec<Arc<dyn Service>>),
     Stop(u64),
+    /// Stops all services and sends them back.
+    Finish(Sender<Vec<Arc<dyn Service>>>),
 }
 
 impl Background {
@@ -116,6 +123,20 @@ impl Background {
         if let Some(orders) = &*self.lock() {
             // As above.
             let _ = orders.send(Order::Stop(generation));
+        }
+    }
+
+    /// Stops all services and lets each complete what waits. Called once, when the process ends;
+    /// it blocks as long as they need for that.
+    pub fn finish(&self) {
+        let Some(orders) = self.lock().take() else {
+            return;
+        };
+        let (sender, stopped) = channel();
+        // As above.
+        let _ = orders.send(Order::Finish(sender));
+        for service in stopped.recv().unwrap_or_default() {
+            service.finish();
         }
     }
 
@@ -166,6 +187,11 @@ async fn obey(mut orders: UnboundedReceiver<Order>) {
                 entry.generations.retain(|known| *known != generation);
                 !entry.generations.is_empty()
             }),
+            Order::Finish(sender) => {
+                let stopped = running.drain().map(|(_, entry)| entry.service.clone());
+                // Whoever finishes waits for them.
+                let _ = sender.send(stopped.collect());
+            }
         }
     }
 }

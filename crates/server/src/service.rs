@@ -79,6 +79,10 @@ pub trait Service {
 
     /// Closes all connections and ends all threads before it returns.
     fn stop(&mut self);
+
+    /// Completes what the background services still have to do, after [`Service::stop`]. It blocks
+    /// for a second or two at most for each of them.
+    fn finish(&mut self);
 }
 
 /// Copies of what a service holds of its master's.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_plan::background::{self, Running, Service};
+use turnpike_plan::background::{self, Lifetime, Running, Service};
 use turnpike_plan::product::TURNPIKE_VERSION;
 
 use super::message;
@@ -56,7 +56,7 @@ struct Queue {
     dropped: u64,
 }
 
-/// The exporters of this process, for the next configuration and for the end.
+/// The exporters of this process, for the next configuration.
 static EXPORTERS: Mutex<Vec<Weak<Exporter>>> = Mutex::new(Vec::new());
 
 impl Exporter {
@@ -144,6 +144,22 @@ impl Service for Exporter {
             }
         })
     }
+
+    fn finish(&self) {
+        let until = Instant::now() + LAST_TIMEOUT;
+        while matches!(self.sending.try_lock(), Err(TryLockError::WouldBlock)) {
+            if Instant::now() >= until {
+                return;
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
+        self.flush(LAST_TIMEOUT);
+    }
+
+    /// Requests that end under an older plan leave spans too.
+    fn lifetime(&self) -> Lifetime {
+        Lifetime::InUse
+    }
 }
 
 impl Drop for Exporter {
@@ -163,20 +179,5 @@ impl Drop for Exporter {
         };
         // Without a thread they are lost. `flush` leaves the queue empty, so this ends.
         let _ = background::run_blocking(move || rest.flush(SEND_TIMEOUT)).map(drop);
-    }
-}
-
-/// Sends what waits in all exporters; see the family's own `finish`.
-pub(super) fn finish() {
-    let known = mem::take(&mut *EXPORTERS.lock().unwrap_or_else(PoisonError::into_inner));
-    for exporter in known.iter().filter_map(Weak::upgrade) {
-        let until = Instant::now() + LAST_TIMEOUT;
-        while matches!(exporter.sending.try_lock(), Err(TryLockError::WouldBlock)) {
-            if Instant::now() >= until {
-                return;
-            }
-            thread::sleep(LOOK_INTERVAL);
-        }
-        exporter.flush(LAST_TIMEOUT);
     }
 }

@@ -20,8 +20,3 @@ mod sender;
 mod tests;
 
 pub(crate) use plan::OpenTelemetry;
-
-/// Sends the spans that wait in queues: called once, at the end of a process without lanes.
-pub(crate) fn finish() {
-    exporter::finish();
-}

@@ -502,6 +502,10 @@ impl Service for LaneService {
             lane.join();
         }
     }
+
+    fn finish(&mut self) {
+        self.background.finish();
+    }
 }
 
 /// The gates of one of `lanes` lanes: its own of the addresses that have one a lane, and the shared

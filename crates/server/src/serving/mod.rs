@@ -1,7 +1,7 @@
 //! The serving process: takes bundles from the master, gives them to the service, and ends when
 //! told to. Without its master it goes on until it has another one.
 //!
-//! Its main thread only waits for orders; lanes are the service's threads.
+//! The main thread only waits for orders; lanes are the service's threads.
 
 mod orphan;
 mod privileges;
@@ -456,7 +456,7 @@ impl Serving {
         self.log.event(Level::Notice, format_args!("exiting"));
         self.service.stop();
         self.service.flush_logs();
-        turnpike_modules::finish();
+        self.service.finish();
         self.log.event(Level::Notice, format_args!("exit"));
         self.phase = Phase::Ended { well: true };
     }
