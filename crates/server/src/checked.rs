@@ -4,8 +4,8 @@
 
 use turnpike_conf::{DiskLoader, Errors, Loader, MemoryLoader};
 
-use crate::check::advice;
 use crate::configuration::Configuration;
+use crate::families::advice;
 use crate::needs::Needs;
 use crate::paths::Paths;
 use crate::{embedded, lanes, zone_memory};

@@ -1,9 +1,8 @@
 //! `turnpike check FILE`: what of an nginx.conf works here, what is refused and where, what has no
 //! effect, and what to do instead.
 //!
-//! It says nothing of its own about a directive: the rows and the errors of `-t` do.
+//! The check says nothing of its own about a directive: the rows and the errors of `-t` do.
 
-pub(crate) mod advice;
 mod report;
 pub(crate) mod support;
 #[cfg(test)]
@@ -48,6 +47,11 @@ const NO_EFFECT: &[&str] = &["without effect", "not supported yet"];
 /// Whether a directive with this row does what it does in nginx.
 pub(crate) fn has_effect(row: &Row) -> bool {
     NO_EFFECT.iter().all(|words| !row.summary.contains(words))
+}
+
+/// Whether a directive with this row takes `off` alone: it is refused with anything else.
+pub(crate) fn only_off(row: &Row) -> bool {
+    row.syntax == "off"
 }
 
 /// Runs the subcommand with the arguments after its name.

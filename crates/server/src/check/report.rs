@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::json;
 use turnpike_conf::{ConfError, Context, Directive, Registry, Row, Tree};
 
-use super::{advice, has_effect};
-use crate::families;
+use super::has_effect;
+use crate::families::{self, advice};
 use crate::paths::Paths;
 
 /// Columns of a line: the advice is broken into lines of this width.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{advice, has_effect};
-use crate::families;
+use super::{has_effect, only_off};
+use crate::families::{self, advice};
 
 /// The matrix as Markdown.
 pub(crate) fn matrix() -> String {
@@ -12,10 +12,21 @@ pub(crate) fn matrix() -> String {
     let registry = families::registry();
     let mut family = "";
     let mut works: Vec<&str> = Vec::new();
-    let mut idle: BTreeSet<&str> = BTreeSet::new();
+    let mut idle: BTreeSet<String> = BTreeSet::new();
+    let mut refused: BTreeSet<&str> = families::not_yet().iter().copied().collect();
+    refused.remove("include");
+    refused.extend(advice::parameters());
     for (of, row) in registry.rows() {
         if !has_effect(row) {
-            idle.insert(row.name);
+            match only_off(row) {
+                true => {
+                    idle.insert(format!("{} off", row.name));
+                    refused.insert(row.name);
+                }
+                false => {
+                    idle.insert(row.name.to_owned());
+                }
+            }
             continue;
         }
         if of != family {
@@ -27,10 +38,9 @@ pub(crate) fn matrix() -> String {
         }
     }
     line(&mut out, family, &works);
-    let _ = writeln!(out, "{IDLE}{}", names(idle.iter().copied()));
+    let _ = writeln!(out, "{IDLE}{}", names(idle.iter().map(String::as_str)));
     out.push_str(MISSING);
-    let mut rest: BTreeSet<&str> = families::not_yet().iter().copied().collect();
-    rest.remove("include");
+    let mut rest = refused;
     let is_of = |name: &str, row: &advice::Advice| {
         advice::find(name).is_some_and(|found| std::ptr::eq(found, row))
     };

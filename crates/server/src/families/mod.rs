@@ -1,5 +1,6 @@
 //! The one list of directive families. A new family is one line here.
 
+pub(crate) mod advice;
 mod core;
 
 use std::sync::LazyLock;

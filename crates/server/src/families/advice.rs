@@ -1,15 +1,16 @@
-//! What to do instead of a directive that does not work here: one row for each module of nginx's
-//! that is missing, and for each other module that is often met.
+//! Advice for directives that are refused: a row for each module of nginx's that is missing or not
+//! whole, and for each other module that is often met.
 //!
-//! A row is found only for names that were refused, so it need not go when its directives come.
+//! A row whose directives have all come is found for no name any more; a test asks for its removal.
 
 /// One module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advice {
     /// The module as people call it.
     pub(crate) module: &'static str,
-    /// The names of the directives; a star stands for any letters.
-    names: &'static [&'static str],
+    /// The names of the directives, or a directive and its parameter; a star stands for any
+    /// letters.
+    pub(crate) names: &'static [&'static str],
     /// What to do instead, as a sentence.
     pub(crate) instead: &'static str,
 }
@@ -34,6 +35,12 @@ pub(crate) fn find(name: &str) -> Option<&'static Advice> {
     exact.or_else(|| rows().find(by_pattern))
 }
 
+/// Parameters of directives that are refused, with the names of the directives before them.
+pub(crate) fn parameters() -> impl Iterator<Item = &'static str> {
+    let names = NGINX.iter().flat_map(|row| row.names.iter().copied());
+    names.filter(|name| name.contains(' '))
+}
+
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -47,19 +54,13 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// Modules that nginx itself has, in the order of the reference.
 pub(crate) static NGINX: &[Advice] = &[
     advice(
-        "TLS to clients",
-        &["ssl", "ssl_*"],
-        "Where you need it, let nginx or HAProxy accept TLS and pass the connections on with the \
-         PROXY protocol, to \"listen ... proxy_protocol\".",
-    ),
-    advice(
         "SPDY",
         &["spdy_*"],
         "Remove the line, and use \"http2 on\".",
     ),
     advice(
         "HTTP/3",
-        &["listen quic", "http3", "http3_*", "quic_*"],
+        &["listen quic"],
         "Remove the line: clients then use TCP.",
     ),
     advice(
@@ -81,14 +82,8 @@ pub(crate) static NGINX: &[Advice] = &[
          port.",
     ),
     advice(
-        "subrequests",
-        &["auth_request*", "mirror*", "post_action", "slice"],
-        "Let the application check or copy the request, or leave these locations to nginx on \
-         another port.",
-    ),
-    advice(
         "image and media filters",
-        &["image_filter*", "hls*", "f4f*"],
+        &["image_filter", "hls*", "f4f*"],
         "Prepare the files beforehand, or leave these locations to nginx on another port.",
     ),
     advice(
@@ -133,11 +128,6 @@ pub(crate) static NGINX: &[Advice] = &[
 /// Modules of others that are often met.
 pub(crate) static OTHERS: &[Advice] = &[
     advice(
-        "headers-more",
-        &["more_*"],
-        "Use add_header NAME VALUE always, proxy_hide_header and proxy_set_header.",
-    ),
-    advice(
         "brotli and zstd",
         &["unbrotli*", "zstd_dict_file"],
         "Remove the line: responses are compressed without it.",
@@ -154,7 +144,18 @@ pub(crate) static OTHERS: &[Advice] = &[
         "Express it with map, set, if and rewrite, or leave these locations to OpenResty on \
          another port.",
     ),
-    advice("echo", &["echo", "echo_*"], "Use return CODE TEXT."),
+    advice(
+        "echo",
+        &[
+            "echo_subrequest*",
+            "echo_foreach_split",
+            "echo_end",
+            "echo_abort_parent",
+            "echo_blocking_sleep",
+            "echo_reset_timer",
+        ],
+        "Use echo_location and echo_sleep, or remove the line.",
+    ),
     advice(
         "traffic status",
         &["vhost_traffic_status*", "check_status", "req_status*"],
@@ -168,7 +169,7 @@ pub(crate) static OTHERS: &[Advice] = &[
     advice(
         "fancy index",
         &["fancyindex*"],
-        "Remove the line: the listing has autoindex's form.",
+        "Remove the line: the listing is made without it.",
     ),
     advice(
         "ModSecurity and other firewalls",
@@ -189,7 +190,7 @@ pub(crate) static OTHERS: &[Advice] = &[
     advice(
         "substitutions",
         &["subs_filter*", "replace_filter*"],
-        "Let the application send the final text.",
+        "Use sub_filter, which replaces fixed texts.",
     ),
     advice(
         "cookie flags",
@@ -217,3 +218,57 @@ pub(crate) static OTHERS: &[Advice] = &[
         "Leave these locations to nginx with that module, on another port.",
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    //! The rows as tables: each is a sentence, and each is about something that is refused.
+
+    use super::*;
+    use crate::check::{has_effect, only_off};
+    use crate::families;
+
+    #[test]
+    fn advice_is_found_by_name() {
+        let cases: &[(&str, Option<&str>)] = &[
+            ("spdy_chunk_size", Some("SPDY")),
+            ("listen quic", Some("HTTP/3")),
+            ("listen ssl", None),
+            ("track_uploads", Some("upload progress")),
+            ("upload_pass", Some("push and live streaming")),
+            ("content_by_lua_block", Some("OpenResty (Lua)")),
+            ("zstd_dict_file", Some("brotli and zstd")),
+            ("frobnicate", None),
+        ];
+        for (name, module) in cases {
+            let found = find(name).map(|advice| advice.module);
+            assert_eq!(found, *module, "{name}");
+        }
+    }
+
+    #[test]
+    fn advice_is_a_sentence() {
+        for row in NGINX.iter().chain(OTHERS) {
+            assert!(row.instead.ends_with('.'), "{}", row.module);
+        }
+    }
+
+    #[test]
+    fn every_row_is_about_what_is_refused() {
+        let registry = families::registry();
+        let rows = || registry.rows().map(|(_, row)| row);
+        for row in NGINX {
+            for pattern in row.names.iter().filter(|name| !name.contains(' ')) {
+                let mut refused = families::not_yet().iter();
+                let is_refused = refused.any(|name| matches(pattern, name))
+                    || rows().any(|row| only_off(row) && matches(pattern, row.name));
+                assert!(is_refused, "remove {pattern} of \"{}\"", row.module);
+            }
+        }
+        for row in OTHERS {
+            for name in row.names.iter().filter(|name| !name.contains('*')) {
+                let works = rows().any(|row| row.name == *name && has_effect(row));
+                assert!(!works, "remove {name} of \"{}\"", row.module);
+            }
+        }
+    }
+}
