@@ -21,6 +21,7 @@ mod merge;
 mod mix;
 mod options;
 mod plan;
+pub mod progress_line;
 mod report;
 mod run;
 mod schedule;

@@ -4,15 +4,15 @@ use std::io::IsTerminal as _;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::live::{self, Live};
 use crate::plan::Plan;
+use crate::progress_line::{ProgressLine, bar};
 use crate::run::{Verdict, Watch};
-use crate::units::{counted, format_metric};
+use crate::units::{counted, format_metric, format_time_s};
 use crate::worker::Progress;
 
 /// The main thread's watch from the command line.
@@ -26,7 +26,7 @@ pub(crate) struct Console {
 /// What is shown.
 enum View {
     Nothing,
-    Bar(ProgressBar),
+    Line(ProgressLine),
     Live(Box<Live>),
 }
 
@@ -53,9 +53,6 @@ impl Console {
 
     /// Gives the terminal back.
     pub(crate) fn clear(&mut self) {
-        if let View::Bar(bar) = &self.view {
-            bar.finish_and_clear();
-        }
         self.view = View::Nothing;
     }
 
@@ -91,13 +88,16 @@ impl Watch for Console {
         match &mut self.view {
             View::Nothing => {}
             View::Live(live) => live.draw(elapsed, share, progress),
-            View::Bar(bar) => {
+            View::Line(line) => {
                 let completed: u64 = progress.iter().map(|thread| thread.completed).sum();
                 let errors: u64 = progress.iter().map(|thread| thread.errors.total()).sum();
-                bar.set_position((share * BAR_STEPS as f64) as u64);
-                let rate = completed as f64 / elapsed.as_secs_f64().max(1e-3);
-                bar.set_message(format!(
-                    "{} requests/s, {errors} errors",
+                let elapsed_s = elapsed.as_secs_f64();
+                let rate = completed as f64 / elapsed_s.max(1e-3);
+                line.show(&format!(
+                    "{} {:>3.0}% {}{} requests/s, {errors} errors",
+                    bar(share, BAR_CHARACTERS),
+                    share * 100.0,
+                    left(share, elapsed_s),
                     format_metric(rate)
                 ));
             }
@@ -110,8 +110,17 @@ impl Watch for Console {
     }
 }
 
-/// Positions of the bar.
-const BAR_STEPS: u64 = 1000;
+/// The length of the bar.
+const BAR_CHARACTERS: usize = 40;
+
+/// What the rest will take, at the pace so far; nothing while there is no pace.
+fn left(share: f64, elapsed_s: f64) -> String {
+    if share <= 0.0 {
+        return String::new();
+    }
+    let left_s = elapsed_s * (1.0 - share) / share;
+    format!("{} left, ", format_time_s(left_s))
+}
 
 /// Where the requests go: the first address, and how many there are.
 fn place(plan: &Plan) -> String {
@@ -144,9 +153,5 @@ fn view(plan: &Plan, quiet: bool) -> View {
     if quiet {
         return View::Nothing;
     }
-    let bar = ProgressBar::new(BAR_STEPS);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3}% {eta} left, {msg}") {
-        bar.set_style(style);
-    }
-    View::Bar(bar)
+    ProgressLine::on_terminal().map_or(View::Nothing, View::Line)
 }

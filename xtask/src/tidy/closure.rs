@@ -13,7 +13,15 @@ use crate::workspace::{elements, text};
 const SERVER: &str = "turnpike-server";
 
 /// Terminal interfaces; `turnpike-view` is the program that may link them.
-const FORBIDDEN: &[&str] = &["ratatui", "ratatui-core", "crossterm", "termion", "cursive"];
+const FORBIDDEN: &[&str] = &[
+    "ratatui",
+    "ratatui-core",
+    "crossterm",
+    "termion",
+    "cursive",
+    "indicatif",
+    "console",
+];
 
 /// Checks the resolved dependencies, as `cargo metadata` gives them.
 pub(super) fn check(metadata: &Value) -> Vec<Finding> {

@@ -1,42 +1,40 @@
 //! The progress for the user: the case, the share, the remaining time.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use turnpike_load::progress_line::{ProgressLine, bar};
 
-/// The interval of redraws, so that the times advance.
-const TICK: Duration = Duration::from_millis(500);
+/// The length of the bar.
+const BAR_CHARACTERS: usize = 24;
 
-/// The bar.
+/// The progress of a session's runs; the line is gone when this is dropped.
 pub(super) struct Progress {
-    bar: ProgressBar,
+    line: Option<ProgressLine>,
     begun: Instant,
+    total: usize,
     left: usize,
     done: usize,
 }
 
 impl Progress {
-    /// A bar of so many runs, of which so many are left.
+    /// The progress of so many runs, of which so many are left.
     pub(super) fn new(total: usize, left: usize, quiet: bool) -> Progress {
-        let bar = ProgressBar::new(total as u64);
-        if quiet {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar.set_position((total - left) as u64);
-        bar.enable_steady_tick(TICK);
+        let line = match quiet {
+            true => None,
+            false => ProgressLine::on_terminal(),
+        };
         Progress {
-            bar,
+            line,
             begun: Instant::now(),
+            total,
             left,
             done: 0,
         }
     }
 
-    /// A run begins.
-    pub(super) fn begin(&self, case: &str, round: u32) {
+    /// Shows that a run begins.
+    pub(super) fn begin(&mut self, case: &str, round: u32) {
+        let Some(line) = &mut self.line else { return };
         let left = match self.done {
             0 => String::new(),
             done => {
@@ -44,20 +42,15 @@ impl Progress {
                 format!("{} left, ", minutes(each * (self.left - done) as f64))
             }
         };
-        self.bar
-            .set_message(format!("{left}round {}: {case}", round + 1));
+        let (total, done) = (self.total, self.total - self.left + self.done);
+        let bar = bar(done as f64 / total.max(1) as f64, BAR_CHARACTERS);
+        let round = round + 1;
+        line.show(&format!("{bar} {done}/{total} {left}round {round}: {case}"));
     }
 
-    /// It is over.
+    /// Counts a run as done.
     pub(super) fn end(&mut self) {
         self.done += 1;
-        self.bar.inc(1);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }
 
