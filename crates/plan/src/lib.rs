@@ -19,6 +19,7 @@ pub mod ports;
 pub mod product;
 pub mod proxy_header;
 mod quoted;
+pub mod rate;
 pub mod regex;
 mod relocate;
 pub mod rooms;

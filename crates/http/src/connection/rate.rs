@@ -1,11 +1,13 @@
 //! `limit_rate` and `limit_rate_after`.
 
+use turnpike_plan::rate::Rate;
+
 use crate::exchange::Exchange;
 use crate::variables::Template;
 
 /// A response's limit.
 pub(crate) struct RateLimit {
-    bytes_per_second: u64,
+    rate: Rate,
     /// Bytes at full speed first.
     after: u64,
 }
@@ -13,17 +15,13 @@ pub(crate) struct RateLimit {
 impl RateLimit {
     /// Bytes that may have been sent so long after the start.
     pub(crate) fn allowed(&self, elapsed_ms: u64) -> u64 {
-        // One second's worth is allowed at once, as nginx does it.
-        let credit = u128::from(self.bytes_per_second) * u128::from(elapsed_ms + 1000) / 1000;
-        self.after
-            .saturating_add(u64::try_from(credit).unwrap_or(u64::MAX))
+        self.after.saturating_add(self.rate.allowed(elapsed_ms))
     }
 
     /// How long until another byte is allowed, in milliseconds.
     pub(crate) fn pause_ms(&self, sent: u64, elapsed_ms: u64) -> u64 {
-        let over = sent.saturating_sub(self.after) + 1;
-        let due_ms = u128::from(over) * 1000 / u128::from(self.bytes_per_second.max(1));
-        (u64::try_from(due_ms).unwrap_or(u64::MAX)).saturating_sub(elapsed_ms + 1000)
+        let over = sent.saturating_sub(self.after).saturating_add(1);
+        self.rate.pause_ms(over, elapsed_ms)
     }
 }
 
@@ -41,7 +39,9 @@ impl Exchange {
         };
         let after = size(&settings.limit_rate_after);
         (rate > 0).then(|| RateLimit {
-            bytes_per_second: rate,
+            rate: Rate {
+                bytes_per_second: rate,
+            },
             after: after.unwrap_or(0),
         })
     }
@@ -59,7 +59,9 @@ mod tests {
     #[test]
     fn allows_a_second_at_once_then_by_time() {
         let limit = RateLimit {
-            bytes_per_second: 1000,
+            rate: Rate {
+                bytes_per_second: 1000,
+            },
             after: 500,
         };
         for (elapsed_ms, allowed) in [(0, 1500), (500, 2000), (1000, 2500)] {

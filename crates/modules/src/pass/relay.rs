@@ -20,6 +20,7 @@ use turnpike_http::h1::origin::BodyReader;
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::{Errno, Level};
+use turnpike_plan::rate::Rate;
 use turnpike_plan::temporary::{Removal, TemporaryFile};
 use turnpike_wire::message::{BodyEnd, Fields, Known};
 
@@ -285,7 +286,9 @@ impl Relay {
             turnpike_conf::value::size(std::str::from_utf8(&text).ok()?)
         });
         let limit = rate.filter(|rate| *rate > 0).map(|rate| Limit {
-            bytes_per_second: rate,
+            rate: Rate {
+                bytes_per_second: rate,
+            },
             started_ms: exchange.lane.clock.now_ms(),
         });
         let end = server.delivery.end;

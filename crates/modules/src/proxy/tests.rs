@@ -106,11 +106,17 @@ fn names_are_known_in_any_case() {
 #[test]
 fn a_limited_response_is_read_a_second_at_once_then_by_time() {
     let limit = Limit {
-        bytes_per_second: 1000,
+        rate: turnpike_plan::rate::Rate {
+            bytes_per_second: 1000,
+        },
         started_ms: 0,
     };
     for (elapsed_ms, allowed) in [(0, 1000), (500, 1500), (1000, 2000)] {
-        assert_eq!(limit.allowed(elapsed_ms), allowed, "after {elapsed_ms} ms");
+        assert_eq!(
+            limit.rate.allowed(elapsed_ms),
+            allowed,
+            "after {elapsed_ms} ms"
+        );
     }
     for (read_bytes, elapsed_ms, pause_ms) in [(1000, 0, 50), (2000, 0, 1000), (2000, 900, 100)] {
         assert_eq!(limit.pause_ms(read_bytes, elapsed_ms), pause_ms);

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use turnpike_http::exchange::Exchange;
+use turnpike_plan::rate::Rate;
 
 /// Shortest pause of a rate-limited response, in milliseconds.
 const RATE_PAUSE_MS_MIN: u64 = 50;
 
 /// `..._limit_rate`.
 pub(crate) struct Limit {
-    pub(crate) bytes_per_second: u64,
+    pub(crate) rate: Rate,
     pub(crate) started_ms: u64,
 }
 
@@ -22,7 +23,7 @@ impl Limit {
                 .last_try()
                 .map_or(0, |one| one.response_bytes);
             let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
-            match self.allowed(elapsed_ms).saturating_sub(read_bytes) {
+            match self.rate.allowed(elapsed_ms).saturating_sub(read_bytes) {
                 0 => {
                     let pause_ms = self.pause_ms(read_bytes, elapsed_ms);
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
@@ -32,19 +33,9 @@ impl Limit {
         }
     }
 
-    /// Bytes that may have been read so long after the start: one second's worth at once, as in
-    /// nginx.
-    pub(crate) fn allowed(&self, elapsed_ms: u64) -> u64 {
-        let bytes = u128::from(self.bytes_per_second) * (u128::from(elapsed_ms) + 1000) / 1000;
-        u64::try_from(bytes).unwrap_or(u64::MAX)
-    }
-
     /// How long to wait until more than so many bytes may have been read, in milliseconds.
     pub(crate) fn pause_ms(&self, read_bytes: u64, elapsed_ms: u64) -> u64 {
-        let due_ms = u128::from(read_bytes) * 1000 / u128::from(self.bytes_per_second);
-        let due_ms = u64::try_from(due_ms).unwrap_or(u64::MAX);
-        due_ms
-            .saturating_sub(elapsed_ms.saturating_add(1000))
-            .max(RATE_PAUSE_MS_MIN)
+        let pause_ms = self.rate.pause_ms(read_bytes, elapsed_ms);
+        pause_ms.max(RATE_PAUSE_MS_MIN)
     }
 }
