@@ -1,8 +1,8 @@
 //! A certificate authority that speaks ACME (RFC 8555) over plain HTTP: enough for orders that are
 //! shown by http-01, for renewals that it suggests (RFC 9773), and for refusals.
 //!
-//! It checks nonces, addresses and the answers to challenges, and OpenSSL signs what it issues. It
-//! does not check the signatures of requests: that is left to the authorities of others.
+//! The authority checks nonces, addresses and the answers to challenges, and OpenSSL signs what it
+//! issues. It does not check the signatures of requests: that is left to the authorities of others.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -56,7 +56,7 @@ impl PhpFpm {
         php
     }
 
-    /// Its folder, for scripts; `fpm.log` is there.
+    /// The folder of php-fpm, for scripts; `fpm.log` is there.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

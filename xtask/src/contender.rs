@@ -13,7 +13,7 @@ use crate::workspace::{self, must};
 /// The object of the measured studies.
 pub(crate) const OBJECT: &str = "/600.html";
 
-/// Its size in bytes.
+/// The object's size in bytes.
 pub(crate) const OBJECT_BYTES: usize = 600;
 
 /// A server with nginx's command line.

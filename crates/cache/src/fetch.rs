@@ -1,6 +1,6 @@
 //! One fetch per key for all lanes and clients (`proxy_cache_lock`).
 //!
-//! It knows the keys that are being fetched, and not the responses. The holder of a [`Turn`]
+//! The table knows the keys that are being fetched, and not the responses. The holder of a [`Turn`]
 //! fetches; the others wait until it is dropped.
 
 use std::collections::HashMap;

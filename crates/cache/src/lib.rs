@@ -6,7 +6,8 @@
 //!                            fetch (one per key)          purge by key, prefix, host, tag
 //! ```
 //!
-//! It knows neither requests nor directives: its input is heads, keys and times as plain values.
+//! The crate knows neither requests nor directives: its input is heads, keys and times as plain
+//! values.
 
 pub mod control;
 pub mod disk;

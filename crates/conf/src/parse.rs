@@ -1,7 +1,8 @@
 //! The parser: words to a tree, with `include` resolved. It knows no other name.
 //!
-//! It continues after an error, at the next `;` or `}`, so that one run shows as many errors as
-//! possible. Depth and number of files are limited: dropping a tree must not overflow the stack.
+//! The parser continues after an error, at the next `;` or `}`, so that one run shows as many
+//! errors as possible. Depth and number of files are limited: dropping a tree must not overflow the
+//! stack.
 
 use std::ffi::OsString;
 use std::io;

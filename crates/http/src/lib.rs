@@ -1,8 +1,8 @@
 //! HTTP for Turnpike: requests, responses, variables, the location tree, the phases, and the
 //! connections they come on.
 //!
-//! It knows how a request travels and what a configuration means for that; it names no handler:
-//! directive families live in a crate of their own and reach it through [`plan::Family`].
+//! The crate knows how a request travels and what a configuration means for that; it names no
+//! handler: directive families live in a crate of their own and reach it through [`plan::Family`].
 
 pub mod account;
 mod arrived;

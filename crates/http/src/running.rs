@@ -1,7 +1,7 @@
 //! Requests that wait for something, as the command `requests` lists them: a lane answers all
 //! others within the turn in which they came.
 //!
-//! It shares what it shows with the exchange, and knows nothing of how that goes on.
+//! The module shares what it shows with the exchange, and knows nothing of how that goes on.
 
 use std::fmt;
 use std::rc::Rc;

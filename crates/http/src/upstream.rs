@@ -1,7 +1,7 @@
 //! What an exchange knows of the servers that were asked on its behalf: for variables, for the log,
 //! and for those who make the answer of it.
 //!
-//! It talks to nobody. Buffers are kept from request to request.
+//! The module talks to nobody. Buffers are kept from request to request.
 
 use std::sync::Arc;
 

@@ -58,7 +58,7 @@ impl Handshakes {
 
 #[cfg(test)]
 mod tests {
-    //! Who has to wait.
+    //! The connections that have to wait.
 
     use std::future::Future;
     use std::pin::pin;

@@ -1,6 +1,6 @@
 //! The order in which the entries of a slab were last used.
 //!
-//! It is a list linked by indices, separate from the entries and under the same keys. Every
+//! The order is a list linked by indices, separate from the entries and under the same keys. Every
 //! operation takes constant time, and no memory once the list has grown to the slab's size. It
 //! knows no entry and no clock.
 

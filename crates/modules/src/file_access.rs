@@ -1,4 +1,4 @@
-//! Who may read and write files that requests make: `..._store_access` and `dav_access`.
+//! Permissions of the files that requests make: `..._store_access` and `dav_access`.
 
 use std::fs::DirBuilder;
 use std::io;

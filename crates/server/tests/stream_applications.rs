@@ -41,7 +41,7 @@ impl Service {
         Service { child, folder }
     }
 
-    /// Its unix socket.
+    /// The unix socket of the application.
     fn socket(&self) -> String {
         format!("{}/socket", self.folder.path().display())
     }

@@ -6,7 +6,7 @@
 //!         ─► phase (preread) ─► content ─► log
 //! ```
 //!
-//! It names no handler: directive families live in a crate of their own and reach it through
+//! The crate names no handler: directive families live in a crate of their own and reach it through
 //! [`plan::Family`]. It knows nothing of HTTP.
 
 pub mod client;

@@ -1,6 +1,6 @@
 //! Periodic work on groups that belongs to no request: repeated name lookups, active checks.
 //!
-//! It does not run on a lane, since a lane enters its runtime only while it serves a waiting
+//! This work does not run on a lane, since a lane enters its runtime only while it serves a waiting
 //! request, and a busy lane must not delay the checks of a peer.
 
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! Upstream peers: groups, balancing, connections and their pools.
 //!
-//! It serves every kind of proxy, so it must know neither HTTP nor directives. All lanes share the
-//! state of a peer; a connection belongs to the lane that opened it.
+//! The crate serves every kind of proxy, so it must know neither HTTP nor directives. All lanes
+//! share the state of a peer; a connection belongs to the lane that opened it.
 //!
 //! ```text
 //!  Group ──begin──► Tries ──next──► Picked ──take──► Pool ──┐

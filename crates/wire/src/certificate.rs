@@ -1,7 +1,7 @@
 //! A reader of X.509 certificates (RFC 5280), versions 1 to 3, and of certificate revocation lists.
 //!
-//! It reads what the server needs to check certificates and to show their content. It verifies no
-//! signature. It refuses input that does not follow the RFC.
+//! The reader reads what the server needs to check certificates and to show their content. It
+//! verifies no signature. It refuses input that does not follow the RFC.
 
 mod extensions;
 mod name;

@@ -1,8 +1,8 @@
 //! DNS messages (RFC 1035, RFC 2782, RFC 3596, RFC 6891): writes one question, reads one answer.
 //!
-//! It has only the parts that a stub resolver needs: addresses and services of a name. An answer
-//! may come from anyone on the network: lengths are checked, pointers may only lead backwards, and
-//! records that were not asked for are ignored.
+//! The module has only the parts that a stub resolver needs: addresses and services of a name. An
+//! answer may come from anyone on the network: lengths are checked, pointers may only lead
+//! backwards, and records that were not asked for are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

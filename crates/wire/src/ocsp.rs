@@ -1,7 +1,7 @@
 //! OCSP (RFC 6960): the request for the state of a certificate, and a reader of responses.
 //!
-//! It computes no digest and verifies no signature, and it refuses input that does not follow the
-//! RFC.
+//! The module computes no digest and verifies no signature, and it refuses input that does not
+//! follow the RFC.
 
 use crate::certificate::{Certificate, Name, Signature, time};
 use crate::der::{

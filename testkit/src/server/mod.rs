@@ -32,9 +32,9 @@ pub const REFUSED_CALL: &str = "the sandbox refused system call";
 pub enum StartError {
     /// The folder, a file or the process could not be created.
     System(io::Error),
-    /// It ended by itself; with its output.
+    /// The server ended by itself; with its output.
     Ended(ExitStatus, String),
-    /// It did not listen before the deadline; with its output.
+    /// The server did not listen before the deadline; with its output.
     Deaf(String),
     /// The kernel gave no ports.
     NoPorts,

@@ -31,7 +31,7 @@ pub(crate) struct Running {
     name: String,
     server: Process,
     origin: Option<Process>,
-    /// Whose CPU time the origin's is added to.
+    /// The contender whose CPU time the origin's is added to.
     side: Side,
     log: Option<PathBuf>,
 }

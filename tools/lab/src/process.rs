@@ -66,7 +66,7 @@ impl Process {
         })
     }
 
-    /// Its number.
+    /// The process's number.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

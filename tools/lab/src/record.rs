@@ -18,7 +18,7 @@ const MISSING: &str = "not available: ";
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
     pub(crate) round: u32,
-    /// Its place in the round's order.
+    /// The run's place in the round's order.
     pub(crate) position: u32,
     pub(crate) case: Case,
     /// Why it must not be used for a claim; empty if it may be.
@@ -55,7 +55,7 @@ pub(crate) fn append(path: &Path, text: &str) -> Result<(), LabError> {
 }
 
 impl Run {
-    /// Its line.
+    /// The record's line.
     pub(crate) fn line(&self) -> String {
         let mut cells = vec![self.round.to_string(), self.position.to_string()];
         cells.extend(self.case.at.iter().map(|(_, level)| level.clone()));

@@ -59,7 +59,7 @@ impl Topology {
         )
     }
 
-    /// Its name, as studies say it.
+    /// The topology's name, as studies say it.
     pub fn name(&self) -> &'static str {
         match self {
             Topology::Loopback(_) => "loopback",

@@ -1,7 +1,8 @@
 //! The loop of one thread: what to start and when, over all connections.
 //!
-//! It is written once for every pacing, transport and protocol. It waits in one place, and every
-//! start goes through one function; what happens inside a connection is `connection`'s matter.
+//! The loop is written once for every pacing, transport and protocol. It waits in one place, and
+//! every start goes through one function; what happens inside a connection is `connection`'s
+//! matter.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

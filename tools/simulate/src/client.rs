@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Its socket, while it has one.
+    /// The client's socket, while it has one.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.stream.as_ref().map(UnixStream::as_fd)
     }

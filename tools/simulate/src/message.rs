@@ -20,7 +20,7 @@ pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
     /// Whether the message is complete.
     pub(crate) is_whole: bool,
-    /// Its length in bytes.
+    /// The body's length in bytes.
     pub(crate) length: usize,
 }
 

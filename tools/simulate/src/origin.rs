@@ -14,7 +14,7 @@ pub(crate) enum Ending {
     Length,
     Chunked,
     Close,
-    /// It switches protocols, and what it sends has no end but that of the connection.
+    /// An origin that switches protocols, and what it sends has no end but that of the connection.
     Tunnel,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Outcome {
     Pending,
     /// The answer was sent completely.
     Whole,
-    /// It failed; whether the head was sent before.
+    /// A failure; whether the head was sent before.
     Failed { had_head: bool },
     /// The lane closed the connection first.
     Abandoned,
@@ -218,7 +218,7 @@ impl OriginConnection {
         self.stream.is_none() && !self.is_closed
     }
 
-    /// Its socket, while it has one.
+    /// The connection's socket, while it has one.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.stream.as_ref().map(UnixStream::as_fd)
     }

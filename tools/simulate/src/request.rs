@@ -42,7 +42,7 @@ pub(crate) struct Request {
     pub(crate) upload: Option<Upload>,
     /// The end of its bytes among those of its client.
     pub(crate) end: usize,
-    /// Its length in bytes.
+    /// The body's length in bytes.
     pub(crate) length: usize,
 }
 

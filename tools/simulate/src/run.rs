@@ -48,7 +48,7 @@ pub struct Report {
     pub trace: Vec<String>,
     /// The requests that clients have sent completely.
     pub requests: u64,
-    /// Those whose answers were compared to the last byte.
+    /// Requests whose answers were compared to the last byte.
     pub answered: u64,
     /// The number of times that the injected fault occurred.
     pub fault_hits: u64,

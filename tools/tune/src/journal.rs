@@ -13,7 +13,7 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use turnpike_conf::{bytes_of, text_of};
 
-/// Who wrote a part of the journal.
+/// The writer of a part of the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begin {
     /// `apply` or `climb`.

@@ -17,7 +17,7 @@ use crate::system::{System, partial};
 pub(crate) enum Outcome {
     /// The change was made; from, to.
     Done { from: String, to: String },
-    /// It would be made.
+    /// The step would be made.
     Would { from: String, to: String },
     /// Nothing had to be changed.
     Already,
@@ -29,7 +29,7 @@ pub(crate) enum Outcome {
     Changed(String),
     /// A start of the machine has put it back.
     Restarted(String),
-    /// It was changed in another network namespace, and cannot be reached from this one.
+    /// The value was changed in another network namespace, and cannot be reached from this one.
     OtherNetwork,
     /// Writing failed.
     Failed(String),
@@ -118,7 +118,7 @@ pub(crate) fn apply(
     Ok(lines)
 }
 
-/// Who begins a part of the journal now.
+/// The beginning of a part of the journal: by whom, and now.
 pub(crate) fn begin(system: &System, command: &str) -> Begin {
     let process = std::process::id();
     Begin {

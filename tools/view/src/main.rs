@@ -1,6 +1,6 @@
 //! `turnpike-view` draws the measurements of another program on the whole terminal.
 //!
-//! It is a separate program, so that the server, which often runs as root, links no terminal
+//! The program is separate, so that the server, which often runs as root, links no terminal
 //! library. Frames come on standard input, one line of JSON each; the end of input ends the view.
 //! `turnpike load --live` and `turnpike top` start it; it is not meant to be started by hand.
 

@@ -1,7 +1,7 @@
 //! The terminal: taken over at the start and always restored at the end.
 //!
-//! It draws on standard error, so that the text on standard output stays clean, and keeps the
-//! terminal's modes, so that Ctrl-C is still a signal.
+//! The screen is drawn on standard error, so that the text on standard output stays clean, and
+//! keeps the terminal's modes, so that Ctrl-C is still a signal.
 
 use std::io::{self, Stderr};
 

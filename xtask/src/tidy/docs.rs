@@ -1,4 +1,5 @@
-//! The rule for doc comments: public items have one, and it names its noun first.
+//! The rules for doc comments: public items of the crates have one, and each comment of an item and
+//! each paragraph about a module names its noun first.
 //!
 //! Fields and variants need none if their name is sufficient: a line that repeats the name only
 //! costs the reader time.
@@ -18,23 +19,37 @@ const PRONOUNS: &[&str] = &[
     "It", "Its", "They", "He", "She", "Who", "Whose", "Whom", "Those",
 ];
 
-/// Checks one file of the crates.
-pub(super) fn check(file: &Path, text: &str) -> Vec<Finding> {
+/// Finds comments that do not name their noun first, in any file.
+pub(super) fn subjects(file: &Path, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut before = "";
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let begins = match line.get(..3) {
+            Some("///") => !before.starts_with("///"),
+            Some("//!") => !before.starts_with("//!") || before == "//!",
+            _ => false,
+        };
+        if begins && let Some(word) = pronoun(&line[3..]) {
+            let text = format!("a doc comment begins with \"{word}\": name the thing first");
+            findings.push(Finding::new(file, index + 1, text));
+        }
+        before = line;
+    }
+    findings
+}
+
+/// Finds public items without a comment, in a file of the crates.
+pub(super) fn described(file: &Path, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut described = false;
     let mut in_attribute = false;
-    let mut after_doc = false;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
-        if let Some(doc) = line.strip_prefix("///") {
-            if !after_doc && let Some(word) = pronoun(doc) {
-                let text = format!("a doc comment begins with \"{word}\": name the thing first");
-                findings.push(Finding::new(file, index + 1, text));
-            }
-            (described, after_doc) = (true, true);
+        if line.starts_with("///") {
+            described = true;
             continue;
         }
-        after_doc = false;
         if in_attribute || line.starts_with("#[") {
             in_attribute = !line.ends_with(']');
             continue;

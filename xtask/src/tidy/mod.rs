@@ -2,7 +2,8 @@
 //! exports of sockets, families that name each other, lengths of functions and files, `unsafe`, and
 //! unused files. Each finding is one line, `FILE:LINE: text`.
 //!
-//! It reads source text with its own small scanner and must never need a build of the crates.
+//! The check reads source text with its own small scanner and must never need a build of the
+//! crates.
 
 mod closure;
 mod cycles;
@@ -51,8 +52,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             let source = Source::scan(&text);
             findings.extend(limits::check(file, &text, &source));
             findings.extend(paths::check(file, &source));
+            findings.extend(docs::subjects(file, &text));
             if file.starts_with("crates") && !is_test(file) {
-                findings.extend(docs::check(file, &text));
+                findings.extend(docs::described(file, &text));
                 findings.extend(exports::check(file, &source));
             }
             sources += 1;

@@ -13,7 +13,7 @@ use super::scanner::{Source, Token};
 /// The file that defines the exchange.
 const EXCHANGE_FILE: &str = "crates/http/src/exchange.rs";
 
-/// Its type.
+/// The field's type.
 const EXCHANGE: &str = "Exchange";
 
 /// Fields of an exchange at most.

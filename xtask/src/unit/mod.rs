@@ -19,7 +19,7 @@ use user::User;
 
 /// A test executable.
 struct Suite {
-    /// Its crate's folder and its own name.
+    /// The folder of the crate and the name of the target.
     name: String,
     executable: PathBuf,
     /// Where cargo runs it.

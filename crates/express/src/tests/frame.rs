@@ -11,7 +11,7 @@ pub(super) const LINUX_OPTIONS: [u8; 20] = [
     2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 48, 57, 0, 0, 0, 0, 1, 3, 3, 7,
 ];
 
-/// Its address, an IPv4 one as the last four bytes.
+/// An address; an IPv4 one is the last four bytes.
 type Address = [u8; 16];
 
 const CLIENT_V4: Address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2];

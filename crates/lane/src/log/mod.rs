@@ -1,9 +1,9 @@
 //! The error log: nginx's line format, several targets, one level filter per target.
 //!
-//! It is in `lane` because both the request code and the process code write to it. It must not know
-//! directives, requests or processes: callers pass it text, and the descriptors from the master. A
-//! line is formatted once on the stack and written to each target with one `write(2)` or `send(2)`,
-//! so that lines of several threads and processes never mix.
+//! The log is in `lane` because both the request code and the process code write to it. It must not
+//! know directives, requests or processes: callers pass it text, and the descriptors from the
+//! master. A line is formatted once on the stack and written to each target with one `write(2)` or
+//! `send(2)`, so that lines of several threads and processes never mix.
 
 mod clock;
 mod error;

@@ -1,8 +1,8 @@
 //! The board: shared memory in which lanes publish their state for the steering program.
 //!
-//! It is a mapped BPF array where the kernel permits one, and private memory otherwise, so that a
-//! lane does the same in both cases. Publishing costs four stores and no system call. The layout is
-//! that of `struct lane` in steer.bpf.c.
+//! The board is a mapped BPF array where the kernel permits one, and private memory otherwise, so
+//! that a lane does the same in both cases. Publishing costs four stores and no system call. The
+//! layout is that of `struct lane` in steer.bpf.c.
 
 use std::{
     cell::Cell,

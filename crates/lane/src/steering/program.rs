@@ -1,7 +1,7 @@
 //! The steering program in the kernel: loading it, and setting its gates and CPUs.
 //!
-//! It runs in the master, which has the privilege; a serving process only writes to the board. The
-//! compiled object is committed, so that a build needs no clang.
+//! The loader runs in the master, which has the privilege; a serving process only writes to the
+//! board. The compiled object is committed, so that a build needs no clang.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

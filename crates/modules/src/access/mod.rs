@@ -12,7 +12,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use turnpike_plan::cidr::warn_of_low_bits;
 
-/// The family.
 pub(crate) struct Access;
 
 impl Family for Access {

@@ -20,7 +20,6 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-/// The family.
 pub(crate) struct AccessLog;
 
 impl Family for AccessLog {

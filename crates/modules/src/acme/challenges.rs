@@ -1,6 +1,6 @@
 //! The challenges of all orders of this process, which lanes answer.
 //!
-//! They belong to the process, not to a plan: an order goes on during a reload.
+//! Challenges belong to the process, not to a plan: an order goes on during a reload.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! The program that sets and removes records of DNS for `challenge dns-01`.
 //!
-//! It is run with the rights of the serving process, as `PROGRAM add NAME VALUE` and
+//! The hook is run with the rights of the serving process, as `PROGRAM add NAME VALUE` and
 //! `PROGRAM remove NAME VALUE`. `add` ends when the name servers answer with the record.
 
 use std::io;

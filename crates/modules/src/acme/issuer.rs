@@ -1,6 +1,6 @@
 //! An issuer: the service in the background that orders the certificates of one `acme_issuer`.
 //!
-//! Its state outlives a reload, and an order that is under way goes on.
+//! The issuer's state outlives a reload, and an order that is under way goes on.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

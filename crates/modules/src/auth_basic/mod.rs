@@ -11,7 +11,6 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-/// The family.
 pub(crate) struct AuthBasic;
 
 impl Family for AuthBasic {

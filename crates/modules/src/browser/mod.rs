@@ -10,7 +10,6 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
-/// The family.
 pub(crate) struct Browser;
 
 impl Family for Browser {

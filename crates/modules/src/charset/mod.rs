@@ -1,7 +1,7 @@
 //! Character sets of texts: `charset` says in Content-Type which one it is, and converts to it from
 //! `source_charset` where a `charset_map` says how.
 //!
-//! It looks at no text to find out what it is in.
+//! The filter looks at no text to find out what it is in.
 
 mod handler;
 mod plan;

@@ -13,7 +13,6 @@ use super::recode::{Invalid, Pair, Table};
 use super::rows;
 use crate::types::Types;
 
-/// The family.
 pub(crate) struct Charset;
 
 /// Types of responses that the family is for where none are named; nginx's.

@@ -25,7 +25,6 @@ use crate::types::Types;
 /// new one up costs as much as a small response.
 const SPARE_MAX: usize = 4;
 
-/// The family.
 pub(crate) struct Compression;
 
 impl Family for Compression {

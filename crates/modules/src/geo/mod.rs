@@ -15,7 +15,6 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family};
 
-/// The family.
 pub(crate) struct Geo;
 
 impl Family for Geo {

@@ -16,7 +16,6 @@ mod value;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family};
 
-/// The family.
 pub(crate) struct GeoIp2;
 
 impl Family for GeoIp2 {

@@ -17,7 +17,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use trailers::AddTrailers;
 
-/// The family.
 pub(crate) struct Headers;
 
 impl Family for Headers {

@@ -1,7 +1,7 @@
 //! `index`: the file that stands for a folder.
 //!
-//! It only finds the file's path; the request goes on with that path, and may so meet another
-//! location.
+//! The handler only finds the file's path; the request goes on with that path, and may so meet
+//! another location.
 
 mod handler;
 mod plan;

@@ -16,7 +16,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 use turnpike_plan::metrics;
 
-/// The family.
 pub(crate) struct LimitConn;
 
 impl Family for LimitConn {

@@ -15,7 +15,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 use turnpike_plan::metrics;
 
-/// The family.
 pub(crate) struct LimitReq;
 
 impl Family for LimitReq {

@@ -12,7 +12,6 @@ mod stream;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family};
 
-/// The family.
 pub(crate) struct Map;
 
 impl Family for Map {

@@ -16,7 +16,6 @@ use handler::{Detail, Page};
 use servers::{AllServers, Servers};
 use stream::AllSessions;
 
-/// The family.
 pub(crate) struct Metrics;
 
 /// The metrics: those of servers of HTTP, then those of servers of stream.

@@ -1,7 +1,7 @@
 //! Sends a batch to a collector: OTLP over gRPC, or over HTTP/1.1 (opentelemetry-proto, OTLP 1.3).
 //!
-//! It blocks, so it runs on a thread for blocking work. A batch has a connection of its own: there
-//! is one every few seconds, and no state that a collector's restart could spoil.
+//! Sending blocks, so it runs on a thread for blocking work. A batch has a connection of its own:
+//! there is one every few seconds, and no state that a collector's restart could spoil.
 
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -18,7 +18,6 @@ use turnpike_http::variables::VariableRow;
 
 use turnpike_plan::cidr::warn_of_low_bits;
 
-/// The family.
 pub(crate) struct RealIp;
 
 impl Family for RealIp {

@@ -15,7 +15,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use plan::{ByLocation, Referers};
 
-/// The family.
 pub(crate) struct Referer;
 
 impl Family for Referer {

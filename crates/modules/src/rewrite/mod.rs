@@ -19,7 +19,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use plan::Program;
 
-/// The family.
 pub(crate) struct Rewrite;
 
 impl Family for Rewrite {

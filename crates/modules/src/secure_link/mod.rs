@@ -9,7 +9,6 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-/// The family.
 pub(crate) struct SecureLink;
 
 impl Family for SecureLink {

@@ -12,7 +12,6 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family};
 
-/// The family.
 pub(crate) struct SplitClients;
 
 impl Family for SplitClients {

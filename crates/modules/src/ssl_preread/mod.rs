@@ -12,7 +12,6 @@ use turnpike_stream::session::Session;
 use turnpike_stream::variables::VariableRow;
 use turnpike_wire::client_hello::{self, ClientHello};
 
-/// The family.
 pub(crate) struct SslPreread;
 
 const ROWS: &[Row] = &[Row {

@@ -9,7 +9,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use handler::{Form, Page};
 
-/// The family.
 pub(crate) struct Status;
 
 const ROWS: &[Row] = &[Row {

@@ -20,7 +20,6 @@ use crate::upstream::{Target, Url};
 /// How often one connection is passed on: more is taken for a cycle, as in nginx.
 const PASSES_MAX: u8 = 10;
 
-/// The family.
 pub(crate) struct StreamPass;
 
 const ROWS: &[Row] = &[Row {

@@ -19,7 +19,6 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 
-/// The family.
 pub(crate) struct StreamProxy;
 
 impl Family for StreamProxy {

@@ -16,7 +16,6 @@ use turnpike_stream::session::Session;
 /// `send_timeout` is by default.
 const SEND_TIMEOUT_MS: u64 = 60_000;
 
-/// The family.
 pub(crate) struct StreamReturn;
 
 const ROWS: &[Row] = &[Row {

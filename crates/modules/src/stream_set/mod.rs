@@ -9,7 +9,6 @@ use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 
-/// The family.
 pub(crate) struct StreamSet;
 
 const ROWS: &[Row] = &[Row {

@@ -8,7 +8,6 @@ use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, Vi
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
-/// The family.
 pub(crate) struct StubStatus;
 
 const ROWS: &[Row] = &[Row {

@@ -1,6 +1,6 @@
 //! `try_files`: the first of several files or folders that is there, else a last resort.
 //!
-//! It only chooses the path; another handler answers with it.
+//! The handler only chooses the path; another handler answers with it.
 
 mod handler;
 mod plan;

@@ -34,7 +34,6 @@ pub(crate) use plan::{directory, find};
 pub(crate) use resolver::{Names, names};
 pub(crate) use url::{Target, Url};
 
-/// The family.
 pub(crate) struct Upstreams;
 
 impl Family for Upstreams {

@@ -1,8 +1,8 @@
 //! A regular language that contains every text that a pattern matches.
 //!
-//! It may contain more: constructs beyond automata (assertions, back references, atomic groups) are
-//! left out or match anything, since PCRE2 checks every text in the language. It must never contain
-//! less, so an unknown construct makes the whole pattern `None`.
+//! The language may contain more: constructs beyond automata (assertions, back references, atomic
+//! groups) are left out or match anything, since PCRE2 checks every text in the language. It must
+//! never contain less, so an unknown construct makes the whole pattern `None`.
 //!
 //! `$` is the end of the text here, but PCRE2 also allows it before a final line feed: texts that
 //! end like a line must not be checked against this language.

@@ -1,8 +1,8 @@
 //! The master: reads and checks the configuration, opens sockets and log files, starts the
 //! serving process and keeps it running, and obeys signals.
 //!
-//! It is one thread that waits for signals and for the serving process's replies. It must never
-//! read a request, and never wait for a client.
+//! The master is one thread that waits for signals and for the serving process's replies. It must
+//! never read a request, and never wait for a client.
 
 mod child;
 mod control;

@@ -1,7 +1,7 @@
 //! Finding a serving process whose master is gone, and asking it for what it has.
 //!
-//! It is found by a socket that its master opened with mode 0600 beside the pid file: whoever can
-//! put one there could as well write the pid file. See [`crate::adoption`].
+//! Such a process is found by a socket that its master opened with mode 0600 beside the pid file:
+//! whoever can put one there could as well write the pid file. See [`crate::adoption`].
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,7 +1,7 @@
 //! A serving process whose master is gone: it goes on, and waits for another one to be started.
 //!
-//! It is found at the socket that its master gave it; see [`crate::adoption`]. Only that master's
-//! user and root are let in.
+//! Such a process is found at the socket that its master gave it; see [`crate::adoption`]. Only
+//! that master's user and root are let in.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};

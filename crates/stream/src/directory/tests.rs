@@ -1,4 +1,4 @@
-//! Who is given what.
+//! The lanes that flows are given to.
 
 #![allow(clippy::unwrap_used)]
 

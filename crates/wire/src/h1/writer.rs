@@ -1,6 +1,7 @@
 //! Writers of heads and chunk lines, which append to a vector.
 //!
-//! They check and escape nothing: names and values from a client must have passed the parser.
+//! The writers check and escape nothing: names and values from a client must have passed the
+//! parser.
 
 use crate::Span;
 use crate::hex;

@@ -24,7 +24,7 @@ pub enum BodyLength {
 
 /// The head of a request; it is reused from request to request.
 ///
-/// Its bytes hold the request line in HTTP/1's format, for any protocol: logs and variables show
+/// The bytes hold the request line in HTTP/1's format, for any protocol: logs and variables show
 /// it. If a head was refused, the parts that were not parsed are empty.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {

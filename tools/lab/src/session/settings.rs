@@ -42,7 +42,7 @@ impl Settings {
 }
 
 impl Setting {
-    /// Its value now.
+    /// The setting's value now.
     fn read(&self, topology: &Topology) -> Result<String, String> {
         match self {
             Setting::Sysctl(name) => topology.setting(&path(name)).map_err(|e| e.to_string()),

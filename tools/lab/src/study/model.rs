@@ -17,7 +17,7 @@ pub(crate) type Selector = BTreeMap<Spanned<String>, Spanned<String>>;
 pub(crate) struct Study {
     pub(crate) name: Spanned<String>,
     pub(crate) title: String,
-    /// Who published it, in words.
+    /// The publisher, in words.
     pub(crate) source: String,
     /// Where it can be read.
     #[serde(default)]
@@ -131,7 +131,7 @@ pub(crate) struct Placement {
 pub(crate) struct Drive {
     /// `load`, `wrk`, `ab`, or `command`: any program that prints `METRIC VALUE` lines.
     pub(crate) program: Spanned<String>,
-    /// Its words, templates; duration, warm-up, seed and output are the lab's.
+    /// The generator's words, templates; duration, warm-up, seed and output are the lab's.
     pub(crate) arguments: Vec<String>,
     /// The command of `command`.
     #[serde(default)]
@@ -183,9 +183,9 @@ fn default_path() -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ready {
-    /// Its port can be connected to.
+    /// The port can be connected to.
     Connect,
-    /// It answers with status 200.
+    /// The server answers with status 200.
     #[default]
     Answer,
     /// As soon as it runs.

@@ -87,7 +87,7 @@ pub(crate) fn folder(process: u32) -> PathBuf {
     std::env::temp_dir().join(format!("{FOLDER}{process}"))
 }
 
-/// Whose climb a namespace or a folder belongs to, by its name.
+/// The climb that a namespace or a folder belongs to, by its name.
 fn climb_of(name: &str) -> Option<u32> {
     let digits = match name.strip_prefix(NAMESPACE) {
         Some(rest) => rest.split('-').next()?,

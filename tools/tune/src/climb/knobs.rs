@@ -33,7 +33,7 @@ impl Knob {
         Knob::PacketSteering,
         Knob::Napi,
     ];
-    /// Those whose start is deliberately bad. A quick climb tries these alone, and a grid has their
+    /// Knobs whose start is deliberately bad. A quick climb tries these alone, and a grid has their
     /// 432 combinations: twelve knobs would have 20,736.
     pub(crate) const SEVEN: [Knob; 7] = [
         Knob::Workers,
@@ -45,7 +45,7 @@ impl Knob {
         Knob::SynCookies,
     ];
 
-    /// Its name, as studies give it.
+    /// The knob's name, as studies give it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Knob::Workers => "workers",

@@ -1,6 +1,7 @@
 //! What a configuration of nginx or turnpike says about connections.
 //!
-//! It is read with the language's own parser and by nginx's defaults. Nothing else of it is kept.
+//! The file is read with the language's own parser and by nginx's defaults. Nothing else of it is
+//! kept.
 
 use std::path::Path;
 

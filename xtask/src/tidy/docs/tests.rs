@@ -18,9 +18,14 @@ fn sources() {
         ("/// It is what it is.\npub fn f() {}", 1),
         ("/// The sum.\n/// It is what it is.\npub fn f() {}", 0),
         ("/// Who asks.\nfn f() {}", 1),
+        ("//! It is what it is.", 1),
+        ("//! A module.\n//! It is what it is.", 0),
+        ("//! A module.\n//!\n//! It is what it is.", 1),
     ];
     for (text, expected) in cases {
-        let findings = super::check(Path::new("crates/a.rs"), text);
+        let file = Path::new("crates/a.rs");
+        let mut findings = super::subjects(file, text);
+        findings.extend(super::described(file, text));
         assert_eq!(findings.len(), expected, "{text}: {findings:?}");
     }
 }
