@@ -1,4 +1,4 @@
-//! Programs of the kernel on network interfaces, held by a descriptor: bpf(2), BPF_LINK_CREATE.
+//! Programs of the kernel on network interfaces, held by a descriptor (a link): bpf(2).
 
 use std::{
     ffi::CString,
@@ -6,8 +6,12 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
-/// `BPF_LINK_CREATE` of `enum bpf_cmd`.
+/// Of `enum bpf_cmd`: `BPF_OBJ_GET_INFO_BY_FD`, `BPF_LINK_CREATE`, `BPF_LINK_UPDATE` and
+/// `BPF_LINK_DETACH`.
+const GET_INFO: libc::c_int = 15;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_UPDATE: libc::c_int = 29;
+const LINK_DETACH: libc::c_int = 34;
 /// `BPF_XDP` of `enum bpf_attach_type` (Linux 5.9 for links).
 const ATTACH_XDP: u32 = 37;
 /// `BPF_TCX_INGRESS` of the same (Linux 6.6).
@@ -35,6 +39,35 @@ struct LinkAttributes {
     rest: [u64; 4],
 }
 
+/// The part of `union bpf_attr` that changes a link.
+#[repr(C)]
+struct UpdateAttributes {
+    link: u32,
+    program: u32,
+    flags: u32,
+    program_before: u32,
+}
+
+/// The part of `union bpf_attr` that asks about a descriptor.
+#[repr(C)]
+struct InfoAttributes {
+    descriptor: u32,
+    info_bytes: u32,
+    info: u64,
+}
+
+/// The start of `struct bpf_link_info`, as XDP and TCX fill it in.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    kind: u32,
+    id: u32,
+    program: u32,
+    hole: u32,
+    interface: u32,
+    rest: [u32; 3],
+}
+
 /// The index of the interface of that name in this thread's network namespace; `None`: there is
 /// none. One call may take several of the kernel's: if_nametoindex(3).
 pub fn interface_index(name: &str) -> Option<u32> {
@@ -59,6 +92,36 @@ pub fn attach_ingress(program: BorrowedFd<'_>, interface: u32) -> io::Result<Own
     create(program, interface, ATTACH_INGRESS, 0)
 }
 
+/// Puts another program of the same kind in the place of a link's, at once: no frame meets neither.
+/// Linux 5.9 for XDP, 6.6 for classifiers.
+pub fn update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let mut attributes = UpdateAttributes {
+        link: link.as_raw_fd() as u32,
+        program: program.as_raw_fd() as u32,
+        flags: 0,
+        program_before: 0,
+    };
+    call(LINK_UPDATE, &mut attributes).map(|_| ())
+}
+
+/// Detaches a link's program, whoever else has copies of the link.
+pub fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    let mut link = link.as_raw_fd() as u32;
+    call(LINK_DETACH, &mut link).map(|_| ())
+}
+
+/// Whether a link's program is still attached: it is not where the interface is gone, or the link
+/// was detached.
+pub fn is_attached(link: BorrowedFd<'_>) -> bool {
+    let mut info = LinkInfo::default();
+    let mut attributes = InfoAttributes {
+        descriptor: link.as_raw_fd() as u32,
+        info_bytes: size_of::<LinkInfo>() as u32,
+        info: (&raw mut info).expose_provenance() as u64,
+    };
+    call(GET_INFO, &mut attributes).is_ok() && info.interface != 0
+}
+
 fn create(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -72,16 +135,22 @@ fn create(
         flags,
         rest: [0; 4],
     };
-    // SAFETY: the kernel reads so many bytes of the structure, which lives until it returns.
+    let number = call(LINK_CREATE, &mut attributes)?;
+    // SAFETY: the kernel has just made the descriptor, close-on-exec, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// One command of bpf(2): its number, as large as `T` whatever the kernel's own structure is.
+fn call<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+    // SAFETY: the kernel reads so many bytes of the structure, which lives until it returns, and
+    // writes at most the memory that the structure names with its size, which lives as long.
     let number = unsafe {
         libc::syscall(
             libc::SYS_bpf,
-            LINK_CREATE,
-            &raw mut attributes,
-            size_of::<LinkAttributes>(),
+            command,
+            std::ptr::from_mut(attributes),
+            size_of::<T>(),
         )
     };
-    let number = super::check(number as libc::c_int)?;
-    // SAFETY: the kernel has just made the descriptor, close-on-exec, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+    super::check(number as libc::c_int)
 }
