@@ -10,12 +10,13 @@
 //!       └─ all else ─► hand_over (tc) ─► listener ─► lanes answer
 //! ```
 //!
-//! The master, which has the privilege, loads and attaches the program ([`Program`]); the serving
-//! process has its memory mapped ([`Memory`]) and needs none. The program is in C, in the folder
-//! `bpf`; its compiled object is committed, so that a build needs no clang.
+//! The master, which has the privilege, loads and attaches the program ([`Installation`]); the
+//! serving process has its memory mapped ([`Memory`]) and needs none. The program is in C, in the
+//! folder `bpf`; its compiled object is committed, so that a build needs no clang.
 
 mod counters;
 mod drops;
+mod installation;
 mod layout;
 mod memory;
 mod program;
@@ -26,7 +27,8 @@ mod siphash;
 mod tests;
 
 pub use counters::{COUNTERS, CounterRow};
+pub use installation::{Attempt, Installation, Passed};
 pub use layout::ANSWER_BYTES_MAX;
-pub use memory::{ARRAY_COUNT, Answer, Gate, Key, Memory, Published};
-pub use program::{Attachment, Mode, OBJECTS_MAX, Program, Refusal, Wish, find_interface};
+pub use memory::{Answer, Gate, Key, Memory, Published};
+pub use program::{Mode, OBJECTS_MAX, Program, Refusal, Wish, find_interface};
 pub use publisher::Publisher;

@@ -16,7 +16,7 @@ use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_WORDS, WAYS, settings};
 use crate::siphash::SipHash;
 
 /// How many arrays the memory is made of.
-pub const ARRAY_COUNT: usize = 4;
+pub(crate) const ARRAY_COUNT: usize = 4;
 
 /// The memory, mapped.
 #[derive(Debug)]
@@ -78,12 +78,12 @@ pub enum Published {
 }
 
 impl Memory {
-    /// Maps the memory of a loaded program: its arrays, in the order in which
-    /// [`Program::arrays`](crate::Program::arrays) has them.
+    /// Maps the memory of a loaded program: its arrays, in the order of
+    /// [`Program::arrays`](crate::Program::arrays).
     ///
     /// # Errors
     /// Those of mmap(2).
-    pub fn map(arrays: [BorrowedFd<'_>; ARRAY_COUNT]) -> io::Result<Memory> {
+    pub(crate) fn map(arrays: [BorrowedFd<'_>; ARRAY_COUNT]) -> io::Result<Memory> {
         let [answers, settings, counters, drops] = arrays;
         let settings = SharedWords::map(settings, settings::WORDS)?;
         let slot_count = settings.words()[settings::SLOT_MASK].load(Relaxed) as usize + 1;
@@ -100,6 +100,19 @@ impl Memory {
     pub(crate) fn note_slots(settings: BorrowedFd<'_>, slot_count: usize) -> io::Result<()> {
         let settings = SharedWords::map(settings, settings::WORDS)?;
         settings.words()[settings::SLOT_MASK].store(slot_count as u64 - 1, SeqCst);
+        Ok(())
+    }
+
+    /// Copies gates and keys to the settings of a program that takes this one's place: connections
+    /// that have begun there are handed over by it. It answers nothing yet.
+    pub(crate) fn copy_settings(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
+        let from = SharedWords::map(from, settings::WORDS)?;
+        let to = SharedWords::map(to, settings::WORDS)?;
+        for (place, (old, new)) in from.words().iter().zip(to.words()).enumerate() {
+            if (settings::COOKIE_KEY..settings::DROPS).contains(&place) {
+                new.store(old.load(SeqCst), SeqCst);
+            }
+        }
         Ok(())
     }
 

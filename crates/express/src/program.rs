@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use libbpf_rs::{MapCore as _, Object, ObjectBuilder, OpenObject};
 use turnpike_lane::sys::{bpf_link, process};
 
@@ -12,6 +13,13 @@ use crate::memory::{ARRAY_COUNT, Memory};
 
 /// The program, compiled from the folder `bpf`: see `cargo xtask express`.
 const OBJECT: &[u8] = include_bytes!("express.bpf.o");
+
+/// A digest of the program, by which another one is told from it.
+pub(crate) fn object_digest() -> String {
+    let digest = digest(&SHA256, OBJECT);
+    let bytes = digest.as_ref().iter().take(8);
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// The most objects, whose memory is 8 MiB: what the express lane is for is few and hot.
 pub const OBJECTS_MAX: usize = 4096;
@@ -26,6 +34,33 @@ pub enum Mode {
     Native,
     /// In the kernel, behind the driver: with every driver, at less speed.
     Generic,
+}
+
+impl Mode {
+    const ALL: [Mode; 3] = [Mode::Auto, Mode::Native, Mode::Generic];
+
+    /// The name, as in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Native => "native",
+            Mode::Generic => "generic",
+        }
+    }
+
+    /// The mode of that name.
+    pub fn of(name: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// Whether a program may run so.
+    pub(crate) fn permits(self, is_native: bool) -> bool {
+        match self {
+            Mode::Auto => true,
+            Mode::Native => is_native,
+            Mode::Generic => !is_native,
+        }
+    }
 }
 
 /// What a configuration wants of the program.
@@ -87,18 +122,47 @@ impl fmt::Display for Refusal {
 /// The loaded program. Its memory and its attachments live as long as any copy of their
 /// descriptors.
 pub struct Program {
-    object: Object,
+    arrays: [OwnedFd; ARRAY_COUNT],
+    /// What takes connections over, and what answers.
+    codes: [OwnedFd; CODE_COUNT],
+    #[cfg(test)]
+    object: Option<Object>,
 }
+
+/// How many programs of the kernel it is made of.
+pub(crate) const CODE_COUNT: usize = 2;
 
 /// The program on one interface; it is detached when the last copy of its descriptors is closed.
 #[derive(Debug)]
-pub struct Attachment {
-    /// The name of the interface.
-    pub interface: String,
-    /// Whether the program runs in the driver.
-    pub is_native: bool,
-    /// The links of both programs: bpf(2), BPF_LINK_CREATE.
-    pub links: [OwnedFd; 2],
+pub(crate) struct Attachment {
+    /// What takes connections over, behind the driver.
+    pub(crate) ingress: OwnedFd,
+    /// What answers, and whether it runs in the driver; `None`: it answers no more.
+    pub(crate) driver: Option<(OwnedFd, bool)>,
+}
+
+impl Attachment {
+    /// Whether the program answers there.
+    pub(crate) fn answers(&self) -> bool {
+        let driver = self.driver.as_ref();
+        driver.is_some_and(|(link, _)| bpf_link::is_attached(link.as_fd()))
+            && bpf_link::is_attached(self.ingress.as_fd())
+    }
+
+    /// Answers no more there: frames reach the kernel as if there were no program, and connections
+    /// that have begun are still handed over.
+    pub(crate) fn detach_driver(&mut self) {
+        if let Some((link, _)) = self.driver.take() {
+            // It fails where the interface is gone.
+            let _ = bpf_link::detach(link.as_fd());
+        }
+    }
+
+    /// Nothing is left there, whoever has copies.
+    pub(crate) fn detach(mut self) {
+        self.detach_driver();
+        let _ = bpf_link::detach(self.ingress.as_fd());
+    }
 }
 
 impl Program {
@@ -120,48 +184,76 @@ impl Program {
             .map_err(|error| refusal(&error))?;
         make_room(&mut object, objects).map_err(|error| refusal(&error))?;
         let object = object.load().map_err(|error| refusal(&error))?;
-        let program = Program { object };
-        let slots = slot_count(objects);
-        let noted = program
-            .arrays()
-            .and_then(|[_, settings, ..]| Memory::note_slots(settings.as_fd(), slots));
+        let program = Program::of(object).ok_or(Refusal::NotSupported)?;
+        let settings = program.arrays[1].as_fd();
+        let noted = Memory::note_slots(settings, slot_count(objects));
         noted.map_err(|_| Refusal::NotSupported)?;
         Ok(program)
     }
 
-    /// The arrays of [`crate::Memory::map`]: answers, settings, counters, drops.
-    ///
-    /// # Errors
-    /// Those of dup(2).
-    pub fn arrays(&self) -> io::Result<[OwnedFd; ARRAY_COUNT]> {
+    fn of(object: Object) -> Option<Program> {
         let array = |name: &str| {
-            let mut maps = self.object.maps();
-            let map = maps.find(|map| map.name() == name);
-            let map = map.ok_or(io::ErrorKind::NotFound)?;
-            map.as_fd().try_clone_to_owned()
+            let mut maps = object.maps();
+            let map = maps.find(|map| map.name() == name)?;
+            map.as_fd().try_clone_to_owned().ok()
         };
-        Ok([
-            array("answers")?,
-            array("settings")?,
-            array("counters")?,
-            array("drops")?,
-        ])
+        let code = |name: &str| {
+            let mut programs = object.progs();
+            let program = programs.find(|program| program.name() == name)?;
+            program.as_fd().try_clone_to_owned().ok()
+        };
+        Some(Program {
+            arrays: [
+                array("answers")?,
+                array("settings")?,
+                array("counters")?,
+                array("drops")?,
+            ],
+            codes: [code("hand_over")?, code("express")?],
+            #[cfg(test)]
+            object: Some(object),
+        })
     }
 
-    /// Attaches the program to an interface.
-    ///
-    /// # Errors
-    /// Why the kernel does not take it there.
-    pub fn attach(&self, interface: &str, mode: Mode) -> Result<Attachment, Refusal> {
+    /// A program that another process has loaded.
+    pub(crate) fn taken(arrays: [OwnedFd; ARRAY_COUNT], codes: [OwnedFd; CODE_COUNT]) -> Program {
+        Program {
+            arrays,
+            codes,
+            #[cfg(test)]
+            object: None,
+        }
+    }
+
+    /// The arrays of [`crate::Memory::map`]: answers, settings, counters, drops.
+    pub(crate) fn arrays(&self) -> &[OwnedFd; ARRAY_COUNT] {
+        &self.arrays
+    }
+
+    pub(crate) fn codes(&self) -> &[OwnedFd; CODE_COUNT] {
+        &self.codes
+    }
+
+    /// Attaches the program to an interface. `ingress` is what takes connections over there
+    /// already.
+    pub(crate) fn attach(
+        &self,
+        interface: &str,
+        mode: Mode,
+        ingress: Option<OwnedFd>,
+    ) -> Result<Attachment, Refusal> {
         let index = find_interface(interface)?;
         let failed = |error: io::Error| failure(interface, error);
-        let hand_over = self.code("hand_over").ok_or(Refusal::NotSupported)?;
-        let express = self.code("express").ok_or(Refusal::NotSupported)?;
+        let [hand_over, express] = &self.codes;
         // What takes connections over comes first: none is begun before.
-        let ingress = bpf_link::attach_ingress(hand_over.as_fd(), index).map_err(failed)?;
+        let ingress = ingress.filter(|link| bpf_link::is_attached(link.as_fd()));
+        let ingress = match ingress {
+            Some(link) => link,
+            None => bpf_link::attach_ingress(hand_over.as_fd(), index).map_err(failed)?,
+        };
         let native = || bpf_link::attach_xdp(express.as_fd(), index, bpf_link::XdpMode::Native);
         let generic = || bpf_link::attach_xdp(express.as_fd(), index, bpf_link::XdpMode::Generic);
-        let (driver, is_native) = match mode {
+        let driver = match mode {
             Mode::Generic => (generic().map_err(failed)?, false),
             Mode::Native => (native().map_err(failed)?, true),
             Mode::Auto => match native() {
@@ -170,16 +262,22 @@ impl Program {
             },
         };
         Ok(Attachment {
-            interface: interface.to_owned(),
-            is_native,
-            links: [ingress, driver],
+            ingress,
+            driver: Some(driver),
         })
     }
 
-    fn code(&self, name: &str) -> Option<OwnedFd> {
-        let mut programs = self.object.progs();
-        let program = programs.find(|program| program.name() == name)?;
-        program.as_fd().try_clone_to_owned().ok()
+    /// Puts this program in the place of the one that is attached, at once.
+    ///
+    /// # Errors
+    /// Those of bpf(2).
+    pub(crate) fn replace(&self, attachment: &Attachment) -> io::Result<()> {
+        let [hand_over, express] = &self.codes;
+        bpf_link::update(attachment.ingress.as_fd(), hand_over.as_fd())?;
+        match &attachment.driver {
+            Some((link, _)) => bpf_link::update(link.as_fd(), express.as_fd()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -241,7 +339,8 @@ fn failure(interface: &str, error: io::Error) -> Refusal {
 impl Program {
     /// Runs the program on a frame (BPF_PROG_TEST_RUN): its verdict, and the frame as it left it.
     pub(crate) fn run_on(&self, frame: &[u8]) -> (u32, Vec<u8>) {
-        let mut programs = self.object.progs_mut();
+        let object = self.object.as_ref().unwrap();
+        let mut programs = object.progs_mut();
         let program = programs.find(|program| program.name() == "express");
         let mut out = vec![0; 4096];
         let input = libbpf_rs::ProgramInput {

@@ -45,7 +45,7 @@ struct Driver {
 impl Driver {
     fn new() -> Driver {
         let program = Program::load(64).unwrap();
-        let arrays = program.arrays().unwrap();
+        let arrays = program.arrays();
         let memory = Memory::map(arrays.each_ref().map(|array| array.as_fd())).unwrap();
         let generation = memory.begin(&[gate_at(80, true)], true);
         let driver = Driver {
@@ -67,7 +67,7 @@ impl Driver {
 
     /// A publisher of a configuration that expects no answers.
     fn publisher(&self) -> Arc<Publisher> {
-        let arrays = self.program.arrays().unwrap();
+        let arrays = self.program.arrays();
         let memory = Memory::map(arrays.each_ref().map(|array| array.as_fd())).unwrap();
         Publisher::new(Arc::new(memory))
     }

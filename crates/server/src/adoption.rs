@@ -8,9 +8,13 @@
 //!
 //! ```text
 //!  new master                              serving process without a master
-//!    ── "adopt" ────────────────────────────►
-//!    ◄─ Facts, and the descriptors: channel, this socket, board, listening sockets ──
+//!    ── "adopt express" ────────────────────►
+//!    ◄─ Facts, and the descriptors: channel, this socket, board, listening sockets, the express
+//!       lane's program ──
 //! ```
+//!
+//! A serving process of an older version does not know this word and closes; it is asked again with
+//! `adopt`, and without that word the last of the descriptors are left out.
 //!
 //! `quit` and `stop` are obeyed and answered with `ok`.
 
@@ -27,6 +31,7 @@ use crate::sandbox::Sandbox;
 use crate::settings::ProcessSettings;
 
 /// What the serving process is asked for. Longest first: it bounds what is read.
+pub(crate) const ADOPT_EXPRESS: &str = "adopt express";
 pub(crate) const ADOPT: &str = "adopt";
 pub(crate) const QUIT: &str = "quit";
 pub(crate) const STOP: &str = "stop";
@@ -59,6 +64,8 @@ pub(crate) struct Facts {
     pub(crate) gates: Vec<u64>,
     /// Whether the steering program's board comes before them.
     pub(crate) has_board: bool,
+    /// What the descriptors behind them are, of the express lane's program; empty: there is none.
+    pub(crate) express: String,
 }
 
 impl Facts {
@@ -79,6 +86,7 @@ impl Facts {
             "counts": [reloads, reloads_failed, restarts, cores],
             "gates": self.gates,
             "has_board": self.has_board,
+            "express": self.express,
         })
         .to_string()
     }
@@ -103,6 +111,8 @@ impl Facts {
             },
             gates: gates.collect::<Option<Vec<u64>>>()?,
             has_board: value["has_board"].as_bool()?,
+            // An older version does not say it.
+            express: word("express").unwrap_or_default(),
         })
     }
 
@@ -167,6 +177,7 @@ mod tests {
             },
             gates: vec![3, 1],
             has_board: true,
+            express: "1 a b".to_owned(),
         };
         let text = facts.text();
         assert_eq!(Facts::parse(text.as_bytes()), Some(facts));

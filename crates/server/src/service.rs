@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use turnpike_express::Passed;
 use turnpike_lane::log::{ErrorLog, LogSet};
 use turnpike_lane::sys::descriptor::Waker;
 
@@ -92,6 +93,8 @@ pub struct Holdings {
     pub gates: Vec<(u64, OwnedFd)>,
     /// The board of the steering program.
     pub board: Option<OwnedFd>,
+    /// The program of the express lane.
+    pub express: Option<Passed>,
 }
 
 /// What a service tells the serving process's main thread.

@@ -5,30 +5,17 @@
 
 mod support;
 
-use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
+use support::express::{join, under_load};
 use support::wait_for;
-use turnpike_express::{Program, Refusal};
 use turnpike_testkit::network::{Network, SERVER_V4, SERVER_V6};
 use turnpike_testkit::requests::{Request, requests};
-use turnpike_testkit::{Folder, Peer, Server, Signal, needs_root};
-
-/// The namespaces of a test; `None`: it is skipped.
-fn join(test: &str) -> Option<Network> {
-    if needs_root(test, "CAP_SYS_ADMIN") || needs_root(test, "CAP_NET_ADMIN") {
-        return None;
-    }
-    if let Err(Refusal::NotSupported) = Program::load(4) {
-        eprintln!("skipped: {test} needs a kernel with the express lane (Linux 6.9)");
-        return None;
-    }
-    Some(Network::join("s0", "c0").unwrap())
-}
+use turnpike_testkit::{Folder, Peer, Server, Signal};
 
 /// The body that curl gets.
 fn curl(network: &Network, port: u16, target: &str, more: &[&str]) -> String {
@@ -143,43 +130,6 @@ fn what_differs_or_is_large_comes_from_the_lanes() {
         assert_eq!(curl(&network, port, "/large.txt", &CLOSE), "x".repeat(2000));
     }
     assert_eq!(hits(&server), 0);
-}
-
-/// One request on a connection of its own; what went wrong, else nothing.
-fn ask(port: u16) -> Result<(), String> {
-    let text = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect((SERVER_V4, port)).map_err(text)?;
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .map_err(text)?;
-    let request = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).map_err(text)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(text)?;
-    match answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhello") {
-        true => Ok(()),
-        false => Err(format!("{answer:?}")),
-    }
-}
-
-/// Asks again and again while something is done, which is told how often; returns what failed.
-fn under_load(network: &Network, port: u16, work: impl FnOnce(&AtomicU64)) -> Vec<String> {
-    let (over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
-    thread::scope(|scope| {
-        let load = scope.spawn(|| {
-            network.on_client(|| {
-                let mut failures = Vec::new();
-                while !over.load(Relaxed) {
-                    failures.extend(ask(port).err());
-                    asked.fetch_add(1, Relaxed);
-                }
-                failures
-            })
-        });
-        work(&asked);
-        over.store(true, Relaxed);
-        load.join().unwrap()
-    })
 }
 
 #[test]

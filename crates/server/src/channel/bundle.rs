@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use turnpike_conf::MemoryLoader;
-use turnpike_express::ARRAY_COUNT;
+use turnpike_express::Passed;
 use turnpike_plan::environment::Capability;
 use turnpike_plan::product::Product;
 
@@ -29,16 +29,9 @@ pub struct ListeningSocket {
 /// What a bundle calls the board on which lanes tell how they are.
 pub(crate) const BOARD_NAME: &str = "board";
 
-/// What a bundle calls the memory of the express lane, in the order of its program's arrays.
-pub(crate) const EXPRESS_ARRAYS: [&str; ARRAY_COUNT] = [
-    "express answers",
-    "express settings",
-    "express counters",
-    "express drops",
-];
-
-/// What a bundle calls each of the links that keep the express lane's program attached.
-pub(crate) const EXPRESS_LINK: &str = "express link";
+/// What a bundle calls the descriptors of the express lane's program, before the words that say
+/// what they are.
+const EXPRESS_NAME: &str = "express ";
 
 /// What a bundle calls the memory that outlives the serving process.
 pub(crate) const KEPT_NAME: &str = "kept";
@@ -68,6 +61,27 @@ pub struct Bundle {
     pub logs: Vec<Log>,
     /// Whatever else is passed.
     pub extras: Vec<Extra>,
+}
+
+/// The express lane's program, for a bundle.
+pub(crate) fn express_extras(passed: Passed) -> impl Iterator<Item = Extra> {
+    let name = format!("{EXPRESS_NAME}{}", passed.words);
+    let descriptors = passed.descriptors.into_iter();
+    descriptors.map(move |descriptor| Extra {
+        name: name.clone(),
+        descriptor,
+    })
+}
+
+/// Takes the express lane's program out of a bundle's extras, where it is there.
+pub(crate) fn take_express(extras: &mut Vec<Extra>) -> Option<Passed> {
+    let is_express = |extra: &mut Extra| extra.name.starts_with(EXPRESS_NAME);
+    let mut passed = Passed::default();
+    for extra in extras.extract_if(.., is_express) {
+        passed.words = extra.name[EXPRESS_NAME.len()..].to_owned();
+        passed.descriptors.push(extra.descriptor);
+    }
+    (!passed.descriptors.is_empty()).then_some(passed)
 }
 
 impl Bundle {

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use turnpike_lane::sys::descriptor;
 
-pub(crate) use bundle::{BOARD_NAME, EXPRESS_ARRAYS, EXPRESS_LINK, KEPT_NAME};
+pub(crate) use bundle::{BOARD_NAME, KEPT_NAME, express_extras, take_express};
 pub use bundle::{Bundle, Extra, ListeningSocket};
 
 use codec::{Decoder, Encoder, Malformed};

@@ -1,49 +1,51 @@
 //! The express lane in the serving process: its memory, and when it answers.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io;
 use std::sync::Arc;
 
-use turnpike_express::{Gate, Memory, Publisher};
+use turnpike_express::{Gate, Memory, Passed, Publisher};
 use turnpike_http::plan::Plan;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{ErrorLog, Level};
 
-use crate::channel::{EXPRESS_ARRAYS, EXPRESS_LINK, Extra};
+use crate::channel::{Extra, take_express};
 
 /// What the serving process has of the express lane.
 #[derive(Default)]
 pub(super) struct ExpressLane {
+    /// The program stays attached while its links are open here: a serving process that has lost
+    /// its master goes on.
+    passed: Option<Passed>,
     memory: Option<Arc<Memory>>,
-    /// The program stays attached while one of these is open: a serving process that has lost its
-    /// master goes on.
-    links: Vec<OwnedFd>,
     /// Of the configuration in force.
     publisher: Option<Arc<Publisher>>,
 }
 
 impl ExpressLane {
-    /// Maps the memory, which the first configuration that wants it brings.
+    /// Takes the program that a configuration brings, and maps its memory if it is another one.
     pub(super) fn take(&mut self, extras: &mut Vec<Extra>, log: &ErrorLog) {
-        let arrays = EXPRESS_ARRAYS.map(|name| take_extra(extras, name));
-        let links = std::iter::from_fn(|| take_extra(extras, EXPRESS_LINK));
-        let links: Vec<OwnedFd> = links.collect();
-        let [Some(answers), Some(settings), Some(counters), Some(drops)] = arrays else {
+        let Some(passed) = take_express(extras) else {
             return;
         };
-        if self.memory.is_some() {
+        let known = self.passed.replace(passed);
+        let Some(passed) = &self.passed else {
+            return;
+        };
+        if self.memory.is_some() && known.is_some_and(|known| known.is_same_program(passed)) {
             return;
         }
-        let arrays = [&answers, &settings, &counters, &drops];
-        match Memory::map(arrays.map(|array| array.as_fd())) {
-            Ok(memory) => {
-                self.memory = Some(Arc::new(memory));
-                self.links = links;
-            }
+        match passed.memory() {
+            Ok(memory) => self.memory = Some(Arc::new(memory)),
             Err(error) => log.event(
                 Level::Warn,
                 format_args!("the express lane does not work: mmap() failed ({error})"),
             ),
         }
+    }
+
+    /// A copy of the program, for another master.
+    pub(super) fn passed(&self) -> io::Result<Option<Passed>> {
+        self.passed.as_ref().map(Passed::try_clone).transpose()
     }
 
     /// The memory, where there is one.
@@ -67,17 +69,12 @@ impl ExpressLane {
         self.publisher.clone()
     }
 
-    /// This process serves no more; where another one has begun, that goes on.
+    /// This process accepts no more, or not for now; where another one has begun, that goes on.
     pub(super) fn end(&mut self) {
         if let Some(publisher) = self.publisher.take() {
             publisher.end();
         }
     }
-}
-
-fn take_extra(extras: &mut Vec<Extra>, name: &str) -> Option<OwnedFd> {
-    let place = extras.iter().position(|extra| extra.name == name)?;
-    Some(extras.remove(place).descriptor)
 }
 
 /// The gates that clients connect to themselves. Those of plain HTTP, where requests are answered,

@@ -393,7 +393,10 @@ impl Service for LaneService {
         self.watchdog.begin(timeout_ms, &generation.error_log);
         let before = self.connection_totals();
         let publisher_before = self.express.publisher();
-        self.express.begin(&plan.http, publisher);
+        match listening_sockets.is_empty() {
+            true => self.express.end(),
+            false => self.express.begin(&plan.http, publisher),
+        }
         self.start_services(&plan, &generation.error_log);
         let applied = self.place(&mut generation, &plan, &listening_sockets);
         let (told, ready) = applied.map_err(|error| {
@@ -445,6 +448,7 @@ impl Service for LaneService {
         }
         let board = self.steering.as_ref();
         held.board = board.map(OwnedFd::try_clone).transpose()?;
+        held.express = self.express.passed()?;
         Ok(held)
     }
 

@@ -1,59 +1,206 @@
 //! The express lane's program: the master loads and attaches it, since it has the privilege, and
-//! the serving process is given its memory.
+//! hands it on: to the serving process, which keeps it attached should the master die, and to the
+//! master of another binary.
+//!
+//! ```text
+//!  absent ─► answering ◄─── on ───┐
+//!               │ off             │
+//!               ▼                 │
+//!           draining: the lanes answer, ─3 s─► only what takes connections over is
+//!           the program ends what it has begun  attached, ─140 s─► nothing is
+//! ```
+//!
+//! A serving process that dies changes nothing here: what it has published ends with its second,
+//! and connections wait at the listening sockets until another one has started.
 
-use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use turnpike_express::{Attachment, Program, Refusal, Wish};
+use turnpike_express::{Attempt, Installation, Passed, Program, Refusal, Wish};
 use turnpike_lane::log::{ErrorLog, Level};
 
-use crate::channel::{EXPRESS_ARRAYS, EXPRESS_LINK, Extra};
+/// Between two attempts where the kernel has refused to attach the program: whatever is in its
+/// place ends by somebody's hand.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// How long the program stays in the driver once it answers no more: as long as clients take to
+/// acknowledge the last answers, and connections are marked that were passed on.
+const DRIVER_WAIT: Duration = Duration::from_secs(3);
+/// How long connections are taken over that have begun with a cookie: a little more than a cookie
+/// is good for, two times 2^36 ns.
+const COOKIE_WAIT: Duration = Duration::from_secs(140);
 
-/// The program, loaded and attached.
+/// The program, shared by the configurations that have it.
 #[derive(Debug)]
-pub(super) struct Express {
-    wish: Wish,
-    program: Program,
-    attachments: Vec<Attachment>,
+pub(super) struct Express(Mutex<Held>);
+
+#[derive(Debug)]
+struct Held {
+    installation: Installation,
+    /// Another process has loaded it, and it was not seen yet whether it suits.
+    is_taken: bool,
+    /// What the log has of each interface that the program is not attached to.
+    told: BTreeMap<String, String>,
+}
+
+/// What is to be done with the program next, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// The program is wanted where it could not be attached.
+    Attach,
+    /// The program is no longer wanted, and connections that have begun are still handed over.
+    DetachDrivers,
+    Detach,
+}
+
+impl Step {
+    /// What is to be done first; `None`: all is as it is wanted.
+    pub(super) fn first(express: Option<&Express>, is_wanted: bool) -> Option<(Step, Instant)> {
+        let held = express?.held();
+        let (step, wait) = match is_wanted {
+            true if held.installation.is_complete() => return None,
+            true => (Step::Attach, RETRY_PAUSE),
+            false if !held.installation.is_attached() => return None,
+            false => (Step::DetachDrivers, DRIVER_WAIT),
+        };
+        Some((step, Instant::now() + wait))
+    }
+
+    /// Does it; returns the next one, and whether the serving process must be given new links.
+    pub(super) fn run(self, express: &Express, log: &ErrorLog) -> (Option<(Step, Instant)>, bool) {
+        let mut held = express.held();
+        let (next, is_new) = match self {
+            Step::Attach => {
+                let is_new = held.attach(log);
+                let is_complete = held.installation.is_complete();
+                let next = (!is_complete).then_some((Step::Attach, RETRY_PAUSE));
+                (next, is_new)
+            }
+            Step::DetachDrivers => {
+                held.installation.detach_drivers();
+                (Some((Step::Detach, COOKIE_WAIT)), false)
+            }
+            Step::Detach => {
+                held.installation.detach();
+                (None, false)
+            }
+        };
+        let next = next.map(|(step, wait)| (step, Instant::now() + wait));
+        (next, is_new)
+    }
 }
 
 impl Express {
-    /// The program as it is wished for: `old`, where that is there, else a new one. The log says
-    /// what the kernel refuses.
+    /// What another process has passed; `None`: this binary does not understand it.
+    pub(super) fn take(passed: Passed) -> Option<Arc<Express>> {
+        let express = Express::of(Installation::take(passed)?);
+        express.held().is_taken = true;
+        Some(express)
+    }
+
+    fn of(installation: Installation) -> Arc<Express> {
+        Arc::new(Express(Mutex::new(Held {
+            installation,
+            is_taken: false,
+            told: BTreeMap::new(),
+        })))
+    }
+
+    /// The program as it is wished for: `old`, where that is there, else a new one. The log
+    /// says what the kernel refuses.
     pub(super) fn place(
         old: Option<Arc<Express>>,
         wish: &Wish,
         log: &ErrorLog,
     ) -> Option<Arc<Express>> {
-        if let Some(old) = old {
-            if old.wish != *wish {
-                log.event(
-                    Level::Warn,
-                    format_args!(
-                        "\"express_interface\", \"express_mode\" and \"express_objects\" stay as \
-                         they are until the server is started anew"
-                    ),
-                );
-            }
-            return Some(old);
+        let Some(old) = old else {
+            return match Installation::new(wish) {
+                Ok(installation) => {
+                    let express = Express::of(installation);
+                    express.held().attach(log);
+                    Some(express)
+                }
+                Err(refusal) => {
+                    say(log, &refusal);
+                    None
+                }
+            };
+        };
+        let mut held = old.held();
+        if held.is_taken {
+            drop(held);
+            return Some(old.settle(wish, log));
         }
-        match Express::new(wish, log) {
-            Ok(express) => Some(Arc::new(express)),
+        if held.installation.wish() != wish {
+            log.event(
+                Level::Warn,
+                format_args!(
+                    "\"express_interface\", \"express_mode\" and \"express_objects\" stay as \
+                     they are until the server is started anew"
+                ),
+            );
+        }
+        held.attach(log);
+        drop(held);
+        Some(old)
+    }
+
+    /// This one, where it is what this binary would load for the wish; else a new one in its place.
+    fn settle(self: Arc<Express>, wish: &Wish, log: &ErrorLog) -> Arc<Express> {
+        let mut held = self.held();
+        held.is_taken = false;
+        let installation = &held.installation;
+        if installation.is_of_this_binary() && installation.wish() == wish {
+            held.attach(log);
+            drop(held);
+            return self;
+        }
+        let replaced = Installation::new(wish).map(|mut new| {
+            // Without the keys connections that have just begun there are lost, and no others.
+            let _ = new.replace(installation);
+            new
+        });
+        drop(held);
+        match replaced {
+            Ok(installation) => {
+                let express = Express::of(installation);
+                express.held().attach(log);
+                express
+            }
             Err(refusal) => {
                 say(log, &refusal);
-                None
+                self
             }
         }
     }
 
-    fn new(wish: &Wish, log: &ErrorLog) -> Result<Express, Refusal> {
-        let program = Program::load(wish.objects)?;
-        let mut attachments = Vec::new();
-        for interface in &wish.interfaces {
-            match program.attach(interface, wish.mode) {
-                Ok(attachment) => {
-                    let how = match attachment.is_native {
+    /// Copies for another process.
+    ///
+    /// # Errors
+    /// Those of `dup(2)`.
+    pub(super) fn pass(&self) -> std::io::Result<Passed> {
+        self.held().installation.pass()
+    }
+
+    /// Puts the program back where the master of another binary has put its own.
+    pub(super) fn renew(&self) {
+        self.held().installation.renew();
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// Attaches the program where it is not; each interface's state is told once. Returns whether
+    /// something was attached.
+    fn attach(&mut self, log: &ErrorLog) -> bool {
+        let mut is_new = false;
+        for Attempt { interface, outcome } in self.installation.attach() {
+            match outcome {
+                Ok(is_native) => {
+                    let how = match is_native {
                         true => "in the driver",
                         false => "behind the driver (generic XDP)",
                     };
@@ -61,37 +208,18 @@ impl Express {
                         Level::Notice,
                         format_args!("the express lane answers on \"{interface}\" {how}"),
                     );
-                    attachments.push(attachment);
+                    self.told.remove(&interface);
+                    is_new = true;
                 }
-                Err(refusal) => say(log, &refusal),
+                Err(refusal) => {
+                    let text = refusal.to_string();
+                    if self.told.insert(interface, text.clone()).as_ref() != Some(&text) {
+                        say(log, &refusal);
+                    }
+                }
             }
         }
-        Ok(Express {
-            wish: wish.clone(),
-            program,
-            attachments,
-        })
-    }
-
-    /// Copies of its memory and of what keeps it attached, for a bundle.
-    ///
-    /// # Errors
-    /// Those of `dup(2)`.
-    pub(super) fn extras(&self) -> io::Result<Vec<Extra>> {
-        let extra = |name: &str, descriptor: OwnedFd| Extra {
-            name: name.to_owned(),
-            descriptor,
-        };
-        let arrays = self.program.arrays()?.into_iter();
-        let mut extras: Vec<Extra> = EXPRESS_ARRAYS
-            .iter()
-            .zip(arrays)
-            .map(|(name, array)| extra(name, array))
-            .collect();
-        for link in self.attachments.iter().flat_map(|known| &known.links) {
-            extras.push(extra(EXPRESS_LINK, link.try_clone()?));
-        }
-        Ok(extras)
+        is_new
     }
 }
 

@@ -1,22 +1,24 @@
 //! What a master takes over from the one before it when a binary is changed, and how it is handed
 //! on: listening sockets, by their numbers in the environment variable that nginx uses too, so
 //! that either can take the other's place; and a link to the master before, where that one wants
-//! to be told how the start goes.
+//! to be told how the start goes. The express lane's program is handed on in the same way.
 
 use std::env;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
+use turnpike_express::Passed;
 use turnpike_lane::gate::Gate;
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::process;
 
+use super::express::Express;
 use super::gates::GateSet;
 use super::{kept, systemd};
 use crate::title;
@@ -27,6 +29,10 @@ const SOCKETS_VARIABLE: &str = "NGINX";
 const LINK_VARIABLE: &str = "TURNPIKE_UPGRADE";
 /// Ours: the descriptor of the memory that outlives processes.
 const KEPT_VARIABLE: &str = "TURNPIKE_KEPT";
+
+/// Ours: the descriptors of the express lane's program, each followed by a semicolon, and what they
+/// are.
+const EXPRESS_VARIABLE: &str = "TURNPIKE_EXPRESS";
 
 /// What was taken over.
 #[derive(Debug)]
@@ -66,10 +72,24 @@ pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
     if let Some(memory) = memory.and_then(|number| adopt(&number).ok()) {
         kept::inherit(memory);
     }
+    let mut gates = GateSet::inherited(gates, systemd::has_sockets());
+    if let Some(passed) = take_express() {
+        gates.take_express(passed);
+    }
     Some(Inherited {
-        gates: GateSet::inherited(gates, systemd::has_sockets()),
+        gates,
         parent: process::parent_process(),
         link: link.map(UnixStream::from),
+    })
+}
+
+fn take_express() -> Option<Passed> {
+    let text = env::var(EXPRESS_VARIABLE).ok()?;
+    let (numbers, words) = text.split_once(' ')?;
+    let descriptors = numbers.split_terminator(';').map(adopt);
+    Some(Passed {
+        descriptors: descriptors.collect::<io::Result<_>>().ok()?,
+        words: words.to_owned(),
     })
 }
 
@@ -90,18 +110,16 @@ pub(super) fn start(
     link: Option<OwnedFd>,
 ) -> io::Result<i32> {
     let sockets = gates.descriptors()?;
-    let mut names = String::new();
     let memory = kept::copy()?;
-    for socket in sockets.iter().chain(&link).chain(&memory) {
-        descriptor::set_close_on_exec(socket.as_fd(), false)?;
-    }
-    for socket in &sockets {
-        names.push_str(&format!("{};", socket.as_raw_fd()));
+    let express = gates.express().map(Express::pass).transpose()?;
+    let passed = express.iter().flat_map(|express| &express.descriptors);
+    for descriptor in sockets.iter().chain(&link).chain(&memory).chain(passed) {
+        descriptor::set_close_on_exec(descriptor.as_fd(), false)?;
     }
     let mut command = Command::new(binary.map_or_else(program, Ok)?);
     command
         .args(env::args_os().skip(1))
-        .env(SOCKETS_VARIABLE, names);
+        .env(SOCKETS_VARIABLE, numbers_of(&sockets));
     match &link {
         Some(link) => command.env(LINK_VARIABLE, link.as_raw_fd().to_string()),
         None => command.env_remove(LINK_VARIABLE),
@@ -110,8 +128,21 @@ pub(super) fn start(
         Some(memory) => command.env(KEPT_VARIABLE, memory.as_raw_fd().to_string()),
         None => command.env_remove(KEPT_VARIABLE),
     };
+    match &express {
+        Some(Passed { words, descriptors }) => {
+            let numbers = numbers_of(descriptors);
+            command.env(EXPRESS_VARIABLE, format!("{numbers} {words}"))
+        }
+        None => command.env_remove(EXPRESS_VARIABLE),
+    };
     let child = command.spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
+}
+
+/// The numbers of descriptors, each followed by a semicolon.
+fn numbers_of(descriptors: &[OwnedFd]) -> String {
+    let numbers = descriptors.iter().map(AsRawFd::as_raw_fd);
+    numbers.map(|number| format!("{number};")).collect()
 }
 
 /// The file that this process was started from, by the name it was started under: a package's

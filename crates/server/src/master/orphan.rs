@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use turnpike_express::Passed;
 use turnpike_lane::log::Errno;
 use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
@@ -23,7 +24,7 @@ use turnpike_lane::sys::socket_option::peer_credentials;
 use super::child;
 use super::gates::GateSet;
 use super::loaded::LoadedConfiguration;
-use crate::adoption::{self, ADOPT, FACTS_BYTES_MAX, Facts, OLD_EXTENSION};
+use crate::adoption::{self, ADOPT, ADOPT_EXPRESS, FACTS_BYTES_MAX, Facts, OLD_EXTENSION};
 use crate::control::socket::PrivateSocket;
 
 /// How long a serving process may take to answer: it may be taking a configuration up, for which
@@ -70,7 +71,14 @@ pub(super) fn find(path: &Path, prefix: &Path, lent: &GateSet) -> Result<Option<
         };
         let who = peer_credentials(stream.as_fd()).map(|who| who.process).ok();
         let failed = |error: io::Error| trouble(&path, who, &error);
-        let orphan = ask(stream, &path, lent).map_err(failed)?;
+        let asked = match ask(stream, ADOPT_EXPRESS, &path, lent) {
+            // It is of a version that does not know the word.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => connect(&path)
+                .and_then(|stream| stream.ok_or(error))
+                .and_then(|stream| ask(stream, ADOPT, &path, lent)),
+            asked => asked,
+        };
+        let orphan = asked.map_err(failed)?;
         if !orphan.facts.is_of(prefix) {
             let (process, own) = (orphan.process, orphan.facts.prefix.display());
             return Err(format!(
@@ -132,8 +140,8 @@ fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
     }
 }
 
-fn ask(mut stream: UnixStream, path: &Path, lent: &GateSet) -> io::Result<Orphan> {
-    writeln!(stream, "{ADOPT}")?;
+fn ask(mut stream: UnixStream, word: &str, path: &Path, lent: &GateSet) -> io::Result<Orphan> {
+    writeln!(stream, "{word}")?;
     wait_for_answer(stream.as_fd())?;
     let (text, descriptors) = descriptor::receive_parcel(stream.as_fd(), FACTS_BYTES_MAX)?;
     let malformed = || io::Error::from(io::ErrorKind::InvalidData);
@@ -142,10 +150,22 @@ fn ask(mut stream: UnixStream, path: &Path, lent: &GateSet) -> io::Result<Orphan
     let mut next = || descriptors.next().ok_or_else(malformed);
     let (channel, listener) = (next()?, next()?);
     let board = facts.has_board.then(&mut next).transpose()?;
-    if descriptors.len() != facts.gates.len() {
+    let is_whole = match facts.express.is_empty() {
+        true => descriptors.len() == facts.gates.len(),
+        false => descriptors.len() > facts.gates.len(),
+    };
+    if !is_whole {
         return Err(malformed());
     }
-    let gates = facts.gates.iter().copied().zip(descriptors).collect();
+    let sockets = descriptors.by_ref().take(facts.gates.len());
+    let sockets = facts.gates.iter().copied().zip(sockets).collect();
+    let mut gates = GateSet::adopted(sockets, board, lent)?;
+    if !facts.express.is_empty() {
+        gates.take_express(Passed {
+            words: facts.express.clone(),
+            descriptors: descriptors.collect(),
+        });
+    }
     // The pair was made by the serving process: the kernel says which one that is.
     let process = peer_credentials(channel.as_fd())?.process;
     Ok(Orphan {
@@ -153,7 +173,7 @@ fn ask(mut stream: UnixStream, path: &Path, lent: &GateSet) -> io::Result<Orphan
         process,
         channel,
         socket: PrivateSocket::adopt(path, listener)?,
-        gates: GateSet::adopted(gates, board, lent)?,
+        gates,
         facts,
     })
 }

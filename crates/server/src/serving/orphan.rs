@@ -127,7 +127,8 @@ impl Serving {
         let message = format_args!("process {} asks for \"{word}\"", who.process);
         self.log.event(Level::Notice, message);
         match word {
-            adoption::ADOPT => return self.hand_over(&visitor),
+            adoption::ADOPT => return self.hand_over(&visitor, false),
+            adoption::ADOPT_EXPRESS => return self.hand_over(&visitor, true),
             adoption::QUIT => self.quit(),
             adoption::STOP => self.stop(),
             _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -139,17 +140,20 @@ impl Serving {
 
     /// Gives another master what it needs, and takes its orders from now on. Should it go before
     /// the first one, all is as before.
-    fn hand_over(&mut self, visitor: &UnixStream) -> io::Result<()> {
+    fn hand_over(&mut self, visitor: &UnixStream, with_express: bool) -> io::Result<()> {
         let (channel, theirs) = socket_pair()?;
         let held = self.service.holdings()?;
+        let express = held.express.filter(|_| with_express).unwrap_or_default();
         let facts = &mut self.adoption.facts;
         facts.gates = held.gates.iter().map(|(number, _)| *number).collect();
         facts.has_board = held.board.is_some();
+        facts.express = express.words;
         let text = facts.text();
         let own = [Some(&theirs), self.adoption.listener.as_ref()];
         let own = own.into_iter().chain([held.board.as_ref()]).flatten();
         let gates = held.gates.iter().map(|(_, gate)| gate);
-        let descriptors: Vec<_> = own.chain(gates).map(|one| one.as_fd()).collect();
+        let all = own.chain(gates).chain(&express.descriptors);
+        let descriptors: Vec<_> = all.map(|one| one.as_fd()).collect();
         descriptor::send_parcel(visitor.as_fd(), text.as_bytes(), &descriptors)?;
         self.epoll
             .add(channel.as_fd(), Interest::READ, CHANNEL_TOKEN)?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
 pub mod daemon;
+pub mod express;
 
 use std::fs;
 use std::process::{Command, Output, Stdio};

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use turnpike_express::Wish;
+use turnpike_express::{Passed, Wish};
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{
     AcceptMode, BIND_ATTEMPTS_MAX, BIND_PAUSE_MS, Gate, GateError, ListenAddress, ListenOptions,
@@ -28,7 +28,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::steering::KernelBoard;
 use turnpike_lane::sys::socket_option;
 
-use crate::channel::{BOARD_NAME, Extra, ListeningSocket};
+use crate::channel::{BOARD_NAME, Extra, ListeningSocket, express_extras};
 use crate::needs::Listen;
 
 use super::express::Express;
@@ -197,6 +197,7 @@ impl GateSet {
     /// Has the kernel choose as this set wants it: another master, now gone, had it choose by its
     /// own.
     pub(super) fn open_again(&mut self, opening: Opening<'_>) {
+        self.renew_express();
         for group in &mut self.groups {
             if steer::renew(group, opening) {
                 continue;
@@ -245,13 +246,30 @@ impl GateSet {
         };
         let mut extras: Vec<Extra> = board.map(extra).into_iter().collect();
         if let Some(express) = &self.express {
-            extras.extend(express.extras()?);
+            extras.extend(express_extras(express.pass()?));
         }
         Ok(extras)
     }
 
-    /// Has the express lane's program in place, where it is wanted. Once there it stays until the
-    /// server ends: the serving process turns its answers on and off.
+    /// Takes the express lane's program that another process has passed.
+    pub(super) fn take_express(&mut self, passed: Passed) {
+        self.express = Express::take(passed);
+    }
+
+    /// The express lane's program, where there is one.
+    pub(super) fn express(&self) -> Option<&Express> {
+        self.express.as_deref()
+    }
+
+    /// Puts the express lane's program back where another master has put its own.
+    pub(super) fn renew_express(&self) {
+        if let Some(express) = &self.express {
+            express.renew();
+        }
+    }
+
+    /// Has the express lane's program in place, where it is wanted. Where it is wanted no more the
+    /// serving process has it answer no more, and it is detached later: see [`express::Step`].
     pub(super) fn place_express(&mut self, wish: Option<&Wish>, log: &ErrorLog) {
         if let Some(wish) = wish {
             self.express = Express::place(self.express.take(), wish, log);
@@ -292,6 +310,7 @@ impl GateSet {
         let mut fresh = false;
         self.next_id = self.next_id.max(other.next_id);
         self.board = other.board;
+        self.renew_express();
         for group in &mut self.groups {
             let same = |other: &&Group| other.listen.address == group.listen.address;
             match other.groups.iter().find(same) {

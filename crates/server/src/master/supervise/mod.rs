@@ -11,6 +11,7 @@
 
 mod adopt;
 mod control;
+mod express;
 mod link;
 mod reload;
 mod serving;
@@ -29,6 +30,7 @@ use turnpike_lane::sys::signal::{Signal, SignalQueue};
 
 use super::child::State;
 use super::daemon::Launcher;
+use super::express::Step;
 use super::gates::GateSet;
 use super::inherit::Inherited;
 use super::loaded::LoadedConfiguration;
@@ -84,6 +86,8 @@ pub(super) struct Master {
     watch: FileWatch,
     control: Control,
     adoption: Adoption,
+    /// What is to be done with the express lane's program next, and when.
+    express: Option<(Step, Instant)>,
     others: OtherMasters,
     starter: Starter,
     course: Course,
@@ -143,6 +147,7 @@ impl Master {
             watch: FileWatch::default(),
             control: Control::new(),
             adoption: Adoption::default(),
+            express: None,
             others: OtherMasters {
                 successor: None,
                 predecessor: predecessor.transpose()?,
@@ -207,6 +212,7 @@ impl Master {
         let timers = timers.chain(self.next_upgrade_deadline());
         let timers = timers.chain(self.starter.manager.next_sign());
         let timers = timers.chain(self.others.steering.next_at);
+        let timers = timers.chain(self.express.map(|(_, at)| at));
         let timers = timers.chain(self.watch.next_at.filter(|_| self.is_settled()));
         let next = timers.chain(self.next_control_deadline()).min();
         let Some(next) = next else {
@@ -225,6 +231,9 @@ impl Master {
         }
         if self.others.steering.next_at.is_some_and(|at| at <= now) {
             self.steer_again(now);
+        }
+        if self.express.is_some_and(|(_, at)| at <= now) {
+            self.step_express();
         }
         if self.is_settled() && self.watch.next_at.is_some_and(|at| at <= now) {
             self.look_at_files();

@@ -196,6 +196,7 @@ impl Master {
         self.move_pid_file();
         self.place_control();
         self.place_adoption();
+        self.settle_express();
         self.starter.manager.tell(Told::Ready);
         self.control.counts.reloads += 1;
         self.tell_counts();

@@ -334,6 +334,7 @@ impl Master {
         self.course.phase = Phase::Running;
         self.place_adoption();
         self.settle_adoption();
+        self.settle_express();
         self.dismiss_predecessor();
         if self.paths.embedded {
             say(embedded::INVITATION);

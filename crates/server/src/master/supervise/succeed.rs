@@ -25,7 +25,7 @@ use super::link::Link;
 use super::state::Phase;
 use super::upgrade::words;
 use super::{Master, STEER_PAUSE, STEER_TRIES_MAX};
-use crate::channel::{self, Bundle, ListeningSocket};
+use crate::channel::{self, Bundle, ListeningSocket, take_express};
 use crate::control::{Request, RequestError};
 use crate::master::child::{Child, State};
 use crate::master::orphan;
@@ -131,6 +131,10 @@ impl Master {
         }
         if self.course.phase == Phase::Running {
             self.dismiss_predecessor();
+            if self.is_settled() {
+                self.loaded.gates.renew_express();
+                self.hand_express_again();
+            }
         }
     }
 
@@ -195,6 +199,8 @@ impl Master {
             return Ok(bundle);
         }
         bundle.listening_sockets.clear();
+        // The master before this one has it until then.
+        take_express(&mut bundle.extras);
         trial.check.clear();
         for lane in (0..lanes).take_while(|_| has_listen) {
             let (descriptor, address) = check_socket()?;

@@ -415,7 +415,8 @@ impl Master {
         let mut children = self.serving.children.iter();
         match children.position(|child| child.state == State::Serving) {
             Some(index) if was_paused => self.hand_again(index),
-            Some(_) => {}
+            // The successor has had the express lane answer for it.
+            Some(_) => self.hand_express_again(),
             None if self
                 .serving
                 .children
