@@ -19,6 +19,16 @@ const PINGS: Allowance = Allowance::new(256, 32);
 /// Frames that carry no data and end no stream, and those of unknown kinds.
 const EMPTY: Allowance = Allowance::new(256, 16);
 
+/// DATA frames of at most [`TINY_DATA_BYTES_MAX`] that do not end a stream. Each costs as much as a
+/// large one, and the ratio of bytes allows any number of them. A client that sends each byte of
+/// a form as it is typed stays far below; a program that sends a body byte by byte may send 16 KB at
+/// once.
+const TINY_DATA: Allowance = Allowance::new(16_384, 2_048);
+
+/// The most bytes of a tiny DATA frame: the messages of gRPC and the masked frames of WebSockets
+/// have at least five.
+pub(super) const TINY_DATA_BYTES_MAX: usize = 4;
+
 /// PRIORITY and PRIORITY_UPDATE frames: browsers send one or two for each stream.
 const PRIORITIES: Allowance = Allowance::new(1024, 256);
 
@@ -76,6 +86,7 @@ pub(super) enum Nuisance {
     Settings,
     Ping,
     Empty,
+    TinyData,
     Priority,
     WindowUpdate,
     Continuation,
@@ -84,7 +95,7 @@ pub(super) enum Nuisance {
 /// The limits of one connection.
 #[derive(Default)]
 pub(super) struct FloodGuard {
-    credits: [Credit; 7],
+    credits: [Credit; 8],
     all_bytes: u64,
     useful_bytes: u64,
     now_ms: u64,
@@ -103,6 +114,7 @@ impl FloodGuard {
             Nuisance::Settings => (SETTINGS, "http2 flood detected: too many SETTINGS frames"),
             Nuisance::Ping => (PINGS, "http2 flood detected: too many PING frames"),
             Nuisance::Empty => (EMPTY, "http2 flood detected: too many empty frames"),
+            Nuisance::TinyData => (TINY_DATA, "http2 flood detected: too many tiny DATA frames"),
             Nuisance::Priority => (PRIORITIES, "client sent too many PRIORITY frames"),
             Nuisance::WindowUpdate => (
                 WINDOW_UPDATES,

@@ -631,16 +631,23 @@ fn floods_end_the_connection_and_slow_peers_do_not() {
 
 #[test]
 fn many_tiny_parts_of_a_body_are_a_flood() {
-    let mut client = Client::with(ConnectionRules {
-        streams_max: 1,
-        stream_window: WINDOW_MAX,
-        head: HeadRules::default(),
-    });
-    client.requests(1, false);
-    // One byte with 99 of padding.
-    let tiny = frame(FrameKind::Data, 0x8, 1, &[99; 101]).repeat(1_000);
-    let ended = (0..100).any(|_| client.sends(&tiny).contains("EnhanceYourCalm"));
-    assert!(ended);
+    let padded = frame(FrameKind::Data, 0x8, 1, &[99; 101]);
+    for (name, part, expected) in [
+        ("a byte with 99 of padding", padded, true),
+        ("a byte", data(1, b"x", false), true),
+        ("two bytes", data(1, b"xx", false), true),
+        ("the least message of gRPC", data(1, &[0; 5], false), false),
+    ] {
+        let mut client = Client::with(ConnectionRules {
+            streams_max: 1,
+            stream_window: WINDOW_MAX,
+            head: HeadRules::default(),
+        });
+        client.requests(1, false);
+        let parts = part.repeat(1_000);
+        let ended = (0..100).any(|_| client.sends(&parts).contains("EnhanceYourCalm"));
+        assert_eq!(ended, expected, "{name}");
+    }
 }
 
 #[test]
