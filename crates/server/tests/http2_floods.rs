@@ -1,7 +1,12 @@
 //! Clients of HTTP/2 that cost more than they say: each is told why its connection ends, within a
-//! counted number of frames, and another client's requests are all answered meanwhile.
+//! counted number of frames and a bound on the server's processor time, and another client that keeps
+//! asking has all of its requests answered meanwhile.
 
 #![allow(clippy::unwrap_used)]
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use turnpike_testkit::Server;
 
@@ -63,6 +68,7 @@ fn request(number: u32) -> Vec<u8> {
 
 const RESETS: &str = "http2 flood detected: too many streams were reset";
 const EMPTY: &str = "http2 flood detected: too many empty frames";
+const TINY: &str = "http2 flood detected: too many tiny DATA frames";
 
 const FLOODS: &[Flood] = &[
     Flood {
@@ -152,8 +158,24 @@ const FLOODS: &[Flood] = &[
         before: open_stream,
         one: |_| frame(DATA, PADDED, 1, &[&[255, b'x'][..], &[0; 255]].concat()),
         accepted: 1_000,
-        refused: 40_000,
+        refused: 24_000,
         reason: "http2 flood detected",
+    },
+    Flood {
+        name: "DATA of one byte",
+        before: open_stream,
+        one: |_| frame(DATA, 0, 1, b"x"),
+        accepted: 16_000,
+        refused: 163_840,
+        reason: TINY,
+    },
+    Flood {
+        name: "DATA of two bytes",
+        before: open_stream,
+        one: |_| frame(DATA, 0, 1, b"xx"),
+        accepted: 16_000,
+        refused: 163_840,
+        reason: TINY,
     },
     Flood {
         name: "unknown frames",
@@ -219,20 +241,122 @@ fn ended_by(client: &mut Client) -> Option<u8> {
     None
 }
 
-/// Sends a request, and reads until its head has come.
-fn is_answered(client: &mut Client, number: u32) -> bool {
-    client.send(&request(number));
-    while let Some(frame) = client.frame() {
-        if frame.kind == HEADERS {
-            return true;
+/// The most processor time that a flood may cost the server, in milliseconds: many times what the
+/// costliest needs without optimisation, and far less than serving the whole of a flood would take.
+const CPU_MS_MAX: u64 = 1_000;
+
+/// The unit of a process's times in `/proc`: Linux counts them in hundredths of a second.
+const TICK_MS: u64 = 10;
+
+/// Requests that measure what the innocent client costs by itself.
+const REQUESTS_ALONE: u32 = 200;
+
+/// The pause between two requests of the innocent client, in milliseconds: its own cost stays small
+/// beside that of a flood.
+const PAUSE_MS: u64 = 2;
+
+/// A client that asks, waits for the whole answer, and asks again.
+struct Innocent {
+    client: Client,
+    asked: u32,
+    took: Vec<Duration>,
+}
+
+impl Innocent {
+    fn connect(server: &Server) -> Innocent {
+        let mut client = Client::connect(server, &opening(1 << 20));
+        client.widen(0, 1 << 30);
+        Innocent {
+            client,
+            asked: 0,
+            took: Vec::new(),
         }
     }
-    false
+
+    /// Sends a request; panics if its answer does not come.
+    fn ask(&mut self) {
+        let begun = Instant::now();
+        self.client.send(&request(self.asked));
+        self.asked += 1;
+        loop {
+            let frame = self.client.frame();
+            let frame = frame.expect("the connection of the innocent client has ended");
+            assert!(![GOAWAY, RST_STREAM].contains(&frame.kind), "{frame:?}");
+            if frame.kind == DATA && frame.flags & END_STREAM != 0 {
+                assert_eq!(frame.payload, b"here");
+                break;
+            }
+        }
+        self.took.push(begun.elapsed());
+        std::thread::sleep(Duration::from_millis(PAUSE_MS));
+    }
+
+    /// The time that 99 of 100 answers did not exceed, in microseconds.
+    fn p99_us(&mut self) -> u128 {
+        self.took.sort_unstable();
+        let at = self.took.len() * 99 / 100;
+        self.took.get(at).map_or(0, Duration::as_micros)
+    }
+}
+
+/// The processor time that the serving process has used, in milliseconds.
+fn cpu_ms(server: &Server) -> u64 {
+    let ticks = |process: u32| {
+        let line = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        let fields = line.rsplit_once(')').unwrap().1.split_ascii_whitespace();
+        // The fields 14 and 15 of the line, of which two were cut off.
+        let used = fields.skip(11).take(2).map(|text| text.parse::<u64>());
+        used.map(Result::unwrap).sum::<u64>()
+    };
+    server.serving_pids().into_iter().map(ticks).sum::<u64>() * TICK_MS
 }
 
 /// A client to which no response body may be sent, so that streams stay open.
 fn connect(server: &Server) -> Client {
     Client::connect(server, &opening(0))
+}
+
+/// Floods the server until it ends the connection.
+fn attack(server: &Server, flood: &Flood) {
+    let name = flood.name;
+    let before = server.log("error.log").matches(flood.reason).count();
+    let mut client = connect(server);
+    client.send(&(flood.before)());
+    let part = |numbers: std::ops::Range<u32>| numbers.flat_map(flood.one).collect::<Vec<u8>>();
+    client.send(&part(0..flood.accepted));
+    assert!(
+        flood.accepted == 0 || client.is_served(),
+        "{name}: {} are taken",
+        flood.accepted
+    );
+    // GOAWAY is read while the flood goes on: a reset may follow it.
+    let rest = part(flood.accepted..flood.refused);
+    let mut sender = client.peer.stream().try_clone().unwrap();
+    let code = std::thread::scope(|scope| {
+        scope.spawn(|| sender.write_all(&rest));
+        ended_by(&mut client)
+    });
+    assert_eq!(code, Some(ENHANCE_YOUR_CALM), "{name}");
+    turnpike_testkit::wait_for(|| {
+        let found = server.log("error.log").matches(flood.reason).count();
+        (found > before).then_some(())
+    })
+    .unwrap_or_else(|| panic!("{name}: the log does not say \"{}\"", flood.reason));
+}
+
+/// Runs every flood beside a client that keeps asking, whose own cost for a request is given in
+/// microseconds. Prints what each flood cost.
+fn attack_beside(server: &Server, asked: &AtomicU32, own_us: u64) {
+    for flood in FLOODS {
+        let (before_ms, asked_before) = (cpu_ms(server), asked.load(Ordering::Relaxed));
+        attack(server, flood);
+        let answered = asked.load(Ordering::Relaxed) - asked_before;
+        let own_ms = u64::from(answered) * own_us / 1000;
+        let used_ms = (cpu_ms(server) - before_ms).saturating_sub(own_ms);
+        let (name, frames) = (flood.name, flood.refused);
+        println!("{name}: at most {frames} taken, {used_ms} ms of processor time");
+        assert!(used_ms <= CPU_MS_MAX, "{name}: {used_ms} ms");
+    }
 }
 
 #[test]
@@ -241,37 +365,30 @@ fn floods_end_their_own_connection_and_no_other() {
         .configuration(CONFIGURATION)
         .file("html/file", vec![b'x'; 30_000])
         .start();
-    let mut innocent = connect(&server);
-    let mut asked = 0;
-    for flood in FLOODS {
-        let name = flood.name;
-        let before = server.log("error.log").matches(flood.reason).count();
-        let mut client = connect(&server);
-        client.send(&(flood.before)());
-        for number in 0..flood.accepted {
-            client.send(&(flood.one)(number));
+    let mut innocent = Innocent::connect(&server);
+    let before_ms = cpu_ms(&server);
+    (0..REQUESTS_ALONE).for_each(|_| innocent.ask());
+    let own_us = (cpu_ms(&server) - before_ms) * 1000 / u64::from(REQUESTS_ALONE);
+    let alone_us = innocent.p99_us();
+    innocent.took.clear();
+    let (is_over, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                innocent.ask();
+                asked.store(innocent.asked, Ordering::Relaxed);
+            }
+        });
+        let attacking = scope.spawn(|| attack_beside(&server, &asked, own_us));
+        let attacked = attacking.join();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(asking.join().is_ok(), "the innocent client was not served");
+        if let Err(panic) = attacked {
+            std::panic::resume_unwind(panic);
         }
-        assert!(
-            flood.accepted == 0 || client.is_served(),
-            "{name}: {} are taken",
-            flood.accepted
-        );
-        assert!(is_answered(&mut innocent, asked), "{name}");
-        let rest: Vec<u8> = (flood.accepted..flood.refused)
-            .flat_map(flood.one)
-            .collect();
-        client.send(&rest);
-        assert!(is_answered(&mut innocent, asked + 1), "{name}");
-        asked += 2;
-        assert_eq!(ended_by(&mut client), Some(ENHANCE_YOUR_CALM), "{name}");
-        turnpike_testkit::wait_for(|| {
-            let found = server.log("error.log").matches(flood.reason).count();
-            (found > before).then_some(())
-        })
-        .unwrap_or_else(|| panic!("{name}: the log does not say \"{}\"", flood.reason));
-    }
-    assert!(is_answered(&mut innocent, asked));
-    // Its streams are open, since no response body may be sent to it.
+    });
+    let (count, p99_us) = (innocent.took.len(), innocent.p99_us());
+    println!("{count} innocent requests answered: p99 {p99_us} us, {alone_us} us alone");
     drop(innocent);
     assert!(server.quit().success());
 }
