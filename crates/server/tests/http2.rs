@@ -273,3 +273,25 @@ fn requests_that_the_end_cuts_short_are_logged() {
     server.wait_for_log("access.log", "499 GET /a HTTP/2.0.");
     server.wait_for_log("access.log", "499 GET /b HTTP/1.1.");
 }
+
+#[test]
+fn a_first_line_of_another_protocol_ends_the_connection_without_http1() {
+    let server = Server::builder(TURNPIKE)
+        .configuration(CONFIGURATION)
+        .start();
+    // SETTINGS comes first, and then the reason.
+    let cases: &[(&str, &[u8])] = &[
+        ("INVALID CONNECTION PREFACE\r\n\r\n", b"\0\0\x1e\x04\0"),
+        ("PRI * HTTP/2.0\r\n\r\nxxxxxxxx", b"HTTP/1.1 400 "),
+        ("GET /values HTTX/1.1 HTTP/1.1\r\n\r\n", b"HTTP/1.1 400 "),
+        ("GET /values HTTP/1.0\r\nHost: a\r\n\r\n", b"HTTP/1.1 200 "),
+    ];
+    for (sent, expected) in cases {
+        let mut peer = server.connect();
+        peer.send(sent);
+        let mut received = Vec::new();
+        peer.stream().read_to_end(&mut received).unwrap();
+        assert!(received.starts_with(expected), "{sent:?}: {received:?}");
+    }
+    server.wait_for_log("error.log", "invalid connection preface");
+}

@@ -10,27 +10,19 @@ const REPORT: &str = r#"<testsuites>
 </testsuites>"#;
 
 #[test]
-fn reports_are_judged_by_what_is_expected() {
-    let round = |expected| Round {
+fn every_test_that_failed_is_named() {
+    let round = Round {
         name: "h2c",
         port: "",
         arguments: &[],
-        expected,
     };
     let whole = "<testcase classname=\"Sends a preface\"></testcase>";
-    for (text, expected, wrong) in [
-        (REPORT, &[INVALID_PREFACE][..], ""),
-        (REPORT, &[], "h2c: failed: Sends invalid connection preface"),
-        (whole, &[], ""),
-        (
-            whole,
-            &[INVALID_PREFACE],
-            "h2c: passes now, drop its row: Sends invalid connection preface",
-        ),
-        ("", &[], "h2c: h2spec ran no test"),
+    for (text, wrong) in [
+        (REPORT, "h2c: failed: Sends invalid connection preface"),
+        (whole, ""),
+        ("", "h2c: h2spec ran no test"),
     ] {
-        let report = read_report(text);
-        assert_eq!(judge(&round(expected), &report).join("; "), wrong);
+        assert_eq!(judge(&round, &read_report(text)).join("; "), wrong);
     }
     assert_eq!(read_report(REPORT).tests, 2);
 }

@@ -41,13 +41,32 @@ pub(super) fn spoken(connection: &Connection) -> Spoken {
     if !listen.http2 && !plan.server(listen.default_server).settings.http2.is_on {
         return Spoken::Http1;
     }
-    let bytes = connection.input.bytes();
+    by_first_bytes(connection.input.bytes())
+}
+
+fn by_first_bytes(bytes: &[u8]) -> Spoken {
     let count = bytes.len().min(PREFACE.len());
     match (bytes[..count] == PREFACE[..count], count) {
+        // HTTP/2 refuses it as an invalid preface: HTTP/1 has no such first line either, and an
+        // answer of HTTP/1 would be no frame.
+        (false, _) if is_foreign_line(bytes) => Spoken::Http2,
         (false, _) => Spoken::Http1,
         (true, count) if count == PREFACE.len() => Spoken::Http2,
         (true, _) => Spoken::Unclear,
     }
+}
+
+/// Whether the first line is whole and has the parts of a request line, but names another protocol
+/// than HTTP. Any other line is HTTP/1's to judge, as in nginx: `GET /` is a request of HTTP/0.9.
+fn is_foreign_line(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        return false;
+    };
+    let words = || {
+        let words = bytes[..end].split(u8::is_ascii_whitespace);
+        words.filter(|word| !word.is_empty())
+    };
+    words().count() >= 3 && words().all(|word| !word.starts_with(b"HTTP/"))
 }
 
 /// What the connection's future and those of its answers share.
@@ -119,5 +138,30 @@ impl Connections {
             let exchange = lane.exchange(&detached.plan, &detached.client);
             return_queue.give_back(slot, Err(reason), Some(exchange));
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Spoken, by_first_bytes};
+
+    #[test]
+    fn the_first_bytes_of_a_plain_connection_choose_the_protocol() {
+        let table: &[(&str, Spoken)] = &[
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Spoken::Http2),
+            ("PRI * HT", Spoken::Unclear),
+            ("PRI * HTTP/2.0\r\n\r\nxxxxxxxx", Spoken::Http1),
+            ("GET / HTTP/1.1\r\n", Spoken::Http1),
+            ("GET /a b HTTP/1.1\r\n", Spoken::Http1),
+            ("GET /\r\n", Spoken::Http1),
+            ("\r\nGET / HTTP/1.0\r\n", Spoken::Http1),
+            ("xxxxxxxxxxxxxxxx\r\n", Spoken::Http1),
+            ("INVALID CONNECTION PREF", Spoken::Http1),
+            ("INVALID CONNECTION PREFACE\r\n\r\n", Spoken::Http2),
+            ("OPTIONS rtsp://a/ RTSP/1.0\r\n", Spoken::Http2),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(by_first_bytes(bytes.as_bytes()), *expected, "{bytes:?}");
+        }
     }
 }

@@ -23,10 +23,10 @@ use crate::message::HeadRules;
 /// What a client begins with (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The most payload bytes of a received frame. A frame is kept until it is complete, and a larger
-/// one has no benefit except for long header blocks. It is above the usual window, since some
-/// clients send a full window in one frame.
-pub(super) const RECEIVED_PAYLOAD_BYTES_MAX: u32 = 128 * 1024;
+/// The most payload bytes of a received frame. A frame is kept until it is complete, so larger ones
+/// would only cost memory: the socket is read 16 KB at a time whatever the size of frames, and curl
+/// and browsers send no larger ones.
+pub(super) const RECEIVED_PAYLOAD_BYTES_MAX: u32 = frame::PAYLOAD_BYTES_DEFAULT;
 
 /// The limits of a connection.
 #[derive(Clone, Copy, Debug)]

@@ -419,7 +419,7 @@ const WRONGS: &[Wrong] = &[
     ),
     (
         "too large",
-        (0x42, 0, 0, &[0; 128 * 1024 + 1]),
+        (0x42, 0, 0, &[0; 16 * 1024 + 1]),
         "FrameSizeError",
         "GOAWAY 1 FrameSizeError",
     ),
