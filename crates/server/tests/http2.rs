@@ -5,7 +5,7 @@
 use std::io::Read as _;
 use std::process::Command;
 
-use turnpike_testkit::{Origin, Peer, Server, Signal, Step};
+use turnpike_testkit::{Folder, Origin, Peer, Server, Signal, Step};
 
 #[path = "support/curl.rs"]
 mod curl_support;
@@ -294,4 +294,81 @@ fn a_first_line_of_another_protocol_ends_the_connection_without_http1() {
         assert!(received.starts_with(expected), "{sent:?}: {received:?}");
     }
     server.wait_for_log("error.log", "invalid connection preface");
+}
+
+/// A line of a configuration, and the warning about it.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    (
+        "http2_idle_timeout 3m;",
+        "the \"http2_idle_timeout\" directive is obsolete, use the \"keepalive_timeout\" directive \
+         instead",
+    ),
+    (
+        "http2_max_concurrent_pushes 10;",
+        "the \"http2_max_concurrent_pushes\" directive is obsolete, ignored",
+    ),
+    (
+        "http2_max_field_size 4k;",
+        "the \"http2_max_field_size\" directive is obsolete, use the \
+         \"large_client_header_buffers\" directive instead",
+    ),
+    (
+        "http2_max_header_size 16k;",
+        "the \"http2_max_header_size\" directive is obsolete, use the \
+         \"large_client_header_buffers\" directive instead",
+    ),
+    (
+        "http2_max_requests 1000;",
+        "the \"http2_max_requests\" directive is obsolete, use the \"keepalive_requests\" directive \
+         instead",
+    ),
+    (
+        "http2_recv_timeout 30s;",
+        "the \"http2_recv_timeout\" directive is obsolete, use the \"client_header_timeout\" \
+         directive instead",
+    ),
+    (
+        "location /a { http2_push /b; }",
+        "the \"http2_push\" directive is obsolete, ignored",
+    ),
+    (
+        "http2_push_preload on;",
+        "the \"http2_push_preload\" directive is obsolete, ignored",
+    ),
+    (
+        "http3 on;",
+        "\"http3\" has no effect: HTTP/3 is not supported yet",
+    ),
+    ("http3 off;", ""),
+    ("http3_stream_buffer_size 64k;", ""),
+];
+
+#[test]
+fn directives_without_effect_load_with_a_warning() {
+    let folder = Folder::create().unwrap();
+    for (line, expected) in WITHOUT_EFFECT {
+        let text = format!("events {{ }} http {{ server {{ listen 127.0.0.1:1; {line} }} }}");
+        folder.write("nginx.conf", &text).unwrap();
+        let mut command = Command::new(TURNPIKE);
+        let command = command.args([
+            "-t",
+            "-e",
+            "stderr",
+            "-p",
+            folder.name(),
+            "-c",
+            "nginx.conf",
+        ]);
+        let output = command.output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{shown}");
+        let warnings = shown.lines().filter_map(|line| line.split_once("[warn] "));
+        let warnings: Vec<&str> = warnings.map(|(_, text)| text).collect();
+        let place = format!(" in {}/nginx.conf:1", folder.name());
+        let expected = match *expected {
+            "" => Vec::new(),
+            text => vec![format!("{text}{place}")],
+        };
+        assert_eq!(warnings, expected, "{line}");
+    }
 }

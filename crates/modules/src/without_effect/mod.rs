@@ -11,9 +11,10 @@ mod passing;
 #[cfg(test)]
 mod tests;
 mod variables;
+mod warnings;
 
-use turnpike_conf::Row;
-use turnpike_http::plan::Family;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family};
 use turnpike_http::variables::VariableRow;
 
 /// A family that has directives and variables, and nothing to do.
@@ -21,6 +22,8 @@ pub(crate) struct WithoutEffect {
     name: &'static str,
     rows: &'static [Row],
     variables: &'static [VariableRow],
+    /// The directives that give a warning.
+    warnings: &'static [warnings::Warning],
 }
 
 impl Family for WithoutEffect {
@@ -35,6 +38,13 @@ impl Family for WithoutEffect {
     fn variables(&self) -> &'static [VariableRow] {
         self.variables
     }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        if !self.warnings.is_empty() {
+            warnings::warn(view, builder, self.warnings);
+        }
+        Ok(())
+    }
 }
 
 const fn family(name: &'static str, rows: &'static [Row]) -> WithoutEffect {
@@ -42,15 +52,20 @@ const fn family(name: &'static str, rows: &'static [Row]) -> WithoutEffect {
         name,
         rows,
         variables: &[],
+        warnings: &[],
     }
 }
 
 /// HTTP/2, beside the family that serves it.
-pub(crate) const HTTP2: &dyn Family = &family("http2", http2::ROWS);
+pub(crate) const HTTP2: &dyn Family = &WithoutEffect {
+    warnings: warnings::HTTP2,
+    ..family("http2", http2::ROWS)
+};
 
 /// HTTP/3.
 pub(crate) const HTTP3: &dyn Family = &WithoutEffect {
     variables: variables::HTTP3,
+    warnings: warnings::HTTP3,
     ..family("http3", http2::HTTP3)
 };
 
