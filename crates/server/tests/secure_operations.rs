@@ -66,7 +66,10 @@ fn no_request_fails_and_no_stream_breaks() {
         .iter()
         .map(|(name, options)| Load::start(&server, name, options))
         .collect();
-    let sessions = ["-tls1_2", "-tls1_3"].map(|version| Session::begin(&server, version));
+    let mut sessions: Vec<Session> = (0..SESSIONS_EACH)
+        .flat_map(|number| KINDS.iter().map(move |kind| (kind, number)))
+        .map(|(kind, number)| Session::begin(&server, kind, number))
+        .collect();
     let mut lanes = 2;
     for round in plan {
         let downloads = ["--http1.1", "--http2"].map(|version| Download::start(&server, version));
@@ -85,16 +88,23 @@ fn no_request_fails_and_no_stream_breaks() {
             server.reload(lanes);
             echo("after another number of lanes");
         }
-        for session in &sessions {
-            session.resume(&server, "after reloads");
-        }
+        resume(&server, &sessions, |_| true, "after reloads");
         let old = server.daemon.master();
         let changed = server.daemon.upgrade(&[]);
         changed.unwrap_or_else(|error| panic!("{error}{}", server.daemon.log()));
         echo("after a change of the binary");
-        for session in &sessions {
-            session.resume(&server, "after a change of the binary");
-        }
+        let has_ticket = |kind: &Kind| kind.has_ticket;
+        resume(
+            &server,
+            &sessions,
+            has_ticket,
+            "after a change of the binary",
+        );
+        // The cache of the new process is empty.
+        let by_number = sessions
+            .iter_mut()
+            .filter(|session| !session.kind.has_ticket);
+        by_number.for_each(|session| session.begin_again(&server));
         for download in downloads {
             download.finish();
         }
@@ -175,6 +185,7 @@ fn configuration(folder: &str, port: u16, origin: u16, lanes: usize) -> String {
                 ssl_certificate {folder}/a.pem;
                 ssl_certificate_key {folder}/a.key;
                 ssl_session_timeout 1h;
+                ssl_session_cache shared:sessions:1m;
                 location / {{ return 200 served; }}
                 location /download {{ root {folder}; }}
                 location /socket {{
@@ -457,36 +468,66 @@ impl WebSocket {
     }
 }
 
+/// Sessions of each kind.
+const SESSIONS_EACH: usize = 8;
+
+/// How the server knows a session again.
+struct Kind {
+    options: &'static [&'static str],
+    /// Whether the client has a ticket; else the session is in the server's cache.
+    has_ticket: bool,
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        options: &["-tls1_2"],
+        has_ticket: true,
+    },
+    Kind {
+        options: &["-tls1_3"],
+        has_ticket: true,
+    },
+    Kind {
+        options: &["-tls1_2", "-no_ticket"],
+        has_ticket: false,
+    },
+];
+
+/// Resumes the sessions of the chosen kinds; fails if one of them is not known any more.
+fn resume(server: &Secure, sessions: &[Session], chosen: fn(&Kind) -> bool, when: &str) {
+    let chosen = sessions.iter().filter(|session| chosen(session.kind));
+    let asked: Vec<bool> = chosen.map(|session| session.is_resumed(server)).collect();
+    let resumed = asked.iter().filter(|is_resumed| **is_resumed).count();
+    println!("{when}: {resumed} of {} sessions resumed", asked.len());
+    assert_eq!(resumed, asked.len(), "{when}");
+}
+
 /// A session of OpenSSL's client that can be resumed.
 struct Session {
-    version: &'static str,
+    kind: &'static Kind,
     file: String,
 }
 
 impl Session {
-    fn begin(server: &Secure, version: &'static str) -> Session {
-        let file = server
-            .daemon
-            .folder
-            .path()
-            .join(format!("session{version}"));
-        let session = Session {
-            version,
+    fn begin(server: &Secure, kind: &'static Kind, number: usize) -> Session {
+        let folder = server.daemon.folder.path();
+        let file = folder.join(format!("session{}{number}", kind.options.concat()));
+        let mut session = Session {
+            kind,
             file: file.display().to_string(),
         };
-        let output = session.ask(server, "-sess_out");
-        assert!(output.contains("New, TLSv1"), "{output}");
+        session.begin_again(server);
         session
     }
 
+    fn begin_again(&mut self, server: &Secure) {
+        let output = self.ask(server, "-sess_out");
+        assert!(output.contains("New, TLSv1"), "{output}");
+    }
+
     /// Begins a connection with the session that was made at first.
-    fn resume(&self, server: &Secure, when: &str) {
-        let output = self.ask(server, "-sess_in");
-        let version = self.version;
-        assert!(
-            output.contains("Reused, TLSv1"),
-            "{version} {when}: {output}"
-        );
+    fn is_resumed(&self, server: &Secure) -> bool {
+        self.ask(server, "-sess_in").contains("Reused, TLSv1")
     }
 
     fn ask(&self, server: &Secure, option: &str) -> String {
@@ -500,7 +541,8 @@ impl Session {
                 "-servername",
                 "a.test",
             ])
-            .args([self.version, option, &self.file])
+            .args(self.kind.options)
+            .args([option, &self.file])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
