@@ -319,8 +319,8 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ),
     (
         "http2_max_requests 1000;",
-        "the \"http2_max_requests\" directive is obsolete, use the \"keepalive_requests\" directive \
-         instead",
+        "the \"http2_max_requests\" directive is obsolete, use the \"keepalive_requests\" \
+         directive instead",
     ),
     (
         "http2_recv_timeout 30s;",

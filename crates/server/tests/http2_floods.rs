@@ -1,6 +1,6 @@
 //! Clients of HTTP/2 that cost more than they say: each is told why its connection ends, within a
-//! counted number of frames and a bound on the server's processor time, and another client that keeps
-//! asking has all of its requests answered meanwhile.
+//! counted number of frames and a bound on the server's processor time, and another client that
+//! keeps asking has all of its requests answered meanwhile.
 
 #![allow(clippy::unwrap_used)]
 

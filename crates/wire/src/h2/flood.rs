@@ -20,9 +20,8 @@ const PINGS: Allowance = Allowance::new(256, 32);
 const EMPTY: Allowance = Allowance::new(256, 16);
 
 /// DATA frames of at most [`TINY_DATA_BYTES_MAX`] that do not end a stream. Each costs as much as a
-/// large one, and the ratio of bytes allows any number of them. A client that sends each byte of
-/// a form as it is typed stays far below; a program that sends a body byte by byte may send 16 KB at
-/// once.
+/// large one, and the ratio of bytes allows any number of them. A client that sends each byte as it
+/// is typed stays far below; a program that sends a body byte by byte may send 16 KB at once.
 const TINY_DATA: Allowance = Allowance::new(16_384, 2_048);
 
 /// The most bytes of a tiny DATA frame: the messages of gRPC and the masked frames of WebSockets
