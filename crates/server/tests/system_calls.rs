@@ -106,6 +106,22 @@ fn a_proxied_body_in_chunks_that_fits_the_buffers_takes_two_sends_and_three_rece
 }
 
 #[test]
+fn a_new_connection_to_a_server_is_registered_once_and_needs_no_task() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    let script = vec![Step::ReadHead, Step::send(answer)];
+    let origin = Origin::start(vec![script; REQUESTS + WARM_UP_REQUESTS]);
+    let server = proxy(&origin);
+    let calls = calls(&server, 2);
+    assert_eq!(sum(&calls, &["connect"]), 1.0, "{calls:?}");
+    assert!(sum(&calls, &["epoll_ctl"]) <= 1.1, "{calls:?}");
+    // One more for each event that comes alone: the connection's, if that takes so long.
+    assert!(sum(&calls, &["epoll_wait"]) <= 3.2, "{calls:?}");
+    // Where connecting takes until the next turn, the first send fails.
+    assert!(sum(&calls, SENDS) <= 3.0, "{calls:?}");
+    assert!(sum(&calls, RECEIVES) <= 3.0, "{calls:?}");
+}
+
+#[test]
 fn a_small_file_takes_two_calls_on_a_kept_connection_and_four_on_its_own() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .file("html/a", "hello")

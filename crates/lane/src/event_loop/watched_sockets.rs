@@ -64,6 +64,18 @@ impl WatchedSockets {
     /// # Errors
     /// The error of epoll_ctl(2).
     pub fn admit(&self, socket: BorrowedFd<'_>) -> io::Result<WatchedSocket> {
+        self.admit_for(socket, Interest::READ)
+    }
+
+    /// Watches a socket that is connecting, for the end of that too.
+    ///
+    /// # Errors
+    /// The error of epoll_ctl(2).
+    pub fn admit_connecting(&self, socket: BorrowedFd<'_>) -> io::Result<WatchedSocket> {
+        self.admit_for(socket, Interest::READ | Interest::WRITE)
+    }
+
+    fn admit_for(&self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<WatchedSocket> {
         let since = self.shared.turns.get();
         let registration = self.shared.registrations.borrow_mut().insert(Registration {
             since,
@@ -73,7 +85,7 @@ impl WatchedSockets {
             shared: self.shared.clone(),
             registration,
         };
-        let interest = Interest::READ | Interest::PEER_CLOSED | Interest::EDGE;
+        let interest = interest | Interest::PEER_CLOSED | Interest::EDGE;
         self.shared
             .epoll
             .add(socket, interest, TOKEN_WATCHED_SOCKET + registration as u64)?;

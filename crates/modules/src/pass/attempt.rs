@@ -6,6 +6,7 @@
 //!                   └── next_upstream ◄── failed ◄───┘
 //! ```
 
+mod connecting;
 mod exceptions;
 mod servers;
 
@@ -73,6 +74,8 @@ pub(crate) enum Step {
     Queue,
     /// The request goes to this server.
     Connect(Picked),
+    /// Connecting to this server is under way; then the request is to be written.
+    Connecting(UpstreamConnection),
     /// The request is to be written for this connection.
     Write(UpstreamConnection),
     /// The request is sent so far.
@@ -139,10 +142,7 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     };
     match attempt.idle_connection(exchange, picked) {
         Ok(server) => awaited_head::begin(exchange, attempt, server),
-        Err(picked) => {
-            let step = Step::Connect(picked);
-            Verdict::Wait(Box::new(Pending { attempt, step }))
-        }
+        Err(picked) => attempt.connect_at_once(exchange, picked),
     }
 }
 
@@ -215,6 +215,13 @@ impl Attempt {
                     Ok(server) => Step::Write(server),
                     Err((picked, stop)) => Step::Stopped(None, picked, stop),
                 },
+                Step::Connecting(server) => {
+                    let connection = &server.connection;
+                    match self.connecting(exchange, client, connection).await {
+                        Ok(()) => Step::Write(server),
+                        Err(stop) => Step::Stopped(None, server.picked, stop),
+                    }
+                }
                 Step::Write(server) => {
                     let written = self.write_decided(exchange, client, &server.connection);
                     match written.await {
@@ -288,8 +295,7 @@ impl Attempt {
         picked: Picked,
     ) -> Result<UpstreamConnection, Picked> {
         let passing = &self.passing;
-        let is_plain = passing.tls.is_none() && passing.proxy_header == ProxyHeader::No;
-        if !is_plain || passing.origin.is_tunnel() {
+        if !self.begins_plainly() {
             return Err(picked);
         }
         let upstream = self.route.upstream(passing);
@@ -310,6 +316,14 @@ impl Attempt {
             }
             None => Err(picked),
         }
+    }
+
+    /// Whether the first bytes on a connection are those of the request.
+    fn begins_plainly(&self) -> bool {
+        let passing = &self.passing;
+        passing.tls.is_none()
+            && passing.proxy_header == ProxyHeader::No
+            && !passing.origin.is_tunnel()
     }
 
     fn options<'a>(

@@ -1,5 +1,5 @@
-//! The short way: a request that fits into a kept connection is written in the turn, and the lane's
-//! own event loop reports the answer. There is no task, timer or registration.
+//! The short way: a request that fits into a connection is written in the turn, and the lane's own
+//! event loop reports the answer, and before that the end of connecting. There is no task or timer.
 //!
 //! Whatever does not fit (a server that breaks, an answer that asks for another server, a body
 //! that has not come whole) goes on as a future, from where it is.
@@ -10,15 +10,18 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
 use turnpike_lane::event_loop::WatchedSocket;
+use turnpike_upstream::ConnectError;
 
 use super::attempt::{Attempt, Pending, Step};
 use super::awaited_body;
 use super::conditions::Failure;
 use super::head::{ReceivedHead, received};
 use super::server::{Stop, UpstreamConnection};
-use super::try_notes::{client_went_away, end_try};
+use super::try_notes::{client_went_away, connected, end_try, not_connected};
+use super::upload::UploadError;
 
-/// A request whose answer is awaited. Its exchange keeps the box for its next request.
+/// A request whose answer, or whose server's connection, is awaited. Its exchange keeps the box for
+/// its next request.
 #[derive(Default)]
 struct AwaitedHead(Option<SentRequest>);
 
@@ -27,34 +30,60 @@ struct SentRequest {
     server: UpstreamConnection,
 }
 
-/// Writes the request; where all of it leaves at once, its answer is awaited.
+/// Writes the request. Where all of it leaves at once, its answer is awaited; where connecting is
+/// under way, its end is.
 pub(crate) fn begin(
     exchange: &mut Exchange,
     mut attempt: Attempt,
-    mut server: UpstreamConnection,
+    server: UpstreamConnection,
 ) -> Verdict {
     let written = attempt.write_request(exchange, &server.connection);
     if !matches!(exchange.settle_matching(), Settled::Decided) {
-        return wait(attempt, Step::Write(server));
+        let step = match server.connection.is_connecting() {
+            true => Step::Connecting(server),
+            false => Step::Write(server),
+        };
+        return wait(attempt, step);
     }
     if written.is_err() {
         return wait(attempt, server.stopped(Stop::Verdict(Verdict::Status(500))));
     }
-    exchange.account.set_action(Action::SendingUpstream);
+    send(exchange, attempt, server)
+}
+
+/// Sends the request that is written. A server that is not connected yet is awaited before.
+fn send(exchange: &mut Exchange, mut attempt: Attempt, mut server: UpstreamConnection) -> Verdict {
+    let was_connecting = server.connection.is_connecting();
+    exchange.account.set_action(match was_connecting {
+        true => Action::ConnectingUpstream,
+        false => Action::SendingUpstream,
+    });
     match attempt.upload.try_send(exchange, &server.connection) {
         Ok(sent) => attempt.sent = sent > 0,
+        Err(UploadError::Upstream(error)) if was_connecting => {
+            let stop = not_connected(exchange, &ConnectError::Connect(error));
+            return wait(attempt, Step::Stopped(None, server.picked, stop));
+        }
         Err(error) => {
             let stop = attempt.not_sent(exchange, &server, error);
             return wait(attempt, server.stopped(stop));
         }
     }
+    let is_connecting = server.connection.is_connecting();
+    if was_connecting && !is_connecting {
+        connected(exchange);
+        exchange.account.set_action(Action::SendingUpstream);
+    }
     let watched_sockets = exchange.lane.watched_sockets.get();
-    let awaited = attempt.upload.is_done(exchange)
+    let awaited = (is_connecting || attempt.upload.is_done(exchange))
         && server.connection.is_plain()
         && watched_sockets
             .is_some_and(|watched_sockets| server.connection.watch(watched_sockets).is_ok());
-    if !awaited {
-        return wait(attempt, Step::Send(server));
+    match (is_connecting, awaited) {
+        (true, true) => return SentRequest { attempt, server }.await_answer(exchange),
+        (true, false) => return wait(attempt, Step::Connecting(server)),
+        (false, true) => {}
+        (false, false) => return wait(attempt, Step::Send(server)),
     }
     match attempt.await_head(exchange) {
         Ok(_) => SentRequest { attempt, server }.await_answer(exchange),
@@ -144,7 +173,11 @@ impl Awaiting for AwaitedHead {
     }
 
     fn deadline_ms(&self) -> u64 {
-        self.sent().attempt.head_deadline_ms
+        let SentRequest { attempt, server } = self.sent();
+        match server.connection.is_connecting() {
+            true => attempt.connect_deadline_ms(&server.connection),
+            false => attempt.head_deadline_ms,
+        }
     }
 
     fn needs_client(&self) -> bool {
@@ -153,6 +186,9 @@ impl Awaiting for AwaitedHead {
 
     fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let mut sent = self.recycle(exchange);
+        if sent.server.connection.is_connecting() {
+            return send(exchange, sent.attempt, sent.server);
+        }
         match sent.read(exchange) {
             Ok(ReceivedHead::Incomplete) => return sent.await_answer(exchange),
             Ok(ReceivedHead::Hints) => return wait(sent.attempt, Step::Send(sent.server)),
@@ -170,6 +206,10 @@ impl Awaiting for AwaitedHead {
 
     fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let sent = self.recycle(exchange);
+        if sent.server.connection.is_connecting() {
+            let stop = not_connected(exchange, &ConnectError::TimedOut);
+            return wait(sent.attempt, Step::Stopped(None, sent.server.picked, stop));
+        }
         sent.stopped(Stop::Failed(Failure::Timeout))
     }
 
@@ -180,7 +220,10 @@ impl Awaiting for AwaitedHead {
 
     fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {
         let SentRequest { attempt, server } = self.take();
-        let step = Step::Send(server);
+        let step = match server.connection.is_connecting() {
+            true => Step::Connecting(server),
+            false => Step::Send(server),
+        };
         Box::new(Pending { attempt, step })
     }
 }

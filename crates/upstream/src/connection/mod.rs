@@ -34,6 +34,8 @@ pub struct Connection {
     key: Key,
     http2: Option<Rc<RefCell<ClientConnection>>>,
     opened_ms: u64,
+    /// Whether connecting is under way, as far as is known.
+    connecting: Cell<bool>,
     requests: Cell<u64>,
     bytes_sent: Cell<u64>,
     bytes_received: Cell<u64>,
@@ -54,6 +56,12 @@ impl Connection {
     /// The time of its opening, in monotonic milliseconds.
     pub fn opened_ms(&self) -> u64 {
         self.opened_ms
+    }
+
+    /// Whether connecting is under way. A write tells: it fails with `WouldBlock` until then, and
+    /// with the error of connecting.
+    pub fn is_connecting(&self) -> bool {
+        self.connecting.get()
     }
 
     /// The bytes sent for the current request (`$upstream_bytes_sent`).
@@ -78,7 +86,10 @@ impl Connection {
     /// The error of epoll_ctl(2) at the first registration.
     pub fn watch(&mut self, watched_sockets: &WatchedSockets) -> io::Result<()> {
         if self.watched_socket.get().is_none() {
-            let watched_socket = watched_sockets.admit(self.as_fd())?;
+            let watched_socket = match self.is_connecting() {
+                true => watched_sockets.admit_connecting(self.as_fd())?,
+                false => watched_sockets.admit(self.as_fd())?,
+            };
             self.watched_socket.get_or_init(|| watched_socket);
         }
         self.waited.unregister();
@@ -125,6 +136,7 @@ impl Connection {
     /// The socket's error; `WouldBlock` if it takes nothing.
     pub fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let sent = self.transport().try_write(slices, More::No)?;
+        self.connecting.set(false);
         self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
         Ok(sent)
     }

@@ -202,11 +202,40 @@ impl Connection {
         opened.map(Box::new)
     }
 
+    /// Starts to connect to a peer that is spoken to without TLS and without a header before the
+    /// request, and waits for nothing: see [`Connection::is_connecting`].
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn start(
+        picked: &Picked,
+        options: &ConnectOptions<'_>,
+        now_ms: u64,
+    ) -> Result<Box<Connection>, ConnectError> {
+        Self::start_to(picked.address(), options, now_ms).map(Box::new)
+    }
+
     /// Connects to an address; must be called where tokio's runtime is entered.
     ///
     /// # Errors
     /// See [`ConnectError`].
     pub async fn open_to(
+        address: &Address,
+        options: &ConnectOptions<'_>,
+        now_ms: u64,
+    ) -> Result<Connection, ConnectError> {
+        let connection = Self::start_to(address, options, now_ms)?;
+        if connection.is_connecting() {
+            connection.established(options.timeout_ms).await?;
+        }
+        connection.send_proxy_header(options.proxy_header)?;
+        if let Some(tls) = &options.tls {
+            connection.handshake(tls).await?;
+        }
+        Ok(connection)
+    }
+
+    fn start_to(
         address: &Address,
         options: &ConnectOptions<'_>,
         now_ms: u64,
@@ -219,35 +248,34 @@ impl Connection {
             let set = socket_option::set_no_delay(socket.as_fd(), true);
             set.map_err(ConnectError::Socket)?;
         }
-        let connection = Connection {
+        Ok(Connection {
             waited: Waited::new(Transport::plain(socket)),
             watched_socket: OnceCell::new(),
             key,
             http2: options.http2.then(http2_client),
             opened_ms: now_ms,
+            connecting: Cell::new(under_way),
             requests: Cell::new(1),
             bytes_sent: Cell::new(0),
             bytes_received: Cell::new(0),
-        };
-        if under_way {
-            let established = connection.established(options.timeout_ms).await;
-            established.map_err(|error| match error.kind() {
-                io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ConnectError::TimedOut,
-                _ => ConnectError::Connect(error),
-            })?;
-        }
-        connection.send_proxy_header(options.proxy_header)?;
-        if let Some(tls) = &options.tls {
-            connection.handshake(tls).await?;
-        }
-        Ok(connection)
+        })
     }
 
-    /// Waits until connecting has finished.
-    async fn established(&self, timeout_ms: u64) -> io::Result<()> {
+    /// Waits until connecting has finished, `timeout_ms` at most (0: without limit); must be
+    /// called where tokio's runtime is entered.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn established(&self, timeout_ms: u64) -> Result<(), ConnectError> {
         // A send of nothing shows the state in one call: in progress, connected, or failed.
         let ask = || socket::send(self.as_fd(), &[], More::No).map(|_| ());
-        self.waited.when_writable(timeout_ms, ask).await
+        let established = self.waited.when_writable(timeout_ms, ask).await;
+        established.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ConnectError::TimedOut,
+            _ => ConnectError::Connect(error),
+        })?;
+        self.connecting.set(false);
+        Ok(())
     }
 
     /// Sends the PROXY protocol header.
