@@ -13,10 +13,20 @@ use crate::peer::picked::Picked;
 /// not give out connections that were closed meanwhile.
 const TRUSTED_MS: u64 = 1000;
 
+/// The limit from which on as many connections again are kept for [`SURPLUS_MS`]: under load, the
+/// number that is idle goes up and down by more than that within a round of the lane, and opening
+/// a connection costs as much as a request. A small limit may stand for what the peer can bear.
+const EXACT_MAX: usize = 16;
+
+/// How long a connection beyond the limit waits for its next request, in milliseconds: rounds of
+/// a busy lane are much shorter.
+const SURPLUS_MS: u64 = 100;
+
 /// The limits of idle connections, with nginx's defaults (1.29.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// The most idle connections of a lane for the group; 0 keeps none.
+    /// The most idle connections of a lane for the group; 0 keeps none. Above 16, up to as many
+    /// again are kept for the tenth of a second after their last request.
     pub connections_max: usize,
     /// The requests after which a connection is closed.
     pub requests_max: u64,
@@ -106,7 +116,11 @@ impl Pool {
             return;
         }
         let mut idle = self.idle.borrow_mut();
-        if idle.len() >= settings.connections_max {
+        let at_once_max = match settings.connections_max {
+            most if most > EXACT_MAX => most.saturating_mul(2),
+            most => most,
+        };
+        if idle.len() >= at_once_max {
             idle.remove(0);
         }
         idle.push(Idle {
@@ -123,10 +137,19 @@ impl Pool {
         idle.retain(|idle| idle.connection.key().peer != *peer.address());
     }
 
-    /// Closes connections that were idle too long or that the peer has closed.
+    /// Closes connections that were idle too long, that are too many, or that the peer has closed.
     pub fn tick(&self, now_ms: u64) {
         let timeout_ms = self.settings.timeout_ms;
-        self.idle.borrow_mut().retain_mut(|idle| {
+        let mut connections = self.idle.borrow_mut();
+        let mut surplus = connections
+            .len()
+            .saturating_sub(self.settings.connections_max);
+        connections.retain_mut(|idle| {
+            // Those used last are at the end.
+            if surplus > 0 && now_ms.saturating_sub(idle.since_ms) >= SURPLUS_MS {
+                surplus -= 1;
+                return false;
+            }
             if now_ms.saturating_sub(idle.since_ms) >= timeout_ms {
                 return false;
             }

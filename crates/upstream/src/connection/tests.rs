@@ -134,6 +134,30 @@ fn idle_connections_are_limited_by_age_uses_and_number() {
 }
 
 #[test]
+fn as_many_connections_again_are_kept_for_a_moment() {
+    let origin = Origin::start(vec![vec![Step::ReadToEnd]]);
+    let settings = KeepAlive {
+        connections_max: 17,
+        ..KeepAlive::default()
+    };
+    run(async {
+        let (picked, pool) = (picked(origin.port()), Pool::new(settings));
+        for opened in 1..=40 {
+            let connection = Connection::open(&picked, &options(), opened).await;
+            pool.put(connection.unwrap(), opened);
+            assert_eq!(pool.len() as u64, opened.min(34));
+        }
+        // The oldest was put back at 7.
+        for (now_ms, count) in [(106, 34), (107, 33), (110, 30), (150, 17), (1_000, 17)] {
+            pool.tick(now_ms);
+            assert_eq!(pool.len(), count, "{now_ms}");
+        }
+        let kept = pool.take(&picked, &options(), 1_000, false).unwrap();
+        assert_eq!(kept.opened_ms(), 40);
+    });
+}
+
+#[test]
 fn failures_name_their_cause() {
     let refused = RefusedPort::new().unwrap();
     run(async {
