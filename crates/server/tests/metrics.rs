@@ -288,6 +288,41 @@ fn pages_by_server_and_in_total_have_no_lanes_and_openmetrics_is_sent_where_acce
     assert!(answer.ends_with("\n# EOF\n"), "{answer}");
 }
 
+#[test]
+fn the_rejections_of_limit_conn_and_the_open_descriptors_are_counted() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            "worker_processes 1;
+            events { }
+            http {
+                limit_conn_zone $uri zone=c:1m;
+                server {
+                    listen 127.0.0.1:%PORT%;
+                    location / { limit_conn c 1; echo_sleep 60; echo late; }
+                    location /metrics { metrics; }
+                }
+            }",
+        )
+        .start();
+    let value = |series: &str| parse(&server.get("/metrics").text()).0[series];
+    let rejected = "turnpike_limit_conn_rejected_total{zone=\"c\"}";
+    let files = "process_open_fds";
+    assert_eq!(value(rejected), 0.0);
+    let before = value(files);
+    assert!(before > 3.0 && before < value("process_max_fds"));
+    let mut waiting = server.connect();
+    waiting.send("GET /one HTTP/1.1\r\nHost: x\r\n\r\n");
+    let has_begun = || (value("turnpike_connections_writing{lane=\"0\"}") == 2.0).then_some(());
+    wait_for(has_begun).expect("the first request is in progress");
+    // The connection, and the runtime of the lane, which begins with the first request that waits.
+    assert!(value(files) > before);
+    for _ in 0..3 {
+        let answer = server.exchange("GET /one HTTP/1.0\r\n\r\n");
+        assert!(answer.starts_with(b"HTTP/1.1 503 "));
+    }
+    assert_eq!(value(rejected), 3.0);
+}
+
 const PROXIED: &str = "
 error_log %FOLDER%/error.log notice;
 events { }
