@@ -66,7 +66,12 @@ const SETS: &[Set] = &[
             package("iproute2", "ip"),
             package("ethtool", "ethtool"), // switches NAPI of a veth pair
             package("groff", "groff"),     // reads the manual pages
-            package("golang-go", "go"),    // builds h2spec
+            package("prometheus", "promtool"), // reads the metrics, alert rules and queries
+            package(
+                "python3-prometheus-client",
+                "/usr/lib/python3/dist-packages/prometheus_client",
+            ),
+            package("golang-go", "go"),      // builds h2spec
             package("clang-16", "clang-16"), // compiles the express lane's program again
             package("llvm-16", "llvm-strip-16"),
             package(
