@@ -18,7 +18,7 @@ const ROWS: &[Row] = &[Row {
     arguments: Arguments::none(),
     repeat: Repeat::Many,
     merge: Merge::Own,
-    summary: "Sends FLV files, from the byte on that the query argument `start` names.",
+    summary: "Sends FLV files, starting at the byte given by the query argument `start`.",
     ..Row::PLAIN
 }];
 

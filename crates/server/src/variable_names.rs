@@ -61,10 +61,10 @@ const HEAD: &str = "\
 
 Written by `cargo xtask docs`; do not edit.
 
-Variables stand in texts of the configuration as `$name` or `${name}`. Names and values are nginx's.
-`map`, `geo`, `split_clients`, `set`, and groups with names in patterns define more.
+Write `$name` or `${name}` in a value to insert a variable. Names and values are those of nginx.
+`map`, `geo`, `split_clients`, `set` and named groups in regular expressions define more variables.
 
-## Names that go on
+## Names with a variable part
 
 | variable | meaning |
 |---|---|

@@ -23,7 +23,7 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::none(),
         value: Value::Block(Context::Stream),
         merge: Merge::Own,
-        summary: "Holds the servers that pass TCP connections and UDP datagrams on.",
+        summary: "Holds the servers that proxy TCP connections and UDP datagrams.",
         ..PLAIN
     },
     Row {
@@ -33,7 +33,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Block(Context::StreamServer),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        summary: "Configures what happens to the connections of one or several addresses.",
+        summary: "Configures a server for the connections to one or more addresses.",
         ..PLAIN
     },
     Row {
@@ -46,10 +46,10 @@ pub const ROWS: &[Row] = &[
             [fastopen=number] [backlog=number] [rcvbuf=size] [sndbuf=size] \
             [reuseport[=hash|steer]] [ipv6only=on|off] \
             [so_keepalive=on|off|[idle]:[interval]:[count]] [bind] [deferred]",
-        summary: "The address and port, or the unix socket, that the server takes connections \
-            from. With `udp` it takes datagrams, and those of one client are one session. \
-            Where several servers have one address, the name that a TLS client asks for chooses; \
-            `default_server` serves those that ask for none.",
+        summary: "Listens on an address and port, or on a unix socket. With `udp` the server \
+            receives datagrams, and the datagrams of one client form a session. If several servers \
+            share an address, the name that a TLS client sends selects the server; \
+            `default_server` serves clients that send none.",
         ..PLAIN
     },
     Row {
@@ -61,8 +61,8 @@ pub const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "name ...",
         summary: "Names of a virtual server: an exact name, a name with a wildcard at the start or \
-            the end, or a regular expression after a tilde. TLS clients ask for one of them, of \
-            `listen ... ssl` or read by `ssl_preread`.",
+            the end, or a regular expression after a tilde. The name comes from the TLS hello, \
+            with `listen ... ssl` or `ssl_preread`.",
         ..PLAIN
     },
     Row {
@@ -108,7 +108,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Sends small pieces at once, to clients and to servers (TCP_NODELAY).",
+        summary: "Sends small amounts of data at once, to clients and to servers (TCP_NODELAY).",
         ..PLAIN
     },
     Row {

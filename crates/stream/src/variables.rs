@@ -81,12 +81,12 @@ pub const BUILTIN: &[VariableRow] = &[
             out.extend_from_slice(NGINX_VERSION.as_bytes());
             true
         },
-        "The version of nginx that is followed.",
+        "The version of nginx that Turnpike is compatible with.",
     ),
     row(
         "pid",
         |_, out| number(u64::from(std::process::id()), out),
-        "The serving process's number.",
+        "The process ID of the serving process.",
     ),
     row(
         "protocol",
@@ -180,7 +180,7 @@ pub const BUILTIN: &[VariableRow] = &[
             time::append_local(session.lane.clock.unix_seconds(), out);
             true
         },
-        "The local time, as logs have it.",
+        "The local time in the format of logs.",
     ),
     row(
         "upstream_addr",
@@ -226,7 +226,7 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "upstream_session_time",
         |session, out| list(session, out, |one, out| duration(one.session_ms, out)),
-        "Times that the servers were used, in seconds with milliseconds.",
+        "How long the servers were used, in seconds with milliseconds.",
     ),
 ];
 

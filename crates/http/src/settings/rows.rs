@@ -251,8 +251,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether clients may use HTTP/2: chosen in the TLS handshake (ALPN), or without \
-                  TLS by its connection preface.",
+        summary: "Whether clients may use HTTP/2. It is negotiated in the TLS handshake (ALPN) or, \
+            without TLS, recognized by its connection preface.",
         ..PLAIN
     },
     Row {
@@ -261,7 +261,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "128",
-        summary: "The maximum number of requests of one HTTP/2 connection at a time.",
+        summary: "The maximum number of concurrent requests of one HTTP/2 connection.",
         ..PLAIN
     },
     Row {
@@ -280,7 +280,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "64k",
-        summary: "How much of a request's body an HTTP/2 client may send before it is asked for.",
+        summary: "How much of a request body an HTTP/2 client may send before the server asks for \
+            more.",
         ..PLAIN
     },
     Row {

@@ -18,7 +18,7 @@ pub const BUILTIN: &[VariableRow] = &[
         "args",
         query,
         set_query,
-        "The query of the request, as it is now.",
+        "The current query of the request, after any rewriting.",
     ),
     row(
         "binary_remote_addr",
@@ -48,9 +48,21 @@ pub const BUILTIN: &[VariableRow] = &[
         "The request's Content-Length.",
     ),
     row("content_type", content_type, "The request's Content-Type."),
-    row("document_root", document_root, "The root in force."),
-    row("document_uri", path, "The path, as it is now."),
-    row("host", host, "The host asked for, else the server's name."),
+    row(
+        "document_root",
+        document_root,
+        "The root folder that applies to the request.",
+    ),
+    row(
+        "document_uri",
+        path,
+        "The current path, decoded and after any rewriting.",
+    ),
+    row(
+        "host",
+        host,
+        "The requested host, or the server's name if the request has none.",
+    ),
     row("hostname", hostname, "The machine's name."),
     row("http_cookie", cookies, "All cookies of the request."),
     row(
@@ -58,11 +70,7 @@ pub const BUILTIN: &[VariableRow] = &[
         forwarded_for,
         "All X-Forwarded-For fields.",
     ),
-    row(
-        "is_args",
-        is_args,
-        "A question mark where there is a query.",
-    ),
+    row("is_args", is_args, "A question mark if there is a query."),
     changeable(
         "limit_rate",
         limit_rate,
@@ -73,13 +81,13 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "nginx_version",
         nginx_version,
-        "The version of nginx that is followed.",
+        "The version of nginx that Turnpike is compatible with.",
     ),
-    row("pid", pid, "The serving process's number."),
+    row("pid", pid, "The process ID of the serving process."),
     row(
         "pipe",
         pipe,
-        "`p` where the request was pipelined, else a dot.",
+        "`p` if the request was pipelined, otherwise a dot.",
     ),
     changeable("query_string", query, set_query, "The same as `$args`."),
     row(
@@ -118,22 +126,22 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "request_body",
         request_body,
-        "The request's body, where it was read.",
+        "The request body, if it was read.",
     ),
     row(
         "request_body_file",
         request_body_file,
-        "The file that holds the request's body, where one does.",
+        "The temporary file with the request body, if any.",
     ),
     row(
         "request_completion",
         completion,
-        "`OK` where the whole answer was sent.",
+        "`OK` if the whole response was sent.",
     ),
     row(
         "request_filename",
         request_filename,
-        "The file that the path stands for.",
+        "The file for the path.",
     ),
     row(
         "request_id",
@@ -143,7 +151,7 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "http2",
         http2,
-        "`h2` over TLS, `h2c` without; empty where HTTP/2 is not spoken.",
+        "`h2` over TLS, `h2c` without TLS, and empty without HTTP/2.",
     ),
     row("request_length", request_length, "Bytes of the request."),
     row("request_method", request_method, "The request's method."),
@@ -165,7 +173,7 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "is_request_port",
         is_request_port,
-        "A colon where the host has a port.",
+        "A colon if the host has a port.",
     ),
     row("scheme", scheme, "`http` or `https`."),
     row(
@@ -222,11 +230,15 @@ pub const BUILTIN: &[VariableRow] = &[
     ),
     row("status", status, "The answer's status."),
     row("time_iso8601", time_iso8601, "Local time in ISO 8601."),
-    row("time_local", time_local, "Local time as logs have it."),
+    row(
+        "time_local",
+        time_local,
+        "The local time in the format of logs.",
+    ),
     row(
         "upstream_addr",
         upstream::address,
-        "The upstream servers that were asked.",
+        "The upstream servers that were used.",
     ),
     row(
         "upstream_bytes_received",
@@ -268,7 +280,11 @@ pub const BUILTIN: &[VariableRow] = &[
         upstream::status,
         "Statuses of their answers.",
     ),
-    row("uri", path, "The path, as it is now."),
+    row(
+        "uri",
+        path,
+        "The current path, decoded and after any rewriting.",
+    ),
 ];
 
 const fn row(name: &'static str, get: Getter, summary: &'static str) -> VariableRow {

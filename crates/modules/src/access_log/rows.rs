@@ -34,8 +34,8 @@ pub(super) const ROWS: &[Row] = &[
         variables: None,
         syntax: "name [escape=default|json|none] string ...",
         default: "",
-        summary: "Defines a named format for access log lines. The formats \"combined\" \
-            and \"json\" are predefined; a file may define \"json\" itself.",
+        summary: "Defines a named format for access log lines. The formats \"combined\" and \
+            \"json\" are predefined; the configuration may redefine \"json\".",
     },
     Row {
         name: "open_log_file_cache",

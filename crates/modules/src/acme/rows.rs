@@ -36,10 +36,10 @@ pub(super) const ROWS: &[Row] = &[
         contexts: &[Context::Server],
         arguments: Arguments::at_least(1),
         syntax: "issuer [identifier ...] [key=alg[:size]]",
-        summary: "Has the issuer's certificates ordered and renewed for these names and addresses, \
-            or else for the names of the server. Keys are `ecdsa:256` (default), `ecdsa:384`, \
-            `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`. Use \
-            `ssl_certificate $acme_certificate` and `ssl_certificate_key $acme_certificate_key`.",
+        summary: "Orders and renews certificates from the issuer for these names and addresses, or \
+            for the names of the server if none are given. Keys are `ecdsa:256` (default), \
+            `ecdsa:384`, `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`. Use `ssl_certificate \
+            $acme_certificate` and `ssl_certificate_key $acme_certificate_key`.",
         ..HTTP
     },
 ];

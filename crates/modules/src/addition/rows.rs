@@ -7,16 +7,16 @@ pub(super) const ROWS: &[Row] = &[
         name: "add_after_body",
         value: Value::Text,
         syntax: "uri",
-        summary: "Adds the answer to a subrequest for this path behind the body of a response. An \
-                  empty string cancels the directive of an outer level.",
+        summary: "Adds the response of a subrequest for this path after the body of a response. An \
+            empty string cancels the directive of an outer level.",
         ..Row::PLAIN
     },
     Row {
         name: "add_before_body",
         value: Value::Text,
         syntax: "uri",
-        summary: "Adds the answer to a subrequest for this path in front of the body of a \
-                  response. An empty string cancels the directive of an outer level.",
+        summary: "Adds the response of a subrequest for this path before the body of a response. \
+            An empty string cancels the directive of an outer level.",
         ..Row::PLAIN
     },
     Row {
@@ -25,9 +25,9 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "mime-type ...",
         default: "text/html",
-        summary: "The content types of responses that texts are added to, besides `text/html`. \
-            `*` means all. Differs from nginx: nothing is added to a body that is compressed \
-            already (`Content-Encoding`).",
+        summary: "The content types of responses to which text is added, besides `text/html`. `*` \
+            means all. Differs from nginx: nothing is added to a body that is compressed already \
+            (`Content-Encoding`).",
         ..Row::PLAIN
     },
 ];

@@ -33,15 +33,15 @@ pub(super) const ROWS: &[Row] = &[
             Context::IfInLocation,
         ],
         default: "off",
-        summary: "Compresses responses of the types in `gzip_types` for clients that accept it. \
-                  If `brotli` or `zstd` is on as well, a client gets the coding to which it gives \
-                  the highest weight, and of equal ones brotli, then zstd, then gzip. A response \
-                  that is complete is compressed as a whole. A response that is still being \
-                  received is flushed whenever its server pauses. Compressed responses do not \
-                  support ranges, and their ETag becomes weak. Responses with `Cache-Control: \
-                  no-transform` are not compressed. The compressed form of a file or of a \
-                  response in memory is kept (up to 1 MB each, and 16 MB on each lane for each \
-                  coding and level) and used again as long as the original does not change.",
+        summary: "Compresses responses of the types in `gzip_types` for clients that accept it. If \
+            `brotli` or `zstd` is on as well, a client gets the coding to which it gives the \
+            highest weight. For equal weights the order is brotli, zstd, gzip. A complete response \
+            is compressed as a whole. A response that is still being received is flushed whenever \
+            its server pauses. Compressed responses do not support ranges, and their ETag becomes \
+            weak. Responses with `Cache-Control: no-transform` are not compressed. The compressed \
+            form of a file or of a response in memory is kept (up to 1 MB each, and 16 MB on each \
+            lane for each coding and level) and used again as long as the original does not \
+            change.",
         ..PLAIN
     },
     Row {
@@ -209,8 +209,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "on | off | always",
         default: "off",
         summary: "Sends a precompressed file, with `.br` after the name, if it exists. It is sent \
-            to clients that accept `br`, or to all clients with `always`. Of several such \
-            files a client gets the one in the coding that it likes best.",
+            to clients that accept `br`, or to all clients with `always`. If there are several \
+            such files, a client gets the one in the coding it prefers.",
         ..PLAIN
     },
     Row {

@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Makes the folders that are missing above a file that PUT makes.",
+        summary: "Creates the missing parent folders of a file that PUT creates.",
         ..Row::PLAIN
     },
     Row {
@@ -20,8 +20,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(file_access::check_access),
         syntax: "users:permissions ...",
         default: "user:rw",
-        summary: "Who may read (`r`) or read and write (`rw`) the files that PUT and MKCOL make: \
-            `user`, `group`, `all`.",
+        summary: "Who may read (`r`) or read and write (`rw`) the files and folders that PUT and \
+            MKCOL create: `user`, `group`, `all`.",
         ..Row::PLAIN
     },
     Row {
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::exactly(1),
         value: Value::Custom,
         syntax: "zone=name",
-        summary: "The zone of the locks that LOCK makes, and that requests for changes must \
+        summary: "The zone for locks, which LOCK creates and which modifying requests must \
             respect, as in the module dav_ext. Locks are exclusive write locks.",
         ..Row::PLAIN
     },
@@ -41,8 +41,8 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         merge: Merge::Own,
         syntax: "zone=name:size [timeout=time]",
-        summary: "A zone for locks, and how long a lock holds unless it is refreshed: a minute by \
-            default. When the zone is full, LOCK is answered with 507.",
+        summary: "Declares a zone for locks, and the time after which a lock expires unless it is \
+            refreshed: a minute by default. When the zone is full, LOCK is answered with 507.",
         ..Row::PLAIN
     },
     Row {
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["off", "put", "delete", "mkcol", "copy", "move"]),
         syntax: "off | method ...",
         default: "off",
-        summary: "Allows PUT, DELETE, MKCOL, COPY and MOVE of files. All work on files is done off \
+        summary: "Allows PUT, DELETE, MKCOL, COPY and MOVE of files. File operations run outside \
             the lanes. Differs from nginx: symbolic links in a folder are copied and removed as \
             links, a folder cannot be copied into itself, and a tree has at most 100000 entries. \
             Together with PUT, all request bodies are written to files first.",
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "0",
-        summary: "Allows DELETE only of paths with at least so many elements.",
+        summary: "Allows DELETE only of paths with at least this many elements.",
         ..Row::PLAIN
     },
 ];

@@ -18,9 +18,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(0),
         variables: Some(0),
         syntax: "[-n] [--] string ...",
-        summary: "Answers with these strings, a space between them and a line feed behind them \
-            unless `-n` is given, as in the module echo. All commands of the family in a location \
-            are carried out in their order.",
+        summary: "Sends these strings, separated by spaces and followed by a line feed unless `-n` \
+            is given, as in the module echo. The echo commands of a location run in their order.",
         ..COMMAND
     },
     Row {
@@ -28,13 +27,13 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::exactly(2),
         variables: Some(0),
         syntax: "count string",
-        summary: "Answers with so many copies of a string. Differs from the module echo: at most \
+        summary: "Sends a string the given number of times. Differs from the module echo: at most \
             100000000 bytes.",
         ..COMMAND
     },
     Row {
         name: "echo_flush",
-        summary: "Sends what has been written so far before what follows is carried out.",
+        summary: "Sends the output so far before the next command runs.",
         ..COMMAND
     },
     Row {
@@ -42,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::exactly(1),
         variables: Some(0),
         syntax: "seconds",
-        summary: "Waits before what follows, for at most an hour.",
+        summary: "Waits before the next command runs, for at most an hour.",
         ..COMMAND
     },
     Row {
@@ -50,9 +49,9 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         variables: Some(0),
         syntax: "path [query]",
-        summary: "Answers with what a path of this server answers. Such paths may name others down \
-            to 50 levels, and a request has at most 1024 of them in all; beyond that an error is \
-            logged and the answer is broken off.",
+        summary: "Inserts the response of another path on this server. Such responses may insert \
+            others, up to 50 levels deep, and a request may have at most 1024 of them. Beyond that \
+            an error is logged and the response is cut off.",
         ..COMMAND
     },
     Row {
@@ -60,19 +59,19 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         variables: Some(0),
         syntax: "path [query]",
-        summary: "The same as `echo_location`: differs from the module echo, where such paths are \
-            asked at the same time.",
+        summary: "The same as `echo_location`. Differs from the module echo: the paths are \
+            requested one after another, not at the same time.",
         ..COMMAND
     },
     Row {
         name: "echo_read_request_body",
-        summary: "Reads the request's body, so that `$request_body` and `$echo_request_body` have \
+        summary: "Reads the request body, so that `$request_body` and `$echo_request_body` contain \
             it.",
         ..COMMAND
     },
     Row {
         name: "echo_request_body",
-        summary: "Answers with the request's body, if it was read and is in memory.",
+        summary: "Sends the request body, if it was read and is in memory.",
         ..COMMAND
     },
     Row {
@@ -80,7 +79,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         variables: Some(0),
         syntax: "path [query] | @name",
-        summary: "Has another location answer. Other commands of the location have no effect.",
+        summary: "Continues the request in another location. The other commands of this location \
+            have no effect.",
         ..COMMAND
     },
     Row {
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "code",
         default: "200",
-        summary: "The status of the answer that the commands make.",
+        summary: "The status of the response that the commands create.",
         ..Row::PLAIN
     },
     Row {
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(0),
         variables: Some(0),
         syntax: "[-n] [--] string ...",
-        summary: "Puts strings before the body of the response.",
+        summary: "Adds strings before the body of the response.",
         ..COMMAND
     },
     Row {
@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(0),
         variables: Some(0),
         syntax: "[-n] [--] string ...",
-        summary: "Puts strings behind the body of the response.",
+        summary: "Adds strings after the body of the response.",
         ..COMMAND
     },
 ];

@@ -18,7 +18,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             true
         },
         set: None,
-        summary: "The request line and the fields of the client's request, a line each.",
+        summary: "The request line and the fields of the client's request, one per line.",
     },
     VariableRow {
         name: "echo_client_request_method",
@@ -47,7 +47,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             true
         },
         set: None,
-        summary: "The method of the request, or of what `echo_location` asks.",
+        summary: "The method of the request, or of the subrequest of `echo_location`.",
     },
     VariableRow {
         name: "echo_request_uri",
@@ -60,7 +60,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             true
         },
         set: None,
-        summary: "The path and query of the request in force.",
+        summary: "The path and query of the request, or of the subrequest of `echo_location`.",
     },
     VariableRow {
         name: "echo_request_body",
@@ -69,7 +69,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             !exchange.body.bytes().is_empty()
         },
         set: None,
-        summary: "The request's body, where it was read and is in memory.",
+        summary: "The request body, if it was read and is in memory.",
     },
     VariableRow {
         name: "echo_response_status",

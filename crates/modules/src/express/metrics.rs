@@ -20,28 +20,28 @@ pub(super) const METRICS: &[Row] = &[
         kind: Kind::Counter,
         unit: "segments",
         labels: &["outcome"],
-        help: "Segments that the express lane's program judged, by what became of them.",
+        help: "Segments that the express lane's program inspected, by outcome.",
     },
     Row {
         name: "express_unpublished",
         kind: Kind::Counter,
         unit: "responses",
         labels: &["reason"],
-        help: "Answers of lanes that were not published to the express lane, by the reason.",
+        help: "Responses of lanes that were not published to the express lane, by reason.",
     },
     Row {
         name: "express_answers",
         kind: Kind::Gauge,
         unit: "responses",
         labels: &[],
-        help: "Answers that the express lane may send now.",
+        help: "Responses that the express lane may send now.",
     },
     Row {
         name: "express_dropped_clients",
         kind: Kind::Gauge,
         unit: "clients",
         labels: &[],
-        help: "Clients that express_drop keeps out now.",
+        help: "Clients that express_drop blocks now.",
     },
 ];
 

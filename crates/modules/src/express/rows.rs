@@ -11,10 +11,10 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "on | off | auto",
         default: "off",
         summary: "Answers requests in the network driver, by an XDP program, if the answer is \
-                  small and the same for every client. `auto` does so for answers that are \
-                  requested more often than `express_min_rate`. It needs `express_interface`, \
-                  root and Linux 6.9. If it cannot work, the log has the reason, and the lanes \
-                  answer. See docs/express.md.",
+            small and the same for every client. `auto` does so for answers that are requested \
+            more often than `express_min_rate`. It needs `express_interface`, root and Linux 6.9. \
+            If it cannot be used, the log has the reason and the lanes answer. See \
+            docs/express.md.",
         ..PLAIN
     },
     Row {
@@ -68,10 +68,10 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Drops in the network driver what comes from clients that were refused too often \
-            for their address in this location: by `deny`, or by `limit_req` or `limit_conn` with \
-            `$binary_remote_addr` or `$remote_addr` as the key. Clients behind a proxy that \
-            `set_real_ip_from` trusts are not dropped.",
+        summary: "Drops, in the network driver, all packets of clients that were refused too often \
+            in this location because of their address: by `deny`, or by `limit_req` or \
+            `limit_conn` with `$binary_remote_addr` or `$remote_addr` as the key. Clients behind a \
+            proxy that `set_real_ip_from` trusts are not dropped.",
         ..PLAIN
     },
     Row {

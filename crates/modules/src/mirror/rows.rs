@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "on | off",
         default: "on",
         summary: "Reads the request body before the request continues, so that the copies have it \
-            too. Where it is off, the copies have no body.",
+            too. With `off`, the copies have no body.",
         ..Row::PLAIN
     },
 ];

@@ -326,9 +326,9 @@ macro_rules! tls_rows {
                 arguments: Arguments::between(1, 3),
                 syntax: "off | max=number [inactive=time] [valid=time]",
                 default: "off",
-                summary: "Keeps the certificates and keys that variables name: at most `max` \
-                    of them, each until it was not used for `inactive` (10 seconds) or was read \
-                    `valid` (60 seconds) ago.",
+                summary: "Caches the certificates and keys that variables name, at most `max` of \
+                    them. An entry is removed when it has not been used for `inactive` (10 \
+                    seconds), or `valid` (60 seconds) after it was read.",
                 ..PLAIN
             },
             Row {
@@ -342,8 +342,7 @@ macro_rules! tls_rows {
                 name: concat!($prefix, "_ssl_ciphers"),
                 syntax: "ciphers",
                 default: "DEFAULT",
-                summary: "The cipher suites of TLS 1.2, in OpenSSL's language, as for \
-                    `ssl_ciphers`.",
+                summary: "The cipher suites of TLS 1.2, in OpenSSL's syntax, as for `ssl_ciphers`.",
                 ..PLAIN
             },
             Row {
@@ -353,7 +352,7 @@ macro_rules! tls_rows {
                 syntax: "name value",
                 summary: "OpenSSL's commands, as for `ssl_conf_command`: `Ciphersuites`, \
                     `CipherString`, `Curves` and `Groups`, `MinProtocol` and `MaxProtocol`, and \
-                    `Certificate` with `PrivateKey`. They take the place of the directives.",
+                    `Certificate` with `PrivateKey`. They replace the corresponding directives.",
                 ..PLAIN
             },
             Row {
@@ -366,8 +365,9 @@ macro_rules! tls_rows {
             Row {
                 name: concat!($prefix, "_ssl_key_log"),
                 syntax: "path",
-                summary: "A file that the secrets of sessions with servers are written to, in the \
-                    format that Wireshark and others read: for debugging only.",
+                summary: "The file for the secrets of sessions with servers, in the format that \
+                    Wireshark reads. Anyone with this file can decrypt the traffic. Use it only \
+                    for debugging.",
                 ..PLAIN
             },
             Row {
@@ -385,7 +385,7 @@ macro_rules! tls_rows {
             Row {
                 name: concat!($prefix, "_ssl_password_file"),
                 syntax: "file",
-                summary: "A file with passwords of the client certificate's key, one a line; it \
+                summary: "A file with passwords for the client certificate's key, one per line. It \
                     may be a FIFO.",
                 ..PLAIN
             },
@@ -421,9 +421,9 @@ macro_rules! tls_rows {
             },
             Row {
                 name: concat!($prefix, "_ssl_verify"),
-                summary: "Checks the certificates of servers and refuses invalid ones. A valid \
-                    certificate is trusted itself or signed by a trusted one, and has the server's \
-                    name among its subjectAltNames, or as its common name where it has none.",
+                summary: "Checks the certificates of servers and refuses invalid ones. The \
+                    certificate must be trusted or signed by a trusted CA, and must match the \
+                    server's name.",
                 ..FLAG_OFF
             },
             Row {
@@ -431,8 +431,8 @@ macro_rules! tls_rows {
                 value: Value::Number,
                 syntax: "number",
                 default: "1",
-                summary: "Intermediate CA certificates between a server's certificate and a \
-                          trusted root.",
+                summary: "The maximum number of intermediate CA certificates between a server's \
+                    certificate and a trusted root.",
                 ..PLAIN
             },
         ];

@@ -9,7 +9,7 @@ pub(super) const ROWS: &[VariableRow] = &[VariableRow {
     name: "slice_range",
     get: slice_range,
     set: None,
-    summary: "The part that is asked for, as `Range` has it: `bytes=0-1048575`.",
+    summary: "The requested part, in the form of `Range`: `bytes=0-1048575`.",
 }];
 
 fn slice_range(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

@@ -20,9 +20,9 @@ pub(super) const ROWS: &[Row] = &[
             Context::IfInLocation,
         ],
         summary: "Processes SSI commands in responses. Differs from nginx: included parts are \
-                  requested one after another, so `wait` has no effect, and `if` may be nested. \
-                  Parts may include others down to 50 levels, and a page has at most 1024 parts \
-                  in all; beyond that an error is logged and shown in their place.",
+            requested one after another, so `wait` has no effect, and `if` may be nested. Parts \
+            may include others, up to 50 levels deep, and a page may have at most 1024 parts. \
+            Beyond that an error is logged and shown instead.",
         ..FLAG_OFF
     },
     Row {
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssi_silent_errors",
-        summary: "Shows nothing where a command is wrong, in place of an error message.",
+        summary: "Shows nothing instead of an error message if a command is invalid.",
         ..FLAG_OFF
     },
     Row {

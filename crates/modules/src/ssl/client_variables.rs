@@ -29,8 +29,9 @@ fn of_contents<S: HasTlsSession>() -> [VariableRow<S>; 7] {
         row(
             "ssl_client_cert",
             |subject, out| shown(subject, |client| write_unfolded(&client.der, out)),
-            "The client's certificate in PEM, with a space in place of each line end. Deprecated. \
-         Differs from nginx, which begins the lines with a tab: such fields are obsolete.",
+            "The client's certificate in PEM, with spaces instead of line ends. Deprecated. \
+             Differs from nginx, which starts the lines with a tab; header fields of that form are \
+             obsolete.",
         ),
         row(
             "ssl_client_escaped_cert",
@@ -50,7 +51,7 @@ fn of_contents<S: HasTlsSession>() -> [VariableRow<S>; 7] {
         row(
             "ssl_client_i_dn",
             |subject, out| read(subject, |read| read.issuer.write_rfc2253(out)),
-            "The issuer of the client's certificate, as RFC 2253 writes names.",
+            "The issuer of the client's certificate, in the format of RFC 2253.",
         ),
         row(
             "ssl_client_raw_cert",
@@ -64,7 +65,7 @@ fn of_contents<S: HasTlsSession>() -> [VariableRow<S>; 7] {
         row(
             "ssl_client_s_dn",
             |subject, out| read(subject, |read| read.subject.write_rfc2253(out)),
-            "The subject of the client's certificate, as RFC 2253 writes names.",
+            "The subject of the client's certificate, in the format of RFC 2253.",
         ),
         row(
             "ssl_client_serial",
@@ -84,7 +85,7 @@ fn of_validity<S: HasTlsSession>() -> [VariableRow<S>; 5] {
         row(
             "ssl_client_v_end",
             |subject, out| read(subject, |read| write_time(read.not_after_s, out)),
-            "When the client's certificate ends.",
+            "The end of the validity of the client's certificate.",
         ),
         row(
             "ssl_client_v_remain",
@@ -94,18 +95,18 @@ fn of_validity<S: HasTlsSession>() -> [VariableRow<S>; 5] {
                     out.extend_from_slice(days.to_string().as_bytes());
                 })
             },
-            "Days until the client's certificate ends.",
+            "Days until the client's certificate expires.",
         ),
         row(
             "ssl_client_v_start",
             |subject, out| read(subject, |read| write_time(read.not_before_s, out)),
-            "When the client's certificate begins.",
+            "The start of the validity of the client's certificate.",
         ),
         row(
             "ssl_client_verify",
             verified,
-            "`SUCCESS`, `FAILED:` with the reason, or `NONE` where the client has shown no \
-         certificate; no value without TLS.",
+            "`SUCCESS`, `FAILED:` with the reason, or `NONE` if the client sent no certificate. \
+             There is no value without TLS.",
         ),
     ]
 }
@@ -116,12 +117,12 @@ pub(super) fn legacy<S: HasTlsSession>() -> [VariableRow<S>; 2] {
         row(
             "ssl_client_i_dn_legacy",
             |subject, out| read(subject, |read| read.issuer.write_oneline(out)),
-            "The issuer of the client's certificate, in OpenSSL's older way.",
+            "The issuer of the client's certificate, in OpenSSL's older format.",
         ),
         row(
             "ssl_client_s_dn_legacy",
             |subject, out| read(subject, |read| read.subject.write_oneline(out)),
-            "The subject of the client's certificate, in OpenSSL's older way.",
+            "The subject of the client's certificate, in OpenSSL's older format.",
         ),
     ]
 }

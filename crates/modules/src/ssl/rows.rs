@@ -115,11 +115,11 @@ const SHARED: &[Row] = &[
         name: "ssl_certificate",
         variables: Some(0),
         summary: "A PEM file with the server's certificate, followed by its intermediate \
-                  certificates. Several of different kinds (ECDSA, RSA) may be given; clients get \
-                  the first that they can use. Of several of one kind, the last one counts. After \
-                  `data:`, the value is the PEM text itself. If the name contains variables, the \
-                  file is read at each handshake, by the user of the serving process: see \
-                  `ssl_certificate_cache`.",
+            certificates. Several of different kinds (ECDSA, RSA) may be given; clients get the \
+            first that they can use. If several have the same kind, the last one is used. After \
+            `data:`, the value is the PEM text itself. If the name contains variables, the file is \
+            read at each handshake, by the user of the serving process: see \
+            `ssl_certificate_cache`.",
         ..FILES
     },
     Row {
@@ -134,9 +134,9 @@ const SHARED: &[Row] = &[
         arguments: Arguments::between(1, 3),
         syntax: "off | max=number [inactive=time] [valid=time]",
         default: "off",
-        summary: "Keeps the certificates and keys that variables name: at most `max` of them, \
-            each until it was not used for `inactive` (10 seconds) or was read `valid` \
-            (60 seconds) ago.",
+        summary: "Caches the certificates and keys that variables name, at most `max` of them. An \
+            entry is removed when it has not been used for `inactive` (10 seconds), or `valid` (60 \
+            seconds) after it was read.",
         ..TEXT
     },
     Row {
@@ -175,8 +175,8 @@ const SHARED: &[Row] = &[
     },
     Row {
         name: "ssl_crl",
-        summary: "Lists of revoked certificates in PEM: one for every CA of a client's chain. A CA \
-            without a list makes the client's certificate a bad one.",
+        summary: "Lists of revoked certificates in PEM: one for every CA of a client's chain. If a \
+            CA has no list, the client's certificate is rejected.",
         ..FILE
     },
     Row {
@@ -201,9 +201,9 @@ const SHARED: &[Row] = &[
     Row {
         name: "ssl_key_log",
         syntax: "path",
-        summary: "A file that the secrets of sessions are written to, in the format that Wireshark \
-            and others read. Whoever has it reads all that clients say: for debugging only. If the \
-            server creates the file, only its owner can read it.",
+        summary: "The file for the secrets of sessions, in the format that Wireshark reads. Anyone \
+            with this file can decrypt the traffic. Use it only for debugging. If the server \
+            creates the file, only its owner can read it.",
         ..TEXT
     },
     Row {
@@ -211,11 +211,11 @@ const SHARED: &[Row] = &[
         value: Value::OneOf(&["off", "on", "leaf"]),
         syntax: "on | off | leaf",
         default: "off",
-        summary: "Asks the OCSP responders of clients' certificates whether these are revoked: of \
-            all certificates of a chain (`on`), or of the client's alone (`leaf`). A client whose \
-            certificate is revoked or unknown, or whose responder gives no answer that can be \
-            trusted, is refused as one with a bad certificate. The issuer signs answers, or a \
-            responder that it has appointed.",
+        summary: "Asks OCSP responders whether the certificates of clients are revoked: all \
+            certificates of a chain (`on`), or only the client's own (`leaf`). A client is refused \
+            if its certificate is revoked or unknown, or if the responder gives no valid answer. \
+            Answers must be signed by the issuer, or by a responder that the issuer has \
+            authorized.",
         ..SERVER
     },
     Row {
@@ -223,23 +223,23 @@ const SHARED: &[Row] = &[
         value: Value::Checked(checks::ocsp_cache),
         syntax: "off | shared:name:size",
         default: "off",
-        summary: "Keeps the states of clients' certificates for `ssl_ocsp`, each until the \
-            responder's answer ends. All lanes share a cache, and a reload keeps it. A megabyte \
+        summary: "Caches the states of client certificates for `ssl_ocsp`, each until the \
+            responder's answer expires. All lanes share a cache, and a reload keeps it. A megabyte \
             holds 4096 states.",
         ..TEXT
     },
     Row {
         name: "ssl_ocsp_responder",
         syntax: "url",
-        summary: "The address of the OCSP responder, `http://...`, instead of those in clients' \
-            certificates.",
+        summary: "The address of the OCSP responder, `http://...`, which replaces the addresses in \
+            the certificates of clients.",
         ..TEXT
     },
     Row {
         name: "ssl_password_file",
-        summary: "A file with passwords of keys, one a line, which are tried in turn; it may be a \
-            FIFO that somebody writes while the configuration is loaded. Keys are \
-            encrypted by AES: in PKCS#8 with PBKDF2, or in OpenSSL's older way.",
+        summary: "A file with passwords for keys, one per line, which are tried in turn. It may be \
+            a FIFO that another program writes while the configuration is loaded. Keys must be \
+            encrypted with AES: in PKCS#8 with PBKDF2, or in OpenSSL's older format.",
         ..FILE
     },
     Row {
@@ -260,8 +260,8 @@ const SHARED: &[Row] = &[
     },
     Row {
         name: "ssl_reject_handshake",
-        summary: "Refuses every handshake with the server: for a default server that is to answer \
-            no name but those of others.",
+        summary: "Refuses every handshake with the server. Use it in a default server that should \
+            not answer unknown names.",
         ..FLAG
     },
     Row {
@@ -271,8 +271,8 @@ const SHARED: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "off | none | [builtin[:size]] [shared:name:size]",
         default: "none",
-        summary: "Keeps sessions for clients that resume them without a ticket. All lanes share \
-            a cache, and a reload keeps it; `builtin` is such a cache of the server's own.",
+        summary: "Keeps sessions for clients that resume them without a ticket. All lanes share a \
+            cache, and a reload keeps it; `builtin` is a private cache for this server.",
         ..TEXT
     },
     Row {
@@ -285,9 +285,9 @@ const SHARED: &[Row] = &[
     Row {
         name: "ssl_session_tickets",
         default: "on",
-        summary: "Lets clients resume sessions by tickets. Without \
-            `ssl_session_ticket_key` the server makes their keys and changes them every \
-            `ssl_session_timeout`; all lanes share them, and a reload keeps them.",
+        summary: "Lets clients resume sessions with tickets. Without `ssl_session_ticket_key` the \
+            server creates the keys and changes them every `ssl_session_timeout`; all lanes share \
+            them, and a reload keeps them.",
         ..FLAG
     },
     Row {
@@ -300,8 +300,8 @@ const SHARED: &[Row] = &[
     },
     Row {
         name: "ssl_stapling",
-        summary: "Sends OCSP responses with certificates: that of `ssl_stapling_file`, or else \
-            those that the responder of each certificate gives.",
+        summary: "Sends OCSP responses with certificates: the response in `ssl_stapling_file`, or \
+            otherwise the answers of the certificates' responders.",
         ..FLAG
     },
     Row {
@@ -313,8 +313,8 @@ const SHARED: &[Row] = &[
     Row {
         name: "ssl_stapling_responder",
         syntax: "url",
-        summary: "The address of the OCSP responder, `http://...`, instead of that in the \
-            certificate.",
+        summary: "The address of the OCSP responder, `http://...`, which replaces the address in \
+            the certificate.",
         ..TEXT
     },
     Row {
@@ -346,7 +346,8 @@ const SHARED: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1",
-        summary: "Intermediate CA certificates between a client's certificate and a trusted root.",
+        summary: "The maximum number of intermediate CA certificates between a client's \
+            certificate and a trusted root.",
         ..SERVER
     },
 ];

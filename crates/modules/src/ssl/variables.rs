@@ -23,8 +23,8 @@ pub(super) const fn row<S>(
 const JA4_SUMMARY: &str = "The JA4 fingerprint of the client: which versions, cipher suites, \
     extensions and signature algorithms its hello offers, such as \
     `t13d1516h2_8daaf6152771_e5627efa2ab1`. Clients can imitate one another. nginx has no such \
-    variable. It is computed if the configuration names it or uses `ssi`: a connection from \
-    before the reload that does so has no value.";
+    variable. It is computed only if the configuration names it or uses `ssi`, so it has no value \
+    on a connection that was opened before that configuration was loaded.";
 
 /// No value yet, with TLS or without.
 pub(super) const fn absent<S>(name: &'static str, summary: &'static str) -> VariableRow<S> {
@@ -37,7 +37,7 @@ const NO_ECH: &str = "No value: Encrypted Client Hello is not supported yet.";
 /// The variables that HTTP alone has.
 pub(super) fn of_http() -> [VariableRow<Exchange>; 2] {
     [
-        row("https", https, "`on` with TLS, else empty."),
+        row("https", https, "`on` with TLS, otherwise empty."),
         row(
             "ssl_early_data",
             |exchange, out| {
@@ -47,8 +47,8 @@ pub(super) fn of_http() -> [VariableRow<Exchange>; 2] {
                 }
                 is_early
             },
-            "`1` where the request came as early data and the handshake was not complete when it \
-             was begun; else no value. `proxy_set_header Early-Data $ssl_early_data` lets an \
+            "`1` if the request came as early data and was started before the handshake was \
+             complete, otherwise no value. `proxy_set_header Early-Data $ssl_early_data` lets an \
              upstream server answer with 425 (RFC 8470).",
         ),
     ]
@@ -60,7 +60,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
         row(
             "ssl_alpn_protocol",
             |subject, out| append(subject, out, |session| &session.protocol),
-            "The protocol that was agreed on by ALPN; no value without.",
+            "The protocol that was negotiated by ALPN, if any.",
         ),
         row(
             "ssl_cipher",
@@ -73,14 +73,14 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
                 let session = subject.tls_session();
                 session.is_some_and(|session| names(&session.offered_ciphers, cipher_name, out))
             },
-            "The cipher suites that the client offers, with colons between them. Those that are \
-             not \
-         known are hexadecimal.",
+            "The cipher suites that the client offers, separated by colons. Unknown ones are \
+             hexadecimal.",
         ),
         row(
             "ssl_curve",
             |subject, out| append(subject, out, |session| session.group.as_bytes()),
-            "The group of the key exchange; no value where a session was resumed without one.",
+            "The group of the key exchange. There is no value if a session was resumed without \
+             one.",
         ),
         row(
             "ssl_curves",
@@ -88,8 +88,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
                 let session = subject.tls_session();
                 session.is_some_and(|session| names(&session.offered_groups, group_name, out))
             },
-            "The groups that the client offers, with colons between them. Those that are not known \
-         are hexadecimal.",
+            "The groups that the client offers, separated by colons. Unknown ones are hexadecimal.",
         ),
         absent("ssl_ech_outer_server_name", NO_ECH),
         absent("ssl_ech_status", NO_ECH),
@@ -102,7 +101,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
         row(
             "ssl_server_name",
             |subject, out| append(subject, out, |session| &session.server_name),
-            "The name that the client asked for by SNI, in lower case; no value without.",
+            "The name that the client sent (SNI), in lower case, if any.",
         ),
         absent("ssl_session_id", UNKNOWN),
         row(
@@ -113,7 +112,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
                     false => b".",
                 })
             },
-            "`r` where an earlier session was resumed, else `.`.",
+            "`r` if an earlier session was resumed, otherwise `.`.",
         ),
         absent("ssl_sigalg", UNKNOWN),
     ]

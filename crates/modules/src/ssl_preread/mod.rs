@@ -33,7 +33,7 @@ const VARIABLES: &[VariableRow] = &[
             })
         },
         set: None,
-        summary: "The protocols that the client offers by ALPN, with commas between them.",
+        summary: "The protocols that the client offers by ALPN, separated by commas.",
     },
     VariableRow {
         name: "ssl_preread_protocol",
@@ -53,7 +53,7 @@ const VARIABLES: &[VariableRow] = &[
             })
         },
         set: None,
-        summary: "The name of the server that the client asks for (SNI).",
+        summary: "The server name that the client sent (SNI).",
     },
 ];
 

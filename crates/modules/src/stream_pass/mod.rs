@@ -28,7 +28,7 @@ const ROWS: &[Row] = &[Row {
     merge: Merge::Own,
     variables: Some(0),
     syntax: "address",
-    summary: "Gives the connection to the server that listens on that address, in `http` or in \
+    summary: "Passes the connection to the server that listens on that address, in `http` or in \
         `stream`, as if it had been accepted there.",
     ..Row::PLAIN
 }];

@@ -121,8 +121,8 @@ const OWN: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "0",
-        summary: "The number of datagrams of a client in one UDP session: the next one begins \
-                  another session. 0 means no limit.",
+        summary: "The maximum number of client datagrams in one UDP session. The next one starts a \
+            new session. 0 means no limit.",
         ..PLAIN
     },
     Row {
@@ -141,7 +141,7 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_ssl",
-        summary: "Speaks TLS with servers.",
+        summary: "Uses TLS for connections to servers.",
         ..FLAG_OFF
     },
     Row {

@@ -24,7 +24,7 @@ const ROWS: &[Row] = &[Row {
     merge: Merge::Own,
     variables: Some(0),
     syntax: "value",
-    summary: "Sends a text, which may have variables in it, and closes the connection.",
+    summary: "Sends a text, which may contain variables, and closes the connection.",
     ..Row::PLAIN
 }];
 

@@ -9,10 +9,9 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         variables: Some(0),
         syntax: "string replacement",
-        summary: "Replaces a string in the text of responses by another one, without regard to \
-                  the case of ASCII letters. Both may contain variables; an empty string is not \
-                  searched. Differs from nginx: a body that is already compressed \
-                  (`Content-Encoding`) is not changed.",
+        summary: "Replaces a string in responses with another one, ignoring the case of ASCII \
+            letters. Both may contain variables; an empty string is not searched. Differs from \
+            nginx: a body that is already compressed (`Content-Encoding`) is not changed.",
         ..Row::PLAIN
     },
     Row {
@@ -20,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Keeps `Last-Modified` of a response in which strings are replaced.",
+        summary: "Keeps the `Last-Modified` field of responses in which strings are replaced.",
         ..Row::PLAIN
     },
     Row {

@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "tunnel_buffer_size",
         default: "16k",
-        summary: "The number of bytes that are read of a server at a time.",
+        summary: "The number of bytes that are read from a server at a time.",
         ..SIZE
     },
     Row {
@@ -34,8 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["error", "timeout", "off"]),
         syntax: "error | timeout | off ...",
         default: "error timeout",
-        summary: "The cases in which a tunnel is made to the next server: no connection, or none \
-            in time.",
+        summary: "The cases in which the next server is tried: a failed connection, or a timeout.",
         ..PLAIN
     },
     Row {

@@ -102,8 +102,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "number [timeout=time]",
         summary: "Lets a request wait if no server can take it, for instance because all have \
             `max_conns` requests. At most `number` requests of all lanes wait, in the order in \
-            which they came, and each for at most `timeout` (60s by default). A request that finds \
-            the queue full, or waits in vain, is answered with 502. As in nginx Plus.",
+            which they came, and each for at most `timeout` (60s by default). If the queue is full \
+            or the wait times out, the client gets 502. As in nginx Plus.",
         ..PLAIN
     },
     Row {
@@ -113,8 +113,8 @@ pub(super) const ROWS: &[Row] = &[
         summary: "Limits how many requests of the group are passed to another server after a \
             failure: within ten seconds at most `percent` of its requests, such as `20%`, counted \
             over all lanes; `min` retries (10 by default) are always allowed. Beyond that the \
-            failure is the answer, so that retries cannot overload the servers that still work. A \
-            kept connection that its server had closed is no failure.",
+            client gets the error, so that retries cannot overload the servers that still work. A \
+            kept connection that its server had already closed does not count as a failure.",
         ..PLAIN
     },
     Row {

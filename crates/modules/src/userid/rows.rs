@@ -16,12 +16,12 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "v1", "log", "off"]),
         syntax: "on | v1 | log | off",
         default: "off",
-        summary: "Gives each client without one a cookie with an identifier, so that it can be \
-                  recognised. `v1` uses the older form of identifiers; `log` only reads cookies \
-                  and sets none. `$uid_got` is the identifier that the client sent, and \
-                  `$uid_set` the one that it receives. If `$uid_reset` is set to anything but 0, \
-                  the client receives a new one. Differs from nginx: the last eight bytes of an \
-                  identifier are random.",
+        summary: "Sets a cookie with an identifier for each client that has none, so that the \
+            client can be recognized. `v1` uses the older form of identifiers; `log` only reads \
+            cookies and sets none. `$uid_got` is the identifier that the client sent, and \
+            `$uid_set` the one that it receives. If `$uid_reset` is set to anything but 0, the \
+            client receives a new one. Differs from nginx: the last eight bytes of an identifier \
+            are random.",
         ..Row::PLAIN
     },
     Row {
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(check_expires),
         syntax: "time | max | off",
         default: "off",
-        summary: "How long clients keep the cookie; with `off`, until they end.",
+        summary: "How long clients keep the cookie. With `off`, until the browser is closed.",
         ..Row::PLAIN
     },
     Row {

@@ -268,9 +268,9 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         syntax: "address | CIDR | unix:",
-        summary: "Logs everything about the HTTP requests of these clients, `debug` messages \
-            included, to every `error_log` that is in force for them, whatever its level. Differs \
-            from nginx: names of hosts are not accepted.",
+        summary: "Logs everything about the HTTP requests of these clients, including `debug` \
+            messages, to every `error_log` that applies, whatever its level. Differs from nginx: \
+            host names are not accepted.",
         repeat: Repeat::Many,
         ..once(
             "debug_connection",
