@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod support;
+#[path = "support/tls.rs"]
+mod tls_support;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -11,6 +13,7 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use support::{configuration, start, stderr, turnpike};
+use tls_support::{certificate, openssl};
 use turnpike_testkit::Folder;
 
 /// The blocks of a page that are marked as nginx configuration.
@@ -97,6 +100,96 @@ fn examples_of_the_cookbook_answer_as_they_say() {
     assert!(count >= 5, "the cookbook asks nothing");
 }
 
+/// Files of a distribution that examples include.
+const INCLUDED: &[(&str, &str)] = &[
+    (
+        "fastcgi_params",
+        include_str!("../../../contrib/etc/fastcgi_params"),
+    ),
+    ("mime.types", include_str!("../../../conf/mime.types")),
+];
+
+/// Ports of examples that an ordinary user may not take, or that a service of the machine has.
+const TAKEN: &[&str] = &["443", "5432", "53"];
+
+/// A block with free ports, and with the files that it names. Those of TLS are made in the folder.
+fn prepared(block: &str, folder: &Folder) -> String {
+    for (name, text) in INCLUDED {
+        folder.write(name, text).unwrap();
+    }
+    folder.write("logs/empty", "").unwrap();
+    let mut block = block.to_owned();
+    for port in TAKEN {
+        for end in [";", " "] {
+            let reserved = turnpike_testkit::ports::reserve().unwrap();
+            let from = format!("listen {port}{end}");
+            block = block.replace(&from, &format!("listen 127.0.0.1:{reserved}{end}"));
+        }
+    }
+    if block.contains("/etc/ssl/") {
+        keys(folder);
+        block = block.replace("/etc/ssl/", "");
+    }
+    block
+}
+
+/// Certificates with keys, and a list of revoked ones, under the names that the pages use.
+fn keys(folder: &Folder) {
+    let at = folder.path();
+    let kind = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+    for file in ["example.com", "chain", "clients-ca"] {
+        certificate(at, file, "example.com", &kind);
+    }
+    let list = "[ca]\ndefault_ca=c\n[c]\ndatabase=index\ncrlnumber=number\n\
+                default_md=sha256\ndefault_crl_days=5\n";
+    folder.write("ca.conf", list).unwrap();
+    folder.write("index", "").unwrap();
+    folder.write("number", "01").unwrap();
+    let ca = ["ca", "-config", "ca.conf", "-keyfile", "clients-ca.key"];
+    let more = [
+        "-cert",
+        "clients-ca.pem",
+        "-gencrl",
+        "-out",
+        "clients-ca.crl",
+    ];
+    openssl(at, &[&ca[..], &more].concat());
+}
+
+/// The families whose page must show a configuration, with the least number of them.
+const SHOWN: &[(&str, usize)] = &[
+    ("tls.md", 6),
+    ("http2.md", 2),
+    ("upstreams.md", 4),
+    ("stream.md", 2),
+    ("monitoring.md", 4),
+];
+
+/// Lines that only a configuration has.
+const CONFIGURED: &[&str] = &[
+    "    server {",
+    "    location ",
+    "    upstream ",
+    "    listen ",
+];
+
+#[test]
+fn configurations_in_the_documentation_are_marked_as_such() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for (name, least) in SHOWN {
+        let page = fs::read_to_string(folder.join(name)).unwrap();
+        assert!(blocks(&page).len() >= *least, "{name}");
+        let outside = page.split("\n```").step_by(2);
+        for line in outside.flat_map(str::lines) {
+            let is_one = CONFIGURED.iter().any(|start| line.starts_with(start));
+            assert!(
+                !is_one,
+                "{name}: a configuration that no test reads: {line}"
+            );
+        }
+    }
+}
+
 #[test]
 fn configurations_in_the_documentation_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -112,10 +205,8 @@ fn configurations_in_the_documentation_pass() {
             let folder = Folder::create().unwrap();
             let cache = format!("{}/cache", folder.name());
             let block = block.replace("/var/cache/turnpike", &cache);
+            let block = prepared(&block, &folder);
             folder.write("nginx.conf", configuration(&block)).unwrap();
-            folder
-                .write("mime.types", "types { text/html html; }")
-                .unwrap();
             let output = turnpike(&folder.arguments(&["-t"]));
             let shown = stderr(&output);
             assert!(
