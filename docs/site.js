@@ -4,5 +4,4 @@ for (const code of document.querySelectorAll("pre > code")) {
     code.tabIndex = 0;
 }
 document.getElementById("mdbook-searchbar")?.setAttribute("aria-label", "Search");
-document.getElementById("mdbook-searchbar")?.setAttribute("aria-label", "Search");
 document.getElementById("mdbook-sidebar-toggle")?.setAttribute("role", "button");

@@ -96,6 +96,10 @@ fn fault(page: &Path, text: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
+    // The site consists of the pages of `docs` only.
+    if target.starts_with("../") && page.parent().is_some_and(|folder| folder.ends_with("docs")) {
+        return Some("the site has no such file".to_owned());
+    }
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
     let other;
     let text = match file.is_empty() {
@@ -154,6 +158,8 @@ mod tests {
         assert_eq!(of("#one"), None);
         assert!(of("#two").is_some());
         assert!(of("nowhere.md").is_some());
+        let outside = fault(Path::new("docs/page.md"), "", "../CHANGELOG.md");
+        assert_eq!(outside.as_deref(), Some("the site has no such file"));
         assert_eq!(of("https://example.org/#x"), None);
     }
 }
