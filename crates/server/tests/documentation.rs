@@ -219,6 +219,39 @@ fn configurations_in_the_documentation_pass() {
     assert!(count > 0, "no page shows a configuration");
 }
 
+/// What the folder of a dated run holds, by the part of its name that says what ran.
+const KEPT: &[(&str, &[&str])] = &[
+    ("-accelerate-", &["README.md", "raw.csv", "summary.json"]),
+    ("-stall-", &["README.md"]),
+    ("-torture-", &["README.md"]),
+    (
+        "-s",
+        &["README.md", "raw.csv", "report.html", "summary.json"],
+    ),
+    ("", &["README.md", "raw.csv", "summary.json"]),
+];
+
+#[test]
+fn dated_runs_hold_what_the_page_of_results_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+    let page = fs::read_to_string(folder.join("README.md")).unwrap();
+    assert!(page.contains("Of *torture* and *stall* only the page"));
+    let mut count = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_dir() {
+            continue;
+        }
+        count += 1;
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let (_, expected) = KEPT.iter().find(|(part, _)| name.contains(part)).unwrap();
+        for file in *expected {
+            assert!(path.join(file).is_file(), "{name}: {file}");
+        }
+    }
+    assert!(count > 5, "{count} runs");
+}
+
 /// Parts of earlier sentences that readers did not understand.
 const NOT_UNDERSTOOD: &[&str] = &[
     "at the price of a static file",
