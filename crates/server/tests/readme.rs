@@ -83,6 +83,74 @@ fn what_does_not_work_is_in_the_readme_and_refused_by_name() {
     }
 }
 
+/// What a command may need in its place here: the built-in configuration on a free port instead of
+/// `make run`, and the server that it starts named to the others.
+fn first_commands(script: &str, port: u16) -> String {
+    let turnpike = format!("{} -p . -c first.conf", env!("CARGO_BIN_EXE_turnpike"));
+    script
+        .replace("make run", &turnpike)
+        .replace("curl -s ", "curl -sS --retry 9 --retry-connrefused ")
+        .replace("8080", &port.to_string())
+        .replace("target/release/turnpike", &turnpike)
+}
+
+#[test]
+fn the_first_commands_of_the_readme_work() {
+    let port = turnpike_testkit::ports::reserve().unwrap();
+    let script = commands(&page("README.md"), "\n## Quick start\n");
+    let (script, _) = script.split_once("mkdir").unwrap();
+    assert_eq!(script.lines().count(), 3, "{script}");
+    let folder = Folder::create().unwrap();
+    let built_in = page("crates/server/src/embedded/default.conf");
+    let text = built_in
+        .replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"))
+        .replace("daemon off;", "daemon on; pid first.pid;")
+        .replace("error_log stderr", "error_log error.log");
+    folder.write("first.conf", text).unwrap();
+    let script = first_commands(script, port);
+    let run = |script: &str| {
+        let mut bash = Command::new("bash");
+        let bash = bash.args(["-euo", "pipefail", "-c", script]);
+        bash.current_dir(folder.path()).output().unwrap()
+    };
+    let output = run(&script);
+    let stopped = run(&first_commands("target/release/turnpike -s quit", port));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{text}\n{errors}");
+    assert!(stopped.status.success(), "{stopped:?}");
+    for part in ["turnpike", "generation"] {
+        assert!(text.to_lowercase().contains(part), "{part}: {text}");
+    }
+    let pid = folder.path().join("first.pid");
+    support::wait_for("the end of the server", || !pid.exists());
+}
+
+#[test]
+fn the_tuners_check_of_the_readme_works() {
+    let script = commands(&page("README.md"), "\n## The tuner\n");
+    let check = script.lines().next().unwrap();
+    let words: Vec<&str> = check.split(' ').collect();
+    let [
+        "target/release/turnpike",
+        words @ ..,
+        "/etc/nginx/nginx.conf",
+    ] = &words[..]
+    else {
+        panic!("{check}");
+    };
+    let folder = Folder::create().unwrap();
+    folder
+        .write("nginx.conf", support::configuration("http { server { } }"))
+        .unwrap();
+    let file = folder.path().join("nginx.conf");
+    let output = support::turnpike(&[words, &[file.to_str().unwrap()]].concat());
+    // The status is that of the worst finding: none, a warning or a problem.
+    let status = output.status.code().unwrap();
+    assert!([0, 3, 4].contains(&status), "{output:?}");
+    assert!(output.stdout.len() > 200, "{output:?}");
+}
+
 #[test]
 fn the_quick_start_of_the_readme_works() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
