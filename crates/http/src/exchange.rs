@@ -118,6 +118,7 @@ impl Exchange {
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others
     /// hold.
     pub(crate) fn trim_buffers(&mut self, bytes_max: usize) -> usize {
+        let request = Rc::get_mut(&mut self.request).map(Request::buffer);
         let [upstream_input, upstream_output, upstream_head] = self.upstream.buffers();
         let [body, arrived_body] = self.body.buffers();
         let mut kept_bytes = 0;
@@ -125,12 +126,15 @@ impl Exchange {
             upstream_input,
             upstream_output,
             upstream_head,
-            Rc::make_mut(&mut self.request).head_mut().fields.buffer(),
+            self.walk.changed_fields_mut().buffer(),
             body,
             arrived_body,
             self.sending.output(),
             self.response.text_mut(),
-        ] {
+        ]
+        .into_iter()
+        .chain(request)
+        {
             if buffer.capacity() > bytes_max {
                 *buffer = Vec::new();
             }
@@ -148,7 +152,7 @@ impl Exchange {
 
     /// Value of the first request header field that the parser knows by this number.
     pub fn known_field(&self, known: Known) -> Option<&[u8]> {
-        self.request.head().known(known)
+        self.fields().known(known)
     }
 
     /// The request's method as text.
@@ -159,10 +163,23 @@ impl Exchange {
         }
     }
 
-    /// Changes the request's fields, for all that comes later, subrequests included. Framing,
-    /// the connection and the host were settled when the head was read, and do not change.
+    /// The request's fields: those that were read, with the changes of
+    /// [`Exchange::change_fields`].
+    pub fn fields(&self) -> &Fields {
+        self.walk.changed_fields().over(&self.request.head().fields)
+    }
+
+    /// Changes the fields that this walk and the subrequests made from now on see. The request
+    /// stays as it was read, and so do framing, connection and host, which were settled then.
     pub fn change_fields(&mut self, change: impl FnOnce(&mut Fields)) {
-        change(&mut Rc::make_mut(&mut self.request).head_mut().fields);
+        let read = &self.request.head().fields;
+        self.walk.changed_fields_mut().change(read, change);
+    }
+
+    /// Whether `Connection` names this field; such a field is not passed on (RFC 9110 section
+    /// 7.6.1).
+    pub fn is_connection_option(&self, name: &[u8]) -> bool {
+        self.request.head().connection.options > 0 && self.fields().is_connection_option(name)
     }
 
     /// The method that is asked with: the client's, unless an error or a subrequest has another.
@@ -178,9 +195,16 @@ impl Exchange {
         }
     }
 
-    /// The request, while it is read: nobody shares it yet.
-    pub(crate) fn read_request(&mut self) -> &mut Request {
-        Rc::make_mut(&mut self.request)
+    /// Changes the request while it is read. One that is shared was read already, and stays as it
+    /// is: a new one takes its place.
+    pub(crate) fn read_request<T>(&mut self, read: impl FnOnce(&mut Request) -> T) -> T {
+        if let Some(request) = Rc::get_mut(&mut self.request) {
+            return read(request);
+        }
+        let mut request = Request::default();
+        let result = read(&mut request);
+        self.request = Rc::new(request);
+        result
     }
 
     /// Appends the file or folder that the path stands for (`$request_filename`).
@@ -224,7 +248,7 @@ impl Exchange {
 
     /// Value of the first request header field of that name.
     pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        self.request.head().fields.value(name)
+        self.fields().value(name)
     }
 
     /// The location in force.

@@ -9,6 +9,7 @@ mod arrived;
 pub mod base64;
 pub mod body;
 pub mod body_filter;
+mod changed_fields;
 pub mod client;
 mod client_certificate;
 pub mod connection;

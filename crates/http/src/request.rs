@@ -1,16 +1,16 @@
-//! A request as it was read, which its subrequests share. Nobody but the configuration changes it:
-//! fields of a request may be set ([`crate::exchange::Exchange::change_fields`]).
+//! A request as it was read, which its subrequests share. Nobody changes it afterwards.
 //!
-//! What a redirect or a subrequest asks for in its place is the walk's
-//! ([`crate::engine::Walk`]): path, query and method.
+//! What a redirect or a subrequest asks for in its place is the walk's ([`crate::engine::Walk`]):
+//! path, query and method. So are the fields that the configuration changes
+//! ([`crate::exchange::Exchange::change_fields`]).
 
 use std::cell::Cell;
 
 use turnpike_wire::host;
 use turnpike_wire::message::RequestHead;
 
-/// A request, whatever protocol it came by.
-#[derive(Clone, Default)]
+/// A request, whatever protocol it came by. It has no copies: one that is shared cannot be changed.
+#[derive(Default)]
 pub struct Request {
     head: RequestHead,
     host: Vec<u8>,
@@ -18,9 +18,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// The head as the client wrote it. Of a subrequest, method and body may be others:
-    /// [`Exchange::method`](crate::exchange::Exchange::method) and
-    /// [`Exchange::body_length`](crate::exchange::Exchange::body_length).
+    /// The head as the client wrote it. Method, body and fields that are in force may be others:
+    /// [`Exchange::method`](crate::exchange::Exchange::method),
+    /// [`Exchange::body_length`](crate::exchange::Exchange::body_length) and
+    /// [`Exchange::fields`](crate::exchange::Exchange::fields).
     pub fn head(&self) -> &RequestHead {
         &self.head
     }
@@ -41,6 +42,11 @@ impl Request {
     /// The head, for the protocol that reads it.
     pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
         &mut self.head
+    }
+
+    /// The buffer of the head, for a caller that limits its size.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        self.head.fields.buffer()
     }
 
     /// Takes the host from the head.

@@ -5,6 +5,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::target;
 
 use crate::exchange::{Action, Exchange};
+use crate::request::Request;
 use turnpike_plan::Quoted;
 
 /// Brings what the whole head says into its normal form: path and query.
@@ -51,7 +52,7 @@ fn asks_for_tls(exchange: &Exchange) -> bool {
 
 /// Chooses the server that the request names.
 pub(crate) fn choose_server(exchange: &mut Exchange) {
-    exchange.read_request().read_host();
+    exchange.read_request(Request::read_host);
     choose_named_server(exchange);
 }
 

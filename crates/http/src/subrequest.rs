@@ -236,6 +236,8 @@ impl Exchange {
         copy.body.leave_out();
         copy.account = self.account.of_subrequest(self.lane.clock.now_ms());
         copy.walk.set_server(self.walk.server());
+        let changed = self.walk.changed_fields();
+        copy.walk.changed_fields_mut().copy(changed);
         copy.evaluation
             .values()
             .borrow_mut()

@@ -23,7 +23,7 @@ impl Located for Exchange {
     }
 
     fn forwarded(&self, from: IpAddr, trusted: &[Network], recursive: bool) -> IpAddr {
-        let fields = self.request.head().fields.values(b"X-Forwarded-For");
+        let fields = self.fields().values(b"X-Forwarded-For");
         forwarded(from, fields, trusted, recursive)
     }
 }

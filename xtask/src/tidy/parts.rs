@@ -2,7 +2,7 @@
 //! gets both, so every family may come to depend on their fields. The exchange's own fields, the
 //! parts, are public, so that two of them can be borrowed at once; the fields of a part are
 //! private, so that only its owner changes them. No field has the name of a family, whose state is
-//! in a room of its own, and no public method changes the request, which subrequests share.
+//! in a room of its own. The request, which subrequests share, is changed only where it is read.
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,21 @@ const SHARED: [&str; 2] = ["LaneShared", "LanePlan"];
 
 /// The file that defines the request, which is immutable once it was read.
 const REQUEST_FILE: &str = "crates/http/src/request.rs";
+
+/// The type of it, and the method of an exchange that changes it while it is read.
+const REQUEST: &str = "Request";
+const READS_REQUEST: &str = "read_request";
+
+/// Files and folders that read requests.
+const READERS: [&str; 4] = [
+    EXCHANGE_FILE,
+    "crates/http/src/h1",
+    "crates/http/src/h2",
+    "crates/http/src/routing.rs",
+];
+
+/// Functions that give a shared object to be changed.
+const SHARED_CHANGES: [&str; 3] = ["get_mut", "make_mut", "get_mut_unchecked"];
 
 /// The parts that have the name of a family, but not its state.
 const NAMESAKES: [&str; 1] = [
@@ -85,6 +100,9 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
     findings.extend(check_request(
         &read(Path::new(REQUEST_FILE)).unwrap_or_default(),
     ));
+    for (file, text) in &sources {
+        findings.extend(check_readers(file, text));
+    }
     let families = families::names(read);
     let is_of_family = |field: &&Field| {
         families.contains(&field.name) && !NAMESAKES.contains(&field.name.as_str())
@@ -99,23 +117,81 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
     findings
 }
 
-/// Checks that only its own crate can change a request.
+/// Checks that only its own crate can change a request, and that it has no copies: a shared object
+/// without copies cannot be changed.
 fn check_request(text: &str) -> Vec<Finding> {
     let source = Source::scan(text);
-    let changes = |at: &usize| {
-        source.word(*at) == Some("pub")
+    let changes = |at: usize| {
+        source.word(at) == Some("pub")
             && source.word(at + 1) == Some("fn")
             && source.is_mark(at + 3, '(')
             && source.is_mark(at + 4, '&')
             && source.word(at + 5) == Some("mut")
     };
-    let found = (0..source.tokens.len()).filter(changes);
-    let finding = |at: usize| {
-        let name = source.word(at + 2).unwrap_or_default();
-        let text = format!("{name} changes a request, which is immutable once it was read");
-        Finding::new(Path::new(REQUEST_FILE), source.tokens[at].line, text)
+    let mut findings = Vec::new();
+    let mut finding = |at: usize, text: String| {
+        findings.push(Finding::new(
+            Path::new(REQUEST_FILE),
+            source.tokens[at].line,
+            text,
+        ));
     };
-    found.map(finding).collect()
+    let mut copied = None;
+    for at in 0..source.tokens.len() {
+        match source.word(at) {
+            Some("Clone") => copied = Some(at),
+            // The derived traits of another type.
+            Some("struct" | "enum" | "impl") if source.word(at + 1) != Some(REQUEST) => {
+                copied = None
+            }
+            Some("struct") if copied.is_some() => {
+                finding(at, format!("{REQUEST} has copies, which can be changed"));
+            }
+            Some("for") if copied == at.checked_sub(1) && source.word(at + 1) == Some(REQUEST) => {
+                finding(at, format!("{REQUEST} has copies, which can be changed"));
+            }
+            _ => {}
+        }
+        if changes(at) {
+            let name = source.word(at + 2).unwrap_or_default();
+            let text = format!("{name} changes a request, which is immutable once it was read");
+            finding(at, text);
+        }
+    }
+    findings
+}
+
+/// Checks that a file changes a request only while it is read: it names the method for that only
+/// if it is one of [`READERS`], and gives the method to no other crate.
+fn check_readers(file: &Path, text: &str) -> Vec<Finding> {
+    if !text.contains(READS_REQUEST) && !text.contains("_mut") {
+        return Vec::new();
+    }
+    let source = Source::scan(text);
+    let is_reader = READERS.iter().any(|reader| file.starts_with(reader));
+    let mut findings = Vec::new();
+    let mut is_public = false;
+    for (at, placed) in source.tokens.iter().enumerate() {
+        if source.word(at) == Some("fn") {
+            is_public = (1..=3).any(|back| at >= back && source.word(at - back) == Some("pub"));
+        }
+        let changes = source.word(at) == Some(READS_REQUEST) || changes_shared_request(&source, at);
+        if changes && (is_public || !is_reader) {
+            let text = "changes a request, which is immutable once it was read".to_owned();
+            findings.push(Finding::new(file, placed.line, text));
+        }
+    }
+    findings
+}
+
+/// Whether the word at `at` is a call such as `Rc::get_mut(&mut self.request)`.
+fn changes_shared_request(source: &Source, at: usize) -> bool {
+    let is_call = source
+        .word(at)
+        .is_some_and(|word| SHARED_CHANGES.contains(&word))
+        && source.is_mark(at + 1, '(');
+    let end = (at + 2..source.tokens.len()).find(|end| source.is_mark(*end, ')'));
+    is_call && end.is_some_and(|end| source.word(end - 1) == Some("request"))
 }
 
 /// Checks what exchanges of a lane share: as many fields as an exchange at most, and parts of the

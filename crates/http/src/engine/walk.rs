@@ -5,6 +5,7 @@
 
 use turnpike_wire::message::Method;
 
+use crate::changed_fields::ChangedFields;
 use crate::difference::Difference;
 use crate::phase::order::Phase;
 use crate::plan::index::{LocationIndex, ServerIndex};
@@ -38,6 +39,8 @@ pub struct Walk {
     only_decides: bool,
     /// What is asked for now.
     target: Target,
+    /// The fields that it asks with.
+    changed_fields: ChangedFields,
     /// Redirects that may still be taken, and one that ends in an error; at 0 that has happened.
     redirects_left: u8,
     /// Whether the present location was reached by an internal redirect.
@@ -113,6 +116,7 @@ impl Default for Walk {
             purpose: Purpose::Request,
             only_decides: false,
             target: Target::default(),
+            changed_fields: ChangedFields::default(),
             redirects_left: INTERNAL_REDIRECTS_MAX + 1,
             internal: false,
             error_status: 0,
@@ -148,6 +152,11 @@ impl Walk {
     /// The method that is asked with where it is another than the client's.
     pub(crate) fn method(&self) -> Option<Method> {
         self.target.method
+    }
+
+    /// The fields that it asks with.
+    pub(crate) fn changed_fields(&self) -> &ChangedFields {
+        &self.changed_fields
     }
 
     /// On whose behalf the exchange runs.
@@ -226,6 +235,11 @@ impl Walk {
         self.target.method = Some(method);
     }
 
+    /// The fields that it asks with, to be changed.
+    pub(crate) fn changed_fields_mut(&mut self) -> &mut ChangedFields {
+        &mut self.changed_fields
+    }
+
     /// The server block in force is this one.
     pub(crate) fn set_server(&mut self, server: ServerIndex) {
         self.target.server = server;
@@ -278,8 +292,11 @@ impl Walk {
     pub(crate) fn clear(&mut self) {
         let mut target = std::mem::take(&mut self.target);
         target.clear();
+        let mut changed_fields = std::mem::take(&mut self.changed_fields);
+        changed_fields.clear();
         *self = Self {
             target,
+            changed_fields,
             ..Self::default()
         };
     }

@@ -26,7 +26,7 @@ pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
     let plan = exchange.plan.clone();
     let rules = &plan.server(exchange.walk.server()).settings.head_rules;
     let before = input.bytes().len();
-    match input.read_head(rules, exchange.read_request().head_mut()) {
+    match exchange.read_request(|request| input.read_head(rules, request.head_mut())) {
         Ok(HeadStep::Complete) => {
             let head_bytes = before - input.bytes().len();
             exchange.account.head_received(head_bytes as u64);
@@ -58,7 +58,7 @@ pub(crate) fn give_up(input: &mut Input, exchange: &mut Exchange) {
     exchange.leave_location();
     let plan = exchange.plan.clone();
     let rules = &plan.server(exchange.walk.server()).settings.head_rules;
-    input.give_up_head(rules, exchange.read_request().head_mut());
+    exchange.read_request(|request| input.give_up_head(rules, request.head_mut()));
 }
 
 /// Reads the head once more by the RFC, where the server that it names wants that and the default
@@ -76,7 +76,7 @@ fn read_strictly(
         strictness,
         ..*read_by
     };
-    input.read_again(&rules, exchange.read_request().head_mut())
+    exchange.read_request(|request| input.read_again(&rules, request.head_mut()))
 }
 
 fn refuse(exchange: &mut Exchange, refused: &Refused) -> Head {

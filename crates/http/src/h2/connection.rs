@@ -429,7 +429,9 @@ impl Serving<'_> {
         let is_early = self.waited.transport().is_handshaking();
         exchange.client.came_early(is_early);
         exchange.begin_request();
-        std::mem::swap(exchange.read_request().head_mut(), &mut self.reader.head);
+        exchange.read_request(|request| {
+            std::mem::swap(request.head_mut(), &mut self.reader.head);
+        });
         let head_bytes = exchange.request.head().fields.bytes();
         lane.progress
             .doing()

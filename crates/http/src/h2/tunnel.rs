@@ -28,8 +28,10 @@ pub(super) fn complete_request(exchange: &mut Exchange) {
     }
     let random = [exchange.lane.random(), exchange.lane.random()];
     let key = base64::encode(random.map(u64::to_ne_bytes).as_flattened());
-    let fields = &mut exchange.read_request().head_mut().fields;
-    fields.add(b"Sec-WebSocket-Key", key.as_bytes());
+    exchange.read_request(|request| {
+        let fields = &mut request.head_mut().fields;
+        fields.add(b"Sec-WebSocket-Key", key.as_bytes());
+    });
 }
 
 /// Replaces an answer that opens no tunnel and would be taken for one that does: by RFC 8441

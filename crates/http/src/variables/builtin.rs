@@ -697,7 +697,7 @@ pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>)
 
 fn joined(exchange: &Exchange, name: &[u8], separator: &[u8], out: &mut Vec<u8>) -> bool {
     let mut found = false;
-    for (own, value) in exchange.request.head().fields.iter() {
+    for (own, value) in exchange.fields().iter() {
         if !same_name(own, name) {
             continue;
         }
@@ -743,7 +743,7 @@ pub(super) fn argument(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> b
 
 /// `$cookie_NAME`.
 pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let fields = exchange.request.head().fields.entries();
+    let fields = exchange.fields().entries();
     let cookies = fields.filter(|field| field.known == Known::Cookie);
     let found = cookies.map(|field| field.value).find_map(|value| {
         value.split(|byte| *byte == b';').find_map(|pair| {

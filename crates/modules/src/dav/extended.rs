@@ -90,7 +90,7 @@ impl ExtendedSettings {
                 (405, "no \"dav_ext_lock\" is in force".to_owned()),
             );
         };
-        let field = exchange.request.head().fields.value(b"Lock-Token");
+        let field = exchange.fields().value(b"Lock-Token");
         let token = field.and_then(|field| {
             let token = field.trim_ascii().strip_prefix(b"<")?;
             token.strip_suffix(b">")
@@ -348,7 +348,7 @@ async fn off_lane<T: Send + 'static>(
 /// The locks that a request shows to have (`If`, RFC 4918 section 10.4): every state token that
 /// stands there without `Not`. Entity tags are not looked at.
 pub(super) fn shown_tokens(exchange: &Exchange) -> Vec<Vec<u8>> {
-    let field = exchange.request.head().fields.value(b"If");
+    let field = exchange.fields().value(b"If");
     tokens(field.unwrap_or_default())
 }
 

@@ -87,21 +87,10 @@ impl Settings {
         if exchange.walk.path().ends_with(b"/") {
             return Err((409, "cannot PUT to a collection".to_owned()));
         }
-        if exchange
-            .request
-            .head()
-            .fields
-            .value(b"Content-Range")
-            .is_some()
-        {
+        if exchange.fields().value(b"Content-Range").is_some() {
             return Err((501, "PUT with range is unsupported".to_owned()));
         }
-        let modified = exchange
-            .request
-            .head()
-            .fields
-            .value(b"Date")
-            .and_then(date::parse);
+        let modified = exchange.fields().value(b"Date").and_then(date::parse);
         Ok(Job::Put(Upload {
             path: file(exchange, exchange.walk.path()),
             makes_folders: self.makes_folders,
@@ -160,7 +149,7 @@ fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
         }
         (true, _) => return Err((400, "\"Depth\" header must be infinity".to_owned())),
     }
-    let overwrites = match exchange.request.head().fields.value(b"Overwrite") {
+    let overwrites = match exchange.fields().value(b"Overwrite") {
         None | Some(b"T" | b"t") => true,
         Some(b"F" | b"f") => false,
         Some(value) => {
@@ -180,7 +169,7 @@ fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
 
 /// The path that `Destination` names, which is one of this location's.
 fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
-    let Some(text) = exchange.request.head().fields.value(b"Destination") else {
+    let Some(text) = exchange.fields().value(b"Destination") else {
         return Err((400, "client sent no \"Destination\" header".to_owned()));
     };
     let invalid = || {
@@ -223,7 +212,7 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
 
 /// `Depth`.
 pub(super) fn depth_of(exchange: &Exchange, default: Depth) -> Result<Depth, Refusal> {
-    match exchange.request.head().fields.value(b"Depth") {
+    match exchange.fields().value(b"Depth") {
         None => Ok(default),
         Some(b"0") => Ok(Depth::Zero),
         Some(b"1") => Ok(Depth::One),

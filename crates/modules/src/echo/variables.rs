@@ -7,10 +7,9 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "echo_client_request_headers",
         get: |exchange, out| {
-            let head = exchange.request.head();
-            out.extend_from_slice(head.line());
+            out.extend_from_slice(exchange.request.head().line());
             out.extend_from_slice(b"\r\n");
-            for (name, value) in head.fields.iter() {
+            for (name, value) in exchange.fields().iter() {
                 for part in [name, b": ", value, b"\r\n"] {
                     out.extend_from_slice(part);
                 }

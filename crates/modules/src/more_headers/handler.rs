@@ -153,7 +153,7 @@ impl Handler for RequestFields {
 }
 
 fn change_request(exchange: &mut Exchange, change: &Change, replaces: bool, value: &[u8]) {
-    let fields = &exchange.request.head().fields;
+    let fields = exchange.fields();
     let is_there = fields.iter().any(|(name, _)| change.is_of(name));
     let adds = !value.is_empty() && !change.is_prefix && (is_there || !replaces);
     if !is_there && !adds {

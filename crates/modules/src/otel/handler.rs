@@ -114,7 +114,7 @@ impl Handler for Begin {
 /// The context that the client has sent. Several fields of `traceparent` are none (W3C Trace
 /// Context, section 4.3); those of `tracestate` are one list.
 fn received(exchange: &Exchange) -> Option<TraceContext> {
-    let fields = &exchange.request.head().fields;
+    let fields = exchange.fields();
     let mut parents = fields.values(b"traceparent");
     let (parent, None) = (parents.next()?, parents.next()) else {
         return None;

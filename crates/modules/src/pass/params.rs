@@ -127,8 +127,8 @@ impl Params {
         value: &mut Vec<u8>,
         take: &mut impl FnMut(&[u8], &[u8]),
     ) {
-        let bytes = exchange.request.head().fields.bytes();
-        let fields = exchange.request.head().fields.spans();
+        let bytes = exchange.fields().bytes();
+        let fields = exchange.fields().spans();
         for (at, field) in fields.iter().enumerate() {
             let name = field.name.of(bytes);
             let is_same = |other: &Field| is_same_parameter(other.name.of(bytes), name);

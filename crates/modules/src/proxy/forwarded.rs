@@ -10,7 +10,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 /// address and protocol. Fields that do not are left out: behind an open quote, what is added
 /// would be taken for a part of them.
 pub(super) fn add(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    for value in exchange.request.head().fields.values(b"Forwarded") {
+    for value in exchange.fields().values(b"Forwarded") {
         if is_list(value) {
             out.extend_from_slice(value);
             out.extend_from_slice(b", ");

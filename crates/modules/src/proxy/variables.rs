@@ -62,7 +62,7 @@ fn port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn add_forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    for value in exchange.request.head().fields.values(b"X-Forwarded-For") {
+    for value in exchange.fields().values(b"X-Forwarded-For") {
         out.extend_from_slice(value);
         out.extend_from_slice(b", ");
     }

@@ -458,12 +458,12 @@ impl Cache {
 
 /// The request's field of that name, its lines joined.
 pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    if exchange.request.head().is_connection_option(name) {
+    if exchange.is_connection_option(name) {
         // The server does not see it, so that it cannot have chosen by it.
         return false;
     }
     let mut found = false;
-    for value in exchange.request.head().fields.values(name) {
+    for value in exchange.fields().values(name) {
         if found {
             out.extend_from_slice(b", ");
         }

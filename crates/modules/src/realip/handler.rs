@@ -70,7 +70,7 @@ impl RealAddress {
                     .follow(peer, std::iter::once(value), self.recursive)
             }
             Place::ForwardedFor => {
-                let values = exchange.request.head().fields.values(b"X-Forwarded-For");
+                let values = exchange.fields().values(b"X-Forwarded-For");
                 self.trust.follow(peer, values, self.recursive)
             }
         }

@@ -154,6 +154,87 @@ fn a_request_is_changed_by_its_own_crate_only() {
 }
 
 #[test]
+fn a_request_has_no_copies() {
+    let cases = [
+        ("#[derive(Default)] pub struct Request {}", 0),
+        ("#[derive(Clone, Default)] pub struct Request {}", 1),
+        (
+            "#[derive(Clone)] enum Other {} #[derive(Default)] pub struct Request {}",
+            0,
+        ),
+        ("pub struct Request {} impl Clone for Request {}", 1),
+        (
+            "pub struct Request {} impl Clone for Other {} impl Request {}",
+            0,
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(super::check_request(text).len(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_request_is_changed_only_where_it_is_read() {
+    let elsewhere = "crates/http/src/client.rs";
+    let cases = [
+        (
+            super::EXCHANGE_FILE,
+            "pub(crate) fn read_request(&mut self)",
+            "",
+            0,
+        ),
+        (
+            super::EXCHANGE_FILE,
+            "pub fn read_request(&mut self)",
+            "",
+            1,
+        ),
+        (
+            super::EXCHANGE_FILE,
+            "pub fn change(&mut self)",
+            "self.read_request(f)",
+            1,
+        ),
+        (
+            super::EXCHANGE_FILE,
+            "pub fn change(&mut self)",
+            "Rc::make_mut(&mut self.request)",
+            1,
+        ),
+        (
+            super::EXCHANGE_FILE,
+            "fn clear(&mut self)",
+            "Rc::get_mut(&mut self.request)",
+            0,
+        ),
+        (
+            "crates/http/src/h1/request.rs",
+            "fn read()",
+            "exchange.read_request(f)",
+            0,
+        ),
+        (elsewhere, "fn read()", "exchange.read_request(f)", 1),
+        (
+            elsewhere,
+            "fn read()",
+            "Rc::get_mut(&mut exchange.request)",
+            1,
+        ),
+        (
+            elsewhere,
+            "fn read()",
+            "rooms.get_mut(&mut request.room)",
+            0,
+        ),
+    ];
+    for (file, head, body, expected) in cases {
+        let text = format!("impl Exchange {{ {head} {{ {body} }} }}");
+        let found = super::check_readers(Path::new(file), &text);
+        assert_eq!(found.len(), expected, "{file}: {text}");
+    }
+}
+
+#[test]
 fn no_field_is_named_like_a_family() {
     let read = |file: &Path| match file.to_str() {
         Some(super::EXCHANGE_FILE) => {

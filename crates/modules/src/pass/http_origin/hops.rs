@@ -50,7 +50,7 @@ pub(super) fn write_via(received: Version, name: &[u8], out: &mut Vec<u8>) {
 /// Whether the client wants its `OPTIONS` answered here: no further server is to be asked. `TRACE`,
 /// the other method with such a limit, is never passed on.
 pub(super) fn ends_here(exchange: &Exchange) -> bool {
-    let mut limits = exchange.request.head().fields.values(MAX_FORWARDS);
+    let mut limits = exchange.fields().values(MAX_FORWARDS);
     exchange.method() == Method::Options && limits.any(|limit| decimal(limit) == Some(0))
 }
 

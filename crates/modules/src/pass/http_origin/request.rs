@@ -308,7 +308,7 @@ fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
 
 /// Whether the client says that it takes trailers.
 pub(crate) fn accepts_trailers(exchange: &Exchange) -> bool {
-    let mut values = exchange.request.head().fields.values(b"TE");
+    let mut values = exchange.fields().values(b"TE");
     values.any(|value| {
         let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
@@ -321,13 +321,13 @@ fn client_fields(
     recorder: Option<&dyn Recorder>,
     out: &mut Vec<u8>,
 ) {
-    let bytes = exchange.request.head().fields.bytes();
+    let bytes = exchange.fields().bytes();
     let unconditional = recorder.is_some_and(Recorder::replaces_conditions);
-    for field in exchange.request.head().fields.spans() {
+    for field in exchange.fields().spans() {
         let name = field.name.of(bytes);
         if request.fields.replaced.has(field.known, name)
             || (unconditional && CONDITIONS.contains(&field.known))
-            || exchange.request.head().is_connection_option(name)
+            || exchange.is_connection_option(name)
         {
             continue;
         }
