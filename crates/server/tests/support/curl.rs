@@ -1,6 +1,6 @@
 //! curl as a client of a server under test.
 
-#![allow(clippy::unwrap_used, unreachable_pub)]
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
 use std::process::Command;
 
