@@ -6,11 +6,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use turnpike_testkit::{Folder, Server};
+use turnpike_testkit::{Folder, Server, wait_for};
 
 #[path = "support/tls.rs"]
 mod tls_support;
 use tls_support::{curl, keys, openssl, s_client, start};
+
+/// OpenSSL's command of the authority `root`.
+const CA: &[&str] = &[
+    "ca", "-config", "ca.conf", "-keyfile", "root.key", "-cert", "root.pem",
+];
 
 /// Adds certificates that `root` has signed: `known`, of a client, `old`, of version 1, `server`,
 /// for servers only, and `gone`, which is in its list `root.crl`.
@@ -75,12 +80,15 @@ fn clients() -> Folder {
     keys.write("ca.conf", lists).unwrap();
     keys.write("index", "").unwrap();
     keys.write("number", "01").unwrap();
-    let ca = [
-        "ca", "-config", "ca.conf", "-keyfile", "root.key", "-cert", "root.pem",
-    ];
-    openssl(at, &[&ca[..], &["-revoke", "gone.pem"]].concat());
-    openssl(at, &[&ca[..], &["-gencrl", "-out", "root.crl"]].concat());
+    revoke(at, "gone.pem");
     keys
+}
+
+/// Adds a certificate to the list of the revoked ones, which is replaced as a whole.
+fn revoke(at: &Path, certificate: &str) {
+    openssl(at, &[CA, &["-revoke", certificate]].concat());
+    openssl(at, &[CA, &["-gencrl", "-out", "new.crl"]].concat());
+    std::fs::rename(at.join("new.crl"), at.join("root.crl")).unwrap();
 }
 
 const SERVERS: &str = r#"
@@ -183,6 +191,21 @@ fn clients_send_the_required_certificates() {
     a_certificate_is_shown_in_openssls_formats(&server, &keys);
     another_name_than_that_of_the_handshake_is_refused(&server, &keys);
     a_resumed_session_knows_its_client(&server, keys.path());
+}
+
+#[test]
+fn a_list_of_revoked_certificates_that_is_replaced_counts_without_a_reload() {
+    let keys = clients();
+    let server = start(&keys, SERVERS);
+    let known = || ask(&server, &keys, "crl.test", "known", "/", &[]);
+    assert_eq!(known(), "SUCCESS");
+    revoke(keys.path(), "known.pem");
+    let refused = wait_for(|| known().contains("FAILED:certificate revoked").then_some(()));
+    assert!(refused.is_some(), "{}", server.log("error.log"));
+    // A list that cannot be read does not forgive anybody.
+    keys.write("root.crl", "no list").unwrap();
+    server.wait_for_log("error.log", "root.crl");
+    assert_eq!(known(), "page FAILED:certificate revoked");
 }
 
 fn ask(
