@@ -4,16 +4,21 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Instant;
 
+use nix::libc::SIGINT;
 use nix::sys::stat::Mode;
-use turnpike_testkit::wait_for;
+use serde_json::Value;
+use turnpike_lane::sys::signal;
+use turnpike_testkit::{Folder, Server, wait_for};
 
 #[path = "support/tls.rs"]
 mod tls_support;
-use tls_support::{curl, keys, start};
+use tls_support::{curl, keys, s_client, start};
 
 /// The second port requests a certificate, and the first port's certificate is accepted there.
 const LOCKED: &str = r#"
@@ -82,10 +87,62 @@ fn shown(port: u16) -> Option<String> {
     Some(line.to_owned())
 }
 
+/// `turnpike load` with a handshake for each request, until it is stopped.
+struct Handshakes {
+    name: &'static str,
+    child: Child,
+    report: PathBuf,
+}
+
+impl Handshakes {
+    fn start(server: &Server, folder: &Folder, name: &'static str, options: &[&str]) -> Handshakes {
+        let report = folder.path().join(format!("{name}.json"));
+        let mut command = Command::new(tls_support::TURNPIKE);
+        let command = command
+            .args(["load", "--insecure", "--threads", "1", "--quiet"])
+            .args(["--connections", "4", "--connreqs", "1", "--rate", "200"])
+            .args(["--duration", "3600s", "--timeout", "300s"])
+            .arg(format!("--json={}", report.display()))
+            .args(options)
+            .arg(format!("https://127.0.0.1:{}/", server.port()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        Handshakes {
+            name,
+            child: command.spawn().unwrap(),
+            report,
+        }
+    }
+
+    /// Stops it; fails if a handshake or a request has.
+    fn finish(mut self) {
+        signal::send(i32::try_from(self.child.id()).unwrap(), SIGINT).unwrap();
+        self.child.wait().unwrap();
+        let name = self.name;
+        let report = fs::read_to_string(&self.report).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let requests = &report["requests"];
+        assert_eq!(requests["failed"], 0, "{name}: {report}");
+        assert!(requests["answered"].as_u64() > Some(0), "{name}: {report}");
+        println!("{name}: {} handshakes, none failed", requests["answered"]);
+    }
+}
+
+impl Drop for Handshakes {
+    fn drop(&mut self) {
+        // It has ended, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
     let keys = keys();
-    let server = start(&keys, "server { %SECURE% location / { return 200 here; } }");
+    let server = start(
+        &keys,
+        "server { %SECURE% http2 on; location / { return 200 here; } }",
+    );
     let port = server.port();
     let put = |from: &str, to: &str| {
         let (from, to) = (keys.path().join(from), keys.path().join(to));
@@ -95,6 +152,8 @@ fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
     };
     assert_eq!(shown(port).as_deref(), Some("subject=CN = a.test"));
     // Handshakes continue all the time, and all succeed.
+    let loads = [("h1", &[][..]), ("h2", &["--h2"])];
+    let loads = loads.map(|(name, options)| Handshakes::start(&server, &keys, name, options));
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let clients = scope.spawn(|| {
@@ -106,8 +165,11 @@ fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
         put("wild.pem", "ec.pem");
         server.wait_for_log("error.log", "key values mismatch");
         put("wild.key", "ec.key");
+        let begun = Instant::now();
         let new = wait_for(|| shown(port).filter(|subject| subject.contains("w.test")));
         assert!(new.is_some(), "{}", server.log("error.log"));
+        let took_ms = begun.elapsed().as_millis();
+        println!("the new certificate was shown after {took_ms} ms");
         put("text.pem", "ec.pem");
         server.wait_for_log("error.log", "no certificate in it");
         assert_eq!(shown(port).as_deref(), Some("subject=CN = w.test"));
@@ -117,5 +179,52 @@ fn a_certificate_that_is_replaced_is_shown_and_a_broken_one_is_not() {
         is_done.store(true, Ordering::Relaxed);
         clients.join().unwrap();
     });
+    loads.into_iter().for_each(Handshakes::finish);
     assert_eq!(curl(&server, "w.test", "/", &[]), "here");
+}
+
+#[test]
+fn keys_of_tickets_that_are_replaced_count_without_a_reload() {
+    let keys = keys();
+    let put = |file: &str, byte: u8| {
+        keys.write("next.key", [byte; 80]).unwrap();
+        let at = keys.path();
+        fs::rename(at.join("next.key"), at.join(file)).unwrap();
+    };
+    put("current.key", 1);
+    put("previous.key", 2);
+    let configuration = "
+        ssl_session_ticket_key %KEYS%/current.key;
+        ssl_session_ticket_key %KEYS%/previous.key;
+        server { %SECURE% location / { return 200 here; } }";
+    let server = start(&keys, configuration);
+    let file = |name: &str| server.folder().join(name).display().to_string();
+    let (first, second) = (file("first.pem"), file("second.pem"));
+    let ask = |server: &Server, options: &[&str]| {
+        let options = [&["-tls1_2", "-servername", "a.test"], options].concat();
+        s_client(server, "GET / HTTP/1.0\r\n\r\n", &options)
+    };
+    let is_resumed = |server: &Server, session: &str| {
+        ask(server, &["-sess_in", session]).contains("Reused, TLSv1")
+    };
+    ask(&server, &["-sess_out", &first]);
+    assert!(is_resumed(&server, &first));
+    put("previous.key", 1);
+    put("current.key", 3);
+    // Another server knows the new key alone.
+    put("other.key", 3);
+    let configuration = "
+        ssl_session_ticket_key %KEYS%/other.key;
+        server { %SECURE% location / { return 200 here; } }";
+    let other = start(&keys, configuration);
+    let is_new = wait_for(|| {
+        ask(&server, &["-sess_out", &second]);
+        is_resumed(&other, &second).then_some(())
+    });
+    assert!(is_new.is_some(), "{}", server.log("error.log"));
+    assert!(is_resumed(&server, &first));
+    put("previous.key", 4);
+    let is_over = wait_for(|| (!is_resumed(&server, &first)).then_some(()));
+    assert!(is_over.is_some(), "{}", server.log("error.log"));
+    assert!(is_resumed(&server, &second));
 }
