@@ -71,18 +71,27 @@ fn clause(sentence: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// Says of directives of other modules what to do instead.
+/// Says of directives that do not work here what to do instead.
 fn advised(mut errors: Errors) -> Errors {
     for error in &mut errors.0 {
-        let name = error.message.strip_prefix("unknown directive \"");
-        let name = name.and_then(|rest| rest.strip_suffix('"'));
-        if let Some(advice) = name.and_then(advice::find) {
-            let module = advice.module;
-            let hint = format!(" of the module \"{module}\"; {}", clause(advice.instead));
-            error.message.push_str(&hint);
-        }
+        let hint = hint(&error.message);
+        error.message.push_str(&hint.unwrap_or_default());
     }
     errors
+}
+
+/// What a message about a refused directive goes on with, if there is advice.
+fn hint(message: &str) -> Option<String> {
+    let unknown = message.strip_prefix("unknown directive \"");
+    if let Some(name) = unknown.and_then(|rest| rest.strip_suffix('"')) {
+        let advice = advice::find(name)?;
+        let (module, instead) = (advice.module, clause(advice.instead));
+        return Some(format!(" of the module \"{module}\"; {instead}"));
+    }
+    let known = message.strip_prefix('"')?;
+    let name = known.strip_suffix("\" directive is not supported yet")?;
+    let advice = advice::find(name)?;
+    Some(format!(" ({}); {}", advice.module, clause(advice.instead)))
 }
 
 /// The disk, or the text of the built-in configuration.

@@ -191,8 +191,21 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
             ],
         ),
         (
-            "events { }\nmail { }",
-            &["\"mail\" directive is not supported yet in @:2"],
+            "events { }\nmail { }\nhttp {\nperl_modules a;\njs_import a.js;\ngeoip_country a;\n\
+             image_filter size;\n}",
+            &[
+                "\"mail\" directive is not supported yet (mail proxying); leave the mail block to \
+                 nginx in a process of its own in @:2",
+                "\"perl_modules\" directive is not supported yet (njs and Perl); express it with \
+                 map, set, if and rewrite, or move it to the application in @:4",
+                "\"js_import\" directive is not supported yet (njs and Perl); express it with \
+                 map, set, if and rewrite, or move it to the application in @:5",
+                "\"geoip_country\" directive is not supported yet (GeoIP); use geoip2 with a \
+                 MaxMind DB file (mmdb), or write the networks into a geo block in @:6",
+                "\"image_filter\" directive is not supported yet (image and media filters); \
+                 prepare the files beforehand, or leave these locations to nginx on another port \
+                 in @:7",
+            ],
         ),
         (
             "events {",
