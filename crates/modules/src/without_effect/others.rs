@@ -46,9 +46,11 @@ const QUALITY: Row = Row {
     ..KEY
 };
 
-/// The rows of both kinds.
+/// Settings of how files are read, compressed and sent.
 pub(super) const ROWS: &[Row] = table! {
-    "Checked, without effect: files are read and sent in another way.";
+    "Checked, without effect: each lane reads files itself through the page cache, with \
+     sendfile(2) where `sendfile` is on and with pread(2) otherwise, compresses what it has at \
+     once, and sends what the socket takes.";
     "aio" => AIO,
     "aio_write" => FLAG,
     "directio" => OFF_OR_SIZE,
