@@ -191,6 +191,39 @@ fn servers_answer_pass_on_and_refuse_as_configured() {
 }
 
 #[test]
+fn version_2_of_the_proxy_header_says_udp() {
+    let origin = socket();
+    let port = origin.local_addr().unwrap().port();
+    let text = format!(
+        "events {{ }}
+        stream {{
+            proxy_protocol v2;
+            map $protocol $origin {{ UDP {port}; }}
+            server {{ listen 127.0.0.1:%PORT_FIXED% udp; proxy_pass 127.0.0.1:{port}; }}
+            server {{ listen 127.0.0.1:%PORT_NAMED% udp; proxy_pass 127.0.0.1:$origin; }}
+        }}"
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text)
+        .start();
+    for name in ["FIXED", "NAMED"] {
+        let client = client(server.port_named(name));
+        client.send(b"hello").unwrap();
+        // Version 2 and PROXY, UDP over IPv4, 12 bytes of addresses and ports, and a checksum.
+        let mut expected = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x13".to_vec();
+        expected.extend([127, 0, 0, 1].repeat(2));
+        expected.extend(client.local_addr().unwrap().port().to_be_bytes());
+        expected.extend(server.port_named(name).to_be_bytes());
+        expected.extend([3, 0, 4]);
+        let mut datagram = [0; 64];
+        let count = origin.recv(&mut datagram).unwrap();
+        let (header, behind) = datagram[..count].split_at(expected.len());
+        assert_eq!(header, expected, "{name}");
+        assert_eq!(&behind[4..], b"hello", "{name}");
+    }
+}
+
+#[test]
 fn a_server_that_refuses_is_skipped_by_the_next_sessions() {
     let server = start();
     let port = server.port_named("BOTH");

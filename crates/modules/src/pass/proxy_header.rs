@@ -34,17 +34,23 @@ impl ProxyHeader {
         if self == Self::No {
             return Vec::new();
         }
-        self.header(exchange.client.peer().inet().zip(exchange.local_address()))
+        let ends = exchange.client.peer().inet().zip(exchange.local_address());
+        self.header(ends, Transport::Stream)
     }
 
-    /// The header for these ends; without them it says that it speaks for nobody.
-    pub(crate) fn header(self, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
+    /// The header for these ends; without them it says that it speaks for nobody. Version 1 knows
+    /// no other transport than TCP.
+    pub(crate) fn header(
+        self,
+        ends: Option<(SocketAddr, SocketAddr)>,
+        transport: Transport,
+    ) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
             Self::No => {}
             Self::V1 => write_v1(&mut out, ends.map(of_one_family)),
             Self::V2 => {
-                let written = write_v2(&mut out, ends, Transport::Stream, &[], None);
+                let written = write_v2(&mut out, ends, transport, &[], None);
                 debug_assert!(written.is_ok(), "nothing is added that could be too long");
             }
         }

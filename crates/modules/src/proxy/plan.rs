@@ -5,6 +5,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_upstream::CheckTls;
 use turnpike_wire::message::Version;
+use turnpike_wire::proxy_protocol::Transport;
 
 use super::rows::ROWS;
 use super::variables;
@@ -126,7 +127,7 @@ fn check_health(
         upstream,
         host: &url.host,
         tls,
-        proxy_header: passing.proxy_header.header(None),
+        proxy_header: passing.proxy_header.header(None, Transport::Stream),
         connect_timeout_ms: passing.timeouts.connect_ms,
         read_timeout_ms: passing.timeouts.read_ms,
     };

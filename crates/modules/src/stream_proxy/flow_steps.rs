@@ -17,6 +17,7 @@ use turnpike_stream::phase::{Happened, NEVER_MS, Next, Status, Steps};
 use turnpike_stream::session::Session;
 use turnpike_stream::watch::{SocketOf, Watch};
 use turnpike_upstream::{ConnectError, FailReason, Picked, begin_connecting};
+use turnpike_wire::proxy_protocol::Transport;
 
 use super::datagrams::{DatagramEnd, Progress, failed, log_send_failure};
 use super::handler::{self, ends, log_connected, succeeded};
@@ -131,7 +132,10 @@ impl FlowSteps {
             picked,
             cuts: Cell::new(true),
         });
-        let mut first = self.passing.proxy_header.header(ends(session));
+        let mut first = self
+            .passing
+            .proxy_header
+            .header(ends(session), Transport::Datagram);
         first.append(&mut session.preread);
         Ok(self.send_up(session, watch, &[&first]))
     }

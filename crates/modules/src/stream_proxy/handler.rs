@@ -15,6 +15,7 @@ use turnpike_upstream::{
     Address, ConnectError, ConnectOptions, Connection, DatagramConnection, FailReason, Picked, Tls,
     Tries,
 };
+use turnpike_wire::proxy_protocol::Transport;
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -93,7 +94,7 @@ impl Passing {
                 .iter()
                 .map(|protocol| protocol.value(session));
             let protocols: Vec<_> = protocols.filter(|name| !name.is_empty()).collect();
-            let header = self.proxy_header.header(ends(session));
+            let header = self.proxy_header.header(ends(session), Transport::Stream);
             let bind = self.bind.address(session);
             let options = ConnectOptions {
                 tls: connector.as_ref().map(|connector| Tls {
@@ -141,7 +142,7 @@ impl Passing {
         session.action.set("proxying connection");
         log_connected(session, connection.as_fd(), &picked);
         let rates = self.rates(session);
-        let mut first = self.proxy_header.header(ends(session));
+        let mut first = self.proxy_header.header(ends(session), Transport::Datagram);
         first.append(&mut session.preread);
         let relay = DatagramRelay::new(self, session, flow, (&picked, &connection), rates);
         let end = relay.run(first).await;

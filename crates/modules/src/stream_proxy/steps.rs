@@ -11,6 +11,7 @@ use turnpike_stream::phase::{Happened, NEVER_MS, Next, Status, Steps};
 use turnpike_stream::session::Session;
 use turnpike_stream::watch::{SocketOf, Watch};
 use turnpike_upstream::{ConnectError, Picked, Tries, begin_connecting};
+use turnpike_wire::proxy_protocol::Transport;
 
 use super::handler::{ends, log_connected, succeeded};
 use super::plain_relay::{Passed, PlainRelay, Socket};
@@ -201,7 +202,10 @@ impl ConnectionSteps {
         let now_ms = session.lane.clock.now_ms();
         picked.connected(now_ms);
         client.set_no_delay(session.server().settings.no_delay);
-        let first = self.passing.proxy_header.header(ends(session));
+        let first = self
+            .passing
+            .proxy_header
+            .header(ends(session), Transport::Stream);
         let mut relay = PlainRelay::new([client, server], first, now_ms);
         let end = relay.begin(&self.passed(session, watch, &picked)).err();
         self.relayed(session, picked, relay, end)
