@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
-.PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stall \
+.PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
 	dokuwiki otel acme websockets express-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
@@ -40,8 +40,8 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 		docs-check express fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
-	$(XTASK) suites setup choices-long torture operations-long upstream-torture stall dokuwiki otel acme \
-		websockets express-long fuzz-live-long fuzz-long accessibility package-test package-cross-test
+	$(XTASK) suites setup choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
+		otel acme websockets express-long fuzz-live-long fuzz-long accessibility package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -100,6 +100,10 @@ torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
 
 operations-long: ## A hundred reloads, twenty changes of lanes and ten of the binary under HTTPS load
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --package turnpike-server --locked --test secure_operations
+
+stream-long: ## A hundred reloads and ten changes of the binary under TCP relays and UDP flows
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --package turnpike-server --locked --test stream_relays \
+		--test stream_udp
 
 upstream-torture: ## Kill and restart two upstream servers for five minutes
 	$(XTASK) upstream-torture --debug --seconds 300

@@ -1,4 +1,7 @@
 //! Tests of `stream` over TCP while the configuration and the binary change: no relay breaks.
+//!
+//! `TURNPIKE_TEST_ROUNDS` makes the run longer: each round has ten reloads and a change of the
+//! binary. `make stream-long` asks for ten rounds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use echo::echo;
-use support::daemon::Daemon;
+use support::daemon::{Daemon, rounds};
 use turnpike_lane::sys::signal;
 use turnpike_testkit::{ports, wait_for};
 
@@ -104,8 +107,9 @@ fn no_relay_breaks_when_configuration_and_binary_change() {
     let daemon = Daemon::start_as("", "", &main);
     let relays = Relays::start([one, each]);
     relays.go_on();
-    for _ in 0..2 {
-        for _ in 0..5 {
+    let (changes, reloads) = rounds().map_or((2, 5), |rounds| (rounds, 10));
+    for _ in 0..changes {
+        for _ in 0..reloads {
             let done = || daemon.log().matches("reloaded: generation").count();
             let before = done();
             signal::send(daemon.master(), nix::libc::SIGHUP).unwrap();
@@ -120,7 +124,8 @@ fn no_relay_breaks_when_configuration_and_binary_change() {
         relays.go_on();
         support::wait_for("the old one to end", || !support::is_running(old));
     }
-    assert!(relays.finish() >= 13 * CLIENTS as u64);
+    let waits = 1 + changes * (reloads + 1);
+    assert!(relays.finish() >= (waits * CLIENTS) as u64);
     let log = daemon.log();
     assert!(
         !log.contains("[alert]") && !log.contains("[emerg]"),

@@ -1,5 +1,8 @@
 //! Tests of `stream` over UDP: a client's datagrams, and flows through reloads, changes of the
 //! lanes and changes of the binary.
+//!
+//! `TURNPIKE_TEST_ROUNDS` makes the runs longer: each round has ten reloads, each with other lanes,
+//! and ten reloads and a change of the binary. `make stream-long` asks for ten rounds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use support::daemon::Daemon;
+use support::daemon::{Daemon, rounds};
+use turnpike_lane::sys::signal;
 use turnpike_testkit::tracer::Tracer;
 use turnpike_testkit::{Server, Signal, wait_for};
 
@@ -372,7 +376,7 @@ fn a_flow_stays_whole_through_reloads_and_changes_of_the_lanes() {
         .start();
     let flows = Flows::start(&[server.port_named("ONE"), server.port_named("EACH")]);
     flows.go_on();
-    for reload in 1..=20 {
+    for reload in 1..=10 * rounds().unwrap_or(2) {
         server.write_configuration(&text([1, 2, 3][reload % 3]));
         server.signal(Signal::SIGHUP);
         let done = || {
@@ -394,7 +398,7 @@ fn a_flow_stays_whole_through_reloads_and_changes_of_the_lanes() {
 }
 
 #[test]
-fn no_datagram_is_lost_when_the_binary_is_changed() {
+fn no_datagram_is_lost_when_configuration_and_binary_change() {
     let (origin, one, each) = (origin(), free_port(), free_port());
     let main = format!(
         "stream {{
@@ -406,7 +410,15 @@ fn no_datagram_is_lost_when_the_binary_is_changed() {
     let daemon = Daemon::start_as("", "", &main);
     let flows = Flows::start(&[one, each]);
     flows.go_on();
-    for _ in 0..3 {
+    let (changes, reloads) = rounds().map_or((3, 1), |rounds| (rounds, 10));
+    for _ in 0..changes {
+        for _ in 0..reloads {
+            let done = || daemon.log().matches("reloaded: generation").count();
+            let before = done();
+            signal::send(daemon.master(), nix::libc::SIGHUP).unwrap();
+            wait_for(|| (done() > before).then_some(())).expect("a reload");
+            flows.go_on();
+        }
         let old = daemon.master();
         let report = daemon
             .upgrade(&[])

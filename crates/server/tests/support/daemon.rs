@@ -22,6 +22,12 @@ use super::{children, stderr, turnpike, wait_for};
 /// Far longer than any stall of the machine: reached only if an answer never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The rounds of a long run (`TURNPIKE_TEST_ROUNDS`); `None` in the ordinary tests.
+pub fn rounds() -> Option<usize> {
+    let rounds = std::env::var("TURNPIKE_TEST_ROUNDS").ok()?;
+    rounds.parse().ok()
+}
+
 /// A daemon in its own folder, with the current number of its master.
 pub struct Daemon {
     pub folder: Folder,
