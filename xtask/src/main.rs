@@ -6,6 +6,7 @@
 mod accessibility;
 mod acme;
 mod bench;
+mod certificates;
 mod contender;
 mod crash_test;
 mod deny;
@@ -30,6 +31,7 @@ mod stall;
 mod studies;
 mod suites;
 mod tidy;
+mod tls_judges;
 mod torture;
 mod unit;
 mod websockets;
@@ -50,7 +52,8 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
-        arguments: "[build] [test] [applications] [accessibility] [package] [cross] [bench]",
+        arguments: "[build] [test] [applications] [tls] [accessibility] [package] [cross] \
+                    [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },
@@ -155,6 +158,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--install] [--server PATH | --debug]",
         summary: "order, renew and be refused certificates of Pebble, a foreign ACME server",
         run: acme::run,
+    },
+    Chore {
+        name: "tls-judges",
+        arguments: "[--server PATH | --debug]",
+        summary: "have testssl.sh and sslyze judge our TLS",
+        run: tls_judges::run,
     },
     Chore {
         name: "bench",

@@ -122,6 +122,18 @@ const SETS: &[Set] = &[
         ],
     },
     Set {
+        name: "tls",
+        purpose: "to have foreign programs judge and use our TLS",
+        packages: &[
+            package("testssl.sh", "testssl"),
+            package("openssl", "openssl"),
+            package("curl", "curl"),
+            package("chromium", "chromium"),
+            package("golang-go", "go"),
+            package("python3-venv", "/usr/lib/python3.11/ensurepip"),
+        ],
+    },
+    Set {
         name: "accessibility",
         purpose: "to judge pages by axe-core",
         packages: &[package("chromium", "chromium"), package("npm", "npm")],
