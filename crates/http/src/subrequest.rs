@@ -175,7 +175,7 @@ impl Exchange {
     /// already.
     ///
     /// The copy holds `guard`, as [`Rooms::hold`](crate::rooms::Rooms::hold) says.
-    pub fn repeat_aside(&self, guard: impl Any) -> bool {
+    pub fn renew_in_background(&self, guard: impl Any) -> bool {
         if self.lane.background.under_way() >= BACKGROUND_REQUESTS_MAX {
             return false;
         }
@@ -199,14 +199,17 @@ impl Exchange {
         };
         if !body.outlives_client() {
             body.ended(self);
-        } else if let Err(mut body) = self.read_body_aside(body) {
+        } else if let Err(mut body) = self.read_body_in_background(body) {
             body.ended(self);
         }
     }
 
     /// Reads a body to its end in the background. Gives it back where there is too much of that
     /// already.
-    fn read_body_aside(&self, body: Box<dyn BodyStream>) -> Result<(), Box<dyn BodyStream>> {
+    fn read_body_in_background(
+        &self,
+        body: Box<dyn BodyStream>,
+    ) -> Result<(), Box<dyn BodyStream>> {
         if self.lane.background.under_way() >= BACKGROUND_REQUESTS_MAX {
             return Err(body);
         }

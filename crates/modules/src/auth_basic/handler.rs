@@ -122,7 +122,7 @@ impl AuthHandler {
             Ok(Judged::Right) => Verdict::Finished,
             Ok(Judged::Quick(outcome)) => decide(exchange, given.user, realm, outcome),
             Ok(Judged::Unknown) => ask(exchange, realm),
-            Ok(Judged::Slow(stored)) => check_aside(exchange, given, realm, stored),
+            Ok(Judged::Slow(stored)) => check_off_lane(exchange, given, realm, stored),
             Err(error) => unreadable(exchange, path, &error),
         }
     }
@@ -184,7 +184,7 @@ enum Judged {
 }
 
 /// Has a thread that is no lane compare.
-fn check_aside(
+fn check_off_lane(
     exchange: &Exchange,
     given: Credentials<'_>,
     realm: &[u8],

@@ -336,7 +336,7 @@ impl Cache {
                         turn: Some(turn),
                         why: None,
                     };
-                    if exchange.repeat_aside(guard) {
+                    if exchange.renew_in_background(guard) {
                         return self.hit(exchange, zone, key, &variant, Use::Stale);
                     }
                     return self.fetch(exchange, zone, key, Use::Expired, Some(variant), None);

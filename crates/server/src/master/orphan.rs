@@ -58,13 +58,13 @@ impl Orphan {
     }
 }
 
-/// Looks for one at `path`, and where an upgrade has moved that aside. `lent` are the sockets that
+/// Looks for one at `path`, and where an upgrade has renamed that. `lent` are the sockets that
 /// systemd has passed.
 ///
 /// # Errors
 /// There is one that cannot be had, in words for the log.
 pub(super) fn find(path: &Path, prefix: &Path, lent: &GateSet) -> Result<Option<Orphan>, String> {
-    for path in [path.to_path_buf(), aside(path)] {
+    for path in [path.to_path_buf(), old_path(path)] {
         let connected = connect(&path);
         let Some(stream) = connected.map_err(|error| trouble(&path, None, &error))? else {
             continue;
@@ -92,7 +92,7 @@ pub(super) fn find(path: &Path, prefix: &Path, lent: &GateSet) -> Result<Option<
 }
 
 /// Where an upgrade moves the socket.
-pub(super) fn aside(path: &Path) -> PathBuf {
+pub(super) fn old_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(OLD_EXTENSION);
     PathBuf::from(name)

@@ -135,7 +135,7 @@ fn predecessor(checked: &Checked, passed: &GateSet, log: &ErrorLog) -> Result<Or
 
 /// The master that has this pid file, or had it before an upgrade moved it.
 fn living_master(pid_file: &Path) -> Option<i32> {
-    let places = [pid_file.to_path_buf(), orphan::aside(pid_file)];
+    let places = [pid_file.to_path_buf(), orphan::old_path(pid_file)];
     let look = || places.iter().find_map(|path| pid_file::holder(path));
     for _ in 1..LIFE_LOOKS_MAX {
         look()?;

@@ -161,7 +161,7 @@ impl Master {
 
     fn move_adoption(&mut self, wanted: Option<PathBuf>) {
         if let (Some(socket), Some(path)) = (&mut self.adoption.socket, &wanted)
-            && socket.path() == orphan::aside(path)
+            && socket.path() == orphan::old_path(path)
             && socket.rename(path).is_ok()
         {
             // An upgrade had moved it, and came to nothing.

@@ -147,12 +147,12 @@ impl Master {
         let settings = &self.loaded.configuration.settings;
         let places = [Some(settings.pid_file.as_path()), settings.control.path()];
         if let Some(path) = &settings.adoption {
-            orphan::send_away(&orphan::aside(path));
+            orphan::send_away(&orphan::old_path(path));
         }
         let places = places.into_iter().chain([settings.adoption.as_deref()]);
         for path in places.flatten() {
             // It has removed them itself where it could.
-            let _ = fs::remove_file(orphan::aside(path));
+            let _ = fs::remove_file(orphan::old_path(path));
         }
     }
 

@@ -37,7 +37,7 @@ use crate::control::RequestError;
 use crate::control::socket::{PrivateSocket, Ticket};
 use crate::master::child::State;
 use crate::master::inherit;
-use crate::master::orphan::{self, aside};
+use crate::master::orphan::{self, old_path};
 use crate::master::pid_file::PidFile;
 use crate::master::systemd::State as Told;
 
@@ -162,7 +162,7 @@ impl Master {
                 ticket: Some(ticket),
             });
         }
-        self.step_aside()
+        self.rename_files()
             .map_err(|error| failed("rename()", &error))?;
         match inherit::start(binary, &self.loaded.gates, theirs) {
             Ok(process) => {
@@ -187,16 +187,16 @@ impl Master {
     }
 
     /// Moves the files that another master shall have under their names.
-    fn step_aside(&mut self) -> io::Result<()> {
+    fn rename_files(&mut self) -> io::Result<()> {
         let settings = &self.loaded.configuration.settings;
         if let Some(file) = &mut self.pid_file {
-            file.rename(aside(&settings.pid_file))?;
+            file.rename(old_path(&settings.pid_file))?;
         }
         if let (Some(path), Some(place)) = (settings.control.path(), self.control.socket.place()) {
-            place.rename(&aside(path))?;
+            place.rename(&old_path(path))?;
         }
         if let (Some(path), Some(socket)) = (&settings.adoption, &mut self.adoption.socket) {
-            socket.rename(&aside(path))?;
+            socket.rename(&old_path(path))?;
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Master {
         let settings = &self.loaded.configuration.settings;
         let own = self.adoption.socket.as_ref().map(PrivateSocket::path);
         if let Some(path) = &settings.adoption
-            && own == Some(aside(path).as_path())
+            && own == Some(old_path(path).as_path())
         {
             // What the successor has left behind, should it have lost its master.
             orphan::send_away(path);
