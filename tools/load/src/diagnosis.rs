@@ -6,6 +6,7 @@
 use std::io;
 use std::time::Duration;
 
+use rustls::CertificateError;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::plan::Plan;
@@ -59,8 +60,7 @@ fn reason(plan: &Plan, index: usize, endpoint: &Endpoint) -> Option<String> {
     match session.handshake(&socket) {
         Ok(_) => None,
         Err(error) => {
-            let text = text_of(&error);
-            let hint = hint(&text);
+            let (text, hint) = (text_of(&error), hint(&error));
             Some(format!("TLS handshake with {label} failed: {text}{hint}"))
         }
     }
@@ -92,31 +92,27 @@ fn text_of(error: &io::Error) -> String {
         .to_owned()
 }
 
-/// What a person can do about it.
-fn hint(text: &str) -> &'static str {
-    let hints = [
-        (
-            "UnknownIssuer",
-            "; trust its certificate with --cacert, or any with --insecure",
-        ),
-        (
-            "NotValidForName",
-            "; name the server with --sni, or accept any certificate with --insecure",
-        ),
-        ("Expired", "; accept any certificate with --insecure"),
-        (
-            "CaUsedAsEndEntity",
-            "; accept any certificate with --insecure",
-        ),
-        (
-            "corrupt message",
-            "; the server does not speak TLS here: try http://",
-        ),
-        (
-            "InvalidContentType",
-            "; the server does not speak TLS here: try http://",
-        ),
-    ];
-    let found = hints.iter().find(|(part, _)| text.contains(part));
-    found.map_or("", |(_, hint)| hint)
+/// What a person can do about a handshake that failed.
+fn hint(error: &io::Error) -> &'static str {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, UnknownIssuer,
+    };
+    let source = error.get_ref();
+    match source.and_then(|source| source.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(reason)) => match reason {
+            UnknownIssuer => "; trust its certificate with --cacert, or any with --insecure",
+            NotValidForName | NotValidForNameContext { .. } => {
+                "; name the server with --sni, or accept any certificate with --insecure"
+            }
+            // The rest comes from the library that checks, as `CaUsedAsEndEntity`.
+            Expired | ExpiredContext { .. } | CertificateError::Other(_) => {
+                "; accept any certificate with --insecure"
+            }
+            _ => "",
+        },
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "; the server does not speak TLS here: try http://"
+        }
+        _ => "",
+    }
 }

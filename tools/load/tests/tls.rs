@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use peers::{answering, load_json, ok};
+use peers::{answering, load, load_json, ok};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -108,6 +108,49 @@ fn a_certificate_nobody_trusts_is_a_tls_error() {
         "-t 1 -c 1 -n 3 --cacert {CERTIFICATE} --alpn spdy/3 https://{address}/"
     ));
     assert_eq!(report["errors"]["tls"], 3, "{report:#}");
+}
+
+/// A peer that speaks first, and not TLS.
+fn greeting_peer() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"220 mail ready\r\n");
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_failed_handshake_has_a_reason_and_a_hint() {
+    let (secure, plain) = (tls_peer(), greeting_peer());
+    let cases = [
+        (secure.to_string(), "", "--insecure"),
+        (
+            secure.to_string(),
+            "--cacert CERTIFICATE --sni other.test",
+            "--sni",
+        ),
+        (
+            plain.to_string(),
+            "--insecure",
+            "; the server does not speak TLS here: try http://",
+        ),
+    ];
+    for (address, options, hint) in cases {
+        let options = options.replace("CERTIFICATE", CERTIFICATE);
+        let output = load(&format!(
+            "-t 1 -c 1 -n 2 -T 300ms {options} https://{address}/"
+        ));
+        let text = String::from_utf8(output.stderr).unwrap();
+        let begin = format!("TLS handshake with {address} failed: ");
+        let mut lines = text.lines();
+        let line = lines.find_map(|line| line.strip_prefix(&begin));
+        let line = line.unwrap_or_else(|| panic!("{options}: {text}"));
+        assert!(line.contains(hint), "{options}: {line}");
+    }
 }
 
 #[test]
