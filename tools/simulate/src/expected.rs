@@ -99,7 +99,7 @@ impl Case<'_> {
                 self.fails_with(last, 502) || self.fails_with(last, 504)
             }
             [.., last] => self.fails_with(last, status),
-            [] => status == 502 && self.settings.proxy.has_dead_server,
+            [] => status == 502 && self.met_a_closed_connection(),
         };
         // The last try may have gone to the server that refuses connections.
         let is_refused = status == 502 && self.settings.proxy.has_dead_server;
@@ -111,6 +111,15 @@ impl Case<'_> {
                 Err(format!("was answered with {line}, the origin: {last:?}"))
             }
         }
+    }
+
+    /// Whether the request may have gone to a kept connection that its origin was just closing, and
+    /// may not go to another server: with `proxy_next_upstream off` it ends there, as in nginx.
+    fn met_a_closed_connection(&self) -> bool {
+        let asked_ms = self.client.asked_ms.get(self.index).copied().unwrap_or(0);
+        let closed_ms = self.world.origins.idle_closed_ms.last().copied();
+        self.settings.proxy.next_upstream == "off"
+            && closed_ms.is_some_and(|at_ms| at_ms >= asked_ms)
     }
 
     /// An answer of any version that may still be used.

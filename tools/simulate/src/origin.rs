@@ -83,6 +83,8 @@ pub(crate) struct Origins {
     pub(crate) uploads: BTreeMap<u64, usize>,
     /// The same for what they send through tunnels.
     pub(crate) tunnelled: BTreeMap<u64, usize>,
+    /// When origins closed connections that they were not asked on, in order.
+    pub(crate) idle_closed_ms: Vec<u64>,
     pub(crate) problems: Vec<String>,
 }
 
@@ -264,6 +266,7 @@ impl OriginConnection {
                 .is_some_and(|until_ms| until_ms <= now_ms)
         {
             note(&|| "closes, having nothing to do".to_owned());
+            origins.idle_closed_ms.push(now_ms);
             self.close();
             return Some(Effect::None);
         }
