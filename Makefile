@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
 .PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
-	dokuwiki otel acme websockets tls-judges express-long fuzz-long fuzz-live-long choices-long bench lab clean
+	dokuwiki otel acme websockets tls-judges clients express-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -41,8 +41,8 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
-		otel acme websockets tls-judges express-long fuzz-live-long fuzz-long accessibility package-test \
-		package-cross-test
+		otel acme websockets tls-judges clients express-long fuzz-live-long fuzz-long accessibility \
+		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -133,6 +133,10 @@ websockets: ## WebSockets over TLS, by HTTP/1.1 and HTTP/2, judged by foreign li
 tls-judges: ## testssl.sh and sslyze against our TLS: no finding, Mozilla's rules kept
 	$(XTASK) setup tls
 	$(XTASK) tls-judges --debug
+
+clients: ## curl, Python, Go, Chromium and OpenSSL use our TLS, by HTTP/1.1 and HTTP/2: a matrix
+	$(XTASK) setup tls
+	$(XTASK) clients --debug
 
 otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code
 	$(XTASK) setup applications

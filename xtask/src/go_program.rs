@@ -14,15 +14,28 @@ use crate::workspace::{self, must};
 /// # Errors
 /// Go is not installed, or it cannot build the program.
 pub(crate) fn build(source: &str, package: &str) -> Result<PathBuf, String> {
-    let folder = workspace::target().join(source);
-    let name = package.rsplit('/').next().unwrap_or(package);
-    let program = folder.join(name);
-    if program.exists() {
-        return Ok(program);
+    let program = program(source, package);
+    match program.exists() {
+        true => Ok(program),
+        false => rebuild(source, package),
     }
+}
+
+fn program(source: &str, package: &str) -> PathBuf {
+    let name = package.rsplit('/').next().unwrap_or(package);
+    workspace::target().join(source).join(name)
+}
+
+/// Builds a program whose source is in this workspace, and so may have changed; returns it.
+///
+/// # Errors
+/// Those of `build`.
+pub(crate) fn rebuild(source: &str, package: &str) -> Result<PathBuf, String> {
+    let folder = workspace::target().join(source);
+    let program = program(source, package);
     if find_program("go").is_none() {
         return Err(format!(
-            "{name} needs Go to be built; please run: cargo xtask setup test"
+            "{package} needs Go to be built; please run: cargo xtask setup test"
         ));
     }
     must(

@@ -7,6 +7,7 @@ mod accessibility;
 mod acme;
 mod bench;
 mod certificates;
+mod clients;
 mod contender;
 mod crash_test;
 mod deny;
@@ -164,6 +165,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--server PATH | --debug]",
         summary: "have testssl.sh and sslyze judge our TLS",
         run: tls_judges::run,
+    },
+    Chore {
+        name: "clients",
+        arguments: "[--server PATH | --debug]",
+        summary: "have curl, Python, Go, Chromium and OpenSSL use our TLS",
+        run: clients::run,
     },
     Chore {
         name: "bench",

@@ -1,0 +1,3 @@
+module turnpike/clients
+
+go 1.19

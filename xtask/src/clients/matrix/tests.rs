@@ -1,0 +1,67 @@
+//! Tests of the matrix.
+
+#![allow(clippy::unwrap_used)]
+
+use super::{CELLS, Row, judge, read, table};
+
+/// Go's cells, each of which passes but for what is said of it.
+fn go(other: &str) -> Row {
+    let mut said: String = CELLS
+        .iter()
+        .filter(|cell| **cell != "early" && !other.starts_with(*cell))
+        .fold(String::new(), |said, cell| said + cell + " pass\n");
+    said.push_str(other);
+    Row {
+        client: "Go",
+        protocol: "HTTP/1.1",
+        found: read(&said),
+    }
+}
+
+/// What is said of one cell, how the table shows it, and the error.
+const CASES: &[(&str, &str, &str)] = &[
+    ("large pass", "pass", ""),
+    (
+        "large fail: 3 other bytes came",
+        "fail",
+        "Go, HTTP/1.1, large: 3 other bytes came",
+    ),
+    ("large", "missing", "Go, HTTP/1.1, large: is missing"),
+    ("large passed", "missing", "Go, HTTP/1.1, large: is missing"),
+];
+
+#[test]
+fn each_cell_passes_or_is_named() {
+    for (said, shown, error) in CASES {
+        let rows = [go(said)];
+        assert_eq!(judge(&rows).err().unwrap_or_default(), *error, "{said}");
+        let table = table(&rows);
+        let line = table.lines().nth(1).unwrap();
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let wanted = [
+            "Go", "HTTP/1.1", "pass", "pass", shown, "pass", "pass", "(3)",
+        ];
+        assert_eq!(cells, wanted, "{said}");
+        assert!(table.contains("\n(3) Go's crypto/tls sends no early data\n"));
+    }
+}
+
+#[test]
+fn a_reason_that_is_not_needed_is_named() {
+    let error = judge(&[go("early pass")]).unwrap_err();
+    assert_eq!(
+        error,
+        "Go, HTTP/1.1, early: was asked for now, drop it from the reasons"
+    );
+}
+
+#[test]
+fn a_client_that_says_nothing_fails_everywhere() {
+    let silent = Row {
+        client: "curl",
+        protocol: "HTTP/2.0",
+        found: read("curl: not found\n"),
+    };
+    let error = judge(&[silent]).unwrap_err();
+    assert_eq!(error.lines().count(), 5, "{error}");
+}
