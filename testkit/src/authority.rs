@@ -138,6 +138,11 @@ impl Authority {
         self.folder.path().join("root.pem")
     }
 
+    /// The path of the challenge for a name of an order; both are counted from 0.
+    pub fn challenge_path(&self, order: usize, name: usize) -> String {
+        format!("{CHALLENGE_PATH}{}", token(&self.shared.base, order, name))
+    }
+
     /// Says on which port of 127.0.0.1 servers show challenges. Challenges wait for that.
     pub fn look_at(&self, port: u16) {
         self.shared.http_port.store(port, Ordering::Release);
@@ -343,7 +348,7 @@ impl Shared {
     }
 
     fn challenge_text(&self, number: usize, name: usize, status: &str) -> String {
-        let base = &self.base;
+        let (base, token) = (&self.base, token(&self.base, number, name));
         let error = match status {
             "invalid" => {
                 r#","error":{"type":"urn:ietf:params:acme:error:unauthorized","detail":"refused"}"#
@@ -352,14 +357,14 @@ impl Shared {
         };
         format!(
             r#"{{"type":"http-01","url":"{base}/challenge/{number}/{name}",
-                "token":"token-{number}-{name}","status":"{status}"{error}}}"#
+                "token":"{token}","status":"{status}"{error}}}"#
         )
     }
 
     /// Looks whether a server shows the answer to a challenge.
     fn validate(&self, number: usize, name: usize) {
         let text = self.lock().orders[number].names[name].clone();
-        let token = format!("token-{number}-{name}");
+        let token = token(&self.base, number, name);
         let shown = wait_for(|| match self.http_port.load(Ordering::Acquire) {
             0 => None,
             port => Some(fetch(port, &text, &format!("{CHALLENGE_PATH}{token}"))),
@@ -432,6 +437,12 @@ impl Shared {
         );
         Answer(200, "Retry-After: 3600\r\n".to_owned(), text)
     }
+}
+
+/// The token of a challenge. No other authority gives the same (RFC 8555 section 8.3 wants them
+/// unique): a server may have orders with several.
+fn token(base: &str, order: usize, name: usize) -> String {
+    to_base64url(format!("{base}/{order}/{name}").as_bytes())
 }
 
 fn problem(status: u16, kind: &str, detail: &str) -> Answer {

@@ -90,8 +90,8 @@ fn a_certificate_is_ordered_and_kept() {
     }
     assert!(fetch(&server, &authority, "c.test").is_err());
     // An order of the past does not answer challenges any more.
-    let path = "/.well-known/acme-challenge/token-0-0";
-    assert_ne!(server.get(path).status, 200);
+    let path = authority.challenge_path(0, 0);
+    assert_ne!(server.get(&path).status, 200);
     // A reload orders nothing.
     server.signal(Signal::SIGHUP);
     server.wait_for_log("error.log", "reconfiguring");
