@@ -12,26 +12,36 @@ const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
 
 /// Servers with certificates of the authority; the first port is that of plain HTTP.
 fn configuration(authority: &Authority, names: &[&str]) -> String {
-    let directory = authority.directory();
-    let server = |name: &&str| {
+    let certificates: Vec<_> = names.iter().map(|name| ("own", *name)).collect();
+    configured(&[("own", authority)], &certificates)
+}
+
+/// A server for each certificate, which is an issuer's name and a server's.
+fn configured(issuers: &[(&str, &Authority)], certificates: &[(&str, &str)]) -> String {
+    let issuer = |(issuer, authority): &(&str, &Authority)| {
+        let directory = authority.directory();
+        format!("acme_issuer {issuer} {{ uri {directory}; state_path %FOLDER%/{issuer}; }}")
+    };
+    let server = |(issuer, name): &(&str, &str)| {
         format!(
             "server {{
                 listen 127.0.0.1:%PORT_SECURE% ssl;
                 server_name {name};
-                acme_certificate own {name};
+                acme_certificate {issuer} {name};
                 ssl_certificate $acme_certificate;
                 ssl_certificate_key $acme_certificate_key;
                 location / {{ return 200 $ssl_server_name; }}
             }}"
         )
     };
-    let servers: String = names.iter().map(server).collect();
+    let issuers: String = issuers.iter().map(issuer).collect();
+    let servers: String = certificates.iter().map(server).collect();
     format!(
         "error_log %FOLDER%/error.log info;
         events {{ }}
         http {{
             access_log off;
-            acme_issuer own {{ uri {directory}; state_path %FOLDER%/state; }}
+            {issuers}
             server {{
                 listen 127.0.0.1:%PORT%;
                 location / {{ return 301 https://$host$request_uri; }}
@@ -143,4 +153,22 @@ fn an_order_that_fails_is_tried_again_later_and_others_go_on() {
         Ok("a.test".to_owned())
     );
     assert_eq!(ordered(&authority, "no.test"), 1);
+}
+
+#[test]
+fn each_of_two_issuers_certifies_its_own_names() {
+    let (first, second) = (Authority::start(), Authority::start());
+    let issuers = [("first", &first), ("second", &second)];
+    let certificates = [("first", "a.test"), ("second", "b.test")];
+    let server = Server::builder(TURNPIKE)
+        .configuration(&configured(&issuers, &certificates))
+        .start();
+    first.look_at(server.port());
+    second.look_at(server.port());
+    for (own, other, name) in [(&first, &second, "a.test"), (&second, &first, "b.test")] {
+        wait_until_in_force(&server, name);
+        assert_eq!(fetch(&server, own, name), Ok(name.to_owned()));
+        assert!(fetch(&server, other, name).is_err(), "{name}");
+        assert_eq!((ordered(own, name), ordered(other, name)), (1, 0), "{name}");
+    }
 }
