@@ -97,21 +97,9 @@ impl Installation {
             let attachment = place.attachment.as_ref();
             !attachment.is_some_and(Attachment::answers)
         });
-        let attach = |place: &mut Place| {
-            let before = place.attachment.take().map(|before| before.ingress);
-            let attached = program.attach(&place.interface, mode, before);
-            let outcome = attached.map(|attachment| {
-                let is_native = attachment
-                    .driver
-                    .as_ref()
-                    .is_some_and(|(_, native)| *native);
-                place.attachment = Some(attachment);
-                is_native
-            });
-            Attempt {
-                interface: place.interface.clone(),
-                outcome,
-            }
+        let attach = |place: &mut Place| Attempt {
+            interface: place.interface.clone(),
+            outcome: program.attach(&place.interface, mode, &mut place.attachment),
         };
         missing.map(attach).collect()
     }

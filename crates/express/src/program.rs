@@ -234,26 +234,37 @@ impl Program {
         &self.codes
     }
 
-    /// Attaches the program to an interface. `ingress` is what takes connections over there
-    /// already.
+    /// Attaches the program to an interface, and keeps what is attached there already. Returns
+    /// whether it runs in the driver. Where the driver refuses it, what hands begun connections
+    /// over stays attached.
     pub(crate) fn attach(
         &self,
         interface: &str,
         mode: Mode,
-        ingress: Option<OwnedFd>,
-    ) -> Result<Attachment, Refusal> {
+        attachment: &mut Option<Attachment>,
+    ) -> Result<bool, Refusal> {
         let index = find_interface(interface)?;
         let failed = |error: io::Error| failure(interface, error);
         let [hand_over, express] = &self.codes;
         // What takes connections over comes first: none is begun before.
-        let ingress = ingress.filter(|link| bpf_link::is_attached(link.as_fd()));
-        let ingress = match ingress {
+        let (ingress, driver) = match attachment.take() {
+            Some(before) => (Some(before.ingress), before.driver),
+            None => (None, None),
+        };
+        let driver = driver.filter(|(link, is_native)| {
+            mode.permits(*is_native) && bpf_link::is_attached(link.as_fd())
+        });
+        let ingress = match ingress.filter(|link| bpf_link::is_attached(link.as_fd())) {
             Some(link) => link,
             None => bpf_link::attach_ingress(hand_over.as_fd(), index).map_err(failed)?,
         };
+        let attached = attachment.insert(Attachment { ingress, driver });
+        if let Some((_, is_native)) = attached.driver {
+            return Ok(is_native);
+        }
         let native = || bpf_link::attach_xdp(express.as_fd(), index, bpf_link::XdpMode::Native);
         let generic = || bpf_link::attach_xdp(express.as_fd(), index, bpf_link::XdpMode::Generic);
-        let driver = match mode {
+        let (link, is_native) = match mode {
             Mode::Generic => (generic().map_err(failed)?, false),
             Mode::Native => (native().map_err(failed)?, true),
             Mode::Auto => match native() {
@@ -261,10 +272,8 @@ impl Program {
                 Err(_) => (generic().map_err(failed)?, false),
             },
         };
-        Ok(Attachment {
-            ingress,
-            driver: Some(driver),
-        })
+        attached.driver = Some((link, is_native));
+        Ok(is_native)
     }
 
     /// Puts this program in the place of the one that is attached, at once.
