@@ -39,8 +39,9 @@ fn start() -> Daemon {
     daemon
 }
 
-/// Requests that the driver has answered; 0 while the express lane is off.
-fn hits(port: u16) -> u64 {
+/// Requests that the driver has answered; `None` while the server or the express lane does not
+/// say.
+fn hits(port: u16) -> Option<u64> {
     let page = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
@@ -51,13 +52,19 @@ fn hits(port: u16) -> u64 {
     let page = page().unwrap_or_default();
     let mut lines = page.lines();
     let line = lines.find_map(|line| line.strip_prefix("turnpike_express_requests_total "));
-    line.and_then(|count| count.parse().ok()).unwrap_or(0)
+    line?.parse().ok()
 }
 
 /// Waits until the driver answers the load.
 fn wait_for_hits(port: u16) {
-    let before = hits(port);
-    wait_for("answers of the driver", || hits(port) > before + 20);
+    let mut before = None;
+    wait_for("answers of the driver", || {
+        let count = hits(port);
+        before = before.or(count);
+        count
+            .zip(before)
+            .is_some_and(|(count, before)| count > before + 20)
+    });
 }
 
 /// Nothing was refused, and no second program was loaded.
