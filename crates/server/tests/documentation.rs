@@ -109,23 +109,13 @@ const INCLUDED: &[(&str, &str)] = &[
     ("mime.types", include_str!("../../../conf/mime.types")),
 ];
 
-/// Ports of examples that an ordinary user may not take, or that a service of the machine has.
-const TAKEN: &[&str] = &["443", "5432", "53"];
-
-/// A block with free ports, and with the files that it names. Those of TLS are made in the folder.
+/// A block with the files that it names. Those of TLS are made in the folder.
 fn prepared(block: &str, folder: &Folder) -> String {
     for (name, text) in INCLUDED {
         folder.write(name, text).unwrap();
     }
     folder.write("logs/empty", "").unwrap();
     let mut block = block.to_owned();
-    for port in TAKEN {
-        for end in [";", " "] {
-            let reserved = turnpike_testkit::ports::reserve().unwrap();
-            let from = format!("listen {port}{end}");
-            block = block.replace(&from, &format!("listen 127.0.0.1:{reserved}{end}"));
-        }
-    }
     if block.contains("/etc/ssl/") {
         keys(folder);
         block = block.replace("/etc/ssl/", "");
