@@ -2,7 +2,7 @@
 //! the same answer on both ends.
 
 use super::error::{ConnectionError, ErrorCode};
-use super::flood::{FloodGuard, Nuisance, TINY_DATA_BYTES_MAX};
+use super::flood::{CONTINUATION_BYTES_MIN, FloodGuard, Nuisance};
 use super::frame::{self, Frame, FrameHeader, FrameKind, HEADER_BYTES, StreamId};
 use super::header_block::HeaderBlock;
 use super::hpack::{Decoder, Encoder, FieldSink, HpackError, TABLE_BYTES_DEFAULT};
@@ -260,11 +260,9 @@ impl Endpoint {
         if left < RECEIVE_WINDOW_MIN && self.receive_window.widen(WINDOW_MAX - left).is_ok() {
             frame::write_window_update(&mut self.output, 0, WINDOW_MAX - left);
         }
-        match data.len() {
-            _ if ends => Ok(()),
-            0 => self.guard.count(Nuisance::Empty),
-            1..=TINY_DATA_BYTES_MAX => self.guard.count(Nuisance::TinyData),
-            _ => Ok(()),
+        match data.is_empty() && !ends {
+            true => self.guard.count(Nuisance::Empty),
+            false => Ok(()),
         }
     }
 
@@ -274,7 +272,9 @@ impl Endpoint {
         fragment: &[u8],
         ends_headers: bool,
     ) -> Result<Option<HeaderBlock>, ConnectionError> {
-        self.guard.count(Nuisance::Continuation)?;
+        if !ends_headers && fragment.len() < CONTINUATION_BYTES_MIN {
+            self.guard.count(Nuisance::Continuation)?;
+        }
         let Some(mut block) = self.block.take() else {
             return Ok(None);
         };

@@ -19,13 +19,14 @@ const PINGS: Allowance = Allowance::new(256, 32);
 /// Frames that carry no data and end no stream, and those of unknown kinds.
 const EMPTY: Allowance = Allowance::new(256, 16);
 
-/// DATA frames of at most [`TINY_DATA_BYTES_MAX`] that do not end a stream. Each costs as much as a
-/// large one, and the ratio of bytes allows any number of them. A client that sends each byte as it
-/// is typed stays far below; a program that sends a body byte by byte may send 16 KB at once.
+/// DATA frames of clients of at most [`TINY_DATA_BYTES_MAX`] that do not end a stream. Each costs
+/// as much as a large one, and the ratio of bytes allows any number of them. A client that sends
+/// each byte as it is typed stays far below; a program that sends a body byte by byte may send
+/// 16 KB at once.
 const TINY_DATA: Allowance = Allowance::new(16_384, 2_048);
 
-/// The most bytes of a tiny DATA frame: the messages of gRPC and the masked frames of WebSockets
-/// have at least five.
+/// The most bytes of a tiny DATA frame: whole messages of gRPC and masked frames of WebSockets have
+/// at least five.
 pub(super) const TINY_DATA_BYTES_MAX: usize = 4;
 
 /// PRIORITY and PRIORITY_UPDATE frames: browsers send one or two for each stream.
@@ -34,8 +35,12 @@ const PRIORITIES: Allowance = Allowance::new(1024, 256);
 /// WINDOW_UPDATE frames beyond those that the sent data explains.
 const WINDOW_UPDATES: Allowance = Allowance::new(2048, 512);
 
-/// Frames of header blocks after the first.
+/// Small frames of header blocks, neither the first nor the last: see [`CONTINUATION_BYTES_MIN`].
 const CONTINUATIONS: Allowance = Allowance::new(64, 8);
+
+/// The bytes from which on such a frame is not counted: the limit of a block bounds their number,
+/// and a client with large heads has to divide them.
+pub(super) const CONTINUATION_BYTES_MIN: usize = 1024;
 
 /// The bytes that may come without serving a request, and their largest ratio to the bytes that do;
 /// both values are nginx's.

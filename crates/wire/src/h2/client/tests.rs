@@ -387,3 +387,14 @@ fn a_flood_of_frames_ends_the_connection() {
     // The limit on frames also bounds the output.
     assert_eq!(talk.client.output().len(), 256 * 17);
 }
+
+#[test]
+fn a_server_may_send_its_answer_byte_by_byte() {
+    let mut talk = Talk::begun(true, false);
+    talk.hear(&written(1, &[OK]));
+    let byte = written(1, &[Data("x", false)]);
+    for _ in 0..20 {
+        let events = talk.hear(&byte.repeat(1_000));
+        assert!(events.ends_with("1: data x false"), "{events}");
+    }
+}

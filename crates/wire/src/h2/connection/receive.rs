@@ -3,7 +3,7 @@
 use super::{Connection, Event, PREFACE, Phase, RECEIVED_PAYLOAD_BYTES_MAX, Step};
 use crate::h2::endpoint::Widened;
 use crate::h2::error::{ConnectionError, ErrorCode};
-use crate::h2::flood::Nuisance;
+use crate::h2::flood::{Nuisance, TINY_DATA_BYTES_MAX};
 use crate::h2::frame::{Frame, FrameHeader, StreamId};
 use crate::h2::header_block::HeaderBlock;
 use crate::h2::priority::Priority;
@@ -273,6 +273,9 @@ impl Connection {
             ));
         }
         self.endpoint.data_received(data, length, ends)?;
+        if !ends && (1..=TINY_DATA_BYTES_MAX).contains(&data.len()) {
+            self.endpoint.guard.count(Nuisance::TinyData)?;
+        }
         let Some(own) = self.endpoint.streams.get(stream) else {
             return match self.endpoint.streams.closed(stream) {
                 Some(Closed::ResetByUs) => Ok(Event::Nothing),

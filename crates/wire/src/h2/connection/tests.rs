@@ -630,6 +630,17 @@ fn floods_end_the_connection_and_slow_peers_do_not() {
 }
 
 #[test]
+fn divided_heads_are_no_flood() {
+    let mut client = Client::new();
+    for stream in (1..200).step_by(2) {
+        let first = frame(FrameKind::Headers, 0x1, stream, b"\x82\x86");
+        let rest = frame(FrameKind::Continuation, 0x4, stream, b"\x84\x41\x01x");
+        let events = client.sends(&[first, rest].concat());
+        assert!(!events.contains("EnhanceYourCalm"), "{stream}: {events}");
+    }
+}
+
+#[test]
 fn many_tiny_parts_of_a_body_are_a_flood() {
     let padded = frame(FrameKind::Data, 0x8, 1, &[99; 101]);
     for (name, part, expected) in [
