@@ -48,11 +48,21 @@ pub(crate) fn begin(
     if written.is_err() {
         return wait(attempt, server.stopped(Stop::Verdict(Verdict::Status(500))));
     }
-    send(exchange, attempt, server)
+    match send(exchange, attempt, server) {
+        Ok(sent) => sent.await_answer(exchange),
+        Err(verdict) => verdict,
+    }
 }
 
-/// Sends the request that is written. A server that is not connected yet is awaited before.
-fn send(exchange: &mut Exchange, mut attempt: Attempt, mut server: UpstreamConnection) -> Verdict {
+/// Sends the request that is written; a server that is not connected yet is to be awaited before.
+///
+/// # Errors
+/// What to do where the lane's loop cannot wait for the server.
+fn send(
+    exchange: &mut Exchange,
+    mut attempt: Attempt,
+    mut server: UpstreamConnection,
+) -> Result<SentRequest, Verdict> {
     let was_connecting = server.connection.is_connecting();
     exchange.account.set_action(match was_connecting {
         true => Action::ConnectingUpstream,
@@ -62,11 +72,11 @@ fn send(exchange: &mut Exchange, mut attempt: Attempt, mut server: UpstreamConne
         Ok(sent) => attempt.sent = sent > 0,
         Err(UploadError::Upstream(error)) if was_connecting => {
             let stop = not_connected(exchange, &ConnectError::Connect(error));
-            return wait(attempt, Step::Stopped(None, server.picked, stop));
+            return Err(wait(attempt, Step::Stopped(None, server.picked, stop)));
         }
         Err(error) => {
             let stop = attempt.not_sent(exchange, &server, error);
-            return wait(attempt, server.stopped(stop));
+            return Err(wait(attempt, server.stopped(stop)));
         }
     }
     let is_connecting = server.connection.is_connecting();
@@ -80,14 +90,14 @@ fn send(exchange: &mut Exchange, mut attempt: Attempt, mut server: UpstreamConne
         && watched_sockets
             .is_some_and(|watched_sockets| server.connection.watch(watched_sockets).is_ok());
     match (is_connecting, awaited) {
-        (true, true) => return SentRequest { attempt, server }.await_answer(exchange),
-        (true, false) => return wait(attempt, Step::Connecting(server)),
+        (true, true) => return Ok(SentRequest { attempt, server }),
+        (true, false) => return Err(wait(attempt, Step::Connecting(server))),
         (false, true) => {}
-        (false, false) => return wait(attempt, Step::Send(server)),
+        (false, false) => return Err(wait(attempt, Step::Send(server))),
     }
     match attempt.await_head(exchange) {
-        Ok(_) => SentRequest { attempt, server }.await_answer(exchange),
-        Err(stop) => wait(attempt, server.stopped(stop)),
+        Ok(_) => Ok(SentRequest { attempt, server }),
+        Err(stop) => Err(wait(attempt, server.stopped(stop))),
     }
 }
 
@@ -187,7 +197,14 @@ impl Awaiting for AwaitedHead {
     fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let mut sent = self.recycle(exchange);
         if sent.server.connection.is_connecting() {
-            return send(exchange, sent.attempt, sent.server);
+            sent = match send(exchange, sent.attempt, sent.server) {
+                Ok(sent) => sent,
+                Err(verdict) => return verdict,
+            };
+            if sent.server.connection.is_connecting() {
+                return sent.await_answer(exchange);
+            }
+            // The event may also have said that the server spoke first, which no other one repeats.
         }
         match sent.read(exchange) {
             Ok(ReceivedHead::Incomplete) => return sent.await_answer(exchange),
