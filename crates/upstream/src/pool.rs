@@ -15,8 +15,9 @@ const TRUSTED_MS: u64 = 1000;
 
 /// The limit from which on as many connections again are kept for [`SURPLUS_MS`]: under load, the
 /// number that is idle goes up and down by more than that within a round of the lane, and opening
-/// a connection costs as much as a request. A small limit may stand for what the peer can bear.
-const EXACT_MAX: usize = 16;
+/// a connection costs as much as a request. A limit up to the default may stand for what the
+/// peer can bear.
+const EXACT_MAX: usize = 32;
 
 /// How long a connection beyond the limit waits for its next request, in milliseconds: rounds of
 /// a busy lane are much shorter.
@@ -25,7 +26,7 @@ const SURPLUS_MS: u64 = 100;
 /// The limits of idle connections, with nginx's defaults (1.29.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// The most idle connections of a lane for the group; 0 keeps none. Above 16, up to as many
+    /// The most idle connections of a lane for the group; 0 keeps none. Above 32, up to as many
     /// again are kept for the tenth of a second after their last request.
     pub connections_max: usize,
     /// The requests after which a connection is closed.

@@ -123,7 +123,7 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "connections [local]",
         default: "32 local",
         summary: "The number of idle connections that each lane keeps open to the servers of the \
-            group; 0 keeps none. Of a number above 16, up to twice as many are kept for 0.1 s \
+            group; 0 keeps none. Of a number above 32, up to twice as many are kept for 0.1 s \
             after their requests. With `local`, only the location that opened a connection reuses \
             it.",
         ..PLAIN

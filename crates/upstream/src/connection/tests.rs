@@ -137,23 +137,23 @@ fn idle_connections_are_limited_by_age_uses_and_number() {
 fn as_many_connections_again_are_kept_for_a_moment() {
     let origin = Origin::start(vec![vec![Step::ReadToEnd]]);
     let settings = KeepAlive {
-        connections_max: 17,
+        connections_max: 33,
         ..KeepAlive::default()
     };
     run(async {
         let (picked, pool) = (picked(origin.port()), Pool::new(settings));
-        for opened in 1..=40 {
+        for opened in 1..=80 {
             let connection = Connection::open(&picked, &options(), opened).await;
             pool.put(connection.unwrap(), opened);
-            assert_eq!(pool.len() as u64, opened.min(34));
+            assert_eq!(pool.len() as u64, opened.min(66));
         }
-        // The oldest was put back at 7.
-        for (now_ms, count) in [(106, 34), (107, 33), (110, 30), (150, 17), (1_000, 17)] {
+        // The oldest was put back at 15.
+        for (now_ms, count) in [(114, 66), (115, 65), (118, 62), (150, 33), (1_000, 33)] {
             pool.tick(now_ms);
             assert_eq!(pool.len(), count, "{now_ms}");
         }
         let kept = pool.take(&picked, &options(), 1_000, false).unwrap();
-        assert_eq!(kept.opened_ms(), 40);
+        assert_eq!(kept.opened_ms(), 80);
     });
 }
 
