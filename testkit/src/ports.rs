@@ -44,12 +44,7 @@ impl RefusedPort {
     /// # Errors
     /// Those of the system calls.
     pub fn new() -> io::Result<RefusedPort> {
-        let socket = socket::socket(
-            AddressFamily::Inet,
-            SockType::Stream,
-            SockFlag::SOCK_CLOEXEC,
-            None,
-        )?;
+        let socket = unbound()?;
         socket::bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0))?;
         let address: SockaddrIn = socket::getsockname(socket.as_raw_fd())?;
         Ok(RefusedPort {
@@ -70,18 +65,24 @@ impl RefusedPort {
 /// # Errors
 /// Those of the system calls.
 pub fn listen_shared(port: u16) -> io::Result<OwnedFd> {
-    let socket = socket::socket(
-        AddressFamily::Inet,
-        SockType::Stream,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
+    let socket = unbound()?;
     socket::setsockopt(&socket, sockopt::ReuseAddr, &true)?;
     socket::setsockopt(&socket, sockopt::ReusePort, &true)?;
     let address = SockaddrIn::new(127, 0, 0, 1, port);
     socket::bind(socket.as_raw_fd(), &address)?;
     socket::listen(&socket, Backlog::MAXCONN)?;
     Ok(socket)
+}
+
+/// A TCP socket without an address.
+fn unbound() -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    Ok(socket::socket(
+        AddressFamily::Inet,
+        SockType::Stream,
+        flags,
+        None,
+    )?)
 }
 
 /// The kernel's tables of sockets, and the states that accept input from any sender: listening for
