@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
+use support::daemon::rounds;
 use support::express::{join, under_load};
 use support::wait_for;
 use turnpike_testkit::network::{Network, SERVER_V4, SERVER_V6};
@@ -161,8 +162,7 @@ fn turning_it_on_and_off_every_100_ms_costs_no_request() {
     let Some(network) = join("turning_it_on_and_off_every_100_ms_costs_no_request") else {
         return;
     };
-    let rounds = std::env::var("TURNPIKE_TEST_ROUNDS").ok();
-    let rounds: usize = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
+    let rounds = rounds().unwrap_or(1);
     let mut server = start("on");
     let failures = under_load(&network, server.port(), |asked| {
         for turn in 0..TURNS * rounds {

@@ -16,7 +16,7 @@ use std::thread;
 
 use nix::libc::{SIGHUP, SIGINT};
 use serde_json::Value;
-use support::daemon::Daemon;
+use support::daemon::{Daemon, rounds};
 use support::{is_running, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 #[path = "support/tls.rs"]
@@ -50,8 +50,7 @@ struct Round {
 
 #[test]
 fn no_request_fails_and_no_stream_breaks() {
-    let rounds = std::env::var("TURNPIKE_TEST_ROUNDS");
-    let rounds = rounds.ok().and_then(|rounds| rounds.parse().ok());
+    let rounds = rounds();
     let short = Round {
         reloads: 5,
         resizes: 2,

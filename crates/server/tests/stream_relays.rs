@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use echo::echo;
 use support::daemon::{Daemon, rounds};
-use turnpike_lane::sys::signal;
 use turnpike_testkit::{ports, wait_for};
 
 /// The longest wait for an answer.
@@ -108,27 +107,8 @@ fn no_relay_breaks_when_configuration_and_binary_change() {
     let relays = Relays::start([one, each]);
     relays.go_on();
     let (changes, reloads) = rounds().map_or((2, 5), |rounds| (rounds, 10));
-    for _ in 0..changes {
-        for _ in 0..reloads {
-            let done = || daemon.log().matches("reloaded: generation").count();
-            let before = done();
-            signal::send(daemon.master(), nix::libc::SIGHUP).unwrap();
-            wait_for(|| (done() > before).then_some(())).expect("a reload");
-            relays.go_on();
-        }
-        let old = daemon.master();
-        let report = daemon
-            .upgrade(&[])
-            .unwrap_or_else(|error| panic!("{error}{}", daemon.log()));
-        assert_eq!(report["old_pid"], old);
-        relays.go_on();
-        support::wait_for("the old one to end", || !support::is_running(old));
-    }
+    daemon.reload_and_upgrade(changes, reloads, || relays.go_on());
     let waits = 1 + changes * (reloads + 1);
     assert!(relays.finish() >= (waits * CLIENTS) as u64);
-    let log = daemon.log();
-    assert!(
-        !log.contains("[alert]") && !log.contains("[emerg]"),
-        "{log}"
-    );
+    daemon.assert_no_alert();
 }

@@ -16,7 +16,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use support::daemon::{Daemon, rounds};
-use turnpike_lane::sys::signal;
 use turnpike_testkit::tracer::Tracer;
 use turnpike_testkit::{Server, Signal, wait_for};
 
@@ -411,28 +410,9 @@ fn no_datagram_is_lost_when_configuration_and_binary_change() {
     let flows = Flows::start(&[one, each]);
     flows.go_on();
     let (changes, reloads) = rounds().map_or((3, 1), |rounds| (rounds, 10));
-    for _ in 0..changes {
-        for _ in 0..reloads {
-            let done = || daemon.log().matches("reloaded: generation").count();
-            let before = done();
-            signal::send(daemon.master(), nix::libc::SIGHUP).unwrap();
-            wait_for(|| (done() > before).then_some(())).expect("a reload");
-            flows.go_on();
-        }
-        let old = daemon.master();
-        let report = daemon
-            .upgrade(&[])
-            .unwrap_or_else(|error| panic!("{error}{}", daemon.log()));
-        assert_eq!(report["old_pid"], old);
-        flows.go_on();
-        support::wait_for("the old one to end", || !support::is_running(old));
-    }
+    daemon.reload_and_upgrade(changes, reloads, || flows.go_on());
     flows.finish();
-    let log = daemon.log();
-    assert!(
-        !log.contains("[alert]") && !log.contains("[emerg]"),
-        "{log}"
-    );
+    daemon.assert_no_alert();
 }
 
 fn free_port() -> u16 {

@@ -17,7 +17,7 @@ use turnpike_lane::sys::signal;
 
 use turnpike_testkit::Folder;
 
-use super::{children, stderr, turnpike, wait_for};
+use super::{children, is_running, stderr, turnpike, wait_for};
 
 /// Far longer than any stall of the machine: reached only if an answer never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -120,6 +120,36 @@ impl Daemon {
         fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         format!("binary={}", path.display())
+    }
+
+    /// Reloads so often, then changes the binary, and all that `changes` times. After each step
+    /// what is under way has to `go_on`.
+    pub fn reload_and_upgrade(&self, changes: usize, reloads: usize, go_on: impl Fn()) {
+        for _ in 0..changes {
+            for _ in 0..reloads {
+                let done = || self.log().matches("reloaded: generation").count();
+                let before = done();
+                signal::send(self.master(), nix::libc::SIGHUP).unwrap();
+                wait_for("a reload", || done() > before);
+                go_on();
+            }
+            let old = self.master();
+            let report = self
+                .upgrade(&[])
+                .unwrap_or_else(|error| panic!("{error}{}", self.log()));
+            assert_eq!(report["old_pid"], old);
+            go_on();
+            wait_for("the old one to end", || !is_running(old));
+        }
+    }
+
+    /// Fails if something was worth an alert.
+    pub fn assert_no_alert(&self) {
+        let log = self.log();
+        assert!(
+            !log.contains("[alert]") && !log.contains("[emerg]"),
+            "{log}"
+        );
     }
 
     /// `turnpike upgrade`.
