@@ -3,15 +3,15 @@
 //! h2spec is built from `xtask/h2spec`.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use turnpike_testkit::{Folder, Server};
+use turnpike_testkit::Server;
 
+use crate::certificates::{Certificates, Kind};
 use crate::contender::Contender;
 use crate::go_program;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::workspace::must;
 
 /// The program's package.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec";
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         return Ok(());
     }
     let ours = Contender::ours(&options)?;
-    let keys = keys()?;
+    let keys = Certificates::create(&[("server", Kind::Ecdsa)])?;
     let configuration = CONFIGURATION.replace("%KEYS%", &keys.path().display().to_string());
     let server = ours
         .builder(&configuration)
@@ -94,25 +94,6 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         true => Ok(()),
         false => Err(wrong.join("; ")),
     }
-}
-
-/// A key and its certificate.
-fn keys() -> Result<Folder, String> {
-    let folder = Folder::create().map_err(|error| error.to_string())?;
-    must(
-        Command::new("openssl")
-            .current_dir(folder.path())
-            .args(["req", "-x509", "-nodes", "-days", "30", "-newkey", "ec"])
-            .args([
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-subj",
-                "/CN=localhost",
-            ])
-            .args(["-keyout", "server.key", "-out", "server.pem"])
-            .stderr(Stdio::null()),
-    )?;
-    Ok(folder)
 }
 
 fn examine(h2spec: &Path, server: &Server, round: &Round, folder: &Path) -> Result<Report, String> {

@@ -6,8 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use turnpike_testkit::Folder;
-
+use crate::certificates::{Certificates, Kind};
 use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
@@ -29,8 +28,8 @@ http {
     server {
         listen 127.0.0.1:%PORT% ssl;
         http2 on;
-        ssl_certificate %KEYS%/certificate.pem;
-        ssl_certificate_key %KEYS%/key.pem;
+        ssl_certificate %KEYS%/server.pem;
+        ssl_certificate_key %KEYS%/server.key;
         location /socket {
             proxy_pass http://127.0.0.1:%ECHO%;
             proxy_http_version 1.1;
@@ -47,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let ours = Contender::ours(&options)?;
     let python = ENVIRONMENT.python()?;
     let program = ENVIRONMENT.program("judge.py", PROGRAM)?;
-    let keys = keys()?;
+    let keys = Certificates::create(&[("server", Kind::Rsa)])?;
     let echo = Echo::start(&python, &program)?;
     let configuration = CONFIGURATION
         .replace("%KEYS%", &keys.path().display().to_string())
@@ -60,22 +59,6 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             .args([echo.port.to_string(), server.port().to_string()]),
     );
     judged.map_err(|error| format!("{error}\n{}", server.log("error.log")))
-}
-
-/// A key and a certificate that has signed itself.
-fn keys() -> Result<Folder, String> {
-    let folder = Folder::create().map_err(|error| error.to_string())?;
-    must(
-        Command::new("openssl")
-            .current_dir(folder.path())
-            .args([
-                "req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048",
-            ])
-            .args(["-subj", "/CN=localhost", "-keyout", "key.pem"])
-            .args(["-out", "certificate.pem"])
-            .stderr(Stdio::null()),
-    )?;
-    Ok(folder)
 }
 
 /// A running echo, which ends when its input does.
