@@ -12,7 +12,7 @@ mod client;
 mod content;
 mod expected;
 mod handshake;
-mod message;
+pub mod message;
 mod origin;
 mod plan;
 mod request;

@@ -3,7 +3,7 @@
 
 /// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub enum Framing {
     Length(usize),
     Chunked,
     ToTheEnd,
@@ -11,22 +11,22 @@ pub(crate) enum Framing {
 
 /// A message, or the part that has come.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub struct Message {
     /// The first line without its end.
-    pub(crate) first_line: String,
+    pub first_line: String,
     /// The fields as received.
-    pub(crate) fields: Vec<(String, String)>,
+    pub fields: Vec<(String, String)>,
     /// The received body, without chunk lines.
-    pub(crate) body: Vec<u8>,
+    pub body: Vec<u8>,
     /// Whether the message is complete.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// The body's length in bytes.
-    pub(crate) length: usize,
+    pub length: usize,
 }
 
 impl Message {
     /// The value of the only field with that name.
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+    pub fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|field| field.0 == name);
         match (found.next(), found.next()) {
             (Some((_, value)), None) => Some(value),
@@ -35,12 +35,12 @@ impl Message {
     }
 
     /// Whether the server switches protocols: what follows the head belongs to no message.
-    pub(crate) fn is_tunnel(&self) -> bool {
+    pub fn is_tunnel(&self) -> bool {
         self.status() == 101
     }
 
     /// The status of a response; 0 if there is none.
-    pub(crate) fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         let number = self.first_line.split(' ').nth(1);
         number.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
@@ -50,7 +50,7 @@ impl Message {
 ///
 /// # Errors
 /// The fault of the head.
-pub(crate) fn head(bytes: &[u8]) -> Result<Option<Message>, String> {
+pub fn head(bytes: &[u8]) -> Result<Option<Message>, String> {
     let Some(length) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -77,7 +77,7 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<Message>, String> {
 ///
 /// # Errors
 /// The fault of the response.
-pub(crate) fn response(
+pub fn response(
     bytes: &[u8],
     is_headless: bool,
     has_ended: bool,
@@ -103,7 +103,7 @@ pub(crate) fn response(
 ///
 /// # Errors
 /// The fault of the request.
-pub(crate) fn request(bytes: &[u8]) -> Result<Option<Message>, String> {
+pub fn request(bytes: &[u8]) -> Result<Option<Message>, String> {
     let Some(mut message) = head(bytes)? else {
         return Ok(None);
     };
@@ -184,60 +184,6 @@ fn chunks(bytes: &[u8], body: &mut Vec<u8>) -> Result<Option<usize>, String> {
         at += end + 2 + size + 2;
         if size == 0 {
             return Ok(Some(at));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The body, and whether the message is complete; `Ok(None)`: its head is not.
-    type Read = Result<Option<(&'static str, bool)>, ()>;
-
-    const CASES: &[(&[u8], Read)] = &[
-        (b"HTTP/1.1 200 OK\r\nContent-", Ok(None)),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
-            Ok(Some(("ab", false))),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd",
-            Ok(Some(("abc", true))),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
-            Ok(Some(("ab", true))),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n",
-            Ok(Some(("ab", false))),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n",
-            Err(()),
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-            Err(()),
-        ),
-        (b"HTTP/1.1 200 OK\r\n\r\nab", Ok(Some(("ab", false)))),
-        (b"HTTP/1.1 204 No Content\r\n\r\nab", Ok(Some(("", true)))),
-        (b"200 OK\r\n\r\nab", Err(())),
-    ];
-
-    #[test]
-    fn incomplete_responses_are_read() {
-        for (bytes, expected) in CASES {
-            let read = response(bytes, false, false).map_err(|_| ());
-            let read = read.map(|read| {
-                let texts = |message: Message| (message.body, message.is_whole);
-                read.map(texts)
-            });
-            let expected = expected.map(|expected| {
-                expected.map(|(body, is_whole)| (body.as_bytes().to_vec(), is_whole))
-            });
-            assert_eq!(read, expected, "{}", bytes.escape_ascii());
         }
     }
 }
