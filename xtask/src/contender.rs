@@ -163,13 +163,7 @@ fn built(options: &[&str], name: &str) -> Result<PathBuf, String> {
 
 /// The binary that the tests run, where correctness is asked for and speed is not.
 fn built_for_debugging() -> Result<PathBuf, String> {
-    must(workspace::cargo().args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--package",
-        "turnpike-server",
-    ]))?;
+    workspace::build_for_debugging()?;
     Ok(workspace::target().join("debug/turnpike"))
 }
 

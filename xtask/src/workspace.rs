@@ -26,6 +26,22 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Builds the programs of the folder `debug`, with cargo's choice of features for the tests of the
+/// whole workspace. A build of fewer packages has other features, and compiles most dependencies
+/// once more.
+///
+/// # Errors
+/// They do not build.
+pub(crate) fn build_for_debugging() -> Result<(), String> {
+    must(
+        cargo()
+            .args(["build", "--workspace", "--locked", "--quiet"])
+            .args(["--bin", "turnpike", "--bin", "turnpike-view"])
+            // Any test: with one, cargo counts what only tests need.
+            .args(["--test", "system_calls"]),
+    )
+}
+
 /// `cargo metadata`, read.
 ///
 /// # Errors

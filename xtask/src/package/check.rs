@@ -73,15 +73,7 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
         fs::remove_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
     }
     let programs = workspace::target().join("debug");
-    crate::workspace::must(workspace::cargo().args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--package",
-        "turnpike-server",
-        "--package",
-        "turnpike-view",
-    ]))?;
+    workspace::build_for_debugging()?;
     let places = Places::below(Path::new("/usr"));
     files::write(&root, &places, &programs, &programs)?;
     list(&root)?;
