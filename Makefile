@@ -2,7 +2,7 @@
 # The chores themselves are written in Rust and live in xtask/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
+.PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
 .PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
 	dokuwiki otel acme websockets tls-judges clients express-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
@@ -36,11 +36,11 @@ install: build ## Install under PREFIX (/usr/local), below DESTDIR
 	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
 
 test: ## Every check that CI runs, the same way; prints how long each takes
-	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign h2spec fuzz-live \
+	$(XTASK) suites setup format lint tidy deny unit simulate foreign h2spec fuzz-live \
 		docs-check express fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
-	$(XTASK) suites setup choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
+	$(XTASK) suites setup unit-long choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
 		otel acme websockets tls-judges clients express-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
@@ -63,14 +63,14 @@ tidy: ## House rules: import table, cycles, ceilings, unsafe, dead files
 deny: ## Licences and sources of every dependency
 	$(XTASK) deny
 
-unit: ## Unit and integration tests; as root, they run again as an ordinary user
+unit: ## Unit and integration tests with servers in a sandbox, and as an ordinary user without
 	$(XTASK) unit
+
+unit-long: ## The same tests as root without a sandbox, and as an ordinary user in one
+	$(XTASK) unit --other-ways
 
 simulate: ## Ten thousand lanes with a virtual clock and scripted peers, each decided by its seed
 	$(XTASK) simulate
-
-sandbox: ## The integration tests again, with every server in its sandbox
-	TURNPIKE_TEST_SANDBOX=on $(CARGO) test --package turnpike-server --locked
 
 foreign: ## wrk and ab against the published configurations, reloads, and a minute of torture
 	$(XTASK) studies --debug --seconds 2

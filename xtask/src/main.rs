@@ -108,8 +108,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "unit",
-        arguments: "[--once] [--only PART]",
-        summary: "run every test suite; as root, run it again as an ordinary user",
+        arguments: "[--once | --other-ways] [--only PART]",
+        summary: "run every test suite in a sandbox, and again as an ordinary user without",
         run: unit::run,
     },
     Chore {

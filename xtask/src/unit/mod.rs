@@ -1,10 +1,11 @@
-//! Runs every test suite of the workspace: as the current user and, if that is root, once more as
-//! an ordinary user. The suites are built once. Tests that were skipped without root are named and
-//! counted, so that such a run never looks complete.
+//! Runs every test suite of the workspace twice: as the current user with every server in its
+//! sandbox, and as an ordinary user without. The suites are built once. Tests that were skipped
+//! without root are named and counted, so that such a run never looks complete.
 
 mod report;
 mod user;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -17,6 +18,9 @@ use crate::workspace::{self, must, text};
 use report::Report;
 use user::User;
 
+/// The variable by which the testkit puts servers into their sandbox.
+const SANDBOX: &str = "TURNPIKE_TEST_SANDBOX";
+
 /// A test executable.
 struct Suite {
     /// The folder of the crate and the name of the target.
@@ -26,9 +30,17 @@ struct Suite {
     folder: PathBuf,
 }
 
+/// One run of all suites.
+struct Pass<'a> {
+    /// `None`: the current user.
+    user: Option<&'a User>,
+    /// Whether every server under test is in its sandbox.
+    is_sandboxed: bool,
+}
+
 /// Builds and runs the suites.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let options = Options::parse(arguments, &["--only"], &["--once"])?;
+    let options = Options::parse(arguments, &["--only"], &["--once", "--other-ways"])?;
     let suites: Vec<Suite> = build()?
         .into_iter()
         .filter(|suite| {
@@ -39,8 +51,20 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         .collect();
     // Users may open more than the 1024 files that a login begins with, and a few tests do.
     turnpike_host::raise_file_limit();
+    let reached: Vec<&Path> = suites
+        .iter()
+        .map(|suite| suite.executable.as_path())
+        .collect();
+    let is_root = nix::unistd::geteuid().is_root();
+    let ordinary = match is_root && !options.has("--once") {
+        true => Some(User::ordinary(&reached)?),
+        false => None,
+    };
     let mut report = Report::default();
-    run_all(&suites, None, &mut report)?;
+    for pass in passes(&options, ordinary.as_ref()) {
+        println!("unit: {pass}");
+        run_all(&suites, &pass, &mut report)?;
+    }
     if options.text("--only").is_none() {
         let start = Instant::now();
         must(workspace::cargo().args(["test", "--workspace", "--locked", "--doc", "--quiet"]))?;
@@ -49,16 +73,30 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             start.elapsed().as_secs()
         );
     }
-    if nix::unistd::geteuid().is_root() && !options.has("--once") {
-        let reached: Vec<&Path> = suites
-            .iter()
-            .map(|suite| suite.executable.as_path())
-            .collect();
-        let user = User::ordinary(&reached)?;
-        println!("unit: once more as an ordinary user (uid {})", user::UID);
-        run_all(&suites, Some(&user), &mut report)?;
-    }
     report.finish()
+}
+
+/// Two runs meet every user and the sandbox; `--other-ways` are the two that are left then.
+fn passes<'a>(options: &Options, ordinary: Option<&'a User>) -> Vec<Pass<'a>> {
+    let pass = |user, is_sandboxed| Pass { user, is_sandboxed };
+    match options.has("--once") {
+        true => vec![pass(None, false)],
+        false if options.has("--other-ways") => vec![pass(None, false), pass(ordinary, true)],
+        false => vec![pass(None, true), pass(ordinary, false)],
+    }
+}
+
+impl fmt::Display for Pass<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.user {
+            None => write!(formatter, "as the current user")?,
+            Some(_) => write!(formatter, "as an ordinary user (uid {})", user::UID)?,
+        }
+        match self.is_sandboxed {
+            true => write!(formatter, ", every server in its sandbox"),
+            false => write!(formatter, ", no server in a sandbox"),
+        }
+    }
 }
 
 /// Builds every suite, and reads their paths from cargo's messages.
@@ -94,12 +132,15 @@ fn suite(message: &str) -> Option<Suite> {
     })
 }
 
-fn run_all(suites: &[Suite], user: Option<&User>, report: &mut Report) -> Outcome {
+fn run_all(suites: &[Suite], pass: &Pass, report: &mut Report) -> Outcome {
     for suite in suites {
-        let mut command = match user {
+        let mut command = match pass.user {
             None => Command::new(&suite.executable),
             Some(user) => user.command(&suite.executable),
         };
+        if pass.is_sandboxed {
+            command.env(SANDBOX, "on");
+        }
         let start = Instant::now();
         let output = command
             .current_dir(&suite.folder)
