@@ -330,6 +330,42 @@ fn a_reload_reports_its_changes() {
 }
 
 #[test]
+fn a_changed_address_is_no_change_of_locations_and_a_changed_time_none_of_entries() {
+    let server = started("");
+    let ports = [(); 2].map(|()| turnpike_testkit::ports::reserve().unwrap());
+    let reload = |port: u16, names: &str, inactive: &str| {
+        let http = format!(
+            "http {{ proxy_cache_path {folder}/cache keys_zone=z:1m inactive={inactive};
+             server {{ listen 127.0.0.1:{port}; {names}
+                 location / {{ return 200; }} location /a {{ return 200; }} }}
+             server {{ listen unix:{folder}/s; location /b {{ return 200; }} }} }}",
+            folder = server.files().name()
+        );
+        server
+            .files()
+            .write("nginx.conf", configuration("") + &http)
+            .unwrap();
+        ask(server.files(), &["reload"]).unwrap()
+    };
+    for names in ["server_name one.example;", ""] {
+        reload(ports[0], names, "60m");
+        let report = reload(ports[1], names, "61m");
+        let counts = |name: &str| {
+            let of = |count: &str| report[name][count].as_u64().unwrap();
+            [of("now"), of("added"), of("removed"), of("changed")]
+        };
+        assert_eq!(counts("servers"), [2, 0, 0, 1], "{names}: {report}");
+        assert_eq!(counts("locations"), [3, 0, 0, 0], "{names}: {report}");
+        assert_eq!(counts("listens"), [2, 1, 1, 0], "{names}: {report}");
+        let zones = &report["zones"]["proxy_cache"];
+        let expected = json!({
+            "kept": 0, "new": 0, "dropped": 0, "emptied": [], "reopened": ["z"],
+        });
+        assert_eq!(zones, &expected, "{report}");
+    }
+}
+
+#[test]
 fn a_zone_of_another_size_is_reported_as_emptied() {
     let server = started("");
     let reload = |size: &str| {

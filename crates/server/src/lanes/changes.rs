@@ -10,6 +10,9 @@ use super::environment::Zones;
 use super::plans::Plans;
 use crate::configuration::Configuration;
 
+/// Stands between the name of a block and that of one in it.
+const INSIDE: &str = " > ";
+
 /// Things by their names, each with a digest of what was written about it.
 type Digests = BTreeMap<String, u64>;
 
@@ -17,6 +20,8 @@ type Digests = BTreeMap<String, u64>;
 #[derive(Default)]
 pub(super) struct Shape {
     servers: Digests,
+    /// Servers without a name, each without its listens.
+    nameless: Digests,
     locations: Digests,
     listens: Digests,
     /// Groups of upstream servers, without their servers.
@@ -90,7 +95,7 @@ impl Shape {
             }
             let name = free_name(
                 &self.upstream_servers,
-                format!("{path} > {}", entry.argument(0)),
+                format!("{path}{INSIDE}{}", entry.argument(0)),
             );
             let mut hasher = DefaultHasher::new();
             write_entry(entry, &mut hasher);
@@ -108,11 +113,17 @@ impl Shape {
             words.map(|word| word.text.clone()).collect()
         };
         let names = words("server_name").join(" ");
-        let name = match names.is_empty() {
+        let is_nameless = names.is_empty();
+        let name = match is_nameless {
             true => words("listen").join(" "),
             false => names,
         };
         let name = free_name(&self.servers, name);
+        if is_nameless {
+            let mut hasher = DefaultHasher::new();
+            write(server, &["listen"], &mut hasher);
+            self.nameless.insert(name.clone(), hasher.finish());
+        }
         self.add_locations(server, &name);
         self.servers.insert(name, digest(server));
     }
@@ -121,7 +132,7 @@ impl Shape {
         for location in view.children("location") {
             let words = location.arguments().iter().map(|word| word.text.as_str());
             let words: Vec<&str> = words.collect();
-            let name = format!("{path} > {}", words.join(" "));
+            let name = format!("{path}{INSIDE}{}", words.join(" "));
             let name = free_name(&self.locations, name);
             self.add_locations(location, &name);
             self.locations.insert(name, digest(location));
@@ -138,9 +149,10 @@ impl Shape {
             let new = next.zones.get(owner).unwrap_or(&none);
             zones.insert(owner.clone(), zone_changes(old, new));
         }
+        let moved = moved(&self.nameless, &next.nameless);
         json!({
-            "servers": difference(&self.servers, &next.servers),
-            "locations": difference(&self.locations, &next.locations),
+            "servers": difference(&renamed(&self.servers, &moved), &next.servers),
+            "locations": difference(&renamed(&self.locations, &moved), &next.locations),
             "listens": difference(&self.listens, &next.listens),
             "upstreams": difference(&self.upstreams, &next.upstreams),
             "upstream_servers": difference(&self.upstream_servers, &next.upstream_servers),
@@ -206,6 +218,36 @@ fn difference(old: &Digests, new: &Digests) -> Value {
     })
 }
 
+/// Servers without a name that are the same but for their listens: the names before and now.
+fn moved<'a>(old: &'a Digests, new: &'a Digests) -> Vec<(&'a str, &'a str)> {
+    let mut added: Vec<(&String, &u64)> = new
+        .iter()
+        .filter(|(name, _)| !old.contains_key(*name))
+        .collect();
+    let dropped = old.iter().filter(|(name, _)| !new.contains_key(*name));
+    dropped
+        .filter_map(|(name, digest)| {
+            let place = added.iter().position(|(_, other)| *other == digest)?;
+            Some((name.as_str(), added.remove(place).0.as_str()))
+        })
+        .collect()
+}
+
+/// The same things, with the names that their servers have now.
+fn renamed(digests: &Digests, moved: &[(&str, &str)]) -> Digests {
+    let rename = |name: &String| {
+        let (server, rest) = name.split_once(INSIDE).unwrap_or((name, ""));
+        let now = moved.iter().find(|(before, _)| *before == server);
+        match (now, rest) {
+            (None, _) => name.clone(),
+            (Some((_, now)), "") => (*now).to_owned(),
+            (Some((_, now)), rest) => format!("{now}{INSIDE}{rest}"),
+        }
+    };
+    let named = digests.iter().map(|(name, digest)| (rename(name), *digest));
+    named.collect()
+}
+
 /// A second block of the same name is another one.
 fn free_name(taken: &Digests, name: String) -> String {
     let mut free = name.clone();
@@ -220,7 +262,7 @@ fn free_name(taken: &Digests, name: String) -> String {
 /// Of everything that stands in a block and in those inside it.
 fn digest(view: View<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    write(view, &mut hasher);
+    write(view, &[], &mut hasher);
     hasher.finish()
 }
 
@@ -231,11 +273,13 @@ fn write_entry(entry: &Entry, hasher: &mut DefaultHasher) {
     }
 }
 
-fn write(view: View<'_>, hasher: &mut DefaultHasher) {
-    for entry in view.entries() {
+/// Writes a block without the directives of these names.
+fn write(view: View<'_>, without: &[&str], hasher: &mut DefaultHasher) {
+    let entries = view.entries().iter();
+    for entry in entries.filter(|entry| !without.contains(&entry.row.name)) {
         write_entry(entry, hasher);
         if let Some(inner) = view.child(entry) {
-            write(inner, hasher);
+            write(inner, without, hasher);
         }
         0xff_u8.hash(hasher);
     }
