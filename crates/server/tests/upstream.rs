@@ -5,6 +5,7 @@
 mod support;
 
 use support::{stderr, turnpike};
+use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Folder, Origin, Server, Step, wait_for};
 
 /// The content of `http { }`, and nginx's message.
@@ -242,4 +243,52 @@ fn servers_are_commanded_while_the_server_runs() {
     assert_eq!(taken(), 5);
     command(&["upstream", "weight", "u", &peer, "4"]);
     assert_eq!(taken(), 8);
+}
+
+/// The state of each server that the table of `upstream list` shows.
+fn states(server: &Server) -> Vec<String> {
+    let socket = server.folder().join("pid.control");
+    assert!(wait_for(|| socket.exists().then_some(())).is_some());
+    let output = turnpike(&["upstream", "list", "--socket", socket.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout).unwrap();
+    let mut rows = table
+        .lines()
+        .map(|row| row.split_whitespace().collect::<Vec<&str>>());
+    assert_eq!(rows.next().unwrap()[2], "STATE", "{table}");
+    rows.map(|row| row[2].to_owned()).collect()
+}
+
+#[test]
+fn the_list_has_one_word_for_the_state_of_a_server() {
+    let refusing = RefusedPort::new().unwrap();
+    let silent = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
+    let configuration = format!(
+        "error_log %FOLDER%/error.log notice;
+        events {{ }}
+        http {{
+            upstream a {{
+                server 127.0.0.1:{refusing} fail_timeout=1h;
+                server 127.0.0.1:{refusing} down;
+            }}
+            upstream b {{ server 127.0.0.1:{silent} max_conns=1; }}
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location /a {{ proxy_pass http://a; }}
+                location /b {{ proxy_pass http://b; }}
+            }}
+        }}",
+        refusing = refusing.number(),
+        silent = silent.port()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start();
+    assert_eq!(states(&server), ["up", "down", "up"]);
+    assert_eq!(server.get("/a").status, 502);
+    let mut client = server.connect();
+    client.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+    let is_full = || (states(&server)[2] == "full").then_some(());
+    assert!(wait_for(is_full).is_some(), "{:?}", states(&server));
+    assert_eq!(states(&server), ["failed", "down", "full"]);
 }
