@@ -14,7 +14,8 @@ pub struct ProgressLine(());
 impl ProgressLine {
     /// A line on standard error, if that is a terminal.
     pub fn on_terminal() -> Option<ProgressLine> {
-        io::stderr().is_terminal().then_some(ProgressLine(()))
+        // A line that is made is also cleared, so none is made for a file or a pipe.
+        io::stderr().is_terminal().then(|| ProgressLine(()))
     }
 
     /// Shows a text in place of the last one.

@@ -28,6 +28,11 @@ fn form(text: &str) -> String {
 fn the_text_has_the_form_of_wrk() {
     let peer = answering(ok("hello"));
     let output = load(&format!("-t 2 -c 4 -d 1s --latency {}", peer.url()));
+    let noise = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !noise.contains('\x1b'),
+        "only terminals understand {noise:?}"
+    );
     let text = String::from_utf8(output.stdout).unwrap();
     let expected = format!(
         "Running # test @ {}
