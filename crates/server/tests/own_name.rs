@@ -1,5 +1,7 @@
 //! Tests of the product name: the server's own, or nginx's if it is called so.
 
+use std::process::Command;
+
 use turnpike_testkit::Server;
 
 const CONFIGURATION: &str = "
@@ -73,4 +75,23 @@ fn server_fields_pages_and_the_log_carry_the_name() {
         assert_eq!(server.get("/number").text(), "1.31.4");
         server.wait_for_log("error.log", &format!(": {build}\n"));
     }
+}
+
+#[test]
+fn reports_of_the_lab_name_the_server_by_its_own_name() {
+    let programs = include_str!("../../../studies/programs/programs.toml");
+    let rows = programs
+        .lines()
+        .filter_map(|row| row.strip_prefix("version = [\"{turnpike}\""));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows, [", \"-v\"]"]);
+    // The first line is the version in the report.
+    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+        .arg("-v")
+        .output()
+        .expect("the binary runs");
+    let shown = [output.stdout, output.stderr].concat();
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    let expected = concat!("turnpike version: turnpike/", env!("CARGO_PKG_VERSION"));
+    assert_eq!(shown.lines().next(), Some(expected), "{shown}");
 }

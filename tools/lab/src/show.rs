@@ -4,6 +4,7 @@ use crate::error::LabError;
 use crate::matrix::{self, Choice};
 use crate::metric;
 use crate::placement;
+use crate::report::counted;
 use crate::session;
 use crate::study::model::{Published, Study};
 use crate::study::{self, NAMES};
@@ -41,7 +42,11 @@ fn extent(loaded: &study::Loaded) -> String {
     let missing: String = notes.iter().map(|note| format!("; {note}")).collect();
     match cases.is_empty() {
         true => format!("cannot run here{missing}"),
-        false => format!("{} cases, about {minutes:.0} minutes{missing}", cases.len()),
+        false => format!(
+            "{}, about {}{missing}",
+            counted(cases.len(), "case"),
+            counted(minutes.round() as usize, "minute")
+        ),
     }
 }
 
@@ -118,12 +123,12 @@ fn compared(study: &Study) -> String {
     }
     let run = &study.run;
     text.push_str(&format!(
-        "  {} cases, {} repetitions of {} s after {} s of warm-up: about {:.0} minutes\n",
-        cases.len(),
-        run.repetitions,
+        "  {}, {} of {} s after {} s of warm-up: about {}\n",
+        counted(cases.len(), "case"),
+        counted(run.repetitions as usize, "repetition"),
         run.seconds,
         run.warmup_s,
-        minutes(study, cases.len())
+        counted(minutes(study, cases.len()).round() as usize, "minute")
     ));
     text.push_str("\nClaims:\n");
     for claim in &study.claim {

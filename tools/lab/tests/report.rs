@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{Folder, run, stderr, study};
+use serde_json::Value;
 
 /// Widths that the report has pictures for.
 const WINDOWS: [(&str, &str); 2] = [("1000,900", "svg.wide"), ("390,6000", "svg.narrow")];
@@ -20,12 +21,10 @@ fn chromium() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A picture of the page, and what the browser's console stderr.
-fn look(folder: &Folder, page: &Path, window: &str, dark: bool) -> (Vec<u8>, String) {
-    let picture = folder.0.join("look.png");
-    let _ = std::fs::remove_file(&picture);
-    let scheme = if dark { 0 } else { 1 };
-    let output = Command::new(chromium().unwrap())
+/// A browser that answers no request, with a window of this size.
+fn browser(folder: &Folder, window: &str) -> Command {
+    let mut browser = Command::new(chromium().unwrap());
+    browser
         .args([
             "--headless",
             "--no-sandbox",
@@ -37,20 +36,28 @@ fn look(folder: &Folder, page: &Path, window: &str, dark: bool) -> (Vec<u8>, Str
             "--enable-logging=stderr",
             "--v=0",
         ])
-        // No request is answered.
         .args([
             "--proxy-server=127.0.0.1:9",
             "--disable-background-networking",
         ])
-        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!(
             "--user-data-dir={}",
             folder.0.join("profile").display()
         ))
         .arg(format!("--window-size={window}"))
+        .stdin(Stdio::null());
+    browser
+}
+
+/// A picture of the page, and the lines of the browser's console.
+fn look(folder: &Folder, page: &Path, window: &str, dark: bool) -> (Vec<u8>, String) {
+    let picture = folder.0.join("look.png");
+    let _ = std::fs::remove_file(&picture);
+    let scheme = if dark { 0 } else { 1 };
+    let output = browser(folder, window)
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--screenshot={}", picture.display()))
         .arg(format!("file://{}", page.display()))
-        .stdin(Stdio::null())
         .output()
         .unwrap();
     let console = stderr(&output);
@@ -173,4 +180,62 @@ fn every_picture_shows_something_and_the_console_is_silent() {
     );
     assert_eq!((light.1.as_str(), dark.1.as_str()), ("", ""));
     assert!(light.0 != dark.0, "dark and light look the same");
+}
+
+/// Measures every table: whether it is within the window, whether a part is hidden, whether it is
+/// as wide as the window allows, and whether it shows that it can be scrolled.
+const MEASURED: &str = r#"<script>addEventListener("load", () => {
+  const boxes = [...document.querySelectorAll("table")].map(table => {
+    const box = table.parentElement, place = box.getBoundingClientRect();
+    return {
+      inside: place.left >= 0 && place.right <= innerWidth,
+      hidden: box.scrollWidth > box.clientWidth,
+      wide: place.width >= innerWidth - 80,
+      shown: box.tabIndex === 0 && getComputedStyle(box).backgroundImage.includes("gradient"),
+    };
+  });
+  const out = document.createElement("pre");
+  out.id = "measured";
+  const over = document.documentElement.scrollWidth - innerWidth;
+  out.textContent = JSON.stringify({ boxes, over });
+  document.body.append(out);
+})</script>"#;
+
+#[test]
+fn a_wide_table_takes_the_empty_room_and_shows_that_it_scrolls() {
+    if chromium().is_none() {
+        eprintln!("no chromium; please run: cargo xtask setup test");
+        return;
+    }
+    let folder = Folder::new();
+    let output = run(&folder, &whole_study(), &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = folder.result("report.html");
+    let cells = [("font-size: 4px", false), ("padding: 4px 90px", true)];
+    for (style, is_hidden) in cells {
+        let rule = format!("th, td {{ {style} !important; }}");
+        let page = report.replacen("</style>", &format!("{rule}</style>{MEASURED}"), 1);
+        let page = folder.write("measured.html", &page);
+        let output = browser(&folder, "1280,900")
+            .arg("--dump-dom")
+            .arg(format!("file://{}", page.display()))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (_, found) = text.split_once("<pre id=\"measured\">").unwrap();
+        let (found, _) = found.split_once("</pre>").unwrap();
+        let found: Value = serde_json::from_str(found).unwrap();
+        assert!(found["over"].as_i64().unwrap() <= 0, "{found}");
+        let boxes = found["boxes"].as_array().unwrap();
+        assert!(boxes.len() > 2, "{found}");
+        for table in boxes {
+            assert_eq!(
+                (&table["inside"], &table["shown"]),
+                (&true.into(), &true.into())
+            );
+            assert!(table["hidden"] == false || table["wide"] == true, "{found}");
+        }
+        let hidden = boxes.iter().filter(|table| table["hidden"] == true);
+        assert_eq!(hidden.count() > 0, is_hidden, "{style}: {found}");
+    }
 }

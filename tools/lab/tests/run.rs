@@ -67,6 +67,29 @@ fn results_are_whole_and_can_be_made_again() {
 }
 
 #[test]
+fn a_comparison_of_few_runs_has_one_remark_and_aligned_columns() {
+    let folder = Folder::new();
+    let output = run(&folder, &study(12000, 3, ""), &["--repetitions", "1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let path = folder.results().display().to_string();
+    let output = lab(&folder, &["compare", &path, &path]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (remarks, table) = text.split_once("\n\n").unwrap();
+    assert_eq!(
+        remarks.matches("three usable repetitions").count(),
+        1,
+        "{text}"
+    );
+    assert!(!table.contains("usable"), "{text}");
+    let column = table.lines().next().and_then(|head| head.find("metric"));
+    let column = column.unwrap_or_else(|| panic!("{text}"));
+    for line in table.lines() {
+        let (before, cell) = line.split_at(column);
+        assert!(before.ends_with("  ") && !cell.starts_with(' '), "{text}");
+    }
+}
+
+#[test]
 fn a_quick_run_is_provisional_and_its_report_has_contents_and_links() {
     let folder = Folder::new();
     let output = run(&folder, &study(12000, 8, ""), &["--quick"]);

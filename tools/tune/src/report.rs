@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, counted};
 use crate::findings::Finding;
 use crate::row::Severity;
 
@@ -64,11 +64,6 @@ pub(crate) fn text(facts: &Facts, findings: &[Finding], is_brief: bool, width: u
         text.push_str("`turnpike tune check --explain ID` explains one of them.\n");
     }
     text
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
 }
 
 fn part(finding: &Finding, is_brief: bool, width: usize) -> String {

@@ -6,6 +6,8 @@ mod markdown;
 mod picture;
 mod words;
 
+pub(crate) use words::counted;
+
 use std::path::Path;
 
 use crate::error::LabError;

@@ -32,12 +32,12 @@ pub(super) fn extent(summary: &Summary) -> String {
     let header = &summary.header;
     let used: usize = summary.cases.iter().map(|case| case.used).sum();
     let mut text = format!(
-        "{} runs of {} s after {} s of warm-up: {} cases, {} repetitions each, interleaved",
-        summary.runs,
+        "{} of {} s after {} s of warm-up: {}, {} each, interleaved",
+        counted(summary.runs, "run"),
         header.seconds,
         header.warmup_s,
-        summary.cases.len(),
-        header.repetitions
+        counted(summary.cases.len(), "case"),
+        counted(header.repetitions as usize, "repetition")
     );
     if summary.runs < summary.planned {
         text.push_str(&format!(" ({} were planned)", summary.planned));
@@ -68,7 +68,7 @@ fn marks(summary: &Summary) -> String {
 }
 
 /// A number of things: `1 pair`, `2 pairs`.
-fn counted(number: usize, thing: &str) -> String {
+pub(crate) fn counted(number: usize, thing: &str) -> String {
     match number {
         1 => format!("1 {thing}"),
         number => format!("{number} {thing}s"),

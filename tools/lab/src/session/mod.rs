@@ -20,7 +20,7 @@ use crate::matrix::{self, Case, Choice, Dimension};
 use crate::placement;
 use crate::process;
 use crate::record::{self, Run};
-use crate::report;
+use crate::report::{self, counted};
 use crate::study::{self, Loaded};
 use crate::summary::{ContenderRecord, Header, SCHEMA};
 use crate::topology::Topology;
@@ -190,12 +190,12 @@ impl Session {
     fn announce(&self, folder: &std::path::Path, done: usize) -> String {
         let runs = self.cases.len() * self.repetitions as usize;
         let mut text = format!(
-            "{}: {} cases, {} repetitions of {} s ({} runs",
+            "{}: {}, {} of {} s ({}",
             self.loaded.study.name.get_ref(),
-            self.cases.len(),
-            self.repetitions,
+            counted(self.cases.len(), "case"),
+            counted(self.repetitions as usize, "repetition"),
             self.seconds,
-            runs
+            counted(runs, "run")
         );
         if done > 0 {
             text.push_str(&format!(", {done} of them done"));

@@ -219,14 +219,20 @@ impl Facts {
         };
         let gib = self.memory.total_bytes as f64 / f64::from(1 << 30);
         format!(
-            "Linux {}; {} CPUs in {} processors, {} in a core ({}); {gib:.1} GiB{kind}",
+            "Linux {}; {} in {}, {} per core ({}); {gib:.1} GiB{kind}",
             self.kernel.version(),
-            processor.cpus.len(),
-            processor.packages(),
-            processor.threads_per_core(),
+            counted(processor.cpus.len(), "CPU"),
+            counted(processor.packages(), "processor"),
+            counted(processor.threads_per_core(), "thread"),
             processor.model,
         )
     }
+}
+
+/// A number of things: `1 CPU`, `2 CPUs`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 /// Counters at a moment.
