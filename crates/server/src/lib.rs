@@ -50,6 +50,10 @@ pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     let first = arguments.first().and_then(|first| first.to_str());
     if let Some(tool) = first.and_then(subcommands::find) {
+        if let Some(help) = subcommands::help_of(tool.name, &arguments[1..]) {
+            print!("{help}");
+            return ExitCode::SUCCESS;
+        }
         return (tool.run)(&arguments[1..]);
     }
     if let Some(code) = control::command_line::run(&arguments) {

@@ -80,6 +80,36 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
 ];
 
+/// What `--help` says of the tools that only print, and have no reader of options.
+const HELPS: &[(&str, &str)] = &[
+    (
+        "directives",
+        "Usage: turnpike directives [--support] [NAME...]\n\n\
+         Prints the reference of all directives, or of those named, in Markdown. With --support\n\
+         it prints which directives of nginx work.\n",
+    ),
+    (
+        "metric-names",
+        "Usage: turnpike metric-names\n\nPrints the reference of all metrics, in Markdown.\n",
+    ),
+    (
+        "variable-names",
+        "Usage: turnpike variable-names\n\nPrints the reference of all variables, in Markdown.\n",
+    ),
+    (
+        "findings",
+        "Usage: turnpike findings\n\n\
+         Prints the reference of what turnpike tune check can find, in Markdown.\n",
+    ),
+];
+
+/// The usage text of a tool whose arguments ask for it, where the tool has no reader of options.
+pub fn help_of(name: &str, arguments: &[OsString]) -> Option<&'static str> {
+    let is_asked = arguments.iter().any(|one| one == "--help" || one == "-h");
+    let (_, text) = HELPS.iter().find(|(tool, _)| is_asked && *tool == name)?;
+    Some(text)
+}
+
 /// The tool of this name.
 pub fn find(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS

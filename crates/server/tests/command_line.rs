@@ -394,6 +394,30 @@ fn the_reference_names_every_directive() {
 }
 
 #[test]
+fn every_subcommand_explains_itself() {
+    let shown = stderr(&turnpike(&["-h"]));
+    let names = shown.lines().filter_map(|line| {
+        let (name, summary) = line.strip_prefix("  ")?.split_once(':')?;
+        (!name.starts_with('-') && !summary.is_empty()).then(|| name.trim())
+    });
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() > 20, "{names:?}");
+    // These take one word, and print which.
+    let own = ["manual", "completions"];
+    for name in names {
+        let output = turnpike(&[name, "--help"]);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("Usage: turnpike"), "{name}: {text}");
+        assert!(output.status.success() || own.contains(&name), "{name}");
+        assert!(
+            text.lines().count() < 400 && !text.starts_with('#'),
+            "{name}: {text}"
+        );
+    }
+}
+
+#[test]
 fn warnings_are_reported_once_and_are_no_errors() {
     let folder = Folder::create().unwrap();
     let http = "http { allow 10.0.0.1/8; server { listen unix:s; set_real_ip_from 10.0.0.0/8;\n\

@@ -28,8 +28,8 @@ use turnpike_plan::product::Product;
 pub(crate) const HELP: &str = "\
 Usage: turnpike check [--json] [-p PREFIX] FILE
 
-Says of an nginx.conf which directives work, which are refused, which have no effect, and what to do
-instead. It starts nothing and changes nothing.
+Shows which directives of an nginx.conf work, which are refused, which have no effect, and what to
+do instead. It starts nothing and changes nothing.
 
   --json        : print JSON
   -p PREFIX     : the folder that relative paths start from (default: the folder of FILE)

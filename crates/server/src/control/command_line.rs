@@ -78,7 +78,7 @@ pub(crate) fn usages() -> Vec<Usage> {
         Usage {
             name: name.to_owned(),
             summary,
-            options: options_of(OPTIONS_HELP),
+            options: options_of(&options_text(name)),
             subcommands: verbs.collect(),
         }
     };
@@ -344,22 +344,50 @@ fn request(words: &[String]) -> Result<(String, Arguments), String> {
 fn usage(row: &CommandRow) -> String {
     let (subject, verb) = subject_of(row);
     let words = [subject, verb, row.arguments].join(" ");
-    format!("\n  {}\n      {}", words.trim_end(), row.summary)
+    let summary = wrapped(row.summary);
+    format!("\n  {}\n{summary}", words.trim_end())
+}
+
+/// A summary as indented lines.
+fn wrapped(summary: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in summary.split_whitespace() {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 0 && INDENT.len() + last + 1 + word.chars().count() > HELP_COLUMNS {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { INDENT } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
 }
 
 /// What `--help` says behind a verb or a subject.
 fn help(word: &str) -> String {
     if word == TOP {
-        return format!("{TOP_HELP}{OPTIONS_HELP}");
+        return format!("{TOP_HELP}{}", options_text(TOP));
     }
+    // A verb of the server's own hides those of families that end like it.
     let own = VERBS.iter().map(|verb| &verb.row);
-    let all = own.chain(family_verbs());
-    let meant = all.filter(|row| {
-        let (subject, verb) = subject_of(row);
-        subject == word || verb == word
+    let own = own.filter(|row| row.name == word).map(usage).next();
+    let usages = own.unwrap_or_else(|| {
+        let meant = family_verbs().filter(|row| {
+            let (subject, verb) = subject_of(row);
+            subject == word || verb == word
+        });
+        meant.map(usage).collect()
     });
-    let usages: String = meant.map(usage).collect();
-    format!("Usage: turnpike SUBCOMMAND [ARGUMENT...] [OPTION...]\n{usages}\n\n{OPTIONS_HELP}")
+    let options = options_text(word);
+    format!("Usage: turnpike SUBCOMMAND [ARGUMENT...] [OPTION...]\n{usages}\n\n{options}")
+}
+
+/// The options of a subcommand.
+fn options_text(word: &str) -> String {
+    let json = if word == TOP { "" } else { JSON_HELP };
+    let wait = if word == DRAIN { WAIT_HELP } else { "" };
+    format!("{OPTIONS_HELP}{json}{wait}")
 }
 
 /// The options of all subcommands that ask a running server.
@@ -367,9 +395,19 @@ const OPTIONS_HELP: &str = "\
 Options:
   -c FILE, -p FOLDER : the configuration and prefix of the running server
   --socket FILE      : the control socket of the server, instead of -c and -p
-  --json             : print the answer as JSON, for programs
-  --wait             : with drain, return when the server has ended
 ";
+
+/// The option of all of them but the view.
+const JSON_HELP: &str = "  --json             : print the answer as JSON, for programs\n";
+
+/// The option of one.
+const WAIT_HELP: &str = "  --wait             : return when the server has ended\n";
+
+/// Longest line of a help: terminals are rarely narrower.
+const HELP_COLUMNS: usize = 98;
+
+/// Begins each line of a summary.
+const INDENT: &str = "      ";
 
 /// The part of a family's verb before the dot, and the one behind it.
 fn subject_of(row: &CommandRow) -> (&'static str, &'static str) {
@@ -465,6 +503,21 @@ mod tests {
         assert_eq!(ask(&["status"]).as_deref(), Ok("status {}"));
         assert!(help("purge").contains("\n  cache purge [zone=NAME]"));
         assert!(help("reload").contains("\n  reload\n      Reads"));
+        let drain = help("drain");
+        assert!(
+            drain.contains("--wait") && !drain.contains("upstream drain"),
+            "{drain}"
+        );
+        assert!(
+            help("upstream").contains("\n  upstream drain ")
+                && !help("upstream").contains("--wait")
+        );
+        assert!(help(TOP).contains("--socket") && !help(TOP).contains("--json"));
+        let names = names();
+        let helps = names.iter().map(|(name, _)| help(name));
+        for line in helps.flat_map(|help| help.lines().map(str::to_owned).collect::<Vec<_>>()) {
+            assert!(line.chars().count() <= HELP_COLUMNS, "{line}");
+        }
         let known = ask(&["cache"]).err().unwrap_or_default();
         assert!(
             known.contains("\"cache\" can be followed by:\n  cache purge"),
