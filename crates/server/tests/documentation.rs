@@ -15,6 +15,7 @@ use std::path::Path;
 use support::{configuration, start, stderr, turnpike};
 use tls_support::{certificate, openssl};
 use turnpike_testkit::Folder;
+use turnpike_testkit::ports::RefusedPort;
 
 /// The blocks of a page that are marked as nginx configuration.
 fn blocks(page: &str) -> Vec<&str> {
@@ -28,11 +29,17 @@ fn blocks(page: &str) -> Vec<&str> {
     blocks
 }
 
-/// What a comment below a block asks: `# asks: GET PATH STATUS [BODY]`.
+/// What a comment below a block asks: `# asks: GET PATH STATUS [BODY]`, or instead of the body
+/// `with FIELD: VALUE`.
 struct Question<'a> {
     path: &'a str,
     status: &'a str,
-    body: Option<&'a str>,
+    expected: Option<Expected<'a>>,
+}
+
+enum Expected<'a> {
+    Body(&'a str),
+    Field(&'a str),
 }
 
 fn questions(block: &str) -> Vec<Question<'_>> {
@@ -44,60 +51,90 @@ fn questions(block: &str) -> Vec<Question<'_>> {
         Question {
             path: words.next().unwrap(),
             status: words.next().unwrap(),
-            body: words.next(),
+            expected: words.next().map(|rest| match rest.strip_prefix("with ") {
+                Some(field) => Expected::Field(field),
+                None => Expected::Body(rest),
+            }),
         }
     };
     lines.map(question).collect()
 }
 
-/// The response to a GET, as text.
-fn ask(port: u16, path: &str) -> String {
+/// The response to a GET for the first name of a block's servers, as text.
+fn ask(block: &str, port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let name = block.split("server_name ").nth(1);
+    let name = name.and_then(|rest| rest.split([' ', ';']).next());
+    let host = name.unwrap_or("x");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     response
 }
 
+/// A block with the port of its server instead of 8080, and with ports that refuse instead of those
+/// of its upstream servers, which are not here.
+fn on_free_ports(block: &str, port: u16) -> (String, Vec<RefusedPort>) {
+    let mut text = block.replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"));
+    let mut refused = Vec::new();
+    let ports = block.split("127.0.0.1:").skip(1).map(|rest| {
+        let end = rest.find(|letter: char| !letter.is_ascii_digit());
+        &rest[..end.unwrap_or(rest.len())]
+    });
+    for number in ports.filter(|number| *number != "8080") {
+        let free = RefusedPort::new().unwrap();
+        let other = format!("127.0.0.1:{}", free.number());
+        text = text.replace(&format!("127.0.0.1:{number}"), &other);
+        refused.push(free);
+    }
+    (text, refused)
+}
+
 #[test]
-fn examples_of_the_cookbook_answer_as_they_say() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook.md");
-    let page = fs::read_to_string(path).unwrap();
-    let types =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/mime.types"));
-    let types = types.unwrap();
+fn examples_answer_as_they_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let types = fs::read_to_string(folder.join("conf/mime.types")).unwrap();
     let mut count = 0;
-    for block in blocks(&page) {
-        let questions = questions(block);
-        if questions.is_empty() {
+    for entry in fs::read_dir(folder.join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "md") {
             continue;
         }
-        let reserved = [(); 3].map(|()| turnpike_testkit::ports::reserve().unwrap());
-        let [port, first, second] = reserved;
-        let configuration = block
-            .replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"))
-            // Nobody listens at these: the example's servers are not here.
-            .replace("127.0.0.1:9001", &format!("127.0.0.1:{first}"))
-            .replace("127.0.0.1:9002", &format!("127.0.0.1:{second}"))
-            .replace("include mime.types;", &types);
-        let server = start(&configuration);
-        for Question { path, status, body } in questions {
-            count += 1;
-            let response = ask(port, path);
-            let expected = format!("HTTP/1.1 {status} ");
-            assert!(
-                response.starts_with(&expected),
-                "{block}\n{path}: {response}"
-            );
-            if let Some(body) = body {
-                let text = response.split_once("\r\n\r\n").unwrap().1;
-                assert_eq!(text.trim_end(), body, "{block}\n{path}");
+        let page = fs::read_to_string(&path).unwrap();
+        for block in blocks(&page) {
+            let questions = questions(block);
+            if questions.is_empty() {
+                continue;
             }
+            count += questions.len();
+            let port = turnpike_testkit::ports::reserve().unwrap();
+            let (text, _refused) = on_free_ports(block, port);
+            let server = start(&text.replace("include mime.types;", &types));
+            for question in questions {
+                judge(block, port, &question);
+            }
+            drop(server);
         }
-        drop(server);
     }
-    assert!(count >= 5, "the cookbook asks nothing");
+    assert!(count >= 18, "the documentation asks {count} questions");
+}
+
+fn judge(block: &str, port: u16, question: &Question<'_>) {
+    let Question { path, status, .. } = question;
+    let response = ask(block, port, path);
+    let begin = format!("HTTP/1.1 {status} ");
+    assert!(response.starts_with(&begin), "{block}\n{path}: {response}");
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    match question.expected {
+        None => {}
+        Some(Expected::Body(text)) => assert_eq!(body.trim_end(), text, "{block}\n{path}"),
+        Some(Expected::Field(field)) => {
+            let field = field.replace("x:8080", &format!("x:{port}"));
+            let found = head.lines().any(|line| line == field);
+            assert!(found, "{block}\n{path}: {field}: {head}");
+        }
+    }
 }
 
 /// Files of a distribution that examples include.
