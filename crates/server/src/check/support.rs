@@ -82,7 +82,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 const HEAD: &str = "\
 # Which directives work
 
-Written by `cargo xtask docs`; do not edit. `turnpike check FILE` says the same about one file.
+Written by `cargo xtask docs`; do not edit. `turnpike check FILE` shows the same for one file.
 [directives.md](directives.md) describes every directive.
 
 ## These work
