@@ -4,6 +4,7 @@
 
 mod links;
 pub(crate) mod site;
+mod site_links;
 
 use crate::outcome::Outcome;
 use crate::workspace;
