@@ -148,7 +148,7 @@ package-check: ## The files of the packages: the list, pages, completions, setti
 	$(XTASK) package-check
 
 .PHONY: accessibility
-accessibility: ## Every page judged by axe-core in Chromium, dark and light
+accessibility: ## The live page in use, and every page judged by axe-core in Chromium, dark and light
 	$(XTASK) setup accessibility
 	$(XTASK) accessibility --debug
 

@@ -4,6 +4,8 @@
 //!
 //! Turnpike itself serves the pages and adds axe-core to them, so that no driver is needed.
 
+mod live_page;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,6 +77,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     docs::site::build()?;
     let folder = workspace::target().join("accessibility");
     let axe = folder.join("node_modules/axe-core");
+    live_page::run(&ours)?;
     install(&folder, &axe)?;
     let lab = report_of_lab(&ours, &folder)?;
     let configuration = CONFIGURATION
@@ -151,9 +154,8 @@ fn report_of_load(ours: &Contender, server: &Server) -> Outcome {
     Ok(())
 }
 
-/// Looks at a page; returns how many findings are serious.
-fn judge(server: &Server, page: &str, scheme: &str, number: &str) -> Result<usize, String> {
-    let url = format!("http://127.0.0.1:{}/{page}", server.port());
+/// A browser that prints the page as it is after so many virtual milliseconds, in a colour scheme.
+fn chromium(milliseconds: u32, scheme: &str) -> Command {
     let mut chromium = Command::new("chromium");
     chromium.args([
         "--headless",
@@ -164,9 +166,16 @@ fn judge(server: &Server, page: &str, scheme: &str, number: &str) -> Result<usiz
     if nix::unistd::geteuid().is_root() {
         chromium.arg("--no-sandbox"); // Chromium refuses to sandbox itself as root
     }
-    let output = chromium
-        .arg(format!("--virtual-time-budget={PAGE_MS}"))
-        .arg(format!("--blink-settings=preferredColorScheme={number}"))
+    chromium
+        .arg(format!("--virtual-time-budget={milliseconds}"))
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"));
+    chromium
+}
+
+/// Looks at a page; returns how many findings are serious.
+fn judge(server: &Server, page: &str, scheme: &str, number: &str) -> Result<usize, String> {
+    let url = format!("http://127.0.0.1:{}/{page}", server.port());
+    let output = chromium(PAGE_MS, number)
         .arg(&url)
         .output()
         .map_err(|error| format!("chromium: {error}"))?;
