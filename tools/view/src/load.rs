@@ -13,8 +13,11 @@ use turnpike_load::LiveFrame;
 /// two become one, so that the picture always shows the whole run.
 const POINTS_MAX: usize = 512;
 
-/// Rows of the figures with their border.
-const FIGURE_ROWS: u16 = 9;
+/// Columns between the figures of a line, which is broken there where it is too long.
+const GAP: &str = "   ";
+
+/// Columns of the names of the figures: a line that goes on begins below its first figure.
+const NAME_COLUMNS: usize = 13;
 
 /// Shortest time that the axis shows, in seconds.
 const TIME_S_MIN: f64 = 2.0;
@@ -67,12 +70,15 @@ impl View {
             rate: frame.rate,
             latency_ms: frame.latency_ms,
         });
+        let columns = usize::from(area.area().width.saturating_sub(2));
+        let broken = frame.figures.iter().flat_map(|line| broken(line, columns));
+        let lines: Vec<Line<'_>> = broken.map(Line::from).collect();
         let rows = [
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Fill(1),
             Constraint::Fill(1),
-            Constraint::Length(FIGURE_ROWS),
+            Constraint::Length(u16::try_from(lines.len() + 2).unwrap_or(u16::MAX)),
         ];
         let [head, bar, rate, latency, table] = Layout::vertical(rows).areas(area.area());
         let bold = Style::default().add_modifier(Modifier::BOLD);
@@ -106,11 +112,6 @@ impl View {
             },
         ];
         draw_chart(area, latency, "latency in milliseconds", end_s, &times);
-        let lines: Vec<Line<'_>> = frame
-            .figures
-            .iter()
-            .map(|line| Line::from(&**line))
-            .collect();
         area.render_widget(Paragraph::new(lines).block(Block::bordered()), table);
     }
 
@@ -126,6 +127,28 @@ impl View {
             self.doublings += 1;
         }
     }
+}
+
+/// A line of figures as lines of at most so many columns.
+fn broken(line: &str, columns: usize) -> Vec<String> {
+    let name = line.get(..NAME_COLUMNS).unwrap_or(line);
+    let figures = line.get(NAME_COLUMNS..).unwrap_or_default();
+    let mut lines = vec![name.to_owned()];
+    let mut is_first = true;
+    for figure in figures.split(GAP) {
+        let last = lines.last().map_or(0, |last| last.chars().count());
+        if !is_first && last + GAP.len() + figure.chars().count() > columns {
+            lines.push(" ".repeat(NAME_COLUMNS));
+            is_first = true;
+        }
+        if let Some(last) = lines.last_mut() {
+            let gap = if is_first { "" } else { GAP };
+            last.push_str(gap);
+            last.push_str(figure);
+        }
+        is_first = false;
+    }
+    lines
 }
 
 /// Curves over the time since the start, with a scale at both axes.
@@ -230,6 +253,28 @@ mod tests {
         ] {
             assert!(shown.contains(text), "{text} is not in\n{shown}");
         }
+    }
+
+    #[test]
+    fn figures_that_are_too_long_for_a_line_go_on_in_the_next() {
+        let latency =
+            "Latency      50% 2.00ms   90% 2.00ms   99% 2.00ms   99.9% 2.00ms   100% 9.00ms";
+        let mut frame = frame(1.0);
+        frame.figures.push(latency.to_owned());
+        let shown = shown(&mut View::default(), &[frame]);
+        for text in [
+            "│Rate         1.50k/s  ",
+            "│Latency      50% 2.00ms   90% 2.00ms   99% 2.00ms  ",
+            "│             99.9% 2.00ms   100% 9.00ms  ",
+        ] {
+            assert!(shown.contains(text), "{text} is not in\n{shown}");
+        }
+        assert_eq!(broken(latency, 200), [latency]);
+        // A figure is never broken itself.
+        assert_eq!(
+            broken("Errors       1  refused 1", 4),
+            ["Errors       1  refused 1"]
+        );
     }
 
     #[test]

@@ -9,8 +9,13 @@ use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
 use super::snapshot::{Snapshot, Times};
 use super::{Order, View};
 
-/// The rows of the graph with its border.
+/// The rows of the graph with its border. On a small terminal it is lower, or left out: the tables
+/// have the figures.
 const GRAPH_ROWS: u16 = 7;
+const GRAPH_ROWS_MIN: u16 = 4;
+
+/// The rows of the title, the figures, the errors and the keys.
+const OTHER_ROWS: u16 = 1 + 4 + 3 + 1;
 
 /// The percentiles of latency.
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -39,10 +44,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         0 => 0,
         count => u16::try_from(count + 3).unwrap_or(u16::MAX),
     };
+    let tables = [&lanes, &peers, &zones].map(|entries| rows(entries));
     let areas = [
         Constraint::Length(1),
         Constraint::Length(4),
-        Constraint::Length(GRAPH_ROWS),
+        Constraint::Length(graph_rows(frame.area(), &tables)),
         Constraint::Max(rows(&lanes)),
         Constraint::Max(rows(&peers)),
         Constraint::Max(rows(&zones)),
@@ -90,6 +96,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         Paragraph::new(keys).style(Style::default().fg(Color::DarkGray)),
         foot,
     );
+}
+
+/// The rows of the graph in an area with tables of so many rows.
+fn graph_rows(area: Rect, tables: &[u16]) -> u16 {
+    let rows = tables
+        .iter()
+        .fold(OTHER_ROWS, |sum, rows| sum.saturating_add(*rows));
+    match area.height.saturating_sub(rows).min(GRAPH_ROWS) {
+        ..GRAPH_ROWS_MIN => 0,
+        rows => rows,
+    }
 }
 
 fn title(view: &View) -> Paragraph<'_> {
@@ -187,7 +204,7 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let shown: Vec<u64> = view.rates.iter().skip(first).copied().collect();
     let most = shown.iter().max().copied().unwrap_or_default();
     let title = format!(
-        "requests per second, last {} s, top of the graph {}",
+        "requests per second, last {} s, scale to {}",
         shown.len(),
         short(most as f64)
     );

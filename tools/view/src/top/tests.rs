@@ -42,7 +42,11 @@ fn frame(second: u64, requests: u64) -> Snapshot {
 }
 
 fn shown(view: &View) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(100, 40)).expect("a terminal in memory");
+    shown_in(view, 40)
+}
+
+fn shown_in(view: &View, rows: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(100, rows)).expect("a terminal in memory");
     terminal
         .draw(|area| picture::draw(area, view))
         .expect("a terminal in memory");
@@ -70,6 +74,21 @@ fn rates_are_computed_from_two_frames() {
         "client reset 2.0k   limit_req z 2.0k",
     ] {
         assert!(picture.contains(text), "{text} is not in\n{picture}");
+    }
+}
+
+#[test]
+fn a_small_terminal_shows_every_row_and_a_lower_graph_or_none() {
+    let mut view = View::default();
+    view.take(frame(1, 1000));
+    view.take(frame(3, 5000));
+    for (rows, has_graph) in [(40, true), (26, true), (24, false), (22, false)] {
+        let shown = shown_in(&view, rows);
+        assert_eq!(shown.contains("requests per second"), has_graph, "{shown}");
+        for text in ["│10.0.0.1:80 ", "│Z ", "│client reset ", "q quit"] {
+            assert!(shown.contains(text), "{text} in {rows} rows: {shown}");
+        }
+        assert!(!shown.contains(" more)"), "{rows} rows: {shown}");
     }
 }
 
