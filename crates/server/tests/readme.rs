@@ -104,6 +104,10 @@ impl Clone {
         // What make would do is printed, since doing it takes an hour.
         let [run, test] = [run, test].map(|line| line.replace("make ", "make --dry-run "));
         let programs = "mkdir -p target/release && ln -s \"$TURNPIKE\" target/release/turnpike";
+        // The repository may belong to another user than the one of the test.
+        folder
+            .write("gitconfig", "[safe]\ndirectory = *\n")
+            .unwrap();
         let own = Clone(folder);
         own.run_in(
             own.0.path(),
@@ -126,10 +130,7 @@ impl Clone {
             .args(["-euo", "pipefail", "-c", script])
             .current_dir(folder)
             .env("TURNPIKE", env!("CARGO_BIN_EXE_turnpike"))
-            // The repository may belong to another user than the one of the test.
-            .env("GIT_CONFIG_COUNT", "1")
-            .env("GIT_CONFIG_KEY_0", "safe.directory")
-            .env("GIT_CONFIG_VALUE_0", "*")
+            .env("GIT_CONFIG_GLOBAL", self.0.path().join("gitconfig"))
             .stdin(Stdio::null())
             .output()
             .unwrap();
@@ -176,7 +177,11 @@ fn the_lab_command_of_the_readme_works() {
     let short =
         "--only turnpike --only reuseport --only 'full speed' --repetitions 1 --seconds 0.2";
     let (text, errors) = clone.run(&format!("{} {short}", command.trim_end()));
-    assert_eq!(errors, "");
+    // What an ordinary user may not set is said, and the run goes on.
+    let is_left_out = |line: &str| {
+        line.starts_with("lab: no network namespace: ") || line.starts_with("lab: not set: ")
+    };
+    assert!(errors.lines().all(is_left_out), "{errors}");
     assert!(
         text.contains("1 case, 1 repetition of 0.2 s (1 run)"),
         "{text}"
