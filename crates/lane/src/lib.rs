@@ -15,6 +15,7 @@ pub mod files;
 pub mod gate;
 pub mod handshakes;
 pub mod log;
+pub mod pipes;
 pub mod pool;
 pub mod random;
 pub mod recency;

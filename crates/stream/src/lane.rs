@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use turnpike_lane::clock::Clock;
 use turnpike_lane::handshakes::Handshakes;
+use turnpike_lane::pipes::Pipes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::datagram::Batch;
 
-use crate::pipes::Pipes;
 use crate::plan::Plan;
 
 /// A plan of stream servers as one lane holds it.

@@ -19,7 +19,6 @@ mod handshake;
 pub mod lane;
 mod log;
 pub mod phase;
-pub mod pipes;
 pub mod plan;
 pub mod rows;
 pub mod serve;

@@ -7,10 +7,10 @@ use std::mem;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 
+use turnpike_lane::pipes::{self, Lent};
 use turnpike_lane::sys::epoll::{Event, Interest};
 use turnpike_lane::sys::socket::{self, More};
 use turnpike_lane::sys::socket_option;
-use turnpike_stream::pipes::{self, Lent};
 use turnpike_stream::session::Session;
 use turnpike_stream::watch::{SocketOf, Watch};
 use turnpike_upstream::Picked;

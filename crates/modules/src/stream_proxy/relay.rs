@@ -8,9 +8,9 @@ use std::cell::Cell;
 use std::io;
 
 use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::pipes;
 use turnpike_lane::waiting::Waited;
 use turnpike_stream::client::Connected;
-use turnpike_stream::pipes;
 use turnpike_stream::session::Session;
 use turnpike_stream::upstream::Try;
 use turnpike_upstream::{Connection, Picked};

@@ -1,19 +1,19 @@
-//! The pipes of a lane, by which sessions pass bytes on inside the kernel.
+//! The pipes of a lane, by which bytes pass from one socket to another inside the kernel.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use turnpike_lane::sys::pipe::Pipe;
+use crate::sys::pipe::Pipe;
 
-/// Pipes of a lane in use at a time, by sessions whose readers are slow: each has two descriptors
-/// and holds up to [`BYTES_MAX`] of the kernel's memory. Further sessions copy.
+/// Pipes in use at a time, for peers that read slowly: each has two descriptors and holds up to
+/// [`BYTES_MAX`] of the kernel's memory. What else there is to pass on is copied.
 const IN_USE_MAX: usize = 64;
 
 /// Empty pipes that are kept for later: a turn of the lane seldom needs more.
 const IDLE_MAX: usize = 8;
 
 /// Bytes that are moved through a pipe at a time: so many that the two calls cost little, and so
-/// few that one session does not keep the others of its lane waiting.
+/// few that one connection does not keep the others of its lane waiting.
 pub const BYTES_MAX: usize = 256 * 1024;
 
 /// The pipes of a lane.
@@ -23,7 +23,7 @@ pub struct Pipes {
     in_use: Cell<usize>,
 }
 
-/// A pipe that a session uses. Unless it is given back, it is closed, with what it holds.
+/// A pipe in use. Unless it is given back, it is closed, with what it holds.
 pub struct Lent {
     /// Empty at first.
     pub pipe: Pipe,
