@@ -1,6 +1,7 @@
 //! The pipes of a lane, by which bytes pass from one socket to another inside the kernel.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
 
 use crate::sys::pipe::Pipe;
@@ -47,11 +48,19 @@ impl Pipes {
             return None;
         }
         let pipe = self.idle.borrow_mut().pop();
-        let pipe = pipe.map_or_else(Pipe::new, Ok).ok()?;
+        let pipe = pipe.map_or_else(new, Ok).ok()?;
         self.in_use.set(self.in_use.get() + 1);
         let counted = Counted(Rc::clone(self));
         Some(Lent { pipe, counted })
     }
+}
+
+/// A new pipe. Each of its places takes a page, or what of one a segment holds: the usual 16 places
+/// would be full of 64 KB.
+fn new() -> io::Result<Pipe> {
+    let pipe = Pipe::new()?;
+    pipe.ask_for_room(BYTES_MAX as i32);
+    Ok(pipe)
 }
 
 impl Lent {

@@ -27,6 +27,13 @@ impl Pipe {
         Ok(Self { reader, writer })
     }
 
+    /// Asks for room for so many bytes (`F_SETPIPE_SZ`, Linux 2.6.35). A kernel that gives less, as
+    /// to a user with many pipes, is no failure: less is moved at a time.
+    pub fn ask_for_room(&self, bytes: i32) {
+        // SAFETY: the descriptor is the pipe's own, and no memory is involved.
+        unsafe { libc::fcntl(self.writer.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+    }
+
     /// Moves up to `bytes_max` from a socket into the pipe; returns their number. 0 is the end of
     /// the stream.
     ///
