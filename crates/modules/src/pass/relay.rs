@@ -9,6 +9,7 @@
 //! the server waits. Without buffering, each piece is passed on as it comes.
 
 mod limit;
+mod spill;
 
 use std::io;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::rate::Rate;
-use turnpike_plan::temporary::{Removal, TemporaryFile};
 use turnpike_wire::message::{BodyEnd, Fields, Known};
 
 pub(crate) use limit::Limit;
+use spill::Spill;
 
 use super::coding::{self, Expander};
 use super::head::take_off;
@@ -90,12 +91,6 @@ struct Relay {
     state: State,
     recorder: Option<Box<dyn Recorder>>,
     limit: Option<Limit>,
-}
-
-/// What did not fit in memory.
-struct Spill {
-    file: TemporaryFile,
-    read_bytes: u64,
 }
 
 /// An answer whose head was taken.
@@ -426,55 +421,6 @@ impl Relay {
             self.ready.append(&mut self.late);
         } else if self.ahead {
             self.spill(exchange);
-        }
-    }
-
-    /// Moves what was decoded to the file. A file that takes no more is no failure: the server
-    /// waits then.
-    fn spill(&mut self, exchange: &Exchange) {
-        let buffers = &self.passing.buffers;
-        if self.spill_failed || buffers.file_bytes_max == 0 {
-            return;
-        }
-        if self.spill.is_none() {
-            match buffers.folder.create(Removal::AtOnce) {
-                Ok(file) => {
-                    let path = Quoted(file.path_bytes()).to_string();
-                    exchange.log(
-                        Level::Warn,
-                        format_args!("an upstream response is buffered to a temporary file {path}"),
-                    );
-                    self.spill = Some(Spill {
-                        file,
-                        read_bytes: 0,
-                    });
-                }
-                Err((path, error)) => {
-                    self.spill_failed = true;
-                    let (path, errno) = (path.display(), Errno(&error));
-                    exchange.log(
-                        Level::Crit,
-                        format_args!("open() \"{path}\" failed {errno}"),
-                    );
-                    return;
-                }
-            }
-        }
-        let Some(spill) = &mut self.spill else { return };
-        if spill.file.size_bytes() + self.late.len() as u64 > buffers.file_bytes_max {
-            return;
-        }
-        match spill.file.append(&self.late) {
-            Ok(()) => self.late.clear(),
-            Err(error) => {
-                self.spill_failed = true;
-                let path = Quoted(spill.file.path_bytes()).to_string();
-                let errno = Errno(&error);
-                exchange.log(
-                    Level::Crit,
-                    format_args!("pwrite() \"{path}\" failed {errno}"),
-                );
-            }
         }
     }
 
