@@ -12,6 +12,7 @@ use std::sync::Arc;
 use turnpike_lane::clock::Clock;
 use turnpike_lane::event_loop::WatchedSockets;
 use turnpike_lane::handshakes::Handshakes;
+use turnpike_lane::pipes::Pipes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::simulation::{self, Fault};
 
@@ -55,6 +56,8 @@ pub struct LaneShared {
     pub handshakes: Rc<Handshakes>,
     /// Where sockets of upstream servers are watched; not there before the first plan.
     pub watched_sockets: OnceCell<WatchedSockets>,
+    /// By which bodies pass inside the kernel.
+    pub(crate) pipes: Rc<Pipes>,
     buffers: Buffers,
     random: Random,
     /// The next connection number, and the end of the block it is from.
@@ -123,6 +126,7 @@ impl LaneShared {
             handshakes: Rc::new(Handshakes::new(background.wake().clone())),
             background,
             watched_sockets: OnceCell::new(),
+            pipes: Rc::default(),
             buffers: Buffers::default(),
             random: Random::new(seed),
             serials: Cell::new((0, 0)),

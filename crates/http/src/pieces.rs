@@ -52,27 +52,36 @@ pub(crate) async fn next(
 
 /// Lets the body read ahead, as long as the caller waits for something else. Never ends.
 pub(crate) async fn read_ahead(exchange: &mut Exchange) {
-    let Some(body) = take(exchange) else {
-        return std::future::pending().await;
-    };
-    let mut held = Held {
-        exchange,
-        body: Some(body),
-    };
-    if let Held {
-        exchange,
-        body: Some(body),
-    } = &mut held
-    {
+    if let Some(mut held) = hold(exchange) {
+        let (exchange, body) = held.parts();
         body.read_ahead(exchange).await;
     }
     std::future::pending().await
 }
 
-/// A stream outside of its exchange, put back when the wait is over.
-struct Held<'a> {
+/// Takes a stream out of its exchange for as long as it works. `None`: the body is none.
+pub(crate) fn hold(exchange: &mut Exchange) -> Option<Held<'_>> {
+    let body = take(exchange)?;
+    Some(Held {
+        exchange,
+        body: Some(body),
+    })
+}
+
+/// A stream outside of its exchange, put back when this is dropped.
+pub(crate) struct Held<'a> {
     exchange: &'a mut Exchange,
     body: Option<Box<dyn BodyStream>>,
+}
+
+impl Held<'_> {
+    /// The exchange, and the stream beside it.
+    pub(crate) fn parts(&mut self) -> (&mut Exchange, &mut dyn BodyStream) {
+        match &mut self.body {
+            Some(body) => (self.exchange, &mut **body),
+            None => unreachable!("it is taken when this is dropped"),
+        }
+    }
 }
 
 impl Drop for Held<'_> {

@@ -4,10 +4,12 @@
 //! them allocates nothing once they have grown.
 
 use std::future::{Future, pending};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use turnpike_lane::files::FileHandle;
+use turnpike_lane::waiting::Waited;
 use turnpike_wire::message::Fields;
 
 use crate::client::Client;
@@ -181,6 +183,14 @@ pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyFailed;
 
+/// Where bytes of a body stand that nobody has to see.
+pub struct Source<'a> {
+    /// The socket.
+    pub socket: &'a Waited,
+    /// How many of the body are to come; what stands behind them is not part of it.
+    pub bytes: u64,
+}
+
 /// A body made piece by piece; the sender asks for a piece when the last one is gone.
 ///
 /// While a method runs, the exchange's response has no body: it is in the caller's hands.
@@ -224,6 +234,32 @@ pub trait BodyStream {
     /// lost at an await; never ends.
     fn read_ahead<'a>(&'a mut self, _exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
         Box::pin(pending())
+    }
+
+    /// The socket in which the next bytes of the body stand as the client gets them, where nobody
+    /// else has to see them: they may go from socket to socket inside the kernel. `None`: they come
+    /// as pieces.
+    fn source(&self, _exchange: &Exchange) -> Option<Source<'_>> {
+        None
+    }
+
+    /// Waits until there may be bytes in the source. Nothing is lost where it is dropped.
+    fn source_ready<'a>(
+        &'a mut self,
+        _exchange: &'a mut Exchange,
+        _client: Client<'a>,
+    ) -> LocalFuture<'a, Result<(), BodyFailed>> {
+        Box::pin(pending())
+    }
+
+    /// Takes note of what moving bytes out of the source has brought: their number, the end of the
+    /// connection or an error. `false`: the body has ended.
+    fn moved(
+        &mut self,
+        _exchange: &mut Exchange,
+        _moved: io::Result<usize>,
+    ) -> Result<bool, BodyFailed> {
+        Err(BodyFailed)
     }
 
     /// Asked when the client takes no more, having all it wanted or having gone: whether the body

@@ -327,6 +327,79 @@ fn a_large_response_waits_in_a_file_for_a_slow_client() {
     assert!(response.body == body.as_bytes());
 }
 
+/// A body of known length that no buffer holds, of which neighbouring parts differ.
+fn large_body() -> Vec<u8> {
+    (0..1_000_000_u32)
+        .map(|at| (at ^ (at >> 8) ^ (at >> 13)) as u8)
+        .collect()
+}
+
+#[test]
+fn large_bodies_pass_whole_and_their_connection_is_used_again() {
+    let body = large_body();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let answer = [head.as_bytes(), &body].concat();
+    let (first, rest) = answer.split_at(300_000);
+    for (name, directives) in [
+        ("buffered", ""),
+        ("unbuffered", "proxy_buffering off;"),
+        ("to a client with a rate", "limit_rate 1000m;"),
+        ("from a server with a rate", "proxy_limit_rate 1000m;"),
+        ("filtered", "sub_filter nowhere x; sub_filter_types *;"),
+    ] {
+        let round = |pause_ms| {
+            [
+                Step::ReadHead,
+                Step::send(first),
+                Step::DelayMs(pause_ms),
+                Step::send(rest),
+            ]
+        };
+        let rounds = [round(0), round(20)].into_iter().flatten();
+        let origin = Origin::start(vec![rounds.chain([Step::ReadToEnd]).collect()]);
+        let location = format!(
+            "location / {{ proxy_pass http://%ORIGIN%; proxy_http_version 1.1; {directives} }}"
+        );
+        let server = server(&origin, &location);
+        let mut peer = server.connect();
+        for _ in 0..2 {
+            let response = peer.round("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+            assert!(
+                response.body == body,
+                "{name}: {} bytes",
+                response.body.len()
+            );
+        }
+        assert_eq!(origin.received().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_large_body_that_breaks_off_or_goes_on_is_noticed() {
+    let body = large_body();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    for (came_bytes, more, line) in [
+        (
+            600_000,
+            "",
+            "upstream prematurely closed connection while reading upstream",
+        ),
+        (
+            body.len(),
+            "x",
+            "upstream sent more data than specified in \"Content-Length\" header",
+        ),
+    ] {
+        let came = &body[..came_bytes];
+        let answer = [head.as_bytes(), came, more.as_bytes()].concat();
+        let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(answer)]]);
+        let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
+        let answer = server.exchange("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert!(answer.ends_with(came), "{line}: {} bytes", answer.len());
+        server.wait_for_log("error.log", line);
+    }
+}
+
 /// A 416 has the length of the content (RFC 9110 section 15.5.17), and no other range field.
 #[test]
 fn a_416_has_one_content_range() {

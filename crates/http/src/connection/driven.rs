@@ -16,6 +16,7 @@ use turnpike_lane::sys::socket_option;
 
 use super::open::Connection;
 use super::return_queue::{DrivenSlot, HandBackOnPanic, ReturnQueue};
+use super::splicing::{self, Moved};
 use super::transfer::{self, Sent, Transfer};
 use crate::body::Progress;
 use crate::client::Client;
@@ -32,7 +33,7 @@ use crate::settings::LingeringClose;
 
 /// Bytes that one driven connection may send before the others have their turn. Large enough that
 /// sendfile's cost is the copying, small enough that a slice takes well under a millisecond.
-const SLICE_BYTES: u64 = 512 * 1024;
+pub(super) const SLICE_BYTES: u64 = 512 * 1024;
 
 /// Shortest pause of a rate-limited response, in milliseconds. What becomes due meanwhile leaves in
 /// one call: pausing only until the next byte is due would send the response in crumbs.
@@ -227,7 +228,7 @@ async fn linger(exchange: &mut Exchange, peer: &Peer) {
 }
 
 /// Why a response was not sent whole.
-enum Cut {
+pub(super) enum Cut {
     /// The client's connection failed.
     Client(io::Error),
     /// The body could not be had, which was logged.
@@ -290,10 +291,17 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
         match sent {
             Sent::All => return Ok(()),
             Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
-            Sent::WantsPiece => match pieces::next(exchange, Client::Http1(peer)).await {
-                Some(more) => transfer.piece_ready(exchange, more.map_err(|_| Cut::Body)?),
-                None => transfer.ended = true,
-            },
+            Sent::WantsPiece => {
+                let is_raw = rate.is_none() && !transfer.is_chunked();
+                if is_raw && splicing::pass_on(exchange, peer, timeout_ms).await? == Moved::All {
+                    transfer.ended = true;
+                    continue;
+                }
+                match pieces::next(exchange, Client::Http1(peer)).await {
+                    Some(more) => transfer.piece_ready(exchange, more.map_err(|_| Cut::Body)?),
+                    None => transfer.ended = true,
+                }
+            }
         }
     }
 }

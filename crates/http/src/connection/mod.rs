@@ -39,6 +39,7 @@ mod return_queue;
 mod security;
 mod serve;
 mod slot;
+mod splicing;
 mod successors;
 #[cfg(test)]
 mod tests;

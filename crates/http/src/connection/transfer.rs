@@ -80,6 +80,11 @@ impl Transfer {
         !self.ended && !response.is_head_only() && matches!(response.body(), Body::Stream(_))
     }
 
+    /// Whether pieces of the body are framed as chunks.
+    pub(super) fn is_chunked(&self) -> bool {
+        self.chunked
+    }
+
     /// Begins at the head, which stands in the exchange's output.
     fn new(exchange: &mut Exchange, chunked: bool) -> Self {
         let mut output = std::mem::take(exchange.sending.output());

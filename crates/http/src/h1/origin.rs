@@ -108,6 +108,17 @@ impl BodyReader {
         })
     }
 
+    /// Bytes of the body that are to come; `None`: nobody knows, or they have to be looked at.
+    pub fn left_bytes(&self) -> Option<u64> {
+        self.0.left_bytes()
+    }
+
+    /// Passes over that many bytes of a body of known length, which nobody looks at. Returns
+    /// whether the body ends with them.
+    pub fn skip(&mut self, bytes: u64) -> bool {
+        self.0.skip(bytes)
+    }
+
     /// Whether what has come of a chunked body ends within a chunk.
     pub fn is_inside_chunk(&self) -> bool {
         self.0.is_inside_chunk()

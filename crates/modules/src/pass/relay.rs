@@ -9,6 +9,7 @@
 //! the server waits. Without buffering, each piece is passed on as it comes.
 
 mod limit;
+mod moving;
 mod spill;
 
 use std::io;
@@ -19,7 +20,7 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::BodyReader;
 use turnpike_http::phase::Verdict;
-use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
+use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture, Source};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::rate::Rate;
 use turnpike_wire::message::{BodyEnd, Fields, Known};
@@ -530,13 +531,17 @@ impl Relay {
             Event::Sent(Err(UploadError::Client(_))) => {
                 self.broken(exchange, Level::Info, "client body failed");
             }
-            Event::Gone => self.broken(
-                exchange,
-                Level::Info,
-                "epoll_wait() reported that client prematurely closed connection, so upstream \
-                 connection is closed too",
-            ),
+            Event::Gone => self.client_gone(exchange),
         }
+    }
+
+    fn client_gone(&mut self, exchange: &mut Exchange) {
+        self.broken(
+            exchange,
+            Level::Info,
+            "epoll_wait() reported that client prematurely closed connection, so upstream \
+             connection is closed too",
+        );
     }
 
     fn received(&mut self, exchange: &mut Exchange, read: io::Result<usize>, from: usize) {
@@ -676,6 +681,26 @@ impl BodyStream for Relay {
             }
             std::future::pending().await
         })
+    }
+
+    fn source(&self, exchange: &Exchange) -> Option<Source<'_>> {
+        self.raw_source(exchange)
+    }
+
+    fn source_ready<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: Client<'a>,
+    ) -> LocalFuture<'a, Result<(), BodyFailed>> {
+        Box::pin(self.raw_ready(exchange, client))
+    }
+
+    fn moved(
+        &mut self,
+        exchange: &mut Exchange,
+        moved: io::Result<usize>,
+    ) -> Result<bool, BodyFailed> {
+        self.raw_moved(exchange, moved)
     }
 
     fn outlives_client(&mut self) -> bool {

@@ -176,6 +176,17 @@ impl Connection {
         &self.waited
     }
 
+    /// Counts bytes that were received without being read.
+    pub fn passed(&self, bytes: usize) {
+        self.bytes_received
+            .set(self.bytes_received.get() + bytes as u64);
+    }
+
+    /// Whether there is input, which is left where it is.
+    pub fn has_input(&self) -> bool {
+        matches!(self.transport().peek(), Ok(1..))
+    }
+
     /// Ends our side; the peer may still send.
     ///
     /// # Errors

@@ -96,6 +96,24 @@ impl BodyDecoder {
         }
     }
 
+    /// The bytes that are to come of a body of known length; `None` for other framings.
+    #[must_use]
+    pub fn left_bytes(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Length(rest) => Some(*rest),
+            Kind::Chunked(_) | Kind::UntilClose => None,
+        }
+    }
+
+    /// Passes over that many bytes, at most those that are to come, of a body of known length;
+    /// other framings ignore it. Returns whether the body is complete.
+    pub fn skip(&mut self, bytes: u64) -> bool {
+        if let Kind::Length(rest) = &mut self.0 {
+            *rest = rest.saturating_sub(bytes);
+        }
+        self.is_finished()
+    }
+
     /// Whether the input has ended within a chunk; `false` for other framings.
     #[must_use]
     pub fn is_inside_chunk(&self) -> bool {
