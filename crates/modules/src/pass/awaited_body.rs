@@ -69,8 +69,9 @@ enum Chunks {
     Malformed,
 }
 
-/// Makes the body of the exchange's response, once all of it is here where that is soon.
-pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
+/// Makes the body of the exchange's response, once all of it is here where that is soon. `emptied`:
+/// the read that has brought the end of the head has emptied the socket.
+pub(crate) fn begin(exchange: &mut Exchange, answer: Answer, emptied: bool) -> Verdict {
     let Some(body) = expected(exchange, &answer) else {
         return relay::begin(exchange, answer);
     };
@@ -78,9 +79,6 @@ pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
         0 => HELD_MS_MAX,
         read_ms => read_ms.min(HELD_MS_MAX),
     };
-    // A read that did not fill its room has emptied the socket.
-    let first_bytes = answer.passing.buffers.first_bytes as u64;
-    let emptied = answer.server.connection.bytes_received() < first_bytes;
     let arriving = Arriving {
         body,
         deadline_ms: exchange.lane.clock.now_ms() + timeout_ms,

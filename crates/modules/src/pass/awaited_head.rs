@@ -28,6 +28,18 @@ struct AwaitedHead(Option<SentRequest>);
 struct SentRequest {
     attempt: Attempt,
     server: UpstreamConnection,
+    /// Whether the last read has emptied the socket.
+    emptied: bool,
+}
+
+impl SentRequest {
+    fn new(attempt: Attempt, server: UpstreamConnection) -> Self {
+        Self {
+            attempt,
+            server,
+            emptied: false,
+        }
+    }
 }
 
 /// Writes the request. Where all of it leaves at once, its answer is awaited; where connecting is
@@ -90,13 +102,13 @@ fn send(
         && watched_sockets
             .is_some_and(|watched_sockets| server.connection.watch(watched_sockets).is_ok());
     match (is_connecting, awaited) {
-        (true, true) => return Ok(SentRequest { attempt, server }),
+        (true, true) => return Ok(SentRequest::new(attempt, server)),
         (true, false) => return Err(wait(attempt, Step::Connecting(server))),
         (false, true) => {}
         (false, false) => return Err(wait(attempt, Step::Send(server))),
     }
     match attempt.await_head(exchange) {
-        Ok(_) => Ok(SentRequest { attempt, server }),
+        Ok(_) => Ok(SentRequest::new(attempt, server)),
         Err(stop) => Err(wait(attempt, server.stopped(stop))),
     }
 }
@@ -144,18 +156,22 @@ impl SentRequest {
         let Attempt {
             passing, progress, ..
         } = &mut self.attempt;
-        let first_bytes = passing.buffers.first_bytes;
+        let buffers = &passing.buffers;
         let mut input = std::mem::take(exchange.upstream.input_mut());
         let mut head = std::mem::take(exchange.upstream.head_mut());
         let read = loop {
             let from = input.len();
-            let room = first_bytes.saturating_sub(from).max(1);
+            // A buffer that has grown with a body before takes the next one together with its head.
+            let grown_bytes = input.capacity().min(buffers.all_bytes);
+            let room = buffers.first_bytes.max(grown_bytes);
+            let room = room.saturating_sub(from).max(1);
             let read = match self.server.connection.try_read(&mut input, room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     break Ok(ReceivedHead::Incomplete);
                 }
                 read => read,
             };
+            self.emptied = matches!(read, Ok(received) if received < room);
             let step = received(exchange, read)
                 .and_then(|()| {
                     progress.take_off(exchange, &self.server.connection, &mut input, from)
@@ -183,7 +199,9 @@ impl Awaiting for AwaitedHead {
     }
 
     fn deadline_ms(&self) -> u64 {
-        let SentRequest { attempt, server } = self.sent();
+        let SentRequest {
+            attempt, server, ..
+        } = self.sent();
         match server.connection.is_connecting() {
             true => attempt.connect_deadline_ms(&server.connection),
             false => attempt.head_deadline_ms,
@@ -212,9 +230,10 @@ impl Awaiting for AwaitedHead {
             Ok(ReceivedHead::Whole) => {}
             Err(stop) => return sent.stopped(stop),
         }
+        let emptied = sent.emptied;
         match sent.attempt.judge(exchange) {
             None => match sent.attempt.answered(exchange, sent.server) {
-                Ok(answer) => awaited_body::begin(exchange, answer),
+                Ok(answer) => awaited_body::begin(exchange, answer, emptied),
                 Err(verdict) => verdict,
             },
             Some(failure) => sent.stopped(Stop::Failed(failure)),
@@ -236,7 +255,9 @@ impl Awaiting for AwaitedHead {
     }
 
     fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {
-        let SentRequest { attempt, server } = self.take();
+        let SentRequest {
+            attempt, server, ..
+        } = self.take();
         let step = match server.connection.is_connecting() {
             true => Step::Connecting(server),
             false => Step::Send(server),
