@@ -1,13 +1,13 @@
 //! Settings by location, for variables, which are not made for one location.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::LocationIndex;
+use turnpike_plan::keys::PlanMap;
 
 /// Settings by location. Written while the plan is built, read by requests.
-pub(crate) struct ByLocation<T>(Arc<RwLock<HashMap<u32, Arc<T>>>>);
+pub(crate) struct ByLocation<T>(Arc<RwLock<PlanMap<u32, Arc<T>>>>);
 
 impl<T> ByLocation<T> {
     /// Remembers what holds in a location.

@@ -1,12 +1,12 @@
 //! `types`: content types by file extension.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, View};
+use turnpike_plan::keys::KeyMap;
 
 /// Content types by lower-case file extension.
-pub type TypesTable = HashMap<Box<[u8]>, Arc<[u8]>>;
+pub type TypesTable = KeyMap<Arc<[u8]>>;
 
 /// The types that hold where no `types` block is given; nginx's three.
 pub const DEFAULT_TYPES: &[(&str, &str)] = &[
@@ -18,7 +18,7 @@ pub const DEFAULT_TYPES: &[(&str, &str)] = &[
 /// Reads the `types` blocks in force, the defaults where there is none.
 pub(super) fn read(view: View<'_>) -> Result<Arc<TypesTable>, ConfError> {
     let blocks = view.nearest_all("types");
-    let mut table = TypesTable::new();
+    let mut table = TypesTable::default();
     if blocks.is_empty() {
         for (extension, kind) in DEFAULT_TYPES {
             table.insert(extension.as_bytes().into(), Arc::from(kind.as_bytes()));

@@ -55,7 +55,9 @@ impl Default for CacheRules {
 /// Files by path, the least recently used last.
 #[derive(Debug)]
 pub struct OpenFileCache {
-    index: HashMap<Rc<[u8]>, usize>,
+    /// By a fast hash: what is kept are files that exist, and failures only where
+    /// `open_file_cache_errors` asks for them.
+    index: HashMap<Rc<[u8]>, usize, foldhash::fast::RandomState>,
     entries: Slab<CachedFile>,
     recency: Recency,
     entries_max: usize,
@@ -89,7 +91,7 @@ impl OpenFileCache {
     /// `inactive_ms` is dropped.
     pub fn new(entries_max: usize, inactive_ms: u64) -> OpenFileCache {
         OpenFileCache {
-            index: HashMap::new(),
+            index: HashMap::default(),
             entries: Slab::new(),
             recency: Recency::default(),
             entries_max: entries_max.max(1),

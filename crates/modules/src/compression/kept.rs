@@ -14,6 +14,7 @@ use quick_cache::unsync::Cache;
 use turnpike_http::lane::LaneState;
 use turnpike_http::response::{Body, FileBody, Parts};
 use turnpike_lane::files::{FileHandle, OpenFile};
+use turnpike_plan::keys::KeyHash;
 
 /// Most bytes of one compressed form: larger ones cost more to send than a lane should hold for.
 const FORM_BYTES_MAX: usize = 1024 * 1024;
@@ -103,11 +104,17 @@ impl Weighter<Name, Form> for Weigh {
 }
 
 /// A lane's compressed forms of one coding, level and window, by the name of their source.
-pub(super) struct Kept(RefCell<Cache<Name, Form, Weigh>>);
+pub(super) struct Kept(RefCell<Cache<Name, Form, Weigh, KeyHash>>);
 
 impl Kept {
     pub(super) fn new() -> Self {
-        let forms = Cache::with_weighter(FORMS_EXPECTED, TOTAL_BYTES_MAX, Weigh);
+        let forms = Cache::with(
+            FORMS_EXPECTED,
+            TOTAL_BYTES_MAX,
+            Weigh,
+            KeyHash::default(),
+            Default::default(),
+        );
         Self(RefCell::new(forms))
     }
 

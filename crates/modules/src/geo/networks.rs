@@ -1,7 +1,8 @@
 //! Values by network: the longest prefix that fits wins.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
+
+use turnpike_plan::keys::PlanMap;
 
 use crate::address::{Network, masked};
 
@@ -15,7 +16,7 @@ pub(super) struct Networks {
 
 struct Level {
     bits: u32,
-    values: HashMap<IpAddr, usize>,
+    values: PlanMap<IpAddr, usize>,
 }
 
 impl Networks {
@@ -27,7 +28,7 @@ impl Networks {
             .get(at)
             .is_none_or(|level| level.bits != network.bits)
         {
-            let values = HashMap::new();
+            let values = PlanMap::default();
             let bits = network.bits;
             levels.insert(at, Level { bits, values });
         }

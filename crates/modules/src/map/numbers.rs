@@ -1,11 +1,11 @@
 //! `num_map`: a variable whose value depends on a number.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, View, bytes_of};
 use turnpike_plan::builder::Builder;
+use turnpike_plan::keys::PlanMap;
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::{Evaluate, Subject};
 
@@ -15,7 +15,7 @@ use super::plan;
 struct NumberTable {
     key: Template,
     /// Numbers that are written themselves; they count before all ranges.
-    numbers: HashMap<i64, Template>,
+    numbers: PlanMap<i64, Template>,
     /// In the order in which they are written; the first that has a number counts.
     ranges: Vec<(Range, Template)>,
     default: Option<Template>,
@@ -40,7 +40,7 @@ pub(super) fn define<S: Subject>(
     let name = plan::variable_name(view.argument(1)).map_err(place)?;
     let mut table = NumberTable {
         key,
-        numbers: HashMap::new(),
+        numbers: PlanMap::default(),
         ranges: Vec::new(),
         default: None,
     };

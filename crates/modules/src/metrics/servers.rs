@@ -2,12 +2,13 @@
 //!
 //! A server is counted where its requests end. Servers of the same name are one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Logger;
 use turnpike_lane::counters::{Answer, AnswerCounts, Kind, Row};
+use turnpike_plan::keys::PlanMap;
 use turnpike_plan::metrics::{Reader, Samples};
 
 use super::METRICS as METRICS_OF_ALL;
@@ -56,7 +57,7 @@ impl AllServers {
     /// The counts of these servers, those that a former configuration had too going on.
     pub(super) fn of(&self, names: impl Iterator<Item = Vec<u8>>) -> Servers {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts: HashMap<_, _> = names
+        let counts: PlanMap<_, _> = names
             .chain([NAMELESS.as_bytes().to_vec()])
             .map(|name| {
                 let counts = Arc::clone(kept.entry(name.clone()).or_default());
@@ -69,7 +70,7 @@ impl AllServers {
 }
 
 /// The counts of the servers of one plan.
-pub(super) struct Servers(HashMap<Vec<u8>, Arc<AnswerCounts>>);
+pub(super) struct Servers(PlanMap<Vec<u8>, Arc<AnswerCounts>>);
 
 impl Logger for Servers {
     fn log(&self, exchange: &Exchange) {

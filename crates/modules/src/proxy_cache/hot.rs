@@ -9,12 +9,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
+use quick_cache::{UnitWeighter, Weighter};
 use turnpike_cache::stored::StoredFile;
 use turnpike_http::lane::{LaneSlot, LaneState};
 use turnpike_http::plan::Builder;
 use turnpike_lane::files::OpenFile;
+use turnpike_plan::keys::KeyHash;
 
 /// Largest body that is kept where sendfile(2) may send it: of larger ones, that costs less than
 /// the copy.
@@ -109,9 +110,9 @@ pub(super) enum Heat {
 /// A lane's hot files, by the address of what describes each.
 pub(super) struct HotFiles {
     /// Files whose bodies are kept, or will be.
-    bodies: RefCell<Cache<usize, Hot, Weigh>>,
+    bodies: RefCell<Cache<usize, Hot, Weigh, KeyHash>>,
     /// Files whose descriptors are kept, or will be.
-    descriptors: RefCell<Cache<usize, Hot>>,
+    descriptors: RefCell<Cache<usize, Hot, UnitWeighter, KeyHash>>,
     swept_ms: Cell<u64>,
 }
 
@@ -125,12 +126,20 @@ impl HotFiles {
             return slot;
         }
         let slot = builder.lane_state(|| Self {
-            bodies: RefCell::new(Cache::with_weighter(
+            bodies: RefCell::new(Cache::with(
                 ENTRIES_EXPECTED,
                 TOTAL_BYTES_MAX,
                 Weigh,
+                KeyHash::default(),
+                Default::default(),
             )),
-            descriptors: RefCell::new(Cache::new(DESCRIPTORS_MAX as usize)),
+            descriptors: RefCell::new(Cache::with(
+                DESCRIPTORS_MAX as usize,
+                DESCRIPTORS_MAX,
+                UnitWeighter,
+                KeyHash::default(),
+                Default::default(),
+            )),
             swept_ms: Cell::new(0),
         });
         builder.store::<Slot>().0 = Some(slot);
