@@ -224,6 +224,31 @@ fn what_is_asked_for_again_is_compressed_once() {
 }
 
 #[test]
+fn a_text_that_is_the_same_for_all_is_compressed_once() {
+    let text = "a text of the configuration ".repeat(100);
+    let server = server(&format!(
+        "location = /same {{ gzip on; default_type text/html; return 200 '{text}'; }}
+         location = /own {{ gzip on; default_type text/html; return 200 '{text}$uri'; }}"
+    ));
+    for (path, is_kept) in [("/same", true), ("/own", false)] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n");
+        let mut peer = server.connect();
+        let first = peer.round(&request);
+        assert_eq!(first.header("Content-Length"), None, "{path}");
+        let second = peer.round(&request);
+        assert_eq!(second.header("Content-Length").is_some(), is_kept, "{path}");
+        for response in [first, second] {
+            assert_eq!(response.header("Content-Encoding"), Some("gzip"), "{path}");
+            let mut plain = String::new();
+            let mut decoder = flate2::read::GzDecoder::new(&*response.body);
+            decoder.read_to_string(&mut plain).unwrap();
+            let own = if is_kept { "" } else { path };
+            assert_eq!(plain, format!("{text}{own}"), "{path}");
+        }
+    }
+}
+
+#[test]
 fn wrong_settings_are_refused() {
     for (directive, message) in [
         ("brotli_comp_level 12;", "value must be between 0 and 11"),

@@ -1,10 +1,13 @@
 //! Running a program.
 
+use std::sync::Arc;
+
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::Pattern;
 use turnpike_http::regex::{Position, Undecided};
+use turnpike_http::response::Body;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
@@ -170,6 +173,15 @@ impl Run<'_> {
         if answer.status >= 400 && empty {
             return Verdict::Status(answer.status);
         }
+        let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
+        if let Some(text) = answer.constant.as_ref().filter(|_| !is_redirect) {
+            self.exchange.choose_content_type();
+            let response = &mut self.exchange.response;
+            response.set_status(answer.status);
+            response.set_content_length(Some(text.len() as u64));
+            response.set_body(Body::Shared(Arc::clone(text)));
+            return Verdict::Respond;
+        }
         let mut text = self.exchange.response.take_text();
         text.clear();
         if let Some(template) = &answer.text {
@@ -179,7 +191,7 @@ impl Run<'_> {
             self.exchange.response.set_text(text);
             return Verdict::Status(500);
         }
-        if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        if is_redirect {
             self.exchange.response.set_location(text);
             return Verdict::Status(answer.status);
         }

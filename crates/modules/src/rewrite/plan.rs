@@ -40,6 +40,8 @@ pub(super) enum Step {
 pub(super) struct Return {
     pub(super) status: u16,
     pub(super) text: Option<Template>,
+    /// The text where it is the same for every request, which may be kept compressed.
+    pub(super) constant: Option<Arc<[u8]>>,
 }
 
 /// `rewrite`.
@@ -220,7 +222,12 @@ fn answer(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
     let text = text
         .map(|text| Template::compile(&bytes_of(text), &mut builder.variables))
         .transpose()?;
-    Ok(Step::Return(Return { status, text }))
+    let constant = text.as_ref().and_then(Template::constant).map(Arc::from);
+    Ok(Step::Return(Return {
+        status,
+        text,
+        constant,
+    }))
 }
 
 fn rule(entry: &Entry, place: &str, builder: &mut Builder<'_>) -> Result<Step, String> {
