@@ -6,6 +6,8 @@ mod links;
 pub(crate) mod site;
 mod site_links;
 
+use std::process::Command;
+
 use crate::outcome::Outcome;
 use crate::workspace;
 
@@ -24,21 +26,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         return site::build();
     }
     let check = arguments.iter().any(|argument| argument == "--check");
+    workspace::build_for_debugging()?;
+    let program = workspace::target().join("debug/turnpike");
     for (path, words) in DOCUMENTS {
         let file = workspace::root().join(path);
-        let output = workspace::cargo()
-            .args([
-                "run",
-                "--quiet",
-                "--package",
-                "turnpike-server",
-                "--bin",
-                "turnpike",
-                "--",
-            ])
+        let output = Command::new(&program)
             .args(*words)
             .output()
-            .map_err(|error| format!("cargo does not start: {error}"))?;
+            .map_err(|error| format!("{}: {error}", program.display()))?;
         if !output.status.success() {
             let report = String::from_utf8_lossy(&output.stderr);
             return Err(format!("turnpike {}: {report}", words.join(" ")));
