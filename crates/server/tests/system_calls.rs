@@ -67,7 +67,7 @@ fn proxy(origin: &Origin) -> Server {
 }
 
 #[test]
-fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_two_receives() {
+fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_under_three_receives() {
     let body = "x".repeat(16 * 1024);
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 16384\r\n\r\n{body}");
     let rounds = std::iter::repeat_n(
@@ -78,9 +78,9 @@ fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_two_receives() {
     let server = proxy(&origin);
     let calls = calls(&server, body.len());
     assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
-    // The first body grows the buffer that takes the next ones together with their heads. One may
-    // still come in two parts, if the origin's kernel decides so.
-    assert!(sum(&calls, RECEIVES) <= 2.3, "{calls:?}");
+    // The first bodies grow the three buffers that take turns; one of them lacks the room for the
+    // head beside the body.
+    assert!(sum(&calls, RECEIVES) < 3.0, "{calls:?}");
     assert!(sum(&calls, &["epoll_ctl"]) <= 0.1, "{calls:?}");
 }
 
@@ -94,8 +94,8 @@ fn a_proxied_body_in_chunks_that_fits_the_buffers_takes_two_sends_and_two_receiv
     let server = proxy(&origin);
     let calls = calls(&server, 16 * 1024);
     assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
-    // A body may still come in several parts, if the origin's kernel decides so.
-    assert!(sum(&calls, RECEIVES) <= 2.3, "{calls:?}");
+    // The same; and a body may come in several parts, if the origin's kernel decides so.
+    assert!(sum(&calls, RECEIVES) < 3.0, "{calls:?}");
     assert!(sum(&calls, &["epoll_ctl"]) <= 0.1, "{calls:?}");
     let mut peer = server.connect();
     let allocations = allocations_of(&server, || {
