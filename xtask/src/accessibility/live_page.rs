@@ -95,8 +95,8 @@ fn judge(server: &Server, found: &Value) -> Outcome {
     let checks = [
         (found["begun"] == true, "no figures appear"),
         (
-            found["before"] == 0.0,
-            "there are errors before any request",
+            found["quiet"] == true,
+            "errors are counted before any request",
         ),
         (found["moved"] == true, "the figures do not move"),
         (
