@@ -83,7 +83,8 @@ const TABLE: &[(&str, &[&str])] = &[
             "testkit",
         ],
     ),
-    ("testkit", &[]),
+    ("tools/trace", &[]),
+    ("testkit", &["tools/trace"]),
     ("xtask", &["testkit", "tools/host"]),
 ];
 
