@@ -1,6 +1,7 @@
 //! What the network stack has counted: events of TCP, work of each CPU, and pressure.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +35,22 @@ impl Host {
     /// The counters of `/proc/net/netstat` and `/proc/net/snmp`, by names such as
     /// `TcpExt.ListenOverflows`; those that are 0 are left out.
     pub fn network_counters(&self) -> BTreeMap<String, u64> {
+        let counters = self.counters_below("proc/net");
+        let known = counters.unwrap_or_default().into_iter();
+        known.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The same counters of a process's network namespace, those that are 0 included; `None` where
+    /// there is no such process. `process` is its number, or `thread-self` for this thread's.
+    pub fn network_counters_of(&self, process: impl Display) -> Option<BTreeMap<String, u64>> {
+        self.counters_below(&format!("proc/{process}/net"))
+    }
+
+    /// `None` where both files are missing.
+    fn counters_below(&self, folder: &str) -> Option<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
-        for file in ["proc/net/netstat", "proc/net/snmp"] {
-            let text = self.text(file);
+        for file in ["netstat", "snmp"] {
+            let text = self.text(format!("{folder}/{file}"));
             let lines: Vec<&str> = text.lines().collect();
             for pair in lines.chunks_exact(2) {
                 let mut names = pair[0].split_whitespace();
@@ -45,13 +59,13 @@ impl Host {
                 values.next();
                 for (name, value) in names.zip(values) {
                     // Some are not counters: -1 stands for none.
-                    if let Some(count) = value.parse().ok().filter(|count| *count > 0) {
+                    if let Ok(count) = value.parse() {
                         counters.insert(format!("{group}.{name}"), count);
                     }
                 }
             }
         }
-        counters
+        (!counters.is_empty()).then_some(counters)
     }
 
     /// What each CPU has done with received packets.

@@ -72,19 +72,29 @@ impl Host {
 
     /// TCP sockets by what they are.
     pub fn socket_counts(&self) -> SocketCounts {
-        let text = self.text("proc/net/sockstat");
-        let line = text.lines().find_map(|line| line.strip_prefix("TCP: "));
-        let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+        let counts = self.sockets_below("proc/net");
+        counts.unwrap_or_default()
+    }
+
+    /// The same of a process's network namespace; `None` where there is no such process.
+    pub fn socket_counts_of(&self, process: u32) -> Option<SocketCounts> {
+        self.sockets_below(&format!("proc/{process}/net"))
+    }
+
+    fn sockets_below(&self, folder: &str) -> Option<SocketCounts> {
+        let text = self.text(format!("{folder}/sockstat"));
+        let line = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;
+        let words: Vec<&str> = line.split_whitespace().collect();
         let number = |name: &str| {
             let pair = words.chunks_exact(2).find(|pair| pair[0] == name);
             pair.and_then(|pair| pair[1].parse().ok()).unwrap_or(0)
         };
-        SocketCounts {
+        Some(SocketCounts {
             in_use: number("inuse"),
             orphaned: number("orphan"),
             time_wait: number("tw"),
             memory_pages: number("mem"),
-        }
+        })
     }
 }
 

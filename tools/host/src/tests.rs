@@ -308,6 +308,52 @@ fn interrupts_and_packet_work_are_read_for_each_cpu() {
 }
 
 #[test]
+fn processes_and_their_networks_are_read() {
+    let stat = |name: &str, state: char, parent: u32| {
+        let zeros = "0 ".repeat(17);
+        format!("1 ({name}) {state} {parent} {zeros}77 0\n")
+    };
+    let (_folder, host) = recorded(&[
+        ("proc/5/stat", &stat("a", 'S', 1)),
+        ("proc/6/stat", &stat("b) Z 9 (", 'R', 5)),
+        ("proc/7/stat", &stat("c", 'Z', 6)),
+        ("proc/8/stat", &stat("d", 'S', 1)),
+        (
+            "proc/5/net/netstat",
+            "TcpExt: A B\nTcpExt: 4 0\nIpExt: C\nIpExt: -1\n",
+        ),
+        (
+            "proc/5/net/sockstat",
+            "sockets: used 7\nTCP: inuse 3 orphan 1 tw 40 alloc 9 mem 2\n",
+        ),
+        (
+            "proc/self/status",
+            "VmRSS:\t  12 kB\nCpus_allowed_list:\t0-1,4\n",
+        ),
+        ("proc/thread-self/schedstat", "1000 20 3\n"),
+    ]);
+    let process = host.process(6).unwrap();
+    assert_eq!(
+        (process.parent, process.state, process.started_ticks),
+        (5, 'R', 77)
+    );
+    assert!(process.is_alive() && !host.process(7).unwrap().is_alive());
+    assert_eq!(host.process(9), None);
+    assert_eq!(host.family(5), [5, 6, 7]);
+    let counters = host.network_counters_of(5).unwrap();
+    assert_eq!(
+        counters.into_iter().collect::<Vec<_>>(),
+        [("TcpExt.A".to_owned(), 4), ("TcpExt.B".to_owned(), 0)]
+    );
+    assert_eq!(host.socket_counts_of(5).unwrap().time_wait, 40);
+    assert_eq!(host.network_counters_of(9), None);
+    assert_eq!(host.socket_counts_of(9), None);
+    assert_eq!(host.own_cpus(), [0, 1, 4]);
+    assert_eq!(host.own_resident_bytes(), 12 * 1024);
+    assert_eq!(host.own_thread_ns(), Some((1000, 20)));
+}
+
+#[test]
 fn the_queues_of_listening_sockets_are_read() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

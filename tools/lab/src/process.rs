@@ -1,7 +1,6 @@
 //! The lab's processes: each runs on its CPUs in its own group, and is stopped with all its
 //! descendants when dropped. Only our own processes are signalled.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -125,7 +124,8 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 fn is_alive(pid: u32) -> bool {
-    status(pid).is_some_and(|(_, state)| state != 'Z' && state != 'X')
+    let process = Host::here().process(pid);
+    process.is_some_and(turnpike_host::Process::is_alive)
 }
 
 /// The end of a text file, its last lines joined by `; `.
@@ -153,34 +153,9 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The parent and the state of a process.
-fn status(pid: u32) -> Option<(u32, char)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything; what follows its last one is fields.
-    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
-    let state = fields.first()?.chars().next()?;
-    Some((fields.get(1)?.parse().ok()?, state))
-}
-
 /// A process and all that descend from it.
 pub(crate) fn descendants(pid: u32) -> Vec<u32> {
-    let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let number = entry.file_name().to_string_lossy().parse::<u32>();
-        if let Ok(number) = number
-            && let Some((parent, _)) = status(number)
-        {
-            parents.insert(number, parent);
-        }
-    }
-    let mut family = vec![pid];
-    let mut at = 0;
-    while let Some(parent) = family.get(at).copied() {
-        let children = parents.iter().filter(|(_, of)| **of == parent);
-        family.extend(children.map(|(child, _)| *child));
-        at += 1;
-    }
-    family
+    Host::here().family(pid)
 }
 
 /// Nanoseconds for which the threads of these processes have run since their start.

@@ -1,7 +1,5 @@
 //! What the machine says about itself before and after a run: ports, TIME_WAIT, retransmits,
-//! limits, memory. Everything comes from /proc; what is missing there reads as zero.
-
-use std::fs;
+//! limits, memory. What the kernel does not tell reads as zero.
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::time::TimeValLike as _;
@@ -49,15 +47,16 @@ pub(crate) struct Machine {
 impl Snapshot {
     /// Reads the present state.
     pub(crate) fn take() -> Self {
-        let sockstat = read("/proc/net/sockstat");
-        let netstat = read("/proc/net/netstat");
-        let status = read("/proc/self/status");
+        let host = Host::here();
+        let sockets = host.socket_counts();
+        let counters = host.network_counters();
+        let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
         Snapshot {
-            time_wait: after(&sockstat, "TCP:", "tw"),
-            sockets: after(&sockstat, "TCP:", "inuse"),
-            syn_retransmits: column(&netstat, "TcpExt:", "TCPSynRetrans"),
-            listen_drops: column(&netstat, "TcpExt:", "ListenDrops"),
-            resident_bytes: after(&status, "VmRSS:", "VmRSS:") * 1024,
+            time_wait: sockets.time_wait,
+            sockets: sockets.in_use,
+            syn_retransmits: counter("TcpExt.TCPSynRetrans"),
+            listen_drops: counter("TcpExt.ListenDrops"),
+            resident_bytes: host.own_resident_bytes(),
         }
     }
 }
@@ -96,18 +95,16 @@ pub(crate) struct ThreadTime {
 impl ThreadTime {
     /// Reads the calling thread's.
     pub(crate) fn read() -> Self {
-        let schedstat = read("/proc/thread-self/schedstat");
-        let mut numbers = schedstat
-            .split_whitespace()
-            .map(|word| word.parse().unwrap_or(0));
         let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD);
         let micros =
             |time: nix::sys::time::TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0);
         let user_us = usage.map_or(0, |usage| micros(usage.user_time()));
         let system_us = usage.map_or(0, |usage| micros(usage.system_time()));
+        let known = Host::here().own_thread_ns();
+        let (running_ns, queued_ns) = known.unwrap_or(((user_us + system_us) * 1000, 0));
         ThreadTime {
-            running_ns: numbers.next().unwrap_or((user_us + system_us) * 1000),
-            queued_ns: numbers.next().unwrap_or(0),
+            running_ns,
+            queued_ns,
             user_us,
             system_us,
         }
@@ -134,48 +131,9 @@ fn clock_read_ns() -> u64 {
     clock.now_ns() / CLOCK_READS
 }
 
-fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
-}
-
-/// The number after `name` in the line that begins with `prefix`.
-fn after(text: &str, prefix: &str, name: &str) -> u64 {
-    let line = text
-        .lines()
-        .find(|line| line.starts_with(prefix))
-        .unwrap_or("");
-    let mut words = line.split_whitespace().skip_while(|word| *word != name);
-    words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
-}
-
-/// The number under `name` where a line of names is followed by a line of numbers.
-fn column(text: &str, prefix: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter(|line| line.starts_with(prefix));
-    let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else {
-        return 0;
-    };
-    let position = names.split_whitespace().position(|word| word == name);
-    let number = position.and_then(|position| numbers.split_whitespace().nth(position));
-    number.and_then(|word| word.parse().ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_found_by_name() {
-        assert_eq!(
-            after("TCP: inuse 4 orphan 0 tw 17 alloc 5", "TCP:", "tw"),
-            17
-        );
-        assert_eq!(after("VmRSS:\t  120 kB", "VmRSS:", "VmRSS:"), 120);
-        assert_eq!(after("", "TCP:", "tw"), 0);
-        let netstat = "TcpExt: A B C\nTcpExt: 1 2 3\nIpExt: A\nIpExt: 9\n";
-        assert_eq!(column(netstat, "TcpExt:", "B"), 2);
-        assert_eq!(column(netstat, "IpExt:", "A"), 9);
-        assert_eq!(column(netstat, "TcpExt:", "D"), 0);
-    }
 
     #[test]
     fn this_machine_can_be_read() {

@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use turnpike_host::Host;
+
 /// A file of the distribution is read no further than this.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The mode of files that the distribution's services read.
@@ -95,11 +97,11 @@ impl System {
     /// process only. Empty where it does not run.
     pub(crate) fn started(&self, process: u32) -> String {
         // Processes are this machine's, whatever tree is changed.
-        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
-        let is_dead = fields.starts_with(['Z', 'X']);
-        let started = fields.split(' ').nth(19).filter(|_| !is_dead);
-        started.unwrap_or_default().to_owned()
+        let process = Host::here().process(process);
+        let alive = process.filter(|process| process.is_alive());
+        alive
+            .map(|process| process.started_ticks.to_string())
+            .unwrap_or_default()
     }
 
     fn word(&self, path: &str) -> String {

@@ -35,19 +35,6 @@ fn no_cpus_are_no_zeros() {
 }
 
 #[test]
-fn counters_are_read_by_their_names() {
-    let text = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 3 4 -5\n\
-                IpExt: InOctets\nIpExt: 77\n";
-    let values = counters::parse(text);
-    assert_eq!(values["TcpExt:ListenOverflows"], 4.0);
-    assert_eq!(values["TcpExt:ListenDrops"], -5.0);
-    assert_eq!(values["IpExt:InOctets"], 77.0);
-    let text = "sockets: used 9\nTCP: inuse 5 orphan 0 tw 123 alloc 7 mem 1\n";
-    assert_eq!(counters::time_wait(text), Some(123.0));
-    assert_eq!(counters::time_wait("UDP: inuse 1\n"), None);
-}
-
-#[test]
 fn increases_are_computed_and_missing_values_stay_missing() {
     let before = BTreeMap::from([
         ("retransmits", Figure::Value(10.0)),

@@ -148,13 +148,10 @@ impl Field {
     /// A counter of the server's namespace.
     fn overflows(&self) -> u64 {
         // `/proc/net` is that of the process's first thread; this thread has its own.
-        let read = || std::fs::read_to_string("/proc/thread-self/net/netstat");
-        let text = self
-            .topology
-            .at_server(read)
-            .and_then(|text| text)
-            .unwrap_or_default();
-        overflows(&text)
+        let read = || Host::here().network_counters_of("thread-self");
+        let counters = self.topology.at_server(read).ok().flatten();
+        let counters = counters.unwrap_or_default();
+        counters.get("TcpExt.ListenOverflows").copied().unwrap_or(0)
     }
 
     fn drive(&self) -> Result<Value, String> {
@@ -268,18 +265,4 @@ fn pressed(host: &Host) -> Option<String> {
     }
     (full > FULL_PERCENT_MAX)
         .then(|| format!("all work waits for memory in {full} % of the time (PSI)"))
-}
-
-/// `TcpExt.ListenOverflows` of a text of `/proc/net/netstat`.
-fn overflows(text: &str) -> u64 {
-    let lines: Vec<&str> = text.lines().collect();
-    let pair = lines
-        .chunks_exact(2)
-        .find(|pair| pair[0].starts_with("TcpExt:"));
-    let Some([names, values]) = pair.map(|pair| [pair[0], pair[1]]) else {
-        return 0;
-    };
-    let mut both = names.split_whitespace().zip(values.split_whitespace());
-    let found = both.find(|(name, _)| *name == "ListenOverflows");
-    found.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
 }

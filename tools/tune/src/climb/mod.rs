@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use turnpike_host::Host;
 use turnpike_lab::bench;
 
 use crate::cli::{EXIT_FAILED, EXIT_USAGE, Failed, say};
@@ -138,7 +139,7 @@ fn real(command: &Climb, folder: &Path) -> Result<ExitCode, String> {
         seconds: if command.quick { 0.6 } else { 3.0 },
     };
     let guard = guard::start(folder)?;
-    let mut field = Field::new(wish, folder, allowed_cpus())?;
+    let mut field = Field::new(wish, folder, Host::here().own_cpus())?;
     let result = searched(&mut field, &climbing, &mut |line| eprintln!("{line}"));
     let record = record::text(&climbing, &field.runs);
     if let Some(path) = &command.record {
@@ -158,15 +159,6 @@ fn real(command: &Climb, folder: &Path) -> Result<ExitCode, String> {
     drop(field);
     guard.release();
     Ok(ExitCode::SUCCESS)
-}
-
-/// The CPUs that this process may use.
-fn allowed_cpus() -> Vec<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    turnpike_host::list(line.unwrap_or("0"))
 }
 
 #[cfg(test)]
