@@ -49,11 +49,16 @@ impl Host {
 
     /// For how long the threads that a process has now have run, in nanoseconds.
     pub fn run_ns(&self, process: u32) -> u64 {
-        let of_thread = |thread: &u32| {
-            let text = self.text(format!("proc/{process}/task/{thread}/schedstat"));
-            text.split(' ').next()?.parse::<u64>().ok()
-        };
-        self.threads(process).iter().filter_map(of_thread).sum()
+        let threads = self.threads(process);
+        let of_thread = |thread: &u32| self.thread_run_ns(process, *thread);
+        threads.iter().map(of_thread).sum()
+    }
+
+    /// For how long a thread of a process has run, in nanoseconds; 0 where there is none.
+    pub fn thread_run_ns(&self, process: u32, thread: u32) -> u64 {
+        let text = self.text(format!("proc/{process}/task/{thread}/schedstat"));
+        let first = text.split(' ').next();
+        first.and_then(|word| word.parse().ok()).unwrap_or(0)
     }
 
     /// The memory of a process; 0 where there is no such process.

@@ -3,9 +3,11 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
+use crate::process;
 use crate::template::{self, TemplateError, Values};
 
 /// The largest file: more would no longer fit the page cache of a small machine.
@@ -25,7 +27,8 @@ const SEED: u64 = 0x7475_726e;
 #[serde(
     untagged,
     deny_unknown_fields,
-    expecting = "a file is a number of bytes, { words_bytes = N }, or { lines = N, text = \"...\" }"
+    expecting = "a file is a number of bytes, { words_bytes = N }, { lines = N, text = \"...\" }, \
+                 or { command = [...] }"
 )]
 pub(crate) enum FileContent {
     /// This many bytes.
@@ -34,6 +37,8 @@ pub(crate) enum FileContent {
     Words { words_bytes: u64 },
     /// A template once for each number.
     Lines { lines: u64, text: String },
+    /// Written by a command, in which `{file}` is its path.
+    Command { command: Vec<String> },
 }
 
 impl FileContent {
@@ -73,28 +78,50 @@ pub(crate) fn place(
 /// # Errors
 /// The message, with the file's path.
 pub(crate) fn write(path: &Path, content: &FileContent, values: &Values) -> Result<(), String> {
-    let bytes = bytes(content, values).map_err(|error| format!("{}: {error}", path.display()))?;
+    let wrong = |error: String| format!("{}: {error}", path.display());
     let made = match path.parent() {
         Some(parent) => std::fs::create_dir_all(parent),
         None => Ok(()),
     };
-    made.and_then(|()| std::fs::write(path, bytes))
-        .map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// The content of a file.
-///
-/// # Errors
-/// A line names a value that is not there.
-fn bytes(content: &FileContent, values: &Values) -> Result<Vec<u8>, TemplateError> {
-    Ok(match content {
+    made.map_err(|error| wrong(error.to_string()))?;
+    let bytes = match content {
+        FileContent::Command { command } => return run(command, path).map_err(wrong),
         FileContent::Bytes(bytes) => {
             let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
             b"turnpike ".iter().copied().cycle().take(bytes).collect()
         }
         FileContent::Words { words_bytes } => words(*words_bytes).into_bytes(),
-        FileContent::Lines { lines, text } => repeated(*lines, text, values)?.into_bytes(),
-    })
+        FileContent::Lines { lines, text } => repeated(*lines, text, values)
+            .map_err(|error| wrong(error.to_string()))?
+            .into_bytes(),
+    };
+    std::fs::write(path, bytes).map_err(|error| wrong(error.to_string()))
+}
+
+/// Has a command write a file.
+fn run(command: &[String], path: &Path) -> Result<(), String> {
+    let file = path.display().to_string();
+    let words: Vec<String> = command
+        .iter()
+        .map(|word| word.replace("{file}", &file))
+        .collect();
+    let Some((name, arguments)) = words.split_first() else {
+        return Err("the command is empty".to_owned());
+    };
+    let program = process::find(name).ok_or_else(|| format!("\"{name}\" is not installed"))?;
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("\"{name}\" does not start: {error}"))?;
+    let has_file = output.status.success() && path.exists();
+    match has_file {
+        true => Ok(()),
+        false => {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            Err(format!("\"{name}\" wrote no file: {}", stderr.trim()))
+        }
+    }
 }
 
 /// The template once for each number from 1 to `lines`. `{line}` is the number, `{line_high}` and

@@ -12,6 +12,7 @@ mod driver;
 mod environment;
 mod error;
 mod files;
+mod goals;
 mod interrupt;
 mod matrix;
 mod metric;

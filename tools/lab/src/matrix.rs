@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use toml::Spanned;
+
 use crate::study::Study;
-use crate::study::model::{Level, Selector};
+use crate::study::model::{Drive, Level, Selection, Selector};
 
 /// The dimension that every study has.
 pub(crate) const CONTENDER: &str = "contender";
@@ -28,6 +30,16 @@ impl Case {
         selector
             .iter()
             .all(|(dimension, level)| self.level(dimension) == Some(level))
+    }
+
+    /// Whether it is at one of the levels of each of these dimensions.
+    pub(crate) fn is_within(&self, selection: &Selection) -> bool {
+        selection.iter().all(|(dimension, levels)| {
+            let own = self.level(dimension.get_ref());
+            levels
+                .iter()
+                .any(|level| own == Some(level.get_ref().as_str()))
+        })
     }
 
     /// The case as text; dimensions other than the contender have their names.
@@ -53,6 +65,10 @@ pub(crate) struct Dimension {
 pub(crate) struct ResolvedLevel {
     pub(crate) name: String,
     pub(crate) set: BTreeMap<String, String>,
+    /// Words for the driver.
+    pub(crate) arguments: Vec<String>,
+    /// The load, in place of the study's.
+    pub(crate) drive: Option<Drive>,
     pub(crate) sysctl: BTreeMap<String, String>,
     pub(crate) interface: BTreeMap<String, String>,
     /// Whether a quick run includes it.
@@ -105,6 +121,8 @@ fn resolve(level: &Level) -> ResolvedLevel {
     ResolvedLevel {
         name: level.name.get_ref().clone(),
         set: level.set.clone(),
+        arguments: level.arguments.clone(),
+        drive: level.drive.clone(),
         sysctl: level.sysctl.clone(),
         interface: level.interface.clone(),
         quick: false,
@@ -168,7 +186,30 @@ pub(crate) fn cases(study: &Study, dimensions: &[Dimension], choice: &Choice) ->
         .map(|without| plain(&without.at))
         .collect();
     cases.retain(|case| !without.iter().any(|selector| case.is_at(selector)));
+    let is_meant = |case: &Case| match study.contender(case) {
+        Some(contender) => case.is_within(&contender.only),
+        None => true,
+    };
+    cases.retain(is_meant);
     cases
+}
+
+/// The load of a case: that of one of its levels, else the study's; and the words that its levels
+/// have for the driver.
+pub(crate) fn drive<'a>(
+    study: &'a Study,
+    dimensions: &'a [Dimension],
+    case: &Case,
+) -> Option<(&'a Drive, Vec<String>)> {
+    let level = |dimension: &'a Dimension| {
+        let name = case.level(&dimension.name)?;
+        dimension.levels.iter().find(|level| level.name == name)
+    };
+    let levels: Vec<&ResolvedLevel> = dimensions.iter().filter_map(level).collect();
+    let of_study = study.drive.as_ref().map(Spanned::get_ref);
+    let own = levels.iter().find_map(|level| level.drive.as_ref());
+    let words = levels.iter().flat_map(|level| level.arguments.clone());
+    Some((own.or(of_study)?, words.collect()))
 }
 
 /// A selector without its places.

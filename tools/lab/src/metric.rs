@@ -20,6 +20,10 @@ pub(crate) enum Unit {
     Share,
     /// A number of things.
     Count,
+    /// A number of things for each request, shown with two digits behind the point.
+    Each,
+    /// Bytes of memory.
+    Bytes,
     /// Without unit.
     Plain,
 }
@@ -117,6 +121,43 @@ pub(crate) const METRICS: &[Metric] = &[
         Unit::Microseconds,
         Better::Neither,
     ),
+    metric(
+        "server_core_us",
+        "server's cores/request",
+        Unit::Microseconds,
+        Better::Lower,
+    ),
+    metric(
+        "machine_us",
+        "all CPUs/request",
+        Unit::Microseconds,
+        Better::Lower,
+    ),
+    metric(
+        "system_calls",
+        "system calls/request",
+        Unit::Each,
+        Better::Lower,
+    ),
+    metric(
+        "waits",
+        "waiting calls/request",
+        Unit::Each,
+        Better::Neither,
+    ),
+    metric(
+        "instructions",
+        "instructions/request",
+        Unit::Count,
+        Better::Lower,
+    ),
+    metric("memory_bytes", "server memory", Unit::Bytes, Better::Lower),
+    metric(
+        "connection_bytes",
+        "memory of a connection",
+        Unit::Bytes,
+        Better::Lower,
+    ),
     metric("busy_share", "CPUs busy", Unit::Share, Better::Neither),
     metric("idle_share", "CPUs idle", Unit::Share, Better::Neither),
     metric("softirq_share", "softirq", Unit::Share, Better::Neither),
@@ -173,6 +214,10 @@ impl Metric {
             Unit::BitsPerSecond if value >= 1e9 => format!("{} Gbit/s", short(value / 1e9)),
             Unit::BitsPerSecond => format!("{} Mbit/s", short(value / 1e6)),
             Unit::Share => format!("{} %", short(value * 100.0)),
+            Unit::Each => format!("{value:.2}"),
+            Unit::Bytes if value >= 1e6 => format!("{} MB", short(value / 1e6)),
+            Unit::Bytes if value >= 1e4 => format!("{} kB", short(value / 1e3)),
+            Unit::Bytes => format!("{value:.0} B"),
             Unit::Plain => format!("{value:.3}"),
         }
     }

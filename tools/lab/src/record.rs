@@ -26,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) figures: BTreeMap<String, Figure>,
     /// Connections by worker during the warm-up, or why that is not known.
     pub(crate) workers: Result<Vec<u64>, String>,
+    /// System calls by name, for each request.
+    pub(crate) calls: BTreeMap<String, f64>,
     pub(crate) cores: Vec<CoreTimes>,
     /// Percent of requests to microseconds.
     pub(crate) distribution: Vec<(f64, f64)>,
@@ -37,7 +39,7 @@ pub(crate) fn header(dimensions: &[String]) -> String {
     cells.extend(dimensions.iter().cloned());
     cells.push("marks".to_owned());
     cells.extend(METRICS.iter().map(|metric| metric.name.to_owned()));
-    cells.extend(["workers", "cores", "distribution"].map(str::to_owned));
+    cells.extend(["workers", "calls", "cores", "distribution"].map(str::to_owned));
     line(&cells)
 }
 
@@ -73,6 +75,10 @@ impl Run {
             Ok(counts) => joined(counts.iter().map(ToString::to_string)),
             Err(why) => format!("{MISSING}{why}"),
         });
+        // Names have spaces in them.
+        let calls = self.calls.iter();
+        let calls: Vec<String> = calls.map(|(name, each)| format!("{name}:{each}")).collect();
+        cells.push(calls.join(";"));
         cells.push(joined(self.cores.iter().map(|core| {
             let CoreTimes {
                 cpu,
@@ -103,10 +109,12 @@ impl Run {
             .collect();
         let mut figures = BTreeMap::new();
         for metric in METRICS {
-            let text = cell(metric.name)?;
-            let figure = match text.strip_prefix(MISSING) {
-                Some(why) => Figure::Missing(why.to_owned()),
-                None => Figure::Value(text.parse().ok()?),
+            let figure = match cell(metric.name) {
+                None => Figure::Missing("the run is older than this metric".to_owned()),
+                Some(text) => match text.strip_prefix(MISSING) {
+                    Some(why) => Figure::Missing(why.to_owned()),
+                    None => Figure::Value(text.parse().ok()?),
+                },
             };
             figures.insert(metric.name.to_owned(), figure);
         }
@@ -117,6 +125,11 @@ impl Run {
                 .map(|count| count as u64)
                 .collect()),
         };
+        let calls = cell("calls").unwrap_or_default().split(';');
+        let calls = calls.filter_map(|call| {
+            let (name, each) = call.rsplit_once(':')?;
+            Some((name.to_owned(), each.parse().ok()?))
+        });
         let cores = cell("cores")?.split(' ').filter_map(core).collect();
         let pair = |text: &str| {
             let (percent, us) = text.split_once(':')?;
@@ -130,6 +143,7 @@ impl Run {
             marks: marks.map(str::to_owned).collect(),
             figures,
             workers,
+            calls: calls.collect(),
             cores,
             distribution: cell("distribution")?.split(' ').filter_map(pair).collect(),
         })

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Section;
+use crate::goals::{self, GoalSummary};
 use crate::matrix::{CONTENDER, Case, Dimension, plain};
 use crate::metric::{Figure, METRICS};
 use crate::probe::CoreTimes;
@@ -61,6 +62,8 @@ pub(crate) struct Summary {
     pub(crate) runs: usize,
     pub(crate) planned: usize,
     pub(crate) cases: Vec<CaseSummary>,
+    #[serde(default)]
+    pub(crate) goals: Vec<GoalSummary>,
     pub(crate) claims: Vec<ClaimSummary>,
     pub(crate) laws: Vec<LawSummary>,
 }
@@ -77,6 +80,9 @@ pub(crate) struct CaseSummary {
     pub(crate) metrics: BTreeMap<String, MetricSummary>,
     /// Shares of connections by worker, the busiest first.
     pub(crate) workers: Result<Vec<f64>, String>,
+    /// System calls by name, for each request.
+    #[serde(default)]
+    pub(crate) calls: BTreeMap<String, f64>,
     pub(crate) cores: Vec<CoreShares>,
     pub(crate) distribution: Vec<(f64, f64)>,
 }
@@ -194,14 +200,13 @@ pub(crate) fn sum_up(
                 seed,
             )
         });
+    let summaries = cases.iter().map(|case| sum_case(case, runs, seed));
+    let summaries: Vec<CaseSummary> = summaries.filter(|case| case.runs > 0).collect();
     Summary {
         runs: runs.len(),
         planned: cases.len() * header.repetitions as usize,
-        cases: cases
-            .iter()
-            .map(|case| sum_case(case, runs, seed))
-            .filter(|case| case.runs > 0)
-            .collect(),
+        goals: goals::sum_up(study, cases, &summaries, runs, &header),
+        cases: summaries,
         claims: study
             .claim
             .iter()
@@ -235,6 +240,7 @@ fn sum_case(case: &Case, runs: &[Run], seed: u64) -> CaseSummary {
         marks,
         metrics: metrics.collect(),
         workers: workers(used),
+        calls: calls(used),
         cores: cores(used),
         distribution: distribution(used),
     }
@@ -257,6 +263,18 @@ fn sum_metric(name: &str, runs: &[&Run], seed: u64) -> MetricSummary {
             MetricSummary::NotAvailable(why.unwrap_or_else(|| "no run has it".to_owned()))
         }
     }
+}
+
+/// The median of each system call.
+fn calls(runs: &[&Run]) -> BTreeMap<String, f64> {
+    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (name, each) in runs.iter().flat_map(|run| &run.calls) {
+        values.entry(name).or_default().push(*each);
+    }
+    let medians = values
+        .into_iter()
+        .filter_map(|(name, values)| Some((name.to_owned(), statistics::median(&values)?)));
+    medians.collect()
 }
 
 /// The mean share of the busiest worker, of the second, and so on.
@@ -365,7 +383,7 @@ fn claims(
 }
 
 /// The values of both cases in every round in which both may be used.
-fn pairs(
+pub(crate) fn pairs(
     metric: &str,
     of: &Case,
     against: &Case,

@@ -1,7 +1,7 @@
 //! The system calls that neither std nor nix wraps; all unsafe code of the lab.
 //!
-//! What is here and why: counting tracepoints (`perf_event_open`), and starting a child on chosen
-//! CPUs that does not outlive us. Nothing here keeps state or decides anything.
+//! What is here and why: counting tracepoints and instructions (`perf_event_open`), and starting a
+//! child on chosen CPUs that does not outlive us. Nothing here keeps state or decides anything.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -14,6 +14,10 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
+/// `PERF_TYPE_HARDWARE`.
+const PERF_TYPE_HARDWARE: u32 = 0;
+/// `PERF_COUNT_HW_INSTRUCTIONS`.
+const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
 /// `PERF_TYPE_TRACEPOINT`.
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 /// `PERF_ATTR_SIZE_VER1`: the fields up to `config2`, known since Linux 3.3.
@@ -59,10 +63,28 @@ impl Counter {
     /// # Errors
     /// The system call's: EACCES without the right to it, ENOENT without the tracepoint.
     pub(crate) fn open(id: u64, counted: Counted, filter: Option<&str>) -> io::Result<Counter> {
+        let counter = Counter::event(PERF_TYPE_TRACEPOINT, id, counted)?;
+        match filter {
+            Some(filter) => counter.filter(filter).map(|()| counter),
+            None => Ok(counter),
+        }
+    }
+
+    /// Counts the instructions of a thread, those of the kernel for it included.
+    ///
+    /// # Errors
+    /// As [`Counter::open`]; ENOENT where the processor, or the machine that it is a guest of, does
+    /// not count them.
+    pub(crate) fn instructions(thread: u32) -> io::Result<Counter> {
+        let counted = Counted::Thread(thread);
+        Counter::event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, counted)
+    }
+
+    fn event(kind: u32, config: u64, counted: Counted) -> io::Result<Counter> {
         let attribute = Attribute {
-            kind: PERF_TYPE_TRACEPOINT,
+            kind,
             size: ATTRIBUTE_BYTES,
-            config: id,
+            config,
             ..Attribute::default()
         };
         let (thread, cpu) = match counted {
@@ -86,11 +108,7 @@ impl Counter {
         }
         // SAFETY: the call has just returned this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(descriptor as libc::c_int) };
-        let counter = Counter(file);
-        match filter {
-            Some(filter) => counter.filter(filter).map(|()| counter),
-            None => Ok(counter),
-        }
+        Ok(Counter(file))
     }
 
     fn filter(&self, filter: &str) -> io::Result<()> {

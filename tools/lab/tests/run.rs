@@ -24,6 +24,36 @@ fn a_planted_difference_of_three_percent_is_found() {
 }
 
 #[test]
+fn goals_are_met_or_missed_and_the_last_one_for_a_figure_counts() {
+    let folder = Folder::new();
+    let output = run(&folder, &study(10300, 8, ""), &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let readme = folder.result("README.md");
+    let rows = readme.lines().skip_while(|line| *line != "## Goals");
+    let rows: Vec<&str> = rows.filter(|line| line.starts_with("| 1 |")).collect();
+    let [cpu, latency] = rows[..] else {
+        panic!("{readme}");
+    };
+    assert!(readme.contains("| row | figure | first | second | ratio | goal | verdict |"));
+    assert!(
+        cpu.starts_with("| 1 | server CPU/request | 10.0 ms"),
+        "{cpu}"
+    );
+    assert!(cpu.ends_with(" | ratio at most 0.98 | met |"), "{cpu}");
+    assert!(
+        latency.ends_with(" | at most 9.00 ms | missed |"),
+        "{latency}"
+    );
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains("  ratio at most 0.98  met\n"), "{printed}");
+    assert!(
+        folder
+            .result("report.html")
+            .contains("<section id=\"goals\">")
+    );
+}
+
+#[test]
 fn a_planted_difference_of_nothing_is_not_claimed() {
     let folder = Folder::new();
     let output = run(&folder, &study(10000, 8, ""), &[]);

@@ -66,7 +66,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("tools/host", &[]),
-    ("tools/lab", &["tools/host", "tools/load"]),
+    ("tools/lab", &["tools/host", "tools/load", "tools/trace"]),
     ("tools/load", &["crates/wire", "tools/host"]),
     (
         "tools/tune",

@@ -14,6 +14,13 @@ pub(super) fn words(order: &Order<'_>, arguments: Vec<String>) -> Vec<String> {
     words
 }
 
+pub(super) fn counting_words(requests: u64, arguments: Vec<String>) -> Vec<String> {
+    let mut words: Vec<String> = ["ab", "-q", "-n"].map(str::to_owned).to_vec();
+    words.push(requests.to_string());
+    words.extend(arguments);
+    words
+}
+
 pub(super) fn read(output: &str) -> Result<Reading, String> {
     let mut reading = Reading::default();
     let mut failed = 0.0;

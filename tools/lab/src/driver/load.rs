@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Order, Reading};
 use crate::metric::Figure;
+use crate::template::Values;
 
 /// The histogram's file in the driver's folder.
 const HISTOGRAM: &str = "driver.hdr";
@@ -52,7 +53,31 @@ pub(super) fn words(order: &Order<'_>, arguments: Vec<String>) -> Vec<String> {
     words
 }
 
+/// `requests` of them, however long they take.
+pub(super) fn counting_words(
+    values: &Values,
+    requests: u64,
+    arguments: Vec<String>,
+) -> Vec<String> {
+    let mut words = vec![
+        values.get("turnpike").cloned().unwrap_or_default(),
+        "load".to_owned(),
+    ];
+    words.extend(arguments);
+    words.extend(["--requests".to_owned(), requests.to_string()]);
+    words.extend(["--max-errors", "1000G", "--quiet", "--json"].map(str::to_owned));
+    words
+}
+
 pub(super) fn read(order: &Order<'_>, output: &str) -> Result<Reading, String> {
+    let (mut reading, report) = figures(output)?;
+    reading.limited = Some(limited(order, &report));
+    reading.distribution = distribution(order).unwrap_or_default();
+    Ok(reading)
+}
+
+/// The figures of a report, and the report.
+pub(super) fn figures(output: &str) -> Result<(Reading, Value), String> {
     let report: Value =
         serde_json::from_str(output).map_err(|error| format!("no report: {error}"))?;
     let mut reading = Reading::default();
@@ -86,9 +111,7 @@ pub(super) fn read(order: &Order<'_>, output: &str) -> Result<Reading, String> {
         };
         reading.figures.insert((*name).to_owned(), figure);
     }
-    reading.limited = Some(limited(order, &report));
-    reading.distribution = distribution(order).unwrap_or_default();
-    Ok(reading)
+    Ok((reading, report))
 }
 
 /// Why the driver was the limit. On CPUs that it shares with the server its threads wait for the

@@ -10,13 +10,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::metric::Figure;
-use crate::study::model::Drive;
+use crate::study::model::{Count, Drive};
 use crate::template::{self, Values};
 
 /// The order for a driver.
 pub(crate) struct Order<'a> {
     pub(crate) drive: &'a Drive,
     pub(crate) values: &'a Values,
+    /// Words of the case's levels, templates.
+    pub(crate) of_levels: &'a [String],
     pub(crate) seconds: f64,
     pub(crate) warmup_s: f64,
     /// The folder for its files.
@@ -47,10 +49,12 @@ impl Reading {
 /// # Errors
 /// The message.
 pub(crate) fn words(order: &Order<'_>) -> Result<Vec<String>, String> {
-    let fill =
-        |word: &String| template::fill(word, order.values).map_err(|error| error.to_string());
-    let arguments: Result<Vec<String>, String> = order.drive.arguments.iter().map(fill).collect();
-    let arguments = arguments?;
+    let mut values = order.values.clone();
+    // Programs of which the lab knows nothing are told how long they run.
+    values.insert("seconds".to_owned(), order.seconds.to_string());
+    let fill = |word: &String| template::fill(word, &values).map_err(|error| error.to_string());
+    let arguments = order.of_levels.iter().chain(&order.drive.arguments);
+    let arguments: Vec<String> = arguments.map(fill).collect::<Result<_, String>>()?;
     match order.drive.program.get_ref().as_str() {
         "wrk" => Ok(wrk::words(order, arguments)),
         "ab" => Ok(ab::words(order, arguments)),
@@ -74,6 +78,33 @@ pub(crate) fn read(order: &Order<'_>, output: &str) -> Result<Reading, String> {
         "command" => command::read(output),
         _ => load::read(order, output),
     }
+}
+
+/// The command line that sends the requests whose system calls are counted.
+///
+/// # Errors
+/// The message.
+pub(crate) fn counting_words(count: &Count, values: &Values) -> Result<Vec<String>, String> {
+    let fill = |word: &String| template::fill(word, values).map_err(|error| error.to_string());
+    let arguments = count.arguments.iter().map(fill);
+    let arguments: Vec<String> = arguments.collect::<Result<_, String>>()?;
+    Ok(match count.program.get_ref().as_str() {
+        "ab" => ab::counting_words(count.requests, arguments),
+        _ => load::counting_words(values, count.requests, arguments),
+    })
+}
+
+/// The number of failed requests in the output of such a command.
+///
+/// # Errors
+/// The message, if it is not a report.
+pub(crate) fn failed(count: &Count, output: &str) -> Result<f64, String> {
+    let reading = match count.program.get_ref().as_str() {
+        "ab" => ab::read(output)?,
+        _ => load::figures(output)?.0,
+    };
+    let errors = reading.figures.get("errors").and_then(Figure::value);
+    Ok(errors.unwrap_or_default())
 }
 
 /// Whether a driver has its own warm-up; for others the lab runs the driver once before.

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::*;
 
 fn content(toml: &str) -> FileContent {
@@ -8,6 +10,18 @@ fn content(toml: &str) -> FileContent {
         file: FileContent,
     }
     toml::from_str::<Table>(toml).unwrap().file
+}
+
+/// What is written into a file.
+fn bytes(content: &FileContent, values: &Values) -> Result<Vec<u8>, String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("lab-files-{}-{count}", std::process::id());
+    let path = std::env::temp_dir().join(name).join("a/file");
+    let written = write(&path, content, values);
+    let bytes = std::fs::read(&path);
+    std::fs::remove_dir_all(path.ancestors().nth(2).unwrap()).unwrap();
+    written.map(|()| bytes.unwrap())
 }
 
 #[test]
@@ -20,6 +34,10 @@ fn contents_are_what_the_study_describes() {
             "listen 80; name s1; { }\nlisten 80; name s2; { }\n",
         ),
         ("file = { lines = 0, text = \"x\" }", ""),
+        (
+            "file = { command = [\"sh\", \"-c\", \"echo made > $0\", \"{file}\"] }",
+            "made\n",
+        ),
     ];
     for (toml, expected) in cases {
         let bytes = bytes(&content(toml), &values).unwrap();
@@ -33,7 +51,7 @@ fn contents_are_what_the_study_describes() {
 fn a_line_with_an_unknown_value_is_an_error() {
     let content = content("file = { lines = 2, text = \"{nothing}\" }");
     let error = bytes(&content, &Values::new()).unwrap_err();
-    assert_eq!(error.to_string(), "no value for {nothing}");
+    assert!(error.ends_with("file: no value for {nothing}"), "{error}");
 }
 
 #[test]
@@ -62,4 +80,17 @@ fn constant_files_are_links_and_others_are_written() {
     assert_eq!(std::fs::read(own.join("html/a")).unwrap(), b"turn");
     assert_eq!(std::fs::read(own.join("conf/b")).unwrap(), b"80\n");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_command_that_writes_no_file_is_an_error() {
+    let failing = content("file = { command = [\"sh\", \"-c\", \"echo no key >&2; exit 1\"] }");
+    let error = bytes(&failing, &Values::new()).unwrap_err();
+    assert!(error.ends_with("\"sh\" wrote no file: no key"), "{error}");
+    let missing = content("file = { command = [\"no-such-program\"] }");
+    let error = bytes(&missing, &Values::new()).unwrap_err();
+    assert!(
+        error.ends_with("\"no-such-program\" is not installed"),
+        "{error}"
+    );
 }

@@ -13,6 +13,7 @@ fn run(figures: &[(&str, f64)]) -> Run {
             .map(|(name, value)| ((*name).to_owned(), Figure::Value(*value)))
             .collect::<BTreeMap<_, _>>(),
         workers: Ok(Vec::new()),
+        calls: BTreeMap::new(),
         cores: Vec::new(),
         distribution: Vec::new(),
     }

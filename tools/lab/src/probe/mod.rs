@@ -1,16 +1,20 @@
 //! The host's activity during a run. A value that the machine does not provide is kept as the
 //! reason, never as zero.
 
+mod calls;
 mod contention;
 mod cores;
 mod counters;
+mod instructions;
 mod workers;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+pub(crate) use calls::{CallCounter, Calls, is_waiting};
 pub(crate) use contention::Contention;
 pub(crate) use cores::CoreTimes;
+pub(crate) use instructions::Instructions;
 use turnpike_host::{CpuTimes, Host};
 pub(crate) use workers::Workers;
 

@@ -22,6 +22,10 @@ fn run() -> Run {
         marks: vec!["noise: others took 20 %".to_owned(), "errors: 3".to_owned()],
         figures,
         workers: Ok(vec![30, 10, 0]),
+        calls: BTreeMap::from([
+            ("accept4, nobody there".to_owned(), 0.25),
+            ("close".to_owned(), 1.0),
+        ]),
         cores: vec![CoreTimes {
             cpu: 1,
             busy: 0.75,
@@ -52,6 +56,25 @@ fn a_run_is_read_as_it_was_written() {
     append(&path, &run().line()).unwrap();
     append(&path, &unknown.line()).unwrap();
     assert_eq!(read(&path).unwrap(), [run(), unknown]);
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn an_older_run_has_reasons_for_what_it_did_not_measure() {
+    let path = file("older");
+    let without = |text: String, name: &str| text.replacen(&format!(",{name}"), "", 1);
+    let head = header(&["contender".to_owned(), "mode".to_owned()]);
+    append(&path, &without(without(head, "waits"), "calls")).unwrap();
+    let mut older = run();
+    let waits = older.figures["waits"].value().unwrap().to_string();
+    older.calls.clear();
+    let line = without(older.line(), &waits).replacen("30 10 0,,", "30 10 0,", 1);
+    append(&path, &line).unwrap();
+    let why = "the run is older than this metric".to_owned();
+    older
+        .figures
+        .insert("waits".to_owned(), Figure::Missing(why));
+    assert_eq!(read(&path).unwrap(), [older]);
     std::fs::remove_file(&path).unwrap();
 }
 

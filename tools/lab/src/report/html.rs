@@ -4,6 +4,7 @@
 
 use askama::Template;
 
+use super::goals;
 use super::picture::{self, Picture};
 use super::words::{self, Table};
 use crate::matrix::Dimension;
@@ -31,7 +32,9 @@ struct Report<'a> {
     claims: Vec<Claim>,
     pictures: Vec<Picture>,
     published: Vec<Published<'a>>,
-    /// Tables, as markup.
+    /// Tables, as markup; empty where there is none.
+    goals: String,
+    calls: String,
     cases: String,
     host: String,
     missing: Vec<String>,
@@ -111,6 +114,14 @@ pub(super) fn page(
             .flat_map(|plot| picture::pictures(plot, dimensions, summary))
             .collect(),
         published: published(study, summary)?,
+        goals: match summary.goals.is_empty() {
+            true => String::new(),
+            false => table(&goals::table(summary))?,
+        },
+        calls: match goals::calls(summary) {
+            Some(calls) => table(&calls)?,
+            None => String::new(),
+        },
         cases: table(&words::cases(summary))?,
         host: table(&words::host(summary))?,
         missing: words::not_available(summary),
@@ -166,6 +177,7 @@ fn chips(summary: &Summary) -> Vec<String> {
 /// The sections that the page has.
 fn contents(study: &Study, summary: &Summary) -> Vec<(&'static str, &'static str)> {
     let sections = [
+        ("goals", "Goals", !summary.goals.is_empty()),
         ("seen", "What was seen", !summary.claims.is_empty()),
         ("pictures", "Pictures", !study.plot.is_empty()),
         (

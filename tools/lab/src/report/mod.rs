@@ -1,6 +1,7 @@
 //! What a run's reader gets: README.md in plain words, report.html with pictures, summary.json for
 //! programs. All of them are made from raw.csv and the study, and can be made again.
 
+mod goals;
 mod html;
 mod markdown;
 mod picture;
@@ -17,7 +18,7 @@ use crate::session;
 use crate::study::{self, Loaded};
 use crate::summary::{self, Header};
 
-/// Writes everything into the run's folder.
+/// Writes everything into the run's folder; returns the table of goals for a terminal.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -26,7 +27,7 @@ pub(crate) fn write(
     header: Header,
     loaded: &Loaded,
     runs: &[Run],
-) -> Result<(), LabError> {
+) -> Result<String, LabError> {
     let study = &loaded.study;
     let dimensions = matrix::dimensions(study, header.cpus);
     let choice = Choice {
@@ -53,7 +54,7 @@ pub(crate) fn write(
     for (name, text) in files {
         session::replace(&folder.join(name), &text)?;
     }
-    Ok(())
+    Ok(goals::text(&summary))
 }
 
 /// The page of a comparison of two runs of a study.
@@ -80,7 +81,7 @@ pub(crate) fn comparison<const COLUMNS: usize>(
 pub(crate) fn again(folder: &Path) -> Result<(), LabError> {
     let (header, runs) = session::read_results(folder)?;
     let loaded = study::parse(&header.study_file, &header.study_text)?;
-    write(folder, header, &loaded, &runs)?;
+    print!("{}", write(folder, header, &loaded, &runs)?);
     println!("{}", folder.join("report.html").display());
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::matrix::{CONTENDER, Dimension, plain};
 use crate::metric::{self, METRICS, Metric};
-use crate::statistics::Verdict;
+use crate::statistics::{Answer, Verdict};
 use crate::study::Study;
 use crate::study::model::{Expect, Published};
 use crate::summary::{CaseSummary, ClaimSummary, LawSummary, MetricSummary, Summary, varied};
@@ -22,6 +22,9 @@ const MAIN: &[&str] = &[
     "latency_p50_us",
     "latency_p99_us",
     "server_cpu_us",
+    "server_core_us",
+    "system_calls",
+    "connection_bytes",
     "contentions_per_s",
     "bits_per_s",
     "errors",
@@ -102,6 +105,11 @@ pub(super) fn outcome(summary: &Summary) -> String {
     }
 }
 
+/// How the table of goals is to be read.
+pub(super) const GOALS: &str = "Medians, and geometric means of the ratios of the rounds, with \
+                                95 % intervals. A goal is missed when its figure is above the \
+                                limit before it is rounded.";
+
 /// What a quick run's figures are worth.
 const PROVISIONAL: &str = "This was a quick run: all figures are provisional, marked runs are \
                            included, and nothing is proved. Run it without \
@@ -142,8 +150,12 @@ pub(super) fn place(at: &[(String, String)], varied: &[String]) -> String {
 
 /// The ratio with its interval.
 pub(super) fn ratio(claim: &ClaimSummary) -> String {
-    let pairs = claim.answer.pairs;
-    match (claim.answer.ratio, claim.answer.interval) {
+    ratio_text(&claim.answer)
+}
+
+/// A ratio with its interval.
+pub(super) fn ratio_text(answer: &Answer) -> String {
+    match (answer.ratio, answer.interval) {
         (Some(ratio), Some(bounds)) => format!(
             "{} ({} to {})",
             plain_ratio(ratio),
@@ -151,7 +163,7 @@ pub(super) fn ratio(claim: &ClaimSummary) -> String {
             plain_ratio(bounds.high)
         ),
         (Some(ratio), None) => {
-            let pairs = counted(pairs, "pair");
+            let pairs = counted(answer.pairs, "pair");
             format!("{}, from {pairs} only", plain_ratio(ratio))
         }
         _ => "no pair of runs can be used".to_owned(),

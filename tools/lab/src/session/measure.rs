@@ -6,29 +6,32 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::Session;
+use super::count;
+use super::figures::{self, Seen};
 use super::folder::Folder;
 use super::settings::{Changed, Settings};
 use super::values::{self, Place};
 use crate::contender::{self, Running, Start};
-use crate::driver::{self, Order, Reading};
+use crate::driver::{self, Order};
 use crate::error::LabError;
 use crate::files;
 use crate::interrupt;
-use crate::matrix::Case;
-use crate::metric::Figure;
-use crate::noise;
+use crate::matrix::{self, Case};
 use crate::placement::Placed;
-use crate::probe::{Between, Contention, Snapshot, Watched, Workers};
+use crate::probe::{Contention, Instructions, Snapshot, Watched, Workers};
 use crate::process::{self, Process};
 use crate::record::Run;
-use crate::statistics;
-use crate::study::model::Contender;
+use crate::study::model::{Contender, Drive};
 use crate::summary::ContenderRecord;
 use crate::template::{self, Values};
 use crate::topology::Topology;
 
 /// The time that a driver may continue after its end.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The time that counted requests may take: strace makes each of a server's calls some ten times as
+/// slow.
+pub(super) const COUNTING_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The age at which a file is no longer new for any server: file systems keep times by 4 ms or
 /// more, and servers look again for some seconds.
@@ -40,9 +43,6 @@ const MARGIN: Duration = Duration::from_millis(20);
 /// The number of tries for a port, which another process may take before it is bound.
 const PORT_TRIES: u32 = 3;
 
-/// Another driver than ours that used its thread for this share of the time was the limit.
-const DRIVER_SHARE_MAX: f64 = 0.95;
-
 /// Where runs take place.
 pub(super) struct Bench<'a> {
     pub(super) session: &'a Session,
@@ -52,20 +52,15 @@ pub(super) struct Bench<'a> {
 }
 
 /// What one run is made of.
-struct Setting<'a> {
-    case: &'a Case,
-    contender: &'a Contender,
-    values: Values,
-    folder: Folder,
-    placed: Placed,
-}
-
-/// The observations during the load.
-struct Seen {
-    reading: Reading,
-    between: Between,
-    contentions: Figure,
-    workers: Result<Vec<u64>, String>,
+pub(super) struct Setting<'a> {
+    pub(super) case: &'a Case,
+    pub(super) contender: &'a Contender,
+    pub(super) values: Values,
+    drive: &'a Drive,
+    /// The words that the case's levels have for the driver.
+    of_levels: Vec<String>,
+    pub(super) folder: Folder,
+    pub(super) placed: Placed,
 }
 
 /// A driver at work, near the end of its warm-up.
@@ -132,10 +127,12 @@ impl<'a> Bench<'a> {
         };
         let seen = self.drive(&setting, &mut running)?;
         running.check()?;
+        let study = &self.session.loaded.study;
+        let calls = count::calls(study, &setting, &mut running, self.topology)?;
         let record = self.record(&setting);
         drop(running);
-        let may_limit = self.session.loaded.study.run.driver_may_limit;
-        let run = finish(case, (round, position), &setting, seen, may_limit);
+        let may_limit = study.run.driver_may_limit;
+        let run = figures::run((round, position), &setting, seen, calls, may_limit);
         Ok((run, record))
     }
 
@@ -159,6 +156,8 @@ impl<'a> Bench<'a> {
         let contender = study
             .contender(case)
             .ok_or_else(|| LabError::step("choosing the contender", case.label()))?;
+        let (drive, of_levels) = matrix::drive(study, &self.session.dimensions, case)
+            .ok_or_else(|| LabError::step("driving", "the study has no [drive]"))?;
         let folder = Folder::make()?;
         let placed = self.session.placed(case)?;
         let (port, origin_port) = contender::free_ports(self.topology)?;
@@ -181,6 +180,8 @@ impl<'a> Bench<'a> {
             case,
             contender,
             values,
+            drive,
+            of_levels,
             folder,
             placed,
         })
@@ -198,20 +199,16 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn order<'b>(&'b self, setting: &'b Setting<'_>, seconds: f64) -> Result<Order<'b>, LabError> {
-        let study = &self.session.loaded.study;
-        let drive = study
-            .drive
-            .as_ref()
-            .ok_or_else(|| LabError::step("driving", "the study has no [drive]"))?;
-        Ok(Order {
-            drive: drive.get_ref(),
+    fn order<'b>(&self, setting: &'b Setting<'_>, seconds: f64) -> Order<'b> {
+        Order {
+            drive: setting.drive,
             values: &setting.values,
+            of_levels: &setting.of_levels,
             seconds,
             warmup_s: self.session.warmup_s,
             folder: setting.folder.path(),
             is_shared: setting.placed.is_shared(),
-        })
+        }
     }
 
     fn launch(&self, setting: &Setting<'_>, order: &Order<'_>) -> Result<Process, LabError> {
@@ -233,7 +230,8 @@ impl<'a> Bench<'a> {
     }
 
     fn drive(&self, setting: &Setting<'_>, running: &mut Running) -> Result<Seen, LabError> {
-        let order = self.order(setting, self.session.seconds)?;
+        let order = self.order(setting, self.session.seconds);
+        let memory_before = figures::memory_bytes(&running.family());
         let Begun {
             mut driver,
             from,
@@ -246,6 +244,7 @@ impl<'a> Bench<'a> {
             driver: [process::descendants(driver.pid()), running.beside_driver()].concat(),
         };
         let contention = Contention::start();
+        let instructions = Instructions::start(&watched.server);
         let before = Snapshot::take(&watched);
         // The end by the driver's clock, however long the steps before took.
         let end = from + Duration::from_secs_f64(self.session.seconds) - MARGIN * 2;
@@ -255,7 +254,9 @@ impl<'a> Bench<'a> {
         }
         let between = before.until(&Snapshot::take(&watched));
         let contentions = contention.figure(between.seconds);
-        drop(contention);
+        let executed = instructions.figure();
+        drop((contention, instructions));
+        let memory_bytes = figures::memory_bytes(&watched.server);
         await_end(setting, &mut driver, running, DRIVER_PATIENCE)?;
         let output = std::fs::read_to_string(setting.folder.path().join("driver.out"));
         let reading =
@@ -267,6 +268,9 @@ impl<'a> Bench<'a> {
             reading,
             between,
             contentions,
+            instructions: executed,
+            memory_before,
+            memory_bytes,
             workers,
         })
     }
@@ -297,7 +301,7 @@ impl<'a> Bench<'a> {
         }
         let workers = Workers::start(&running.accepting());
         if !warmup.is_zero() {
-            let order = self.order(setting, self.session.warmup_s)?;
+            let order = self.order(setting, self.session.warmup_s);
             let mut warming = self.launch(setting, &order)?;
             await_end(setting, &mut warming, running, DRIVER_PATIENCE)?;
         }
@@ -323,8 +327,7 @@ impl<'a> Bench<'a> {
         };
         let version = program.map(|program| version(&fill(&program.version, &setting.values)));
         let command = program.map(|program| fill(&program.command, &setting.values).join(" "));
-        let order = self.order(setting, self.session.seconds).ok();
-        let words = order.and_then(|order| driver::words(&order).ok());
+        let words = driver::words(&self.order(setting, self.session.seconds)).ok();
         let mut configurations = Vec::new();
         if let (Some(name), Some(program)) = (&setting.contender.configuration, program) {
             let text = study
@@ -380,7 +383,11 @@ fn version(words: &[String]) -> String {
         .to_owned()
 }
 
-fn await_end(
+/// Waits for a driver to end by itself.
+///
+/// # Errors
+/// It has failed, or goes on for longer than that; or the contender has died.
+pub(super) fn await_end(
     setting: &Setting<'_>,
     driver: &mut Process,
     running: &mut Running,
@@ -404,64 +411,4 @@ fn await_end(
         }),
         _ => Ok(()),
     }
-}
-
-/// The record of a run. `may_limit`: whether the driver as the limit is no reason for a mark.
-fn finish(
-    case: &Case,
-    (round, position): (u32, u32),
-    setting: &Setting<'_>,
-    seen: Seen,
-    may_limit: bool,
-) -> Run {
-    let Seen {
-        reading,
-        between,
-        contentions,
-        workers,
-    } = seen;
-    let mut figures = between.figures.clone();
-    figures.insert("contentions_per_s".to_owned(), contentions);
-    figures.extend(reading.figures);
-    let rate = figures.get("requests_per_s").and_then(Figure::value);
-    let requests = rate.unwrap_or_default() * between.seconds;
-    for (name, ns) in [
-        ("server_cpu_us", between.server_ns),
-        ("driver_cpu_us", between.driver_ns),
-    ] {
-        // A driver that reports it, as scripted ones do, is more exact.
-        let figure = match requests > 0.0 {
-            true => Figure::Value(ns / 1e3 / requests),
-            false => Figure::Missing("no request was answered".to_owned()),
-        };
-        figures.entry(name.to_owned()).or_insert(figure);
-    }
-    let fairness = match &workers {
-        Ok(counts) if counts.len() > 1 => statistics::fairness(counts).map_or_else(
-            || Figure::Missing("no connections".to_owned()),
-            Figure::Value,
-        ),
-        Ok(_) => Figure::Missing("there is one worker".to_owned()),
-        Err(why) => Figure::Missing(why.clone()),
-    };
-    figures.entry("fairness".to_owned()).or_insert(fairness);
-    let limited = reading.limited.unwrap_or_else(|| {
-        let share = between.driver_ns / 1e9 / between.seconds;
-        let cpus = setting.placed.driver.len() as f64;
-        let own = !setting.placed.is_shared() && share > DRIVER_SHARE_MAX * cpus;
-        own.then(|| format!("the driver used {:.0} % of its CPUs", share / cpus * 100.0))
-    });
-    let mut run = Run {
-        round,
-        position,
-        case: case.clone(),
-        marks: Vec::new(),
-        figures,
-        workers,
-        cores: between.cores,
-        distribution: reading.distribution,
-    };
-    let limited = limited.filter(|_| !may_limit);
-    run.marks = noise::marks(&run, limited.as_deref(), requests);
-    run
 }

@@ -1,6 +1,8 @@
 //! A study's run from start to end: what is to be done, each run in its turn, each kept at once,
 //! and the report at the end or at Ctrl-C.
 
+mod count;
+mod figures;
 mod folder;
 mod measure;
 mod progress;
@@ -99,7 +101,8 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
         // The error that stopped the run is returned, and not one of the report.
         return Err(error);
     }
-    reported.map(|()| folder)
+    print!("{}", reported?);
+    Ok(folder)
 }
 
 impl Session {

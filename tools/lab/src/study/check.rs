@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::Source;
 use super::library::{program, program_names};
-use super::model::{Contender, PlotKind, Selector, Study};
+use super::model::{Contender, Count, Drive, PlotKind, Selection, Selector, Study};
 use crate::error::LabError;
 use crate::files::{self, FILE_BYTES_MAX, FileContent, LINES_MAX};
 use crate::matrix::{self, CONTENDER, Choice, Dimension};
@@ -20,6 +20,9 @@ pub(crate) const TOPOLOGIES: &[&str] = &["loopback", "netns"];
 
 /// Drivers that a study may name.
 pub(crate) const DRIVERS: &[&str] = &["load", "wrk", "ab", "command"];
+
+/// Drivers that can send a given number of requests.
+const COUNTING_DRIVERS: &[&str] = &["load", "ab"];
 
 /// CPUs that templates are tried for.
 const TRIED_CPUS: usize = 4;
@@ -83,11 +86,21 @@ fn run(study: &Study, source: &Source) -> Result<(), LabError> {
     if study.placement.is_none() {
         return Err(source.mistake(&study.name, "a study with contenders needs a [placement]"));
     }
-    let drive = drive.get_ref();
-    one_of(source, "driver", &drive.program, DRIVERS)?;
-    if (drive.program.get_ref() == "command") == drive.command.is_empty() {
-        let text = "program = \"command\" and a command belong together";
-        return Err(source.mistake(&drive.program, text));
+    let levels = study.factor.iter().flat_map(|factor| &factor.levels);
+    let of_levels = levels.filter_map(|level| level.drive.as_ref());
+    for drive in std::iter::once(drive.get_ref()).chain(of_levels) {
+        one_of(source, "driver", &drive.program, DRIVERS)?;
+        if !drive.is_whole() {
+            let text = "program = \"command\" and a command belong together";
+            return Err(source.mistake(&drive.program, text));
+        }
+    }
+    if let Some(count) = &study.count {
+        let program = &count.get_ref().program;
+        one_of(source, "counting driver", program, COUNTING_DRIVERS)?;
+        if count.get_ref().requests == 0 {
+            return Err(source.mistake(count, "requests must be at least 1"));
+        }
     }
     Ok(())
 }
@@ -191,6 +204,9 @@ fn file_contents(study: &Study, source: &Source) -> Result<(), LabError> {
             FileContent::Lines { lines, .. } if *lines > LINES_MAX => {
                 format!("a file has at most {LINES_MAX} lines")
             }
+            FileContent::Command { command } if command.is_empty() => {
+                "a file's command has no words".to_owned()
+            }
             FileContent::Bytes(bytes) | FileContent::Words { words_bytes: bytes }
                 if *bytes > FILE_BYTES_MAX =>
             {
@@ -214,8 +230,19 @@ fn selectors(study: &Study, source: &Source, dimensions: &[Dimension]) -> Result
         all.push(&published.at);
         all.extend(published.row.iter().filter_map(|row| row.at.as_ref()));
     }
+    for goal in &study.goal {
+        all.extend([&goal.of, &goal.against]);
+    }
     for selector in all {
         for (name, level) in selector {
+            selected(study, source, dimensions, name, level)?;
+        }
+    }
+    let mut selections: Vec<&Selection> = study.goal.iter().map(|goal| &goal.at).collect();
+    selections.extend(study.count.iter().map(|count| &count.get_ref().at));
+    selections.extend(study.contender.iter().map(|contender| &contender.only));
+    for (name, levels) in selections.into_iter().flatten() {
+        for level in levels {
             selected(study, source, dimensions, name, level)?;
         }
     }
@@ -258,6 +285,7 @@ fn selected(
 
 fn metrics(study: &Study, source: &Source) -> Result<(), LabError> {
     let mut names: Vec<&Spanned<String>> = study.claim.iter().map(|claim| &claim.metric).collect();
+    names.extend(study.goal.iter().map(|goal| &goal.metric));
     names.extend(study.plot.iter().filter_map(|plot| plot.metric.as_ref()));
     for published in &study.published {
         names.extend(published.row.iter().flat_map(|row| row.figures.keys()));
@@ -304,17 +332,38 @@ fn templates(study: &Study, source: &Source, dimensions: &[Dimension]) -> Result
                     .map_err(|error| source.mistake(name, error.to_string()))?;
             }
         }
-        if let Some(drive) = &study.drive {
-            let words = drive
-                .get_ref()
-                .arguments
-                .iter()
-                .chain(&drive.get_ref().command);
-            for word in words {
-                template::fill(word, &filled)
-                    .map_err(|error| source.mistake(&drive.get_ref().program, error.to_string()))?;
-            }
+        if let Some((drive, of_levels)) = matrix::drive(study, dimensions, case) {
+            let mut filled = filled;
+            filled.insert("seconds".to_owned(), String::new());
+            driver_words(study, source, (drive, &of_levels), &filled)?;
         }
+    }
+    Ok(())
+}
+
+/// The words for the driver can be filled in.
+fn driver_words(
+    study: &Study,
+    source: &Source,
+    (drive, of_levels): (&Drive, &[String]),
+    values: &template::Values,
+) -> Result<(), LabError> {
+    let Drive {
+        program,
+        arguments,
+        command,
+    } = drive;
+    let mut words: Vec<(&Spanned<String>, &String)> = Vec::new();
+    let of_drive = of_levels.iter().chain(arguments).chain(command);
+    words.extend(of_drive.map(|word| (program, word)));
+    if let Some(count) = &study.count {
+        let Count {
+            program, arguments, ..
+        } = count.get_ref();
+        words.extend(arguments.iter().map(|word| (program, word)));
+    }
+    for (program, word) in words {
+        template::fill(word, values).map_err(|error| source.mistake(program, error.to_string()))?;
     }
     Ok(())
 }

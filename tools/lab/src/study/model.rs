@@ -11,6 +11,9 @@ use crate::files::FileContent;
 /// Dimension (`contender`, or a factor's name) to level.
 pub(crate) type Selector = BTreeMap<Spanned<String>, Spanned<String>>;
 
+/// Dimension to the levels that are meant.
+pub(crate) type Selection = BTreeMap<Spanned<String>, Vec<Spanned<String>>>;
+
 /// A whole file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +37,9 @@ pub(crate) struct Study {
     pub(crate) placement: Option<Spanned<Placement>>,
     #[serde(default)]
     pub(crate) drive: Option<Spanned<Drive>>,
+    /// The system calls of a request, counted after the measured time.
+    #[serde(default)]
+    pub(crate) count: Option<Spanned<Count>>,
     /// Files that contenders serve or include: path under the contender's folder, and content.
     #[serde(default)]
     pub(crate) files: BTreeMap<Spanned<String>, FileContent>,
@@ -57,6 +63,9 @@ pub(crate) struct Study {
     pub(crate) without: Vec<Without>,
     #[serde(default)]
     pub(crate) claim: Vec<Claim>,
+    /// What this project wants to reach; of goals for the same figure the last one counts.
+    #[serde(default)]
+    pub(crate) goal: Vec<Goal>,
     #[serde(default)]
     pub(crate) plot: Vec<Plot>,
     #[serde(default)]
@@ -126,7 +135,7 @@ pub(crate) struct Placement {
 }
 
 /// The load.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Drive {
     /// `load`, `wrk`, `ab`, or `command`: any program that prints `METRIC VALUE` lines.
@@ -136,6 +145,28 @@ pub(crate) struct Drive {
     /// The command of `command`.
     #[serde(default)]
     pub(crate) command: Vec<String>,
+}
+
+impl Drive {
+    /// Whether the program and its command belong together.
+    pub(crate) fn is_whole(&self) -> bool {
+        (self.program.get_ref() == "command") != self.command.is_empty()
+    }
+}
+
+/// Requests whose system calls are counted by strace: in a time of its own, since that slows the
+/// server down.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Count {
+    pub(crate) requests: u64,
+    /// `load` or `ab`, which can send so many requests.
+    pub(crate) program: Spanned<String>,
+    /// The generator's words, templates; the number of requests and the output are the lab's.
+    pub(crate) arguments: Vec<String>,
+    /// Where they are counted; everywhere if empty.
+    #[serde(default)]
+    pub(crate) at: Selection,
 }
 
 /// A named template.
@@ -220,6 +251,9 @@ pub(crate) struct Contender {
     /// A server behind it, at `{origin_port}`.
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
+    /// The levels that it runs at; all of a factor that is not here.
+    #[serde(default)]
+    pub(crate) only: Selection,
 }
 
 /// A server behind a contender.
@@ -272,6 +306,12 @@ pub(crate) struct Level {
     pub(crate) name: Spanned<String>,
     #[serde(default)]
     pub(crate) set: BTreeMap<String, String>,
+    /// Words for the driver, templates, before those of its `[drive]`.
+    #[serde(default)]
+    pub(crate) arguments: Vec<String>,
+    /// The load, in place of the study's.
+    #[serde(default)]
+    pub(crate) drive: Option<Drive>,
     /// Kernel settings for its time, put back after it.
     #[serde(default)]
     pub(crate) sysctl: BTreeMap<String, String>,
@@ -320,6 +360,24 @@ pub(crate) enum Expect {
     Same,
     /// Nothing is claimed, it is only asked.
     Open,
+}
+
+/// A figure with a limit: a case's own, or its ratio to another case's.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Goal {
+    pub(crate) metric: Spanned<String>,
+    pub(crate) of: Selector,
+    pub(crate) against: Selector,
+    /// Where it holds; dimensions that it does not name are gone through.
+    #[serde(default)]
+    pub(crate) at: Selection,
+    /// The limit of the figure, in the metric's unit.
+    #[serde(default)]
+    pub(crate) at_most: Option<f64>,
+    /// The limit of the ratio. A goal without any limit shows both figures.
+    #[serde(default)]
+    pub(crate) ratio_at_most: Option<f64>,
 }
 
 /// A picture.

@@ -60,6 +60,7 @@ fn summary(mark: impl Fn(u32, &Case) -> bool) -> Summary {
                 ]),
                 marks,
                 workers: Ok(vec![30, 10]),
+                calls: BTreeMap::from([("read".to_owned(), 1.5)]),
                 cores: Vec::new(),
                 distribution: vec![(50.0, 10.0 + f64::from(round))],
             });

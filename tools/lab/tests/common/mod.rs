@@ -48,6 +48,32 @@ impl Drop for Folder {
     }
 }
 
+/// The goals of the study below, and its plot.
+const GOALS: &str = r#"[[goal]]
+metric = "server_cpu_us"
+of = { contender = "first" }
+against = { contender = "second" }
+ratio_at_most = 0.5
+
+[[goal]]
+metric = "server_cpu_us"
+of = { contender = "first" }
+against = { contender = "second" }
+at = { size = ["1"] }
+ratio_at_most = 0.98
+
+[[goal]]
+metric = "latency_p50_us"
+of = { contender = "first" }
+against = { contender = "second" }
+at_most = 9000
+
+[[plot]]
+kind = "bars"
+title = "Requests per second"
+metric = "requests_per_s"
+"#;
+
 /// Two contenders, `first` and `second`; a request costs `first` 10000 units and `second` so many.
 /// Each round adds noise of up to 0.5 %, drawn from the round's number, another for each of them.
 pub(crate) fn study(second: u32, rounds: u32, more: &str) -> String {
@@ -111,11 +137,7 @@ of = {{ contender = "first" }}
 against = {{ contender = "second" }}
 expect = "above"
 
-[[plot]]
-kind = "bars"
-title = "Requests per second"
-metric = "requests_per_s"
-"#
+{GOALS}"#
     )
 }
 
