@@ -33,20 +33,8 @@ impl Contender {
         let program = match options.text("--server") {
             Some(path) => PathBuf::from(path),
             None if options.has("--debug") => built_for_debugging()?,
-            None => built(&[], "turnpike")?,
+            None => built("turnpike")?,
         };
-        Ok(Contender {
-            name: "turnpike".to_owned(),
-            program,
-        })
-    }
-
-    /// Ours, counting its allocations.
-    ///
-    /// # Errors
-    /// It cannot be built so.
-    pub(crate) fn counting() -> Result<Contender, String> {
-        let program = built(&["--features", "count-allocations"], "turnpike-counting")?;
         Ok(Contender {
             name: "turnpike".to_owned(),
             program,
@@ -139,19 +127,15 @@ impl Contender {
 }
 
 /// Builds the server and keeps the binary apart, so that builds of another kind do not replace it.
-fn built(options: &[&str], name: &str) -> Result<PathBuf, String> {
-    must(
-        workspace::cargo()
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--locked",
-                "--package",
-                "turnpike-server",
-            ])
-            .args(options),
-    )?;
+fn built(name: &str) -> Result<PathBuf, String> {
+    must(workspace::cargo().args([
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--package",
+        "turnpike-server",
+    ]))?;
     let folder = workspace::target().join("measured");
     let kept = folder.join(name);
     let source = workspace::target().join("release/turnpike");

@@ -1,23 +1,8 @@
 //! The properties of this machine that are recorded with a run.
 
-use std::collections::BTreeMap;
 use std::process::Command;
 
 use turnpike_host::Host;
-
-/// Kernel settings that affect the cost of a connection; recorded with every run.
-const SETTINGS: &[&str] = &[
-    "net/core/somaxconn",
-    "net/core/netdev_max_backlog",
-    "net/ipv4/tcp_max_syn_backlog",
-    "net/ipv4/tcp_max_tw_buckets",
-    "net/ipv4/tcp_max_orphans",
-    "net/ipv4/tcp_tw_reuse",
-    "net/ipv4/tcp_fin_timeout",
-    "net/ipv4/tcp_fastopen",
-    "net/ipv4/tcp_congestion_control",
-    "net/ipv4/ip_local_port_range",
-];
 
 /// How many CPUs are online.
 pub(crate) fn cpus() -> usize {
@@ -27,11 +12,6 @@ pub(crate) fn cpus() -> usize {
 /// Processor and kernel in letters, digits and dashes: the name of a folder.
 pub(crate) fn slug() -> String {
     Host::here().slug(cpus())
-}
-
-/// The settings that this kernel has, by name.
-pub(crate) fn settings() -> BTreeMap<String, String> {
-    Host::here().settings(SETTINGS)
 }
 
 /// Microseconds for which a core was not idle since start: all but idle, iowait and steal.

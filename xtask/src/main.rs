@@ -174,7 +174,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[express | loading | secure | stream] [--quick] [--no-write] [--server PATH]",
+        arguments: "[real | secure | stream | express | loading] [--quick] [--no-write] \
+                    [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
     },

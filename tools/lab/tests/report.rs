@@ -120,7 +120,7 @@ fn enrich(folder: &Folder) {
         let distribution = ",50:100 90:200 99:900 99.9:5000";
         let end = line.rfind(',').unwrap();
         whole.push(format!(
-            "{},30 20 10{}{distribution}",
+            "{},30 20 10,{}{distribution}",
             &line[..workers],
             &line[cores..end]
         ));

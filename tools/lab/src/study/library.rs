@@ -27,6 +27,7 @@ shipped![
     "s4-tengine",
     "s5-accept-modes",
     "real-configurations",
+    "beside-nginx",
 ];
 
 const PROGRAMS: &str = include_str!("../../../../studies/programs/programs.toml");

@@ -94,8 +94,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[set]",
         "[files]\na = \"text\"\n[set]",
-        "a file is a number of bytes, { words_bytes = N }, or { lines = N, text = \"...\" } in \
-         t.toml:18",
+        "a file is a number of bytes, { words_bytes = N }, { lines = N, text = \"...\" }, or \
+         { command = [...] } in t.toml:18",
     ),
     (
         "seconds = 1.0",
@@ -237,7 +237,7 @@ fn every_study_that_ships_holds_together() {
             assert!(quick.len() <= all.len());
             assert_eq!(all.is_empty(), study.contender.is_empty(), "{name}");
         }
-        let is_own = study.source == "this project";
+        let is_own = study.source.starts_with("this project");
         let has_figures = !study.published.is_empty() || !study.ladder.is_empty();
         assert!(has_figures != is_own, "{name} has no published figures");
         assert!(!study.about.trim().is_empty() && !study.caveats.is_empty());
