@@ -1,8 +1,8 @@
 //! The floor of what an HTTPS server spends: a bare loop of rustls that answers every request with
 //! the same bytes from memory. `cargo xtask bench secure` measures it beside the servers.
 //!
-//! Arguments: the files of the certificate and the key, and the bytes of an answer's body. It
-//! prints its port, and serves until it is killed.
+//! Arguments: the files of the certificate and the key, the bytes of an answer's body, and the
+//! address to listen on. It serves until it is killed.
 
 use std::error::Error;
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut next = || arguments.next().ok_or("CERTIFICATE KEY BYTES");
+    let mut next = || arguments.next().ok_or("CERTIFICATE KEY BYTES ADDRESS:PORT");
     let certificate = CertificateDer::from_pem_file(next()?)?;
     let key = PrivateKeyDer::from_pem_file(next()?)?;
     let body = vec![b'x'; next()?.parse()?];
@@ -34,8 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .with_single_cert(vec![certificate], key)?;
     config.send_tls13_tickets = 0;
     let config = Arc::new(config);
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    println!("{}", listener.local_addr()?.port());
+    let listener = TcpListener::bind(next()?)?;
     // The threads stay, so that their time is counted as the process's.
     for _ in 1..THREADS {
         let (listener, config) = (listener.try_clone()?, Arc::clone(&config));

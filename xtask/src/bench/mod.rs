@@ -8,7 +8,6 @@ mod express;
 mod loading;
 mod paper;
 mod progress;
-mod secure;
 mod stream;
 mod study;
 mod table;
@@ -22,7 +21,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         Some((first, rest)) if first == "express" => express::run(rest),
         Some((first, rest)) if first == "loading" => loading::run(rest),
         Some((first, rest)) if first == "real" => study::run(&study::REAL, rest),
-        Some((first, rest)) if first == "secure" => secure::run(rest),
+        Some((first, rest)) if first == "secure" => study::run(&study::SECURE, rest),
         Some((first, rest)) if first == "stream" => stream::run(rest),
         _ => study::run(&study::BESIDE_NGINX, arguments),
     }

@@ -36,6 +36,16 @@ pub(super) const REAL: Study = Study {
     programs: &[],
 };
 
+/// TLS handshakes, HTTPS and HTTP/2.
+pub(super) const SECURE: Study = Study {
+    name: "beside-nginx-secure",
+    markers: ("<!-- bench:secure:begin -->", "<!-- bench:secure:end -->"),
+    programs: &[(
+        &["--package", "turnpike-load", "--example", "rustls_floor"],
+        "examples",
+    )],
+};
+
 /// Options that are passed on to the lab.
 const PASSED_ON: [&str; 4] = ["--repetitions", "--seconds", "--seed", "--only"];
 

@@ -28,6 +28,7 @@ shipped![
     "s5-accept-modes",
     "real-configurations",
     "beside-nginx",
+    "beside-nginx-secure",
 ];
 
 const PROGRAMS: &str = include_str!("../../../../studies/programs/programs.toml");
