@@ -54,21 +54,6 @@ impl Contender {
         })
     }
 
-    /// The line of `-V` with the program's own name: a server that uses nginx's name prints that
-    /// first.
-    pub(crate) fn version(&self) -> String {
-        let output = Command::new(&self.program).arg("-V").output();
-        let output_text = output
-            .map(|output| [output.stderr, output.stdout].concat())
-            .unwrap_or_default();
-        let output_text = String::from_utf8_lossy(&output_text).into_owned();
-        let own = format!("{} version: ", self.name);
-        let line = output_text.lines().find_map(|line| line.strip_prefix(&own));
-        line.or(output_text.lines().next())
-            .unwrap_or_default()
-            .to_owned()
-    }
-
     /// A server of this program with the files that every study asks for.
     pub(crate) fn builder(&self, configuration: &str) -> Builder {
         Server::builder(&self.program)
@@ -215,11 +200,6 @@ pub(crate) fn serving_pid(server: &Server) -> Result<u32, String> {
             pids.len()
         )),
     }
-}
-
-/// The URL of the measured object.
-pub(crate) fn url(server: &Server) -> String {
-    format!("http://127.0.0.1:{}{}", server.port(), OBJECT)
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use turnpike_testkit::network::{Network, SERVER_V4};
 use turnpike_testkit::{Folder, Server};
 
 use super::progress::Progress;
-use super::table::median;
 use crate::contender::{self, Contender, serving_pid};
 use crate::machine;
 use crate::options::Options;
@@ -437,6 +436,13 @@ fn rows(samples: &Samples) -> impl Iterator<Item = (&'static str, Kind, &[Vec<Sa
 
 fn middle(samples: &[Sample], value: impl Fn(&Sample) -> f64) -> f64 {
     median(&samples.iter().map(value).collect::<Vec<_>>())
+}
+
+/// The middle value; the upper of the middle two.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// The table of the whole machine's CPU time, or of the server's part.

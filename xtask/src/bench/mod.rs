@@ -8,10 +8,7 @@ mod express;
 mod loading;
 mod paper;
 mod progress;
-mod stream;
 mod study;
-mod table;
-mod traffic;
 
 use crate::outcome::Outcome;
 
@@ -22,7 +19,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         Some((first, rest)) if first == "loading" => loading::run(rest),
         Some((first, rest)) if first == "real" => study::run(&study::REAL, rest),
         Some((first, rest)) if first == "secure" => study::run(&study::SECURE, rest),
-        Some((first, rest)) if first == "stream" => stream::run(rest),
+        Some((first, rest)) if first == "stream" => study::run(&study::STREAM, rest),
         _ => study::run(&study::BESIDE_NGINX, arguments),
     }
 }

@@ -46,6 +46,16 @@ pub(super) const SECURE: Study = Study {
     )],
 };
 
+/// Relays of TCP and UDP.
+pub(super) const STREAM: Study = Study {
+    name: "beside-nginx-stream",
+    markers: ("<!-- bench:stream:begin -->", "<!-- bench:stream:end -->"),
+    programs: &[(
+        &["--package", "turnpike-lab", "--bin", "turnpike-traffic"],
+        "",
+    )],
+};
+
 /// Options that are passed on to the lab.
 const PASSED_ON: [&str; 4] = ["--repetitions", "--seconds", "--seed", "--only"];
 

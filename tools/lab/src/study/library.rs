@@ -29,6 +29,7 @@ shipped![
     "real-configurations",
     "beside-nginx",
     "beside-nginx-secure",
+    "beside-nginx-stream",
 ];
 
 const PROGRAMS: &str = include_str!("../../../../studies/programs/programs.toml");
