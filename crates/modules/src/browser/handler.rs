@@ -153,7 +153,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
 fn msie(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     let agent = exchange.field(b"User-Agent").unwrap_or_default();
     let name = memchr::memmem::find(agent, b"MSIE ");
-    if name.is_some_and(|start| agent.len() > start + "MSIE x".len()) {
+    if name.is_some_and(|start| agent.len() > start + "MSIE x.".len()) {
         out.push(b'1');
     }
     true
