@@ -233,6 +233,10 @@ impl<F: BodyFilter> BodyStream for Filtered<F> {
         self.body.may_end_at_once()
     }
 
+    fn is_of_parts(&self) -> bool {
+        self.body.is_of_parts()
+    }
+
     fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
         self.body.read_ahead(exchange)
     }

@@ -224,6 +224,12 @@ pub trait BodyStream {
         self.is_at_hand()
     }
 
+    /// Whether parts are asked for while the body is sent, any of which may end it: the head is
+    /// held back then as `postpone_output` says.
+    fn is_of_parts(&self) -> bool {
+        false
+    }
+
     /// Only the bytes from `start` up to, not including, `end` are wanted. Asked before any piece.
     /// Returns the first byte that comes: one from there on is left out by whoever asked.
     fn narrow(&mut self, _start: u64, _end: u64) -> u64 {

@@ -203,29 +203,33 @@ const BROKEN: &[Broken] = &[
 
 #[test]
 fn parts_that_do_not_fit_end_the_response() {
-    for (name, first, second, expected, words) in BROKEN {
-        let script = [first, second]
-            .map(|[range, etag, body]| vec![Step::ReadHead, Step::send(part(range, etag, body))]);
-        let origin = Origin::start(script.to_vec());
-        let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-            .configuration(&format!(
-                "error_log %FOLDER%/error.log info;
-                events {{ }}
-                http {{
-                    server {{
-                        listen 127.0.0.1:%PORT%;
-                        slice 4;
-                        proxy_set_header Range $slice_range;
-                        location / {{ proxy_pass http://127.0.0.1:{}; }}
-                    }}
-                }}",
-                origin.port()
-            ))
-            .start();
-        check(
-            &server,
-            &[(*name, "GET / HTTP/1.1\nHost: a\n\n", *expected)],
-        );
-        server.wait_for_log("error.log", words);
+    // What is held back has no head when it fails.
+    for held_back in [false, true] {
+        for (name, first, second, expected, words) in BROKEN {
+            let script = [first, second].map(|[range, etag, body]| {
+                vec![Step::ReadHead, Step::send(part(range, etag, body))]
+            });
+            let origin = Origin::start(script.to_vec());
+            let postponed = if held_back { "" } else { "postpone_output 0;" };
+            let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+                .configuration(&format!(
+                    "error_log %FOLDER%/error.log info;
+                    events {{ }}
+                    http {{
+                        server {{
+                            listen 127.0.0.1:%PORT%;
+                            slice 4;
+                            proxy_set_header Range $slice_range;
+                            {postponed}
+                            location / {{ proxy_pass http://127.0.0.1:{}; }}
+                        }}
+                    }}",
+                    origin.port()
+                ))
+                .start();
+            let expected = if held_back { "(closed)" } else { *expected };
+            check(&server, &[(*name, "GET / HTTP/1.1\nHost: a\n\n", expected)]);
+            server.wait_for_log("error.log", words);
+        }
     }
 }

@@ -245,6 +245,12 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
     let rate = exchange.rate_limit();
     let started_ms = exchange.lane.clock.now_ms();
     let mut is_first = exchange.client.requests() == 1;
+    while transfer.is_postponed(exchange) {
+        match pieces::next(exchange, Client::Http1(peer)).await {
+            Some(more) => transfer.first_piece_ready(exchange, more.map_err(|_| Cut::Body)?),
+            None => transfer.ended = true,
+        }
+    }
     loop {
         let budget = match &rate {
             None => SLICE_BYTES,

@@ -207,6 +207,25 @@ impl Transfer {
         self.closing = true;
     }
 
+    /// Whether another piece is to be made before anything is sent, since it may not come: the body
+    /// is put together of parts, and little of it is made.
+    pub(super) fn is_postponed(&self, exchange: &Exchange) -> bool {
+        let Body::Stream(body) = exchange.response.body() else {
+            return false;
+        };
+        let bytes_min = exchange.location().settings.postpone_output_bytes;
+        (self.segment, self.at) == (0, 0)
+            && self.wants_pieces(exchange)
+            && body.is_of_parts()
+            && exchange.response.text().is_empty()
+            && exchange.sending.pending().len() < bytes_min
+    }
+
+    /// A piece was made of a response of which nothing is sent.
+    pub(super) fn first_piece_ready(&mut self, exchange: &mut Exchange, more: bool) {
+        self.frame(exchange, more);
+    }
+
     /// A piece was made: it is sent next. `more`: it is not the last one.
     pub(super) fn piece_ready(&mut self, exchange: &mut Exchange, more: bool) {
         exchange.sending.output().clear();

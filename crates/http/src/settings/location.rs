@@ -90,6 +90,8 @@ pub struct LocationSettings {
     pub tcp_nodelay: bool,
     /// Buffer for reading a file, in bytes.
     pub output_buffer_bytes: usize,
+    /// Bytes of a response of parts that are made before its head is sent.
+    pub postpone_output_bytes: usize,
     /// Bytes per second; 0 has no limit.
     pub limit_rate: Option<Template>,
     /// Bytes sent before the limit holds.
@@ -169,6 +171,8 @@ impl LocationSettings {
             tcp_nopush: view.flag("tcp_nopush"),
             tcp_nodelay: view.flag("tcp_nodelay"),
             output_buffer_bytes: view.buffers("output_buffers").1 as usize,
+            postpone_output_bytes: usize::try_from(view.size("postpone_output"))
+                .unwrap_or(usize::MAX),
             limit_rate: template(view, "limit_rate", variables)?,
             limit_rate_after: template(view, "limit_rate_after", variables)?,
             error_pages: ErrorPage::read_all(view, variables)?.into(),

@@ -398,7 +398,9 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "1460",
-        summary: "Accepted, without effect: output of any size is sent at once.",
+        summary: "Holds the head of a response back that is put together of parts (`ssi`, `slice`) \
+            until so many bytes are made: if a part fails before, the connection is closed without \
+            a response. Other responses are sent at once.",
         ..PLAIN
     },
     Row {

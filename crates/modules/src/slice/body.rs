@@ -179,6 +179,10 @@ impl BodyStream for Sliced {
         Box::pin(self.produce(exchange, client, out))
     }
 
+    fn is_of_parts(&self) -> bool {
+        true
+    }
+
     fn narrow(&mut self, start: u64, end: u64) -> u64 {
         let from = start - start % self.size_bytes;
         self.from = Some(from);

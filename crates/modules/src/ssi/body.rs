@@ -628,6 +628,10 @@ impl BodyStream for TemplateBody {
         body.is_none_or(|body| body.may_end_at_once())
     }
 
+    fn is_of_parts(&self) -> bool {
+        true
+    }
+
     fn ended(&mut self, exchange: &mut Exchange) {
         match std::mem::replace(&mut self.next, Next::Template) {
             Next::Body(taken) => taken.part.end(exchange),
