@@ -222,6 +222,15 @@ fn servers_answer_refuse_and_choose_as_configured() {
 /// Configurations of `stream`, and their errors.
 const REFUSED: &[(&str, &str)] = &[
     (
+        "proxy_protocol_v2_tlv 0x20 x;",
+        "invalid TLV type \"0x20\" in",
+    ),
+    (
+        "proxy_protocol_v2_tlv 0xe0 x; proxy_protocol_v2_tlv 0xE0 y;
+        server { listen 127.0.0.1:1; proxy_pass 127.0.0.1:2; }",
+        "duplicate TLV type \"0xE0\" in",
+    ),
+    (
         "server { return a; }",
         "no \"listen\" is defined for server in",
     ),

@@ -13,7 +13,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use tlv::{SslSummary, Tlv, TlvError, find_named_tlv, find_ssl, find_tlv};
+pub use tlv::{Kind, SslSummary, Tlv, TlvError, find_named_tlv, find_ssl, find_tlv};
 pub use write::{Ssl, TooLong, Transport, write_v1, write_v2};
 
 /// Longest header of version 1 in bytes, by its specification.

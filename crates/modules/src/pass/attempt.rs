@@ -29,7 +29,6 @@ use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, received};
 use super::http2::{Opening, StreamBody, Trailers};
 use super::origin::{BodyFraming, Question, Unwritable};
-use super::proxy_header::ProxyHeader;
 use super::relay::Answer;
 use super::response_store::{Recorder, RecorderDecision};
 use super::server::{Stop, UpstreamConnection};
@@ -321,9 +320,7 @@ impl Attempt {
     /// Whether the first bytes on a connection are those of the request.
     fn begins_plainly(&self) -> bool {
         let passing = &self.passing;
-        passing.tls.is_none()
-            && passing.proxy_header == ProxyHeader::No
-            && !passing.origin.is_tunnel()
+        passing.tls.is_none() && passing.proxy_header.is_none() && !passing.origin.is_tunnel()
     }
 
     fn options<'a>(

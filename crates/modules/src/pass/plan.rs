@@ -53,7 +53,7 @@ impl FamilyParts {
             body: None,
             early_hints: Vec::new(),
             tls: None,
-            proxy_header: ProxyHeader::No,
+            proxy_header: ProxyHeader::default(),
             forces_ranges: pass.flag("force_ranges"),
             passes_all: false,
         }

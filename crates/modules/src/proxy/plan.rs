@@ -5,7 +5,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_upstream::CheckTls;
 use turnpike_wire::message::Version;
-use turnpike_wire::proxy_protocol::Transport;
 
 use super::rows::ROWS;
 use super::variables;
@@ -84,7 +83,7 @@ impl Family for Proxy {
             body: pass.template("set_body", builder)?,
             early_hints: predicates::read(view, "early_hints", builder)?,
             tls,
-            proxy_header: ProxyHeader::read(view),
+            proxy_header: ProxyHeader::read(view, builder)?,
             ..FamilyParts::new(pass, destination, Box::new(origin))
         };
         let passing = pass_on(pass, builder, draft, parts)?;
@@ -127,7 +126,7 @@ fn check_health(
         upstream,
         host: &url.host,
         tls,
-        proxy_header: passing.proxy_header.header(None, Transport::Stream),
+        proxy_header: passing.proxy_header.of_nobody(),
         connect_timeout_ms: passing.timeouts.connect_ms,
         read_timeout_ms: passing.timeouts.read_ms,
     };

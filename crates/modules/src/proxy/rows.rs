@@ -3,6 +3,7 @@
 use turnpike_conf::{Arguments, Repeat, Row, Value};
 
 use crate::pass::http_origin::check_rewrite;
+use crate::pass::proxy_header::ADDITION_ROW;
 use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, shared_rows, tls_rows};
 use crate::rows::join;
 
@@ -112,6 +113,10 @@ const OWN: &[Row] = &[
             server, with version 1 (`on`) or 2 of the PROXY protocol. Such a connection is not \
             kept open.",
         ..PLAIN
+    },
+    Row {
+        contexts: PLAIN.contexts,
+        ..ADDITION_ROW
     },
     Row {
         name: "proxy_redirect",

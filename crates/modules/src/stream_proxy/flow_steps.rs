@@ -132,10 +132,10 @@ impl FlowSteps {
             picked,
             cuts: Cell::new(true),
         });
-        let mut first = self
-            .passing
-            .proxy_header
-            .header(ends(session), Transport::Datagram);
+        let mut first =
+            self.passing
+                .proxy_header
+                .header(session, ends(session), Transport::Datagram);
         first.append(&mut session.preread);
         Ok(self.send_up(session, watch, &[&first]))
     }

@@ -94,7 +94,9 @@ impl Passing {
                 .iter()
                 .map(|protocol| protocol.value(session));
             let protocols: Vec<_> = protocols.filter(|name| !name.is_empty()).collect();
-            let header = self.proxy_header.header(ends(session), Transport::Stream);
+            let header = self
+                .proxy_header
+                .header(session, ends(session), Transport::Stream);
             let bind = self.bind.address(session);
             let options = ConnectOptions {
                 tls: connector.as_ref().map(|connector| Tls {
@@ -142,7 +144,9 @@ impl Passing {
         session.action.set("proxying connection");
         log_connected(session, connection.as_fd(), &picked);
         let rates = self.rates(session);
-        let mut first = self.proxy_header.header(ends(session), Transport::Datagram);
+        let mut first = self
+            .proxy_header
+            .header(session, ends(session), Transport::Datagram);
         first.append(&mut session.preread);
         let relay = DatagramRelay::new(self, session, flow, (&picked, &connection), rates);
         let end = relay.run(first).await;

@@ -80,7 +80,7 @@ pub(super) fn server(
         tries_next: view.flag("proxy_next_upstream"),
         next_tries_max: u32::try_from(view.number("proxy_next_upstream_tries")).unwrap_or(0),
         next_timeout_ms: view.milliseconds("proxy_next_upstream_timeout"),
-        proxy_header: ProxyHeader::read(view),
+        proxy_header: ProxyHeader::read(view, builder)?,
         socket_keepalive: view.flag("proxy_socket_keepalive"),
         tls: match view.flag("proxy_ssl") {
             true => Some(Tls::read(PassView::new(view, "proxy"), builder, &[])?),

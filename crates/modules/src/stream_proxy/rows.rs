@@ -2,6 +2,7 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
+use crate::pass::proxy_header::ADDITION_ROW;
 use crate::pass::rows::tls_rows;
 use crate::pass::settings::check_bind;
 use crate::rows::all_in_stream;
@@ -115,6 +116,10 @@ const OWN: &[Row] = &[
         summary: "Begins connections to servers with a PROXY protocol header of version 1 (`on`) \
             or 2 (`v2`).",
         ..PLAIN
+    },
+    Row {
+        contexts: PLAIN.contexts,
+        ..ADDITION_ROW
     },
     Row {
         name: "proxy_requests",

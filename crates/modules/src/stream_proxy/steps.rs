@@ -205,7 +205,7 @@ impl ConnectionSteps {
         let first = self
             .passing
             .proxy_header
-            .header(ends(session), Transport::Stream);
+            .header(session, ends(session), Transport::Stream);
         let mut relay = PlainRelay::new([client, server], first, now_ms);
         let end = relay.begin(&self.passed(session, watch, &picked)).err();
         self.relayed(session, picked, relay, end)

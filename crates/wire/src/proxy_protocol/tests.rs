@@ -254,3 +254,27 @@ fn headers_of_version_2_are_refused() {
         Err(TooLong)
     );
 }
+
+#[test]
+fn types_to_send_are_known_by_name_or_are_for_own_use() {
+    let table = [
+        ("unique_id", Some(0x05)),
+        ("authority", Some(0x02)),
+        ("alpn", Some(0x01)),
+        ("netns", Some(0x30)),
+        ("0xe0", Some(0xe0)),
+        ("0xFF", Some(0xff)),
+        ("0xdf", None),
+        ("0x20", None),
+        ("0x100", None),
+        ("ssl", None),
+        ("crc32c", None),
+        ("", None),
+    ];
+    for (name, expected) in table {
+        let kind = Kind::to_send(name).map(|kind| kind.with(b"v"));
+        let value = b"v".as_slice();
+        let expected = expected.map(|kind| Tlv { kind, value });
+        assert_eq!(kind, expected, "{name}");
+    }
+}

@@ -9,6 +9,45 @@ pub struct Tlv<'b> {
     pub value: &'b [u8],
 }
 
+/// The type of an addition that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(u8);
+
+impl Kind {
+    /// The type of the protocol that was agreed on (RFC 7301).
+    pub const ALPN: Kind = Kind(0x01);
+    /// The type of the server's name that the client asks for.
+    pub const AUTHORITY: Kind = Kind(0x02);
+    /// The type of an identity of the connection, at most 128 bytes.
+    pub const UNIQUE_ID: Kind = Kind(0x05);
+    /// The type of the TLS version, such as `TLSv1.3`, in the data about the client's TLS.
+    pub const SSL_VERSION: Kind = Kind(0x21);
+    /// The type of the common name of the client's certificate, likewise.
+    pub const SSL_CN: Kind = Kind(0x22);
+    /// The type of the cipher suite by OpenSSL's name, likewise.
+    pub const SSL_CIPHER: Kind = Kind(0x23);
+
+    /// The type that a configuration may have sent, by its name or as `0x..`: the numbers are those
+    /// for own use (section 2.2 of the specification).
+    #[must_use]
+    pub fn to_send(name: &str) -> Option<Kind> {
+        let kind = match name {
+            "alpn" | "authority" | "unique_id" | "netns" => kind_of(name),
+            _ => hexadecimal(name).filter(|kind| *kind >= KIND_OWN_MIN),
+        };
+        kind.map(Kind)
+    }
+
+    /// An addition of this type.
+    #[must_use]
+    pub fn with(self, value: &[u8]) -> Tlv<'_> {
+        Tlv {
+            kind: self.0,
+            value,
+        }
+    }
+}
+
 /// The additions are cut; nginx logs "broken PROXY protocol TLV".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlvError;
@@ -26,6 +65,9 @@ pub struct SslSummary<'b> {
 
 pub(super) const KIND_CRC32C: u8 = 0x03;
 pub(super) const KIND_SSL: u8 = 0x20;
+
+/// The first of the types that the specification leaves to applications.
+const KIND_OWN_MIN: u8 = 0xe0;
 
 /// The first addition of a type.
 ///

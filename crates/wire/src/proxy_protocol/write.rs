@@ -27,6 +27,16 @@ pub struct Ssl<'b> {
     pub tlvs: &'b [Tlv<'b>],
 }
 
+impl Ssl<'_> {
+    /// The bit of `client` for a connection with TLS.
+    pub const CLIENT_TLS: u8 = 1;
+    /// The bit of `client` for a certificate that was shown on this connection.
+    pub const CERTIFICATE_ON_CONNECTION: u8 = 2;
+    /// The bit of `client` for a certificate that was shown in this session, perhaps on an earlier
+    /// connection.
+    pub const CERTIFICATE_IN_SESSION: u8 = 4;
+}
+
 /// The additions do not fit into a header of 65535 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
