@@ -54,6 +54,14 @@ impl Environment for Nowhere {
 
     fn warn(&mut self, _: ConfError) {}
 
+    fn shared(
+        &mut self,
+        _: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        make()
+    }
+
     fn zone(
         &mut self,
         _: &str,

@@ -48,6 +48,14 @@ pub trait Environment {
         make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
     ) -> Arc<dyn Any + Send + Sync>;
 
+    /// State that the plans of one configuration share, those of `http` and of `stream`. It is made
+    /// anew for each configuration.
+    fn shared(
+        &mut self,
+        key: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync>;
+
     /// Memory of [`KEPT_WORDS`] words that outlives this process: the server's next serving
     /// processes have it too, also those of another binary. `None` where nothing is kept.
     fn kept_words(&mut self) -> Option<Arc<SharedWords>> {

@@ -30,7 +30,7 @@ pub use connection::{
 pub use group::{
     Group, GroupSettings, GroupStates, NoPeer, QueueLimits, RetryLimits, Tries, Unqueued,
 };
-pub use health::{Asked, Check, CheckRules, CheckTls, Question};
+pub use health::{Asked, Asks, Check, CheckRules, CheckTls, DatagramQuestion, Question};
 pub use peer::picked::Picked;
 pub use peer::times::Until;
 pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};

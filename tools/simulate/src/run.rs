@@ -344,6 +344,14 @@ impl Environment for Logs {
 
     fn warn(&mut self, _: ConfError) {}
 
+    fn shared(
+        &mut self,
+        _: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        make()
+    }
+
     fn zone(
         &mut self,
         key: &str,

@@ -155,6 +155,11 @@ impl Plan {
         &self.shared.readers
     }
 
+    /// Adds what reads metrics of another protocol's plan.
+    pub fn add_metric_readers(&mut self, readers: &[Arc<dyn metrics::Reader>]) {
+        self.shared.readers.extend_from_slice(readers);
+    }
+
     /// The work of the families that goes on in the background while the plan is in force.
     pub fn services(&self) -> &[Arc<dyn Service>] {
         &self.shared.services

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use turnpike_conf::value;
+use turnpike_lane::counters::Answer;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::{self, Kind, PeerAddress};
 use turnpike_plan::template::Template;
@@ -314,6 +315,12 @@ pub(super) fn succeeded(session: &mut Session, picked: Picked) {
 }
 
 /// A server could not serve a session.
+        picked.count_answer(Answer {
+            status: Status::Ok.number(),
+            request_bytes: one.bytes_sent.get(),
+            response_bytes: one.bytes_received.get(),
+            took_ms: used_ms,
+        });
 pub(super) fn failed(session: &Session, picked: Picked, reason: FailReason) {
     if picked.failed(reason, session.lane.clock.now_ms()) {
         let what = format_args!("upstream server temporarily disabled");

@@ -6,12 +6,13 @@ use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
 use turnpike_plan::template::Template;
 use turnpike_stream::plan::{Builder, ServerDraft};
 use turnpike_stream::session::Session;
+use turnpike_upstream::CheckTls;
 
 use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::settings::Bind;
 use crate::pass::tls::Tls;
 use crate::pass::view::PassView;
-use crate::upstream::{self, Directory, Names, Upstream, Url};
+use crate::upstream::{self, CheckedServers, Directory, Names, Upstream, Url};
 
 /// Everything that the directives in force in a server say.
 pub(super) struct Passing {
@@ -88,9 +89,34 @@ pub(super) fn server(
         },
         protocols: protocols(view, builder)?,
     };
+    check_health(view, builder, &passing)?;
     draft
         .set_content(Arc::new(passing))
         .map_err(|what| view.error(entry.span, format!("\"proxy_pass\" directive {what}")))
+}
+
+/// Has the servers checked where the server says so.
+fn check_health(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    passing: &Passing,
+) -> Result<(), ConfError> {
+    let Some(entry) = view.own("health_check") else {
+        return Ok(());
+    };
+    let Destination::Fixed(upstream) = &passing.destination else {
+        let message = "\"health_check\" requires \"proxy_pass\" without variables";
+        return Err(view.error(entry.span, message));
+    };
+    let checked = CheckedServers {
+        upstream,
+        tls: passing.tls.as_ref().map(|tls| CheckTls {
+            connector: tls.connector_without_request(),
+            name: tls.name_without_request(upstream.group().name().as_bytes()),
+        }),
+        proxy_header: passing.proxy_header.of_nobody(),
+    };
+    upstream::check_servers(view, builder, checked)
 }
 
 fn destination(

@@ -6,16 +6,17 @@
 
 use std::sync::Arc;
 
-use turnpike_http::plan::Builder;
 use turnpike_lane::counters::{AnswerCounts, Kind};
+use turnpike_plan::builder::Builder;
 use turnpike_plan::control::{
     Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text,
 };
 use turnpike_plan::metrics::{self, Reader, Samples};
 use turnpike_upstream::{FailReason, Group, Mode, Peer};
 
+use super::all_groups::{AllGroups, NamedGroup};
 use super::background::BackgroundTasks;
-use super::servers;
+use super::{servers, stream_metrics};
 
 /// What a verb does.
 #[derive(Clone, Copy)]
@@ -92,8 +93,24 @@ const PLAIN: metrics::Row = metrics::Row {
     help: "",
 };
 
-/// The metrics.
-pub(super) const METRICS: &[metrics::Row] = &[
+/// The metrics: those of groups of `http`, then those of groups of `stream`.
+pub(super) const METRICS: &[metrics::Row] =
+    &with::<11, 8, 19>(OF_REQUESTS, stream_metrics::METRICS);
+
+const fn with<const N: usize, const M: usize, const ALL: usize>(
+    first: [metrics::Row; N],
+    second: [metrics::Row; M],
+) -> [metrics::Row; ALL] {
+    let mut all = [PLAIN; ALL];
+    let mut at = 0;
+    while at < N + M {
+        all[at] = if at < N { first[at] } else { second[at - N] };
+        at += 1;
+    }
+    all
+}
+
+const OF_REQUESTS: [metrics::Row; 11] = [
     metrics::Row {
         name: "upstream_requests",
         kind: Kind::Counter,
@@ -168,25 +185,31 @@ pub(super) const METRICS: &[metrics::Row] = &[
     },
 ];
 
-/// Offers the verbs and the metrics of the plan's groups.
-pub(super) fn offer(builder: &mut Builder<'_>) {
+/// Offers the verbs, and the metrics of the plan's groups of `http`.
+pub(super) fn offer<S>(builder: &mut Builder<'_, S>) {
+    offer_verbs(builder);
     let tasks = builder.store::<BackgroundTasks>().clone();
-    for (row, verb) in ROWS.iter().zip(VERBS) {
-        let tasks = tasks.clone();
-        builder.command(row, Arc::new(Manage { tasks, verb }));
-    }
     builder.metrics(Arc::new(Counts(tasks)));
+}
+
+/// Offers the verbs, which are about the groups of all protocols.
+pub(super) fn offer_verbs<S>(builder: &mut Builder<'_, S>) {
+    let groups = AllGroups::of(builder);
+    for (row, verb) in ROWS.iter().zip(VERBS) {
+        let groups = groups.clone();
+        builder.command(row, Arc::new(Manage { groups, verb }));
+    }
 }
 
 /// Carries a verb out.
 struct Manage {
-    tasks: BackgroundTasks,
+    groups: Arc<AllGroups>,
     verb: Verb,
 }
 
 impl Command for Manage {
     fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
-        let groups = self.tasks.groups();
+        let groups = self.groups.list();
         if let Verb::List = self.verb {
             let wanted = text(arguments, "upstream")?;
             let listed = match wanted {
@@ -195,30 +218,31 @@ impl Command for Manage {
             };
             return Ok(json!({ "upstreams": Value::Array(listed) }));
         }
-        let group = find(&groups, required_text(arguments, "upstream")?)?;
+        let named = find(&groups, required_text(arguments, "upstream")?)?;
+        let group = &named.1;
         let name = required_text(arguments, "peer")?;
         if let Verb::Add = self.verb {
             let words = text(arguments, "parameters")?.unwrap_or_default();
             let words: Vec<&str> = words.split_ascii_whitespace().collect();
             let peers = servers::commanded(name, &words, group.states(), &group.peers());
             group.add(peers.map_err(CommandError::Invalid)?);
-            return Ok(describe(group));
+            return Ok(describe(named));
         }
         let peers = group.peers();
-        let mut named = peers
+        let mut wanted = peers
             .iter()
             .filter(|peer| peer.name() == name || peer.server() == name)
             .peekable();
-        if named.peek().is_none() {
+        if wanted.peek().is_none() {
             let message = format!("upstream \"{}\" has no peer \"{name}\"", group.name());
             return Err(CommandError::NotFound(message));
         }
         let weight = number(arguments, "weight")?;
-        for peer in named {
+        for peer in wanted {
             self.change(group, peer, weight)?;
         }
         group.refresh();
-        Ok(describe(group))
+        Ok(describe(named))
     }
 }
 
@@ -240,18 +264,18 @@ impl Manage {
     }
 }
 
-fn find<'a>(groups: &'a [Arc<Group>], name: &str) -> Result<&'a Arc<Group>, CommandError> {
-    let found = groups.iter().find(|group| group.name() == name);
+fn find<'a>(groups: &'a [NamedGroup], name: &str) -> Result<&'a NamedGroup, CommandError> {
+    let found = groups.iter().find(|(known, _)| known == name);
     found.ok_or_else(|| CommandError::NotFound(format!("there is no upstream \"{name}\"")))
 }
 
-fn describe(group: &Arc<Group>) -> Value {
+fn describe((name, group): &NamedGroup) -> Value {
     let peers: Vec<Value> = group
         .peers()
         .iter()
         .map(|peer| describe_peer(peer))
         .collect();
-    json!({ "name": group.name(), "peers": peers })
+    json!({ "name": name, "peers": peers })
 }
 
 fn describe_peer(peer: &Peer) -> Value {
@@ -294,6 +318,7 @@ impl Reader for Counts {
             queued,
             queue_refused,
             retries_refused,
+            ..,
         ] = METRICS
         else {
             return;
@@ -329,11 +354,14 @@ impl Reader for Counts {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::sync::Arc;
+
     use turnpike_plan::control::{Command, Value, json};
     use turnpike_upstream::{Group, GroupSettings, GroupStates, Mode};
 
-    use super::{Manage, ROWS, VERBS, describe_peer};
-    use crate::upstream::background::BackgroundTasks;
+    use turnpike_http::exchange::Exchange;
+
+    use super::{AllGroups, Manage, ROWS, VERBS, describe_peer};
     use crate::upstream::servers;
 
     #[test]
@@ -352,10 +380,10 @@ mod tests {
     }
 
     /// What a verb answers: `address mode weight` of each server, or the error.
-    fn told(tasks: &BackgroundTasks, verb: &str, arguments: Value) -> Result<Vec<String>, String> {
+    fn told(groups: &Arc<AllGroups>, verb: &str, arguments: Value) -> Result<Vec<String>, String> {
         let at = ROWS.iter().position(|row| row.name == verb).unwrap();
         let manage = Manage {
-            tasks: tasks.clone(),
+            groups: groups.clone(),
             verb: VERBS[at],
         };
         let Value::Object(arguments) = arguments else {
@@ -380,13 +408,13 @@ mod tests {
 
     #[test]
     fn servers_are_told_what_to_do() {
-        let tasks = BackgroundTasks::default();
+        let tasks = Arc::new(AllGroups::default());
         let states = std::sync::Arc::new(GroupStates::default());
         let sources = ["127.0.0.1:1", "127.0.0.1:2"]
             .map(|name| servers::commanded(name, &[], &states, &[]).unwrap());
         let settings = GroupSettings::default();
         let group = Group::new("u", settings, sources.into(), states);
-        tasks.add_group(&group);
+        tasks.add::<Exchange>(&group);
         let one = json!({ "upstream": "u", "peer": "127.0.0.1:1" });
         let list = || told(&tasks, "upstream.list", json!({})).unwrap();
         assert_eq!(list(), ["127.0.0.1:1 up 1", "127.0.0.1:2 up 1"]);

@@ -7,7 +7,7 @@ use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of, value};
 use turnpike_http::h1::origin;
 use turnpike_http::plan::Builder;
 use turnpike_http::regex::Regex;
-use turnpike_upstream::{Check, CheckRules, CheckTls};
+use turnpike_upstream::{Asks, Check, CheckRules, CheckTls, Group};
 use turnpike_wire::message::Version;
 
 use super::background::{self, BackgroundTasks};
@@ -288,17 +288,12 @@ pub(crate) fn check(
         read_timeout_ms: checked.read_timeout_ms,
     };
     let uri = parameters(entry, &mut rules, &mut question, builder).map_err(place)?;
-    if rules.persistent && !rules.mandatory {
-        let message = "\"persistent\" parameter requires \"mandatory\"".to_owned();
-        return Err(place(message));
-    }
     question.request = request(&uri, checked.host, rules.keepalive_time_ms > 0);
-    let number = checked.upstream.group().add_check();
     let check = Check {
         group: Arc::downgrade(checked.upstream.group()),
-        number: number.ok_or_else(|| place("too many health checks".to_owned()))?,
+        number: number(&rules, checked.upstream.group()).map_err(place)?,
         rules,
-        question: Arc::new(question),
+        question: Asks::Connection(Arc::new(question)),
         proxy_header: checked.proxy_header.clone(),
         tls: checked.tls.clone(),
         connect_timeout_ms: checked.connect_timeout_ms,
@@ -306,6 +301,18 @@ pub(crate) fn check(
     };
     builder.store::<BackgroundTasks>().add(Arc::new(check));
     Ok(())
+}
+
+/// The number of a check with these rules in its group.
+///
+/// # Errors
+/// nginx's message, of rules that do not fit one another and of a group with too many checks.
+pub(super) fn number(rules: &CheckRules, group: &Group) -> Result<u32, String> {
+    if rules.persistent && !rules.mandatory {
+        return Err("\"persistent\" parameter requires \"mandatory\"".to_owned());
+    }
+    let number = group.add_check();
+    number.ok_or_else(|| "too many health checks".to_owned())
 }
 
 /// The request of a check.
@@ -330,47 +337,68 @@ fn parameters(
     let mut uri = b"/".to_vec();
     for word in &entry.arguments {
         let text = word.text.as_str();
-        let invalid = || format!("invalid parameter \"{text}\"");
-        let (name, given) = match text.split_once('=') {
-            Some((name, given)) => (name, Some(given)),
-            None => (text, None),
-        };
-        let count = |given: &str| {
-            let count = value::number(given).and_then(|count| u32::try_from(count).ok());
-            count.filter(|count| *count > 0).ok_or_else(invalid)
-        };
-        match (name, given) {
-            ("interval", Some(given)) => {
-                let interval_ms = value::milliseconds(given).filter(|time_ms| *time_ms > 0);
-                rules.interval_ms = interval_ms.ok_or_else(invalid)?;
+        if rule(text, rules)? {
+            continue;
+        }
+        match text.split_once('=') {
+            Some(("keepalive_time", given)) => {
+                let time_ms = value::milliseconds(given);
+                rules.keepalive_time_ms = time_ms.ok_or_else(|| invalid(text))?;
             }
-            ("jitter", Some(given)) => {
-                rules.jitter_ms = value::milliseconds(given).ok_or_else(invalid)?;
-            }
-            ("keepalive_time", Some(given)) => {
-                rules.keepalive_time_ms = value::milliseconds(given).ok_or_else(invalid)?;
-            }
-            ("fails", Some(given)) => rules.fails = count(given)?,
-            ("passes", Some(given)) => rules.passes = count(given)?,
-            ("uri", Some(given)) if given.starts_with('/') && !given.contains(' ') => {
+            Some(("uri", given)) if given.starts_with('/') && !given.contains(' ') => {
                 uri = bytes_of(given);
             }
-            ("port", Some(given)) => {
-                let port = count(given)?;
-                rules.port = Some(u16::try_from(port).map_err(|_| invalid())?);
-            }
-            ("match", Some(given)) => {
+            Some(("match", given)) => {
                 let found = builder.store::<Matches>().0.get(given).cloned();
                 let unknown = || format!("unknown match \"{given}\"");
                 question.conditions = Some(found.ok_or_else(unknown)?);
                 rules.name = given.to_owned();
             }
-            ("mandatory", None) => rules.mandatory = true,
-            ("persistent", None) => rules.persistent = true,
-            _ => return Err(invalid()),
+            _ => return Err(invalid(text)),
         }
     }
     Ok(uri)
+}
+
+/// Reads a parameter that checks have in every protocol; `false` if this is none of them.
+///
+/// # Errors
+/// nginx's message, of its value.
+pub(super) fn rule(text: &str, rules: &mut CheckRules) -> Result<bool, String> {
+    let (name, given) = match text.split_once('=') {
+        Some((name, given)) => (name, Some(given)),
+        None => (text, None),
+    };
+    let count = |given: &str| {
+        let count = value::number(given).and_then(|count| u32::try_from(count).ok());
+        count
+            .filter(|count| *count > 0)
+            .ok_or_else(|| invalid(text))
+    };
+    match (name, given) {
+        ("interval", Some(given)) => {
+            let interval_ms = value::milliseconds(given).filter(|time_ms| *time_ms > 0);
+            rules.interval_ms = interval_ms.ok_or_else(|| invalid(text))?;
+        }
+        ("jitter", Some(given)) => {
+            rules.jitter_ms = value::milliseconds(given).ok_or_else(|| invalid(text))?;
+        }
+        ("fails", Some(given)) => rules.fails = count(given)?,
+        ("passes", Some(given)) => rules.passes = count(given)?,
+        ("port", Some(given)) => {
+            let port = u16::try_from(count(given)?);
+            rules.port = Some(port.map_err(|_| invalid(text))?);
+        }
+        ("mandatory", None) => rules.mandatory = true,
+        ("persistent", None) => rules.persistent = true,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// nginx's message about a parameter.
+pub(super) fn invalid(text: &str) -> String {
+    format!("invalid parameter \"{text}\"")
 }
 
 #[cfg(test)]

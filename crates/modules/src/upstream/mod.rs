@@ -5,6 +5,7 @@
 //! ([`find`]), and for peers and connections while they serve ([`Upstream`]). How a request is
 //! sent is theirs.
 
+mod all_groups;
 mod background;
 mod balancing;
 mod commands;
@@ -19,6 +20,8 @@ mod servers;
 mod sessions;
 mod sticky;
 mod stream;
+mod stream_health;
+mod stream_metrics;
 #[cfg(test)]
 mod tests;
 mod url;
@@ -32,6 +35,7 @@ pub(crate) use handler::{Directory, Upstream};
 pub(crate) use health::{Checked, check};
 pub(crate) use plan::{directory, find};
 pub(crate) use resolver::{Names, names};
+pub(crate) use stream_health::{CheckedServers, check_servers};
 pub(crate) use url::{Target, Url};
 
 pub(crate) struct Upstreams;

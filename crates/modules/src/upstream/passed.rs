@@ -13,6 +13,8 @@ use super::sticky::Sticky;
 pub(crate) trait Passed: Sized + 'static {
     /// What keys of the groups' states begin with.
     const STATES: &'static str;
+    /// What their names for commands begin with.
+    const NAME_PREFIX: &'static str;
     /// Port of servers that are written without one; 0: one must be written.
     const DEFAULT_PORT: u16;
 
@@ -28,6 +30,7 @@ pub(crate) trait Passed: Sized + 'static {
 
 impl Passed for Exchange {
     const STATES: &'static str = "upstream";
+    const NAME_PREFIX: &'static str = "";
     const DEFAULT_PORT: u16 = servers::DEFAULT_PORT;
     const TIMES: &'static [(&'static str, Until)] =
         &[("header", Until::Header), ("last_byte", Until::LastByte)];
@@ -39,6 +42,7 @@ impl Passed for Exchange {
 
 impl Passed for Session {
     const STATES: &'static str = "stream-upstream";
+    const NAME_PREFIX: &'static str = "stream:";
     const DEFAULT_PORT: u16 = 0;
     const TIMES: &'static [(&'static str, Until)] = &[
         ("connect", Until::Connect),

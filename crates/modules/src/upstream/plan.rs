@@ -10,6 +10,7 @@ use turnpike_plan::builder::Builder;
 use turnpike_upstream::Resolving;
 use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
 
+use super::all_groups::AllGroups;
 use super::background::{self, BackgroundTasks};
 use super::balancing::Method;
 use super::handler::{Directory, Implicit, LanePool, Upstream};
@@ -227,6 +228,7 @@ fn assemble<S: Passed>(
     let pool = pool(builder, settings.keep_alive);
     let group = Group::new(name, settings, sources, states);
     builder.store::<BackgroundTasks>().add_group(&group);
+    AllGroups::of(builder).add::<S>(&group);
     Upstream::new(group, pool)
 }
 

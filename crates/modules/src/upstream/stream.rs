@@ -1,9 +1,13 @@
 //! The family in `stream`.
 
+use std::sync::Arc;
+
 use turnpike_conf::{ConfError, Context, Row, Value, View};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 
-use super::{Upstreams, plan, resolver, rows};
+use super::background::BackgroundTasks;
+use super::stream_metrics::SessionCounts;
+use super::{Upstreams, commands, plan, resolver, rows, stream_health};
 
 impl Family for Upstreams {
     fn name(&self) -> &'static str {
@@ -16,7 +20,12 @@ impl Family for Upstreams {
 
     fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         resolver::check(view, builder)?;
-        plan::groups(view, builder)
+        stream_health::conversations(view, builder);
+        plan::groups(view, builder)?;
+        commands::offer_verbs(builder);
+        let tasks = builder.store::<BackgroundTasks>().clone();
+        builder.metrics(Arc::new(SessionCounts(tasks)));
+        Ok(())
     }
 
     fn server(
@@ -25,6 +34,12 @@ impl Family for Upstreams {
         builder: &mut Builder<'_>,
         _: &mut ServerDraft,
     ) -> Result<(), ConfError> {
+        if let Some(entry) = view.own("health_check")
+            && view.own("proxy_pass").is_none()
+        {
+            let message = "\"health_check\" directive requires \"proxy_pass\"";
+            return Err(view.error(entry.span, message));
+        }
         resolver::check(view, builder)
     }
 }
@@ -96,6 +111,32 @@ const ROWS: &[Row] = &[
             `20%`, counted over all lanes; `min` retries (10 by default) are always allowed. \
             Beyond that the session ends.",
         ..row("retry_budget")
+    },
+    Row {
+        contexts: &[Context::StreamServer],
+        syntax: "[interval=time] [jitter=time] [fails=number] [passes=number] [match=name] \
+            [port=number] [mandatory [persistent]] [udp]",
+        summary: "Checks every server of the upstream group periodically. Servers that fail the \
+            check receive no sessions. Without `match` a server passes if it can be connected to. \
+            With `udp` the check uses datagrams and needs a `match` with `send` and `expect`. With \
+            `mandatory`, a server must pass a check before it receives its first session.",
+        ..row("health_check")
+    },
+    Row {
+        name: "health_check_timeout",
+        contexts: &[Context::Stream, Context::StreamServer],
+        value: Value::Milliseconds,
+        syntax: "time",
+        default: "5s",
+        summary: "The maximum time for connecting in a check, and for the conversation after it.",
+        ..Row::PLAIN
+    },
+    Row {
+        contexts: &[Context::Stream],
+        summary: "What `health_check` sends and expects: `send string`, `expect string` (the \
+            answer begins with it) or `expect ~ regex` (it matches anywhere in the first 16 KB). \
+            In both strings `\\x` and two hexadecimal digits stand for a byte.",
+        ..row("match")
     },
     Row {
         contexts: ANYWHERE,

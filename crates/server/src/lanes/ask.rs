@@ -61,7 +61,7 @@ impl LaneService {
             let answered = self.self_checks.clone();
             return Some(Arc::new(SelfCheck { proxied, answered }));
         }
-        plan.http.command(verb)
+        plan.command(verb)
     }
 
     fn status(&mut self) -> Value {
@@ -76,8 +76,7 @@ impl LaneService {
             }
             totals.insert(entry.row.name.to_owned(), total.into());
         }
-        let verbs = self.plan.iter().flat_map(|plan| plan.http.commands());
-        let verbs: Vec<&str> = verbs.map(|row| row.name).collect();
+        let verbs = self.plan.as_ref().map(Plans::verbs).unwrap_or_default();
         json!({
             "pid": std::process::id(),
             "generation": self.plan.as_ref().map(|plan| plan.http.generation),

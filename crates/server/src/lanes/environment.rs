@@ -31,6 +31,8 @@ pub(super) struct BuildContext<'a> {
     /// Zones of the configuration before this one.
     zones_before: &'a mut Zones,
     zones: Zones,
+    /// What the plans of this configuration share.
+    shared: Zones,
     /// Memory that outlives the process.
     kept: Option<Arc<SharedWords>>,
     /// What the plan publishes in the express lane's memory, where that is there.
@@ -80,6 +82,7 @@ impl<'a> BuildContext<'a> {
             logs,
             zones_before,
             zones,
+            shared: Zones::new(),
             kept: None,
             publisher: None,
             needs: Needs::default(),
@@ -175,6 +178,15 @@ impl Environment for BuildContext<'_> {
 
     fn capability(&mut self, capability: Capability) {
         self.needs.capabilities.insert(capability);
+    }
+
+    fn shared(
+        &mut self,
+        key: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        let shared = self.shared.entry(key.to_owned());
+        shared.or_insert_with(make).clone()
     }
 
     fn zone_memory(&mut self, directive: &'static str, name: &str, bytes: u64) {

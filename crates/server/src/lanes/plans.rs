@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Errors};
 use turnpike_http::plan::Plan;
+use turnpike_plan::control::Command;
 
 use super::environment::BuildContext;
 use crate::configuration::Configuration;
@@ -30,6 +31,27 @@ impl Plans {
         if let Some(stream) = Arc::get_mut(&mut self.stream) {
             stream.kept = Some(released);
         }
+    }
+
+    /// What carries out the verb of that name.
+    pub(super) fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
+        let stream = self.stream.commands().iter();
+        let of_stream = || {
+            let (_, command) = stream.clone().find(|(row, _)| row.name == name)?;
+            Some(command.clone())
+        };
+        self.http.command(name).or_else(of_stream)
+    }
+
+    /// The verbs that the families offer, each once.
+    pub(super) fn verbs(&self) -> Vec<&'static str> {
+        let mut verbs: Vec<&str> = self.http.commands().map(|row| row.name).collect();
+        for (row, _) in self.stream.commands() {
+            if !verbs.contains(&row.name) {
+                verbs.push(row.name);
+            }
+        }
+        verbs
     }
 
     /// The work of the families that goes on in the background.
@@ -83,7 +105,7 @@ pub(super) fn build(
 ) -> Result<Plans, Errors> {
     let root = configuration.root();
     let http = Plan::build(root, generation, turnpike_modules::FAMILIES, site);
-    let http = http.map_err(|errors| Errors(errors.0))?;
+    let mut http = http.map_err(|errors| Errors(errors.0))?;
     let accept = turnpike_stream::plan::Accept {
         mutex: http.events.accept_mutex,
         reuse_port: http.events.reuse_port,
@@ -105,6 +127,7 @@ pub(super) fn build(
     let http_addresses = http.listens.iter().map(|listen| &listen.address);
     let stream_addresses = stream.listens.iter().map(|listen| &listen.address);
     stream.destinations = http_addresses.chain(stream_addresses).cloned().collect();
+    http.add_metric_readers(stream.metric_readers());
     Ok(Plans {
         http: Arc::new(http),
         stream: Arc::new(stream),

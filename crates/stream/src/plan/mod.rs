@@ -10,7 +10,9 @@ use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::Service;
 use turnpike_plan::builder::Shared;
+use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
+use turnpike_plan::metrics;
 use turnpike_plan::server_names::NameTable;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 
@@ -192,6 +194,16 @@ impl Plan {
     /// The machine's name when the plan was built.
     pub fn host_name(&self) -> &str {
         &self.shared.host_name
+    }
+
+    /// The verbs that this plan offers, each with what carries it out.
+    pub fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
+        &self.shared.commands
+    }
+
+    /// What reads the metrics of the families.
+    pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
+        &self.shared.readers
     }
 
     /// The work of the families that goes on in the background while the plan is in force.

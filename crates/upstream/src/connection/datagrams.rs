@@ -10,6 +10,7 @@ use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
 
 use super::open::{ConnectError, ConnectOptions, begin};
+use crate::address::Address;
 use crate::peer::picked::Picked;
 
 /// A socket that exchanges datagrams with one peer. It must be used on the lane that opened it.
@@ -24,7 +25,15 @@ impl DatagramConnection {
     /// # Errors
     /// See [`ConnectError`].
     pub fn open(picked: &Picked, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
-        let (socket, _) = begin(picked.address(), Kind::Datagram, options)?;
+        Self::open_to(picked.address(), options)
+    }
+
+    /// As [`DatagramConnection::open`], to an address.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn open_to(address: &Address, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+        let (socket, _) = begin(address, Kind::Datagram, options)?;
         Ok(Self {
             waited: Waited::new(Transport::plain(socket)),
         })

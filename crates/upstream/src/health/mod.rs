@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 
-pub use question::{Asked, CheckTls, Question};
+pub use question::{Asked, Asks, CheckTls, DatagramQuestion, Question};
 
 use crate::address::Address;
 use crate::background::BackgroundTask;
@@ -74,7 +74,7 @@ pub struct Check {
     pub number: u32,
     pub rules: CheckRules,
     /// The request and the conditions.
-    pub question: Arc<dyn Question>,
+    pub question: Asks,
     /// The first bytes of a connection, before TLS.
     pub proxy_header: Vec<u8>,
     /// TLS to the peer.

@@ -7,7 +7,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 
 use super::Check;
 use crate::address::Address;
-use crate::connection::{ConnectOptions, Connection, Tls};
+use crate::connection::{ConnectOptions, Connection, DatagramConnection, Tls};
 use crate::tls::TlsConnector;
 
 /// TLS for a check.
@@ -17,6 +17,25 @@ pub struct CheckTls {
     pub connector: Arc<TlsConnector>,
     /// The name that the peer's certificate must have.
     pub name: String,
+}
+
+/// A check by a connection or by datagrams.
+#[derive(Clone)]
+pub enum Asks {
+    /// A question on a connection.
+    Connection(Arc<dyn Question>),
+    /// A question by datagrams.
+    Datagrams(Arc<dyn DatagramQuestion>),
+}
+
+/// A check by datagrams.
+pub trait DatagramQuestion: Send + Sync {
+    /// Sends a datagram through `socket`, and checks what comes back. Every wait has a time-out.
+    /// The error is as in [`Asked::found`].
+    fn ask<'a>(
+        &'a self,
+        socket: &'a DatagramConnection,
+    ) -> Pin<Box<dyn Future<Output = Result<(), &'static str>> + 'a>>;
 }
 
 /// A check request in the peer's protocol.
@@ -41,6 +60,14 @@ pub(super) async fn ask(
     address: &Address,
     idle: &mut Option<Connection>,
 ) -> Result<(), &'static str> {
+    let question = match &check.question {
+        Asks::Connection(question) => question,
+        Asks::Datagrams(question) => {
+            let socket = DatagramConnection::open_to(address, &ConnectOptions::default());
+            let socket = socket.map_err(|error| error.action())?;
+            return question.ask(&socket).await;
+        }
+    };
     let now_ms = monotonic_ns() / 1_000_000;
     let young = |one: &Connection| {
         now_ms.saturating_sub(one.opened_ms()) < check.rules.keepalive_time_ms
@@ -48,7 +75,7 @@ pub(super) async fn ask(
     };
     if let Some(connection) = idle.take().filter(young) {
         connection.used_again();
-        let asked = check.question.ask(&connection).await;
+        let asked = question.ask(&connection).await;
         // A kept connection that is closed before a response shows nothing about the peer.
         if asked.found.is_ok() || connection.bytes_received() > 0 {
             return keep(check, connection, asked, idle);
@@ -67,7 +94,7 @@ pub(super) async fn ask(
     };
     let connection = Connection::open_to(address, &options, now_ms).await;
     let connection = connection.map_err(|error| error.action())?;
-    let asked = check.question.ask(&connection).await;
+    let asked = question.ask(&connection).await;
     keep(check, connection, asked, idle)
 }
 

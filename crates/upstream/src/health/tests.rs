@@ -11,7 +11,7 @@ use turnpike_lane::log::ErrorLog;
 use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Origin, Step};
 
-use super::{Asked, Check, CheckRules, Question, Watching};
+use super::{Asked, Asks, Check, CheckRules, Question, Watching};
 use crate::Address;
 use crate::background::BackgroundTask as _;
 use crate::connection::Connection;
@@ -47,9 +47,9 @@ fn check() -> Check {
         group: Weak::new(),
         number: 0,
         rules: rules(),
-        question: Arc::new(IsGood {
+        question: Asks::Connection(Arc::new(IsGood {
             timeout_ms: PATIENCE_MS,
-        }),
+        })),
         proxy_header: Vec::new(),
         tls: None,
         connect_timeout_ms: PATIENCE_MS,
@@ -135,7 +135,7 @@ fn a_peer_without_an_answer_is_unhealthy() {
     assert_eq!(rounds(check(), &group(refused.number()), 1), [false]);
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let impatient = Check {
-        question: Arc::new(IsGood { timeout_ms: 1 }),
+        question: Asks::Connection(Arc::new(IsGood { timeout_ms: 1 })),
         ..check()
     };
     let port = silent.local_addr().unwrap().port();
@@ -176,7 +176,7 @@ fn a_hanging_peer_delays_no_other() {
     // Without a limit the first peer's check never ends.
     let check = Arc::new(Check {
         group: Arc::downgrade(&group),
-        question: Arc::new(IsGood { timeout_ms: 0 }),
+        question: Asks::Connection(Arc::new(IsGood { timeout_ms: 0 })),
         ..check()
     });
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();

@@ -280,15 +280,54 @@ fn lanes(view: &View) -> Vec<Entry> {
     sorted(names.iter().map(entry).collect(), view.order)
 }
 
+/// The metrics of servers: of `http`, and of `stream`, whose sessions count as requests.
+const PEER_METRICS: [PeerMetrics; 2] = [
+    PeerMetrics {
+        prefix: "",
+        requests: "upstream_requests",
+        failures: "upstream_failures",
+        active: "upstream_active",
+        available: "upstream_available",
+        times: "upstream_response_seconds",
+    },
+    PeerMetrics {
+        prefix: "stream:",
+        requests: "stream_upstream_sessions",
+        failures: "stream_upstream_failures",
+        active: "stream_upstream_active",
+        available: "stream_upstream_available",
+        times: "stream_upstream_session_seconds",
+    },
+];
+
+/// The names of the metrics of one kind of servers.
+struct PeerMetrics {
+    /// The text before the name of a group.
+    prefix: &'static str,
+    requests: &'static str,
+    failures: &'static str,
+    active: &'static str,
+    available: &'static str,
+    times: &'static str,
+}
+
 fn peers(view: &View) -> Vec<Entry> {
+    let all = PEER_METRICS.iter();
+    sorted(
+        all.flat_map(|rows| peers_of(view, rows)).collect(),
+        view.order,
+    )
+}
+
+fn peers_of(view: &View, rows: &PeerMetrics) -> Vec<Entry> {
     let (now, before) = (&view.now, &view.before);
     let entry = |sample: super::snapshot::Sample<'_>| {
         let (upstream, peer) = (sample.label("upstream"), sample.label("peer"));
         let labels = [("upstream", upstream), ("peer", peer)];
         let failed = [labels[0], labels[1], ("class", "5xx")];
-        let times = now.times(before, "upstream_response_seconds", &labels);
-        let requests = now.rate(before, "upstream_requests", &labels);
-        let state = match now.sum("upstream_available", &labels) > 0.0 {
+        let times = now.times(before, rows.times, &labels);
+        let requests = now.rate(before, rows.requests, &labels);
+        let state = match now.sum(rows.available, &labels) > 0.0 {
             true => "up",
             false => "out",
         };
@@ -297,21 +336,18 @@ fn peers(view: &View) -> Vec<Entry> {
             latency: times.percentile(99.0).unwrap_or_default(),
             cells: vec![
                 peer.to_owned(),
-                upstream.to_owned(),
+                format!("{}{upstream}", rows.prefix),
                 state.to_owned(),
-                short(now.sum("upstream_active", &labels)),
+                short(now.sum(rows.active, &labels)),
                 short(requests),
-                short(now.rate(before, "upstream_failures", &labels)),
+                short(now.rate(before, rows.failures, &labels)),
                 short(now.rate(before, "upstream_responses", &failed)),
                 time(&times, 50.0),
                 time(&times, 99.0),
             ],
         }
     };
-    sorted(
-        now.samples("upstream_requests").map(entry).collect(),
-        view.order,
-    )
+    now.samples(rows.requests).map(entry).collect()
 }
 
 fn zones(view: &View) -> Vec<Entry> {

@@ -16,6 +16,7 @@ fn frame(second: u64, requests: u64) -> Snapshot {
     };
     let times = json!([requests / 2, requests - requests / 2, 0]);
     let peer = json!({ "upstream": "u", "peer": "10.0.0.1:80" });
+    let session = json!({ "upstream": "d", "peer": "10.0.0.2:53" });
     let server = |class: &str| json!({ "server": "a.example", "class": class });
     let frame = json!({
         "status": { "version": "0.1.0", "uptime_s": 3700, "generation": 4,
@@ -30,6 +31,8 @@ fn frame(second: u64, requests: u64) -> Snapshot {
             counter("server_requests", server("2xx"), requests / 2),
             counter("upstream_requests", peer.clone(), requests),
             counter("upstream_available", peer, 0),
+            counter("stream_upstream_sessions", session.clone(), requests / 4),
+            counter("stream_upstream_available", session, 1),
             counter("cache_keys", json!({ "zone": "Z" }), 7),
             { "name": "cache_answers", "samples": [
                 { "labels": { "zone": "Z", "status": "HIT" }, "value": requests },

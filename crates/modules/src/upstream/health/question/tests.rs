@@ -11,7 +11,7 @@ use tokio::task::LocalSet;
 use turnpike_lane::log::ErrorLog;
 use turnpike_testkit::{Origin, Step};
 use turnpike_upstream::{
-    Address, BackgroundTask as _, Check, CheckRules, Group, GroupSettings, GroupStates, Peer,
+    Address, Asks, BackgroundTask as _, Check, CheckRules, Group, GroupSettings, GroupStates, Peer,
     PeerSettings, PeerState,
 };
 
@@ -61,11 +61,11 @@ fn wait_until(port: u16, well: bool, read_timeout_ms: u64) {
             mandatory: well,
             ..CheckRules::default()
         },
-        question: Arc::new(HttpQuestion {
+        question: Asks::Connection(Arc::new(HttpQuestion {
             request: b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
             conditions: None,
             read_timeout_ms,
-        }),
+        })),
         proxy_header: Vec::new(),
         tls: None,
         connect_timeout_ms: PATIENCE_MS,

@@ -1,0 +1,107 @@
+//! Metrics of the groups of `stream`.
+
+use turnpike_lane::counters::Kind;
+use turnpike_plan::metrics::{Reader, Row, Samples};
+use turnpike_upstream::FailReason;
+
+use super::background::BackgroundTasks;
+use super::commands::METRICS as METRICS_OF_ALL;
+
+const PLAIN: Row = Row {
+    name: "stream_upstream_active",
+    kind: Kind::Gauge,
+    unit: "sessions",
+    labels: &["upstream", "peer"],
+    help: "Active sessions of a server of stream.",
+};
+
+/// The metrics.
+pub(super) const METRICS: [Row; 8] = [
+    Row {
+        name: "stream_upstream_sessions",
+        kind: Kind::Counter,
+        help: "Attempts to pass a session of stream to a server.",
+        ..PLAIN
+    },
+    Row {
+        name: "stream_upstream_failures",
+        kind: Kind::Counter,
+        labels: &["upstream", "peer", "reason"],
+        help: "Failed attempts and failed health checks of a server of stream, by reason.",
+        ..PLAIN
+    },
+    PLAIN,
+    Row {
+        name: "stream_upstream_available",
+        unit: "servers",
+        help: "Whether a server of stream can take sessions at the moment: 1 or 0.",
+        ..PLAIN
+    },
+    Row {
+        name: "stream_upstream_sent_bytes",
+        kind: Kind::Counter,
+        unit: "bytes",
+        help: "Bytes sent to a server of stream in sessions that have ended.",
+        ..PLAIN
+    },
+    Row {
+        name: "stream_upstream_received_bytes",
+        kind: Kind::Counter,
+        unit: "bytes",
+        help: "Bytes received from a server of stream in sessions that have ended.",
+        ..PLAIN
+    },
+    Row {
+        name: "stream_upstream_session_seconds",
+        kind: Kind::Histogram,
+        unit: "seconds",
+        help: "Time of sessions with a server of stream, in whole milliseconds.",
+        ..PLAIN
+    },
+    Row {
+        name: "stream_upstream_retries_refused",
+        kind: Kind::Counter,
+        labels: &["upstream"],
+        help: "Retries that the budget of a group of stream did not allow (retry_budget).",
+        ..PLAIN
+    },
+];
+
+/// Reads the metrics.
+pub(super) struct SessionCounts(pub(super) BackgroundTasks);
+
+impl Reader for SessionCounts {
+    fn read(&self, samples: &mut Samples) {
+        let [
+            ..,
+            sessions,
+            failures,
+            active,
+            available,
+            sent,
+            received,
+            times,
+            retries_refused,
+        ] = METRICS_OF_ALL
+        else {
+            return;
+        };
+        for group in self.0.groups() {
+            for peer in group.peers() {
+                let (labels, state) = ([group.name(), peer.name()], peer.state());
+                samples.number(sessions, &labels, state.requests());
+                let counts = FailReason::WORDS.iter().zip(state.failures_by_reason());
+                for (reason, count) in counts {
+                    samples.number(failures, &[group.name(), peer.name(), reason], count);
+                }
+                samples.number(active, &labels, u64::from(state.active()));
+                samples.number(available, &labels, u64::from(peer.is_taking()));
+                let ended = state.answers();
+                samples.number(sent, &labels, ended.request_bytes());
+                samples.number(received, &labels, ended.response_bytes());
+                samples.distribution(times, &labels, ended.times());
+            }
+            samples.number(retries_refused, &[group.name()], group.retries_refused());
+        }
+    }
+}
