@@ -227,6 +227,64 @@ fn version_2_of_the_proxy_header_says_udp() {
 }
 
 #[test]
+fn connections_of_quic_stay_with_their_server() {
+    let origins = [socket(), socket()];
+    let ports = origins
+        .each_ref()
+        .map(|origin| origin.local_addr().unwrap().port());
+    let text = |lanes: usize| {
+        format!(
+            "worker_processes {lanes};
+            events {{ }}
+            stream {{
+                upstream both {{ server 127.0.0.1:{}; server 127.0.0.1:{}; }}
+                server {{
+                    listen 127.0.0.1:%PORT_BOUND% udp;
+                    ssl_preread on;
+                    proxy_pass both;
+                }}
+                server {{ listen 127.0.0.1:%PORT_FREE% udp; proxy_pass both; }}
+            }}",
+            ports[0], ports[1]
+        )
+    };
+    let mut server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text(1))
+        .start();
+    // The servers say who they are, and give themselves an ID.
+    for (origin, id) in origins.iter().zip([*b"server-0", *b"server-1"]) {
+        let origin = origin.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut asked = [0; 64];
+            while let Ok((_, from)) = origin.recv_from(&mut asked) {
+                let answer = [&[0xc0, 0, 0, 0, 1, 1, b'c', 8][..], &id].concat();
+                origin.send_to(&answer, from).unwrap();
+            }
+        });
+    }
+    let ask = |server: &Server, port: &str, datagram: &[u8]| {
+        let client = client(server.port_named(port));
+        client.send(datagram).unwrap();
+        let mut answer = [0; 64];
+        let count = client.recv(&mut answer).unwrap();
+        answer[8..count].to_vec()
+    };
+    let initial = [0xc0, 0, 0, 0, 1, 4, 9, 9, 9, 9, 1, b'c', 0];
+    let id = ask(&server, "BOUND", &initial);
+    let short = [&[0x40], id.as_slice(), b"..."].concat();
+    for _ in 0..6 {
+        assert_eq!(ask(&server, "BOUND", &short), id);
+    }
+    let others: Vec<_> = (0..2).map(|_| ask(&server, "FREE", &short)).collect();
+    assert_ne!(others[0], others[1], "nothing leads to the server");
+    server.write_configuration(&text(2));
+    server.signal(Signal::SIGHUP);
+    for _ in 0..6 {
+        assert_eq!(ask(&server, "BOUND", &short), id);
+    }
+}
+
+#[test]
 fn a_server_that_refuses_is_skipped_by_the_next_sessions() {
     let server = start();
     let port = server.port_named("BOTH");

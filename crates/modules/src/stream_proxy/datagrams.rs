@@ -222,6 +222,10 @@ impl<'a> DatagramRelay<'a> {
     fn pass_down(&self) -> PassedDown {
         let batch = self.session.lane.batch();
         let datagrams = || batch.bytes();
+        if let Some(connections) = &self.passing.quic {
+            let now_ms = self.session.lane.clock.now_ms();
+            connections.note(datagrams(), self.picked.peer().sticky_id(), now_ms);
+        }
         // What an error is about, the next attempt says again.
         let sent = self.flow.try_send(datagrams()).unwrap_or(0);
         datagrams()

@@ -271,6 +271,13 @@ impl FlowSteps {
         self.progress.add_responses(count);
         self.last_ms = session.lane.clock.now_ms();
         note_first_byte(one, &server.picked, self.last_ms);
+        if let Some(connections) = &self.passing.quic {
+            connections.note(
+                batch.bytes(),
+                server.picked.peer().sticky_id(),
+                self.last_ms,
+            );
+        }
         let bytes: usize = batch.bytes().map(<[u8]>::len).sum();
         let received = &one.bytes_received;
         received.set(received.get() + bytes as u64);

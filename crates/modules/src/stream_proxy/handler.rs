@@ -207,7 +207,12 @@ impl Passing {
 
     /// Begins the tries of a session.
     pub(super) fn begin_tries(&self, upstream: &Upstream, session: &Session) -> Tries {
-        let mut tries = upstream.begin_session(session);
+        let is_flow = session.listen().address.kind() == Kind::Datagram;
+        let connections = self.quic.as_ref().filter(|_| is_flow);
+        let bound = connections.and_then(|connections| {
+            connections.server(&session.preread, session.lane.clock.now_ms())
+        });
+        let mut tries = upstream.begin_session(session, bound.as_deref());
         if self.next_tries_max > 0 {
             tries.limit(self.next_tries_max);
         }
@@ -310,17 +315,17 @@ pub(super) fn succeeded(session: &mut Session, picked: Picked) {
         let now_ms = session.lane.clock.now_ms();
         let connect_ms = one.connect_ms.unwrap_or_default();
         let used_ms = one.session_ms.unwrap_or_default();
-        picked.session_ended(now_ms, connect_ms, one.first_byte_ms.get(), used_ms);
-    }
-}
-
-/// A server could not serve a session.
         picked.count_answer(Answer {
             status: Status::Ok.number(),
             request_bytes: one.bytes_sent.get(),
             response_bytes: one.bytes_received.get(),
             took_ms: used_ms,
         });
+        picked.session_ended(now_ms, connect_ms, one.first_byte_ms.get(), used_ms);
+    }
+}
+
+/// A server could not serve a session.
 pub(super) fn failed(session: &Session, picked: Picked, reason: FailReason) {
     if picked.failed(reason, session.lane.clock.now_ms()) {
         let what = format_args!("upstream server temporarily disabled");

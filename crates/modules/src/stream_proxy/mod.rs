@@ -9,6 +9,7 @@ mod flow_steps;
 mod handler;
 mod plain_relay;
 mod plan;
+mod quic;
 mod rate;
 mod relay;
 mod rows;

@@ -8,6 +8,7 @@ use turnpike_stream::plan::{Builder, ServerDraft};
 use turnpike_stream::session::Session;
 use turnpike_upstream::CheckTls;
 
+use super::quic::Connections;
 use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::settings::Bind;
 use crate::pass::tls::Tls;
@@ -34,6 +35,8 @@ pub(super) struct Passing {
     pub(super) next_tries_max: u32,
     pub(super) next_timeout_ms: u64,
     pub(super) proxy_header: ProxyHeader,
+    /// The connections of QUIC that are known; `None`: flows are not looked into.
+    pub(super) quic: Option<Arc<Connections>>,
     pub(super) socket_keepalive: bool,
     /// `proxy_ssl`; `None`: bytes go as they are.
     pub(super) tls: Option<Tls>,
@@ -82,6 +85,10 @@ pub(super) fn server(
         next_tries_max: u32::try_from(view.number("proxy_next_upstream_tries")).unwrap_or(0),
         next_timeout_ms: view.milliseconds("proxy_next_upstream_timeout"),
         proxy_header: ProxyHeader::read(view, builder)?,
+        quic: match view.flag("ssl_preread") {
+            true => Some(Connections::open(builder)),
+            false => None,
+        },
         socket_keepalive: view.flag("proxy_socket_keepalive"),
         tls: match view.flag("proxy_ssl") {
             true => Some(Tls::read(PassView::new(view, "proxy"), builder, &[])?),

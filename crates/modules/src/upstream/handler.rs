@@ -80,14 +80,14 @@ impl Upstream {
         })
     }
 
-    /// Begins the tries of a session.
-    pub(crate) fn begin_session(&self, session: &Session) -> Tries {
+    /// Begins the tries of a session; `bound` is the identity of the server that it is bound to.
+    pub(crate) fn begin_session(&self, session: &Session, bound: Option<&[u8]>) -> Tries {
         let client = session.peer.inet();
         let key = self.key.as_ref().map(|key| key.value(session));
         self.group.begin(&Selection {
             key: key.as_deref().unwrap_or_default(),
             client: client.map(|address| address.ip()),
-            sticky: None,
+            sticky: bound,
             random: session.lane.random(),
         })
     }

@@ -35,6 +35,7 @@ pub(crate) use handler::{Directory, Upstream};
 pub(crate) use health::{Checked, check};
 pub(crate) use plan::{directory, find};
 pub(crate) use resolver::{Names, names};
+pub(crate) use sessions::Sessions;
 pub(crate) use stream_health::{CheckedServers, check_servers};
 pub(crate) use url::{Target, Url};
 

@@ -15,7 +15,7 @@ type Key = [u8; 16];
 
 /// Sessions by the hash of their identity. When the zone is full, the one that was silent longest
 /// makes room.
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     sessions_max: usize,
     timeout_ms: u64,
     table: Mutex<Table>,
@@ -38,15 +38,20 @@ struct Session {
 impl Sessions {
     pub(super) fn new(size_bytes: u64, timeout_ms: u64) -> Sessions {
         let sessions_max = usize::try_from(size_bytes / SESSION_BYTES).unwrap_or(usize::MAX);
+        Sessions::of_number(sessions_max.max(1), timeout_ms)
+    }
+
+    /// Room for so many of them; one is forgotten when it was silent for `timeout_ms`.
+    pub(crate) fn of_number(sessions_max: usize, timeout_ms: u64) -> Sessions {
         Sessions {
-            sessions_max: sessions_max.max(1),
+            sessions_max,
             timeout_ms,
             table: Mutex::default(),
         }
     }
 
     /// The server of a session.
-    pub(super) fn server(&self, session: &[u8], now_ms: u64) -> Option<Vec<u8>> {
+    pub(crate) fn server(&self, session: &[u8], now_ms: u64) -> Option<Vec<u8>> {
         let table = self.table();
         let session = &table.sessions[*table.index.get(&key(session))?];
         let is_fresh = now_ms.saturating_sub(session.used_ms) < self.timeout_ms;
@@ -54,7 +59,7 @@ impl Sessions {
     }
 
     /// A server has begun a session, or taken one over.
-    pub(super) fn begin(&self, session: &[u8], server: &str, now_ms: u64) {
+    pub(crate) fn begin(&self, session: &[u8], server: &str, now_ms: u64) {
         let mut table = self.table();
         table.expire(now_ms, self.timeout_ms);
         let key = key(session);
