@@ -21,7 +21,8 @@ const ROWS: &[Row] = &[Row {
     syntax: "on | off",
     default: "off",
     summary: "Reads the client's TLS hello before the connection is passed on. With \
-        `listen ... udp` it has connections of QUIC stay with their server when the client's address changes.",
+        `listen ... udp` it has connections of QUIC stay with their server when the client's \
+        address changes.",
     ..Row::PLAIN
 }];
 

@@ -39,7 +39,7 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// Those that were noted so far.
+    /// The connections that were noted so far.
     pub(super) fn open<S>(builder: &mut Builder<'_, S>) -> Arc<Connections> {
         zone::open(builder, "quic", "connections", "", Connections::default).unwrap_or_default()
     }

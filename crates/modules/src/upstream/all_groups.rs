@@ -17,7 +17,7 @@ pub(super) type NamedGroup = (String, Arc<Group>);
 pub(super) struct AllGroups(Mutex<Vec<NamedGroup>>);
 
 impl AllGroups {
-    /// Those of the configuration whose plan is built.
+    /// The groups of the configuration whose plan is built.
     pub(super) fn of<S>(builder: &mut Builder<'_, S>) -> Arc<AllGroups> {
         let make = || Arc::new(AllGroups::default()) as Arc<dyn Any + Send + Sync>;
         let shared = builder.environment.shared("upstream groups", &make);
