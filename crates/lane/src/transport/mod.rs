@@ -5,6 +5,7 @@
 
 mod facts;
 mod hello;
+mod records;
 mod session;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,9 @@ use std::os::fd::BorrowedFd;
 
 use rustls::Connection;
 
+use super::records::{self, Records, SLICES_MAX};
 use crate::log::Errno;
+use crate::sys::process::monotonic_ns;
 use crate::sys::socket::{self, More};
 
 /// Bytes of encrypted records that a session keeps before they are sent. The usual 64 KB would cut
@@ -24,6 +26,7 @@ pub(super) struct Session {
     was_short: bool,
     /// Whether the end of the session has been sent.
     is_closed: bool,
+    records: Records,
 }
 
 /// The state of a handshake.
@@ -72,6 +75,7 @@ impl Session {
             early: Vec::new(),
             was_short: false,
             is_closed: false,
+            records: Records::default(),
         }
     }
 
@@ -224,10 +228,36 @@ impl Session {
         slices: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         self.flush(socket)?;
-        let taken = self.connection.writer().write_vectored(slices)?;
+        let taken = match self.connection {
+            Connection::Server(_) => self.encrypt_in_records(slices)?,
+            Connection::Client(_) => self.connection.writer().write_vectored(slices)?,
+        };
         match self.flush(socket) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             _ => Ok(taken),
+        }
+    }
+
+    /// Encrypts bytes, in small records while the connection is new or was idle. Returns how many
+    /// were taken.
+    fn encrypt_in_records(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.records.begin(monotonic_ns() / 1_000_000);
+        let mut writer = self.connection.writer();
+        let mut room = [IoSlice::new(&[]); SLICES_MAX];
+        let mut taken = 0;
+        loop {
+            let bytes_max = self.records.next_bytes_max();
+            if taken == 0 && bytes_max == usize::MAX {
+                return writer.write_vectored(slices);
+            }
+            let count = records::part(slices, taken, bytes_max, &mut room);
+            let given: usize = room[..count].iter().map(|slice| slice.len()).sum();
+            let written = writer.write_vectored(&room[..count])?;
+            self.records.taken(written);
+            taken += written;
+            if written < given || given == 0 {
+                return Ok(taken);
+            }
         }
     }
 

@@ -218,6 +218,83 @@ fn a_file_is_sent_over_both() {
     }
 }
 
+/// A socket whose input is kept.
+struct Tapped<'a> {
+    socket: UnixStream,
+    input: &'a mut Vec<u8>,
+}
+
+impl Read for Tapped<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.socket.read(buffer)?;
+        self.input.extend_from_slice(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl Write for Tapped<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes of each record, without its head.
+fn record_sizes(mut bytes: &[u8]) -> Vec<usize> {
+    let mut sizes = Vec::new();
+    while let [_, _, _, high, low, rest @ ..] = bytes {
+        let size = usize::from(u16::from_be_bytes([*high, *low]));
+        sizes.push(size);
+        bytes = &rest[size..];
+    }
+    sizes
+}
+
+#[test]
+fn a_server_sends_small_records_first() {
+    let (transport, socket) = pair();
+    transport.secure(server());
+    let peer = std::thread::spawn(move || {
+        let mut session = client();
+        let mut input = Vec::new();
+        let mut stream = Tapped {
+            socket,
+            input: &mut input,
+        };
+        session.complete_io(&mut stream).unwrap();
+        let mut all = Vec::new();
+        rustls::Stream::new(&mut session, &mut stream)
+            .read_to_end(&mut all)
+            .unwrap();
+        (all, record_sizes(&input))
+    });
+    shake(&transport);
+    let content: Vec<u8> = (0..60_000_u32).map(|at| (at % 251) as u8).collect();
+    let mut sent = 0;
+    while sent < content.len() {
+        let (first, second) = content[sent..].split_at(1000.min(content.len() - sent));
+        let slices = [IoSlice::new(first), IoSlice::new(second)];
+        sent += insist(|| transport.try_write(&slices, More::No)).unwrap();
+    }
+    transport.end_session();
+    insist(|| transport.flush()).unwrap();
+    drop(transport);
+    let (all, sizes) = peer.join().unwrap();
+    assert!(all == content);
+    // In TLS 1.3 each record has 17 bytes more: its kind and its tag. The last one is the end.
+    let mut expected = vec![1370 + 17; 10];
+    expected.extend([
+        16_384 + 17,
+        16_384 + 17,
+        60_000 - 13_700 - 2 * 16_384 + 17,
+        2 + 17,
+    ]);
+    assert_eq!(sizes[sizes.len() - expected.len()..], expected);
+}
+
 #[test]
 fn bytes_that_the_socket_refuses_are_kept() {
     let (sender, wait) = std::sync::mpsc::channel::<()>();

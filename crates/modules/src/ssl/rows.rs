@@ -59,7 +59,10 @@ const HTTP_ONLY: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "16k",
-        summary: "The largest TLS record that is sent, in bytes of content; at most 16k.",
+        summary: "The largest TLS record that is sent, in bytes of content; at most 16k. The first \
+                  13,700 bytes of a connection leave in records of at most 1370 bytes, which fit \
+                  into a packet, so that clients can use the first bytes early. So do those after \
+                  a second without output.",
         ..SERVER
     },
     Row {
