@@ -20,7 +20,7 @@ pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>>
 
 /// Makes the next piece behind what is left of the last one, of which so many bytes were sent,
 /// where the body is at hand: it makes no difference then where a piece ends. Returns whether there
-/// is more behind it; `None`: it is not at hand.
+/// is more behind it; `None`: it is not at hand, and what is left stands alone.
 pub(crate) fn refill(exchange: &mut Exchange, sent: usize) -> Option<Result<bool, BodyFailed>> {
     match exchange.response.body() {
         Body::Stream(body) if body.is_at_hand() => {}
@@ -32,9 +32,9 @@ pub(crate) fn refill(exchange: &mut Exchange, sent: usize) -> Option<Result<bool
         .get(sent..)
         .unwrap_or_default()
         .to_vec();
-    let more = ready(exchange)?;
+    let more = ready(exchange);
     exchange.response.text_mut().splice(0..0, left);
-    Some(more)
+    more
 }
 
 /// Makes the next piece. Returns whether there is more behind it; `None`: the body has no pieces.

@@ -213,7 +213,8 @@ pub trait BodyStream {
         None
     }
 
-    /// Whether nothing of the body has to be waited for: [`BodyStream::ready`] always has a piece.
+    /// Whether nothing of the body has to be waited for but a disk: [`BodyStream::ready`] has a
+    /// piece, unless that is a part of a file that is not in memory.
     fn is_at_hand(&self) -> bool {
         false
     }

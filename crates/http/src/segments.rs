@@ -2,6 +2,10 @@
 //!
 //! Nothing here sends or waits.
 
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use turnpike_lane::files;
 use turnpike_lane::log::{Errno, Level};
 
 use crate::client::Client;
@@ -92,47 +96,85 @@ struct AtHand {
 }
 
 impl AtHand {
-    /// Puts the next piece into `out`. `false`: it was the last.
-    fn piece(&mut self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, BodyFailed> {
-        let length = match of_body(&self.body, &self.text, self.number) {
-            Segment::End | Segment::Piece => return Ok(false),
+    /// Puts the next piece into `out`. `false`: it was the last. `None`: a file has to be read
+    /// first that is not in memory, by [`AtHand::read_on_thread`].
+    fn piece(
+        &mut self,
+        exchange: &Exchange,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<bool>, BodyFailed> {
+        match of_body(&self.body, &self.text, self.number) {
+            Segment::End | Segment::Piece => return Ok(Some(false)),
             Segment::Bytes(bytes) => {
                 let rest = bytes.get(self.at as usize..).unwrap_or_default();
                 out.extend_from_slice(&rest[..rest.len().min(PIECE_BYTES_MAX)]);
-                bytes.len() as u64
             }
             Segment::File { offset, length } => {
-                let left = usize::try_from(length - self.at).unwrap_or(usize::MAX);
-                out.resize(left.min(PIECE_BYTES_MAX), 0);
-                let read = read(&self.body, exchange, out, offset + self.at)?;
-                out.truncate(read);
-                length
+                out.resize(piece_bytes(length - self.at), 0);
+                let file = descriptor(&self.body)?;
+                let read = files::read_at_once(file, out, offset + self.at).transpose();
+                let Some(read) = read else {
+                    out.clear();
+                    return Ok(None);
+                };
+                out.truncate(checked(exchange, read)?);
             }
+        }
+        Ok(Some(self.gave(out.len())))
+    }
+
+    /// Puts the next piece into `out`, which is of a file that is not in memory. `false`: it was
+    /// the last.
+    async fn read_on_thread(
+        &mut self,
+        exchange: &Exchange,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, BodyFailed> {
+        let Segment::File { offset, length } = of_body(&self.body, &self.text, self.number) else {
+            return Err(BodyFailed);
         };
-        self.at += out.len() as u64;
+        exchange.lane.counters.file_waits.add();
+        let file = descriptor(&self.body)?;
+        let (bytes_max, offset) = (piece_bytes(length - self.at), offset + self.at);
+        let read = files::read_on_thread(file, out, bytes_max, offset).await;
+        checked(exchange, read)?;
+        Ok(self.gave(out.len()))
+    }
+
+    /// So many bytes of the present segment are given out. Returns whether more follow.
+    fn gave(&mut self, bytes: usize) -> bool {
+        let segment = |number| of_body(&self.body, &self.text, number);
+        let length = match segment(self.number) {
+            Segment::Bytes(bytes) => bytes.len() as u64,
+            Segment::File { length, .. } => length,
+            Segment::End | Segment::Piece => 0,
+        };
+        self.at += bytes as u64;
         if self.at >= length {
             self.number += 1;
             self.at = 0;
         }
-        Ok(!matches!(
-            of_body(&self.body, &self.text, self.number),
-            Segment::End
-        ))
+        !matches!(of_body(&self.body, &self.text, self.number), Segment::End)
     }
 }
 
-/// Reads of the body's file; what was announced and is not there is a failure.
-fn read(
-    body: &Body,
-    exchange: &Exchange,
-    out: &mut [u8],
-    offset: u64,
-) -> Result<usize, BodyFailed> {
-    let Body::File(body) = body else {
-        return Err(BodyFailed);
-    };
-    match body.file.read_at(out, offset) {
-        Ok(0) if !out.is_empty() => exchange.log(
+/// The bytes of a piece of a file of which so many are left.
+fn piece_bytes(left: u64) -> usize {
+    usize::try_from(left).map_or(PIECE_BYTES_MAX, |left| left.min(PIECE_BYTES_MAX))
+}
+
+/// The file of a body.
+fn descriptor(body: &Body) -> Result<BorrowedFd<'_>, BodyFailed> {
+    match body {
+        Body::File(body) => body.file.descriptor().ok_or(BodyFailed),
+        _ => Err(BodyFailed),
+    }
+}
+
+/// The bytes that were read of a file; what was announced and is not there is a failure.
+fn checked(exchange: &Exchange, read: io::Result<usize>) -> Result<usize, BodyFailed> {
+    match read {
+        Ok(0) => exchange.log(
             Level::Alert,
             format_args!("file was truncated while it was sent"),
         ),
@@ -153,9 +195,12 @@ impl BodyStream for AtHand {
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(async move {
-            // It never waits for anything: others have their turn between two pieces.
+            // It waits for nothing but disks: others have their turn between two pieces.
             tokio::task::yield_now().await;
-            self.piece(exchange, out)
+            match self.piece(exchange, out)? {
+                Some(more) => Ok(more),
+                None => self.read_on_thread(exchange, out).await,
+            }
         })
     }
 
@@ -168,6 +213,6 @@ impl BodyStream for AtHand {
         exchange: &mut Exchange,
         out: &mut Vec<u8>,
     ) -> Option<Result<bool, BodyFailed>> {
-        Some(self.piece(exchange, out))
+        self.piece(exchange, out).transpose()
     }
 }

@@ -297,6 +297,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
         match sent {
             Sent::All => return Ok(()),
             Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
+            Sent::WantsFile => transfer.read_file(exchange).await.map_err(Cut::Client)?,
             Sent::WantsPiece => {
                 let is_raw = rate.is_none() && !transfer.is_chunked();
                 if is_raw && splicing::pass_on(exchange, peer, timeout_ms).await? == Moved::All {

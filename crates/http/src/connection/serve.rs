@@ -318,7 +318,7 @@ impl Connections {
         }
         match transfer.send(exchange, &connection.transport, TURN_BYTES_MAX) {
             Ok(Sent::All) => answered(connection, exchange, whole),
-            Ok(Sent::Blocked | Sent::Slice | Sent::WantsPiece) => {
+            Ok(Sent::Blocked | Sent::Slice | Sent::WantsPiece | Sent::WantsFile) => {
                 Served::Driven(Stage::Sending(transfer))
             }
             Err(error) => {

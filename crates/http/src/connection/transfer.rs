@@ -4,12 +4,14 @@
 //! on the way. Nothing here waits: where the socket is full, the caller waits and calls again.
 
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 
+use turnpike_lane::files::{self, FileHandle};
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::file;
 use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_lane::sys::socket::More;
-use turnpike_lane::transport::Transport;
+use turnpike_lane::transport::{FileSent, SEALED_FILE_BYTES_MAX, Transport};
 
 use crate::exchange::Exchange;
 use crate::h1::response::{write_chunk_head, write_head, write_last_chunk};
@@ -41,6 +43,8 @@ pub(super) struct Transfer {
     copied: bool,
     /// Whether the connection is closed right behind the last byte.
     closing: bool,
+    /// The place in the file of the bytes in the response's room that a thread has read.
+    read_from: Option<u64>,
 }
 
 /// What came of a call.
@@ -54,6 +58,8 @@ pub(super) enum Sent {
     Slice,
     /// The next piece of a stream has to be made.
     WantsPiece,
+    /// The next part of a file is not in memory: [`Transfer::read_file`].
+    WantsFile,
 }
 
 impl Transfer {
@@ -143,7 +149,11 @@ impl Transfer {
                 Segment::Bytes(_) => self.gather(exchange, transport, left),
                 Segment::File { offset, length } => {
                     let count = (length - self.at).min(left);
-                    send_file(exchange, transport, offset + self.at, count)
+                    match self.send_file(exchange, transport, offset + self.at, count) {
+                        Ok(FileSent::Bytes(bytes)) => Ok(bytes as u64),
+                        Ok(FileSent::MustBeRead) => return Ok(Sent::WantsFile),
+                        Err(error) => Err(error),
+                    }
                 }
             };
             match sent {
@@ -250,6 +260,58 @@ impl Transfer {
         self.ended = !more;
     }
 
+    /// Sends a slice of a file: what a thread has read of it, by sendfile(2), or through a buffer
+    /// where that is off.
+    fn send_file(
+        &mut self,
+        exchange: &mut Exchange,
+        transport: &Transport,
+        offset: u64,
+        count: u64,
+    ) -> io::Result<FileSent> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let read = self.read_from.and_then(|from| offset.checked_sub(from));
+        let read = read.and_then(|at| exchange.response.text().get(at as usize..));
+        if let Some(bytes) = read.filter(|bytes| !bytes.is_empty()) {
+            let bytes = &bytes[..bytes.len().min(count)];
+            let sent = transport.try_write(&[IoSlice::new(bytes)], More::No)?;
+            return Ok(FileSent::Bytes(sent));
+        }
+        self.read_from = None;
+        let sent = send_file(exchange, transport, offset, count)?;
+        match sent {
+            FileSent::Bytes(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            sent => Ok(sent),
+        }
+    }
+
+    /// Reads the next part of a file on a thread, to be sent next.
+    ///
+    /// # Errors
+    /// The kernel's; `UnexpectedEof` if the file turned out shorter than announced.
+    pub(super) async fn read_file(&mut self, exchange: &mut Exchange) -> io::Result<()> {
+        let Segment::File { offset, length } = segment(exchange, self.segment) else {
+            return Ok(());
+        };
+        let from = offset + self.at;
+        let left = usize::try_from(length - self.at).unwrap_or(usize::MAX);
+        let lane = Rc::clone(&exchange.lane);
+        let (body, room) = exchange.response.body_and_room();
+        let Body::File(body) = body else {
+            return Ok(());
+        };
+        let descriptor = body.file.descriptor().ok_or(io::ErrorKind::NotFound)?;
+        lane.counters.file_waits.add();
+        let count = left.min(SEALED_FILE_BYTES_MAX);
+        match files::read_on_thread(descriptor, room, count, from).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => {
+                self.read_from = Some(from);
+                Ok(())
+            }
+        }
+    }
+
     fn next_segment(&mut self) {
         self.segment += 1;
         self.at = 0;
@@ -332,44 +394,38 @@ fn send_file(
     exchange: &mut Exchange,
     transport: &Transport,
     offset: u64,
-    count: u64,
-) -> io::Result<u64> {
+    count: usize,
+) -> io::Result<FileSent> {
     let settings = &exchange.plan.location(exchange.walk.location()).settings;
     let (body, buffer) = exchange.response.body_and_room();
     let Body::File(body) = body else {
-        return Ok(0);
+        return Ok(FileSent::Bytes(0));
     };
     let descriptor = body.file.descriptor().ok_or(io::ErrorKind::NotFound)?;
-    let sent = if settings.sendfile {
-        let chunk_max = settings.sendfile_chunk_bytes_max;
-        let count = if chunk_max > 0 {
-            count.min(chunk_max)
-        } else {
-            count
+    // What is encrypted passes through a buffer in any case.
+    if settings.sendfile || !transport.is_plain() {
+        let count = match usize::try_from(settings.sendfile_chunk_bytes_max) {
+            Ok(chunk_max) if chunk_max > 0 => count.min(chunk_max),
+            _ => count,
         };
-        transport.try_send_file(descriptor, offset, count as usize, buffer)?
-    } else {
-        let count = (count as usize).min(settings.output_buffer_bytes.max(1));
-        buffer.resize(count, 0);
-        let read = file::read_at(descriptor, buffer, offset)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        transport.try_write(&[IoSlice::new(&buffer[..read])], More::No)?
-    };
-    if sent == 0 {
-        Err(io::ErrorKind::UnexpectedEof.into())
-    } else {
-        Ok(sent as u64)
+        return transport.try_send_file(descriptor, offset, count, buffer);
     }
+    let count = count.min(settings.output_buffer_bytes.max(1));
+    buffer.resize(count, 0);
+    let sent = match file::read_at(descriptor, buffer, offset)? {
+        0 => 0,
+        read => transport.try_write(&[IoSlice::new(&buffer[..read])], More::No)?,
+    };
+    Ok(FileSent::Bytes(sent))
 }
 
-/// Reads a small file into memory, so that head and content leave in one call. `false`: the file
-/// is not as long as it was.
+/// Reads a small file into memory, so that head and content leave in one call. One that would have
+/// to be waited for is left to be sent behind the head. `false`: the file is not as long as it was.
 fn inline_small_file(exchange: &mut Exchange) -> bool {
     if exchange.response.is_head_only() {
         return true;
     }
+    let is_plain = exchange.client.tls().is_none();
     let (body, text) = exchange.response.body_and_room();
     let Body::File(body) = body else {
         return true;
@@ -384,11 +440,25 @@ fn inline_small_file(exchange: &mut Exchange) -> bool {
         return false;
     };
     text.resize(length as usize, 0);
-    if !file::fill_at(descriptor, text, offset).is_ok_and(|filled| filled == text.len()) {
-        return false;
+    let read = match is_plain {
+        // sendfile(2) would wait in its place.
+        true => file::fill_at(descriptor, text, offset).map(Some),
+        false => files::read_at_once(descriptor, text, offset),
+    };
+    match read {
+        Ok(Some(read)) if read == text.len() => exchange.response.set_body(Body::Text),
+        Ok(None) => text.clear(),
+        // The end of the file, or of what is in memory.
+        Ok(Some(_)) if !is_plain && is_whole(&body.file, offset + length) => text.clear(),
+        _ => return false,
     }
-    exchange.response.set_body(Body::Text);
     true
+}
+
+/// Whether an open file still has so many bytes.
+fn is_whole(file: &FileHandle, bytes: u64) -> bool {
+    let metadata = file.descriptor().map(file::metadata);
+    metadata.is_some_and(|metadata| metadata.is_ok_and(|it| it.size_bytes >= bytes))
 }
 
 /// The segment of that number: 0 is the output (the head, or a framed piece), the body follows.

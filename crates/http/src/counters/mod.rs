@@ -80,6 +80,8 @@ counters! {
         "Bytes of requests received from clients.";
     bytes_sent: Counter "sent_bytes" in "bytes",
         "Bytes of responses sent to clients.";
+    file_waits: Counter "file_waits" in "reads",
+        "Reads of files that were not in memory, by threads so that the lane did not wait.";
     moved: Counter "connections_moved" in "connections",
         "Connections that were handed to another lane.";
     panics: Counter "panics" in "connections",

@@ -6,13 +6,14 @@
 
 use std::{
     collections::HashMap,
-    os::fd::AsFd,
+    io,
+    os::fd::{AsFd, BorrowedFd},
     rc::{Rc, Weak},
 };
 
 use slab::Slab;
 
-use super::{FileError, FileHandle, OpenFile, Operation, Symlinks, inspect, open};
+use super::{FileError, FileHandle, OpenFile, Operation, Symlinks, disk, inspect, open};
 use crate::recency::Recency;
 use crate::sys::file::{self, Metadata};
 
@@ -363,7 +364,8 @@ fn recalled(error: &FileError) -> FileError {
     }
 }
 
-/// Reads a regular file of at most `bytes_max` into memory, unless it changes during the read.
+/// Reads a regular file of at most `bytes_max` into memory, unless it changes during the read, or a
+/// disk would have to be waited for.
 pub(super) fn load_content(file: &OpenFile, bytes_max: u64) {
     let size = file.metadata.size_bytes;
     let Some(descriptor) = &file.descriptor else {
@@ -377,12 +379,30 @@ pub(super) fn load_content(file: &OpenFile, bytes_max: u64) {
     }
     // The buffer has one more byte, to detect a file that has grown.
     let mut content = vec![0; size as usize + 1];
-    let filled = file::fill_at(descriptor.as_fd(), &mut content, 0);
+    let filled = match fill_at_once(descriptor.as_fd(), &mut content) {
+        // As a file system that cannot say is read for everything else.
+        Err(error) if disk::is_unsupported(&error) => {
+            file::fill_at(descriptor.as_fd(), &mut content, 0)
+        }
+        filled => filled,
+    };
     if !filled.is_ok_and(|filled| filled as u64 == size) {
         return;
     }
     content.truncate(size as usize);
     let _ = file.content.set(content.into_boxed_slice());
+}
+
+/// Reads a file until `buffer` is full or the file ends. `WouldBlock`: not all of it is in memory.
+fn fill_at_once(file: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file::read_cached_at(file, &mut buffer[filled..], filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
 }
 
 fn content_length(held: &Held) -> usize {

@@ -16,6 +16,7 @@ use crate::sys::file::{self, Metadata};
 
 mod cache;
 mod content;
+mod disk;
 mod regular;
 mod symlinks;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod tests;
 
 pub use cache::{CONTENT_BYTES_MAX, CONTENT_TOTAL_BYTES_MAX, CacheRules, OpenFileCache};
 pub use content::{ContentCache, Now};
+pub use disk::{read_at_once, read_on_thread};
 pub use regular::{open_own, open_regular};
 pub use symlinks::{SymlinkRule, Symlinks};
 

@@ -132,13 +132,25 @@ pub fn metadata_at(directory: BorrowedFd<'_>, name: &[u8], links: Links) -> io::
 /// With network file systems (NFS, SMB, 9P) and FUSE, only opening checks cached metadata. Unknown
 /// file systems count as not local.
 pub fn is_on_local_disk(file: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(LOCAL_FILE_SYSTEMS.contains(&file_system(file)?))
+}
+
+/// Whether a file is on a file system that is always in memory.
+pub fn is_in_memory(file: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(matches!(file_system(file)?, TMPFS | RAMFS))
+}
+
+/// The magic number of a file's file system.
+fn file_system(file: BorrowedFd<'_>) -> io::Result<u32> {
     let mut raw = MaybeUninit::<libc::statfs64>::zeroed();
     // SAFETY: the pointer points to a whole statfs64.
     check(unsafe { libc::fstatfs64(file.as_raw_fd(), raw.as_mut_ptr()) })?;
     // SAFETY: fstatfs64 has succeeded, so it has filled the struct.
-    let kind = unsafe { raw.assume_init() }.f_type;
-    Ok(LOCAL_FILE_SYSTEMS.contains(&(kind as u32)))
+    Ok(unsafe { raw.assume_init() }.f_type as u32)
 }
+
+const TMPFS: u32 = 0x0102_1994;
+const RAMFS: u32 = 0x8584_58f6;
 
 /// The magic numbers of file systems in statfs(2).
 const LOCAL_FILE_SYSTEMS: &[u32] = &[
@@ -146,8 +158,8 @@ const LOCAL_FILE_SYSTEMS: &[u32] = &[
     0x5846_5342, // XFS
     0x9123_683e, // Btrfs
     0x794c_7630, // overlayfs
-    0x0102_1994, // tmpfs
-    0x8584_58f6, // ramfs
+    TMPFS,
+    RAMFS,
     0xf2f5_2010, // F2FS
     0x2fc1_2fc1, // ZFS
     0xca45_1a4e, // bcachefs
@@ -179,6 +191,27 @@ pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Resu
                 buffer.len(),
                 offset,
             )
+        })
+    })
+}
+
+/// Reads at `offset` what is in memory, without waiting for a disk (preadv2(2) with RWF_NOWAIT,
+/// Linux 4.14). `Ok(0)` is the end. `WouldBlock`: the first byte is not in memory; `EOPNOTSUPP`:
+/// the file system cannot say.
+pub fn read_cached_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let offset = position(offset)?;
+    #[cfg(test)]
+    if let Some(error) = fake_disk::refused() {
+        return Err(error);
+    }
+    let slice = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    retry(|| {
+        // SAFETY: the vector has one slice, which the kernel may overwrite.
+        check_size(unsafe {
+            libc::preadv64v2(file.as_raw_fd(), &slice, 1, offset, libc::RWF_NOWAIT)
         })
     })
 }
@@ -317,4 +350,28 @@ fn plain_metadata(raw: &libc::stat64) -> Metadata {
 
 fn position(offset: u64) -> io::Result<libc::off64_t> {
     libc::off64_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))
+}
+
+/// A disk whose files are not in memory, for the tests of this crate.
+#[cfg(test)]
+pub(crate) mod fake_disk {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local! {
+        static STATE: Cell<Option<(i32, usize)>> = const { Cell::new(None) };
+    }
+
+    /// Has this thread's reads of what is in memory fail with an error; `None`: they do not.
+    /// Returns how many have failed since the last call.
+    pub(crate) fn refuse(errno: Option<i32>) -> usize {
+        let before = STATE.replace(errno.map(|errno| (errno, 0)));
+        before.map_or(0, |(_, count)| count)
+    }
+
+    pub(super) fn refused() -> Option<io::Error> {
+        let (errno, count) = STATE.get()?;
+        STATE.set(Some((errno, count + 1)));
+        Some(io::Error::from_raw_os_error(errno))
+    }
 }

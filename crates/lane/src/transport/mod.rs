@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustls::Connection as TlsConnection;
 
+use crate::files;
 use crate::sys::file;
 use crate::sys::pipe::Pipe;
 use crate::sys::socket::{self, More};
@@ -27,7 +28,17 @@ pub use session::{Handshake, HandshakeError};
 
 /// The bytes of a file that are read and encrypted at a time: four full records, which is the most
 /// that a session takes before it must send.
-const SEALED_FILE_BYTES_MAX: usize = 64 * 1024;
+pub const SEALED_FILE_BYTES_MAX: usize = 64 * 1024;
+
+/// What came of sending a part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSent {
+    /// So many bytes were sent; 0: the file ends before the part.
+    Bytes(usize),
+    /// The file is not in memory: its bytes must be read on a thread, and sent by
+    /// [`Transport::try_write`].
+    MustBeRead,
+}
 
 /// A connection's socket, with its TLS session if it has one. The socket stays the same for its
 /// whole life. It must not be used by two threads at once.
@@ -145,8 +156,8 @@ impl Transport {
         }
     }
 
-    /// Sends at most `count` bytes of a file from `offset` on: by sendfile(2), or read into
-    /// `buffer` and encrypted. 0: the file ends before `offset`.
+    /// Sends at most `count` bytes of a file from `offset` on: by sendfile(2), which waits for a
+    /// disk, or read into `buffer` and encrypted, which does not.
     ///
     /// # Errors
     /// The error of the socket or the file; `WouldBlock` if the socket takes nothing.
@@ -156,16 +167,19 @@ impl Transport {
         offset: u64,
         count: usize,
         buffer: &mut Vec<u8>,
-    ) -> io::Result<usize> {
+    ) -> io::Result<FileSent> {
         if self.session.get().is_none() {
-            return file::send_file(self.as_fd(), file, offset, count);
+            return file::send_file(self.as_fd(), file, offset, count).map(FileSent::Bytes);
         }
         self.flush()?;
         buffer.resize(count.min(SEALED_FILE_BYTES_MAX), 0);
-        let read = file::read_at(file, buffer, offset)?;
-        match read {
-            0 => Ok(0),
-            _ => self.try_write(&[IoSlice::new(&buffer[..read])], More::No),
+        match files::read_at_once(file, buffer, offset)? {
+            None => Ok(FileSent::MustBeRead),
+            Some(0) => Ok(FileSent::Bytes(0)),
+            Some(read) => {
+                let sent = self.try_write(&[IoSlice::new(&buffer[..read])], More::No)?;
+                Ok(FileSent::Bytes(sent))
+            }
         }
     }
 

@@ -12,7 +12,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
 use super::facts::SocketFacts;
-use super::{Handshake, HandshakeError, Hello, Identify, Transport};
+use super::{FileSent, Handshake, HandshakeError, Hello, Identify, Transport};
+use crate::sys::file::fake_disk;
 use crate::sys::socket::More;
 use crate::timeout::within;
 use crate::waiting::Waited;
@@ -206,8 +207,9 @@ fn a_file_is_sent_over_both() {
             let piece =
                 insist(|| transport.try_send_file(file.as_fd(), sent, 2_000_000, &mut buffer));
             match piece.unwrap() {
-                0 => break,
-                piece => sent += piece as u64,
+                FileSent::Bytes(0) => break,
+                FileSent::Bytes(piece) => sent += piece as u64,
+                FileSent::MustBeRead => panic!("the file was written just now"),
             }
         }
         transport.end_session();
@@ -293,6 +295,29 @@ fn a_server_sends_small_records_first() {
         2 + 17,
     ]);
     assert_eq!(sizes[sizes.len() - expected.len()..], expected);
+}
+
+#[test]
+fn only_a_session_asks_for_a_file_that_is_not_in_memory() {
+    let path = std::env::temp_dir().join(format!("lane-cold-{}", std::process::id()));
+    std::fs::write(&path, "content").unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let (plain, _peer) = pair();
+    let secure = secured(|stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    shake(&secure);
+    let cases = [
+        (&plain, FileSent::Bytes(7), 0),
+        (&secure, FileSent::MustBeRead, 1),
+    ];
+    for (transport, expected, reads) in cases {
+        fake_disk::refuse(Some(libc::EAGAIN));
+        let sent = transport.try_send_file(file.as_fd(), 0, 100, &mut Vec::new());
+        assert_eq!(fake_disk::refuse(None), reads);
+        assert_eq!(sent.unwrap(), expected);
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What this family does with a response.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use turnpike_http::body_filter::Filtered;
+use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, BodyStream, CharsetWish};
+use turnpike_http::response::{Body, BodyFailed, BodyStream, CharsetWish, LocalFuture};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
@@ -130,27 +132,80 @@ fn recode(exchange: &mut Exchange, table: Arc<Table>) -> Option<u16> {
     }
     let keeps_length = table.keeps_length();
     let mut body = Filtered::new(response.take_stream(), Recoding::new(table));
+    let mut text = Vec::new();
     if at_hand && small {
-        let mut text = Vec::new();
         let mut piece = Vec::new();
-        loop {
+        let is_whole = loop {
             piece.clear();
             let more = body.ready(exchange, &mut piece);
             text.extend_from_slice(&piece);
             match more {
                 Some(Ok(true)) => {}
-                Some(Ok(false)) | None => break,
+                Some(Ok(false)) => break true,
+                // The rest of a file is not in memory.
+                None => break false,
                 Some(Err(_)) => return Some(500),
             }
+        };
+        if is_whole {
+            exchange.response.set_text(text);
+            exchange.response.send_text();
+            return None;
         }
-        exchange.response.set_text(text);
-        exchange.response.send_text();
-        return None;
     }
     let response = &mut exchange.response;
     if !keeps_length {
         lose_length(response);
     }
-    response.set_body(Body::Stream(Box::new(body)));
+    response.set_body(Body::Stream(Box::new(Begun { text, body })));
     None
+}
+
+/// A body whose beginning has been converted already.
+struct Begun {
+    text: Vec<u8>,
+    body: Filtered<Recoding>,
+}
+
+impl BodyStream for Begun {
+    fn next<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: Client<'a>,
+        out: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
+        if self.text.is_empty() {
+            return self.body.next(exchange, client, out);
+        }
+        out.append(&mut self.text);
+        Box::pin(ready(Ok(true)))
+    }
+
+    fn ready(
+        &mut self,
+        exchange: &mut Exchange,
+        out: &mut Vec<u8>,
+    ) -> Option<Result<bool, BodyFailed>> {
+        if self.text.is_empty() {
+            return self.body.ready(exchange, out);
+        }
+        out.append(&mut self.text);
+        Some(Ok(true))
+    }
+
+    fn may_end_at_once(&self) -> bool {
+        self.body.may_end_at_once()
+    }
+
+    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
+        self.body.read_ahead(exchange)
+    }
+
+    fn outlives_client(&mut self) -> bool {
+        self.body.outlives_client()
+    }
+
+    fn ended(&mut self, exchange: &mut Exchange) {
+        self.body.ended(exchange);
+    }
 }
