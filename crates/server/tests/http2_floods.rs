@@ -158,7 +158,7 @@ const FLOODS: &[Flood] = &[
         before: open_stream,
         one: |_| frame(DATA, PADDED, 1, &[&[255, b'x'][..], &[0; 255]].concat()),
         accepted: 1_000,
-        refused: 24_000,
+        refused: 40_000,
         reason: "http2 flood detected",
     },
     Flood {

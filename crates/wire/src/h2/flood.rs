@@ -19,11 +19,14 @@ const PINGS: Allowance = Allowance::new(256, 32);
 /// Frames that carry no data and end no stream, and those of unknown kinds.
 const EMPTY: Allowance = Allowance::new(256, 16);
 
-/// DATA frames of clients of at most [`TINY_DATA_BYTES_MAX`] that do not end a stream. Each costs
-/// as much as a large one, and the ratio of bytes allows any number of them. A client that sends
-/// each byte as it is typed stays far below; a program that sends a body byte by byte may send
-/// 16 KB at once.
-const TINY_DATA: Allowance = Allowance::new(16_384, 2_048);
+/// DATA frames of a client's stream of at most [`TINY_DATA_BYTES_MAX`] that do not end it. Each
+/// costs as much as a large one, and the ratio of bytes allows any number of them. A client that
+/// sends each byte as it is typed stays far below; a program that sends a body byte by byte may
+/// send 16 KB at once. A stream with more is reset, and its connection serves others on.
+const TINY_DATA_OF_STREAM: Allowance = Allowance::new(16_384, 2_048);
+
+/// The same of all streams of a connection, those too that were reset: what two streams may send.
+const TINY_DATA: Allowance = Allowance::new(32_768, 4_096);
 
 /// The most bytes of a tiny DATA frame: whole messages of gRPC and masked frames of WebSockets have
 /// at least five.
@@ -60,10 +63,13 @@ impl Allowance {
     }
 }
 
-/// The rest of an allowance.
+/// A thousandth of a use is what a millisecond adds to an allowance of one each second.
+const THOUSANDTHS: u64 = 1000;
+
+/// What is used of an allowance.
 #[derive(Clone, Copy, Default)]
-struct Credit {
-    used: u32,
+pub(super) struct Credit {
+    used_thousandths: u64,
     since_ms: u64,
 }
 
@@ -71,15 +77,10 @@ impl Credit {
     /// Uses one; `false` if none is left.
     fn take(&mut self, allowance: Allowance, now_ms: u64) -> bool {
         let elapsed_ms = now_ms.saturating_sub(self.since_ms);
-        let back = elapsed_ms.saturating_mul(u64::from(allowance.each_second)) / 1000;
-        if back > 0 {
-            self.used = self
-                .used
-                .saturating_sub(u32::try_from(back).unwrap_or(u32::MAX));
-            self.since_ms = now_ms;
-        }
-        self.used += 1;
-        self.used <= allowance.most
+        let back = elapsed_ms.saturating_mul(u64::from(allowance.each_second));
+        self.since_ms = now_ms;
+        self.used_thousandths = self.used_thousandths.saturating_sub(back) + THOUSANDTHS;
+        self.used_thousandths <= u64::from(allowance.most) * THOUSANDTHS
     }
 }
 
@@ -135,10 +136,15 @@ impl FloodGuard {
         }
     }
 
+    /// Counts a tiny DATA frame of a stream; `false`: the stream has sent too many.
+    pub(super) fn allows_tiny_data(&self, of_stream: &mut Credit) -> bool {
+        of_stream.take(TINY_DATA_OF_STREAM, self.now_ms)
+    }
+
     /// Notes that DATA was sent: the peer may widen a window for it.
     pub(super) fn data_sent(&mut self) {
         let credit = &mut self.credits[Nuisance::WindowUpdate as usize];
-        credit.used = credit.used.saturating_sub(2);
+        credit.used_thousandths = credit.used_thousandths.saturating_sub(2 * THOUSANDTHS);
     }
 
     /// Counts a frame: all of its bytes, and those that serve a request.
@@ -155,6 +161,27 @@ impl FloodGuard {
                 ErrorCode::EnhanceYourCalm,
                 "http2 flood detected",
             )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! How an allowance is used and comes back.
+
+    use super::{Allowance, Credit};
+
+    #[test]
+    fn an_allowance_comes_back_in_fractions() {
+        let allowance = Allowance::new(10, 3);
+        // The pause between uses in milliseconds, and how many of 1000 are allowed before one is
+        // refused: of three each second, nine tenths come back in 300 milliseconds.
+        let cases = [(0, 10), (111, 14), (300, 91), (333, 1000), (5000, 1000)];
+        for (pause_ms, expected) in cases {
+            let mut credit = Credit::default();
+            let uses = (1..=1000_u64).map(|round| credit.take(allowance, round * pause_ms));
+            let allowed = uses.take_while(|is_allowed| *is_allowed).count();
+            assert_eq!(allowed, expected, "{pause_ms} ms apart");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::flood::Credit;
 use super::frame::StreamId;
 use super::priority::Priority;
 use super::window::Window;
@@ -33,6 +34,8 @@ pub(super) struct Stream {
     /// The announced bytes of the body that have not come yet.
     pub(super) announced_bytes: Option<u64>,
     pub(super) priority: Priority,
+    /// What the peer has used of its allowance of tiny DATA frames.
+    pub(super) tiny_data: Credit,
 }
 
 /// How a stream was closed.

@@ -14,6 +14,7 @@ mod tests;
 use super::connection::PREFACE;
 use super::endpoint::Endpoint;
 use super::error::{ConnectionError, ErrorCode};
+use super::flood::Credit;
 use super::frame::{self, StreamId};
 use super::hpack::{Decoder, Encoder};
 use super::priority::Priority;
@@ -170,6 +171,7 @@ impl ClientConnection {
             is_window_open: true,
             announced_bytes: is_head.then_some(0),
             priority: Priority::default(),
+            tiny_data: Credit::default(),
         });
         endpoint.send_head(id, ends, block, write);
         id

@@ -3,7 +3,7 @@
 use super::{Connection, Event, PREFACE, Phase, RECEIVED_PAYLOAD_BYTES_MAX, Step};
 use crate::h2::endpoint::Widened;
 use crate::h2::error::{ConnectionError, ErrorCode};
-use crate::h2::flood::{Nuisance, TINY_DATA_BYTES_MAX};
+use crate::h2::flood::{Credit, Nuisance, TINY_DATA_BYTES_MAX};
 use crate::h2::frame::{Frame, FrameHeader, StreamId};
 use crate::h2::header_block::HeaderBlock;
 use crate::h2::priority::Priority;
@@ -208,6 +208,7 @@ impl Connection {
             is_window_open: false,
             announced_bytes,
             priority: early.or(reader.priority).unwrap_or_default(),
+            tiny_data: Credit::default(),
         });
         Ok(Event::Request {
             stream,
@@ -275,6 +276,11 @@ impl Connection {
         self.endpoint.data_received(data, length, ends)?;
         if !ends && (1..=TINY_DATA_BYTES_MAX).contains(&data.len()) {
             self.endpoint.guard.count(Nuisance::TinyData)?;
+            if let Some(own) = self.endpoint.streams.get_mut(stream)
+                && !self.endpoint.guard.allows_tiny_data(&mut own.tiny_data)
+            {
+                return self.stream_error(stream, ErrorCode::EnhanceYourCalm);
+            }
         }
         let Some(own) = self.endpoint.streams.get(stream) else {
             return match self.endpoint.streams.closed(stream) {

@@ -662,6 +662,25 @@ fn many_tiny_parts_of_a_body_are_a_flood() {
 }
 
 #[test]
+fn a_stream_with_many_tiny_parts_is_reset_and_others_are_served() {
+    let mut client = Client::with(ConnectionRules {
+        streams_max: 2,
+        stream_window: WINDOW_MAX,
+        head: HeadRules::default(),
+    });
+    client.requests(1, false);
+    client.requests(3, false);
+    let tiny = data(1, b"x", false);
+    client.sends(&tiny.repeat(16_384));
+    assert!(!client.received().contains("RST_STREAM"));
+    assert_eq!(client.sends(&tiny), "1 reset");
+    assert!(client.received().contains("1 RST_STREAM EnhanceYourCalm"));
+    // What was on its way is not wanted any more, and the other stream goes on.
+    assert_eq!(client.sends(&tiny), "");
+    assert_eq!(client.sends(&data(3, b"x", true)), "3 1 bytes");
+}
+
+#[test]
 fn lists_of_fields_are_limited_even_in_small_blocks() {
     let mut client = Client::new();
     let large = "x".repeat(2000);
