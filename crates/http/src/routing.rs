@@ -5,6 +5,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::target;
 
 use crate::exchange::{Action, Exchange};
+use crate::plan::ServerIndex;
 use crate::request::Request;
 use turnpike_plan::Quoted;
 
@@ -54,6 +55,25 @@ fn asks_for_tls(exchange: &Exchange) -> bool {
 pub(crate) fn choose_server(exchange: &mut Exchange) {
     exchange.read_request(Request::read_host);
     choose_named_server(exchange);
+}
+
+/// The server that a connection belongs to before its requests name one: the one that TLS names
+/// (SNI), or the default server of its address.
+pub(crate) fn server_of_connection(exchange: &mut Exchange) -> ServerIndex {
+    let plan = exchange.plan.clone();
+    let listen = plan.listen(exchange.client.listen());
+    let name = match exchange.client.tls() {
+        Some(tls) if !listen.names.is_empty() => tls.server_name.clone(),
+        _ => Box::default(),
+    };
+    if name.is_empty() {
+        return listen.default_server;
+    }
+    exchange.begin_request();
+    // A pattern without a verdict matches nothing here, where nothing can wait.
+    let found = listen.names.find(&name, &*exchange).ok().flatten();
+    exchange.settle_matching();
+    found.unwrap_or(listen.default_server)
 }
 
 /// Chooses it by the host that was read.

@@ -343,6 +343,41 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("http3_stream_buffer_size 64k;", ""),
 ];
 
+/// The second server's connections have another limit.
+const LIMITED_BY_NAME: &str = "
+    server { %SECURE% http2 on; server_name a.test; return 200 $connection_requests; }
+    server {
+        listen 127.0.0.1:%PORT% ssl;
+        http2 on;
+        server_name b.test;
+        ssl_certificate %KEYS%/rsa.pem;
+        ssl_certificate_key %KEYS%/rsa.key;
+        keepalive_requests 2;
+        location / { return 200 $connection_requests; }
+        location /more { keepalive_requests 1; return 200 $connection_requests; }
+    }";
+
+#[test]
+fn the_server_that_tls_names_limits_the_connection() {
+    let keys = keys();
+    let server = start(&keys, LIMITED_BY_NAME);
+    let port = server.port();
+    for (name, path, expected) in [
+        ("a.test", "/", "12345"),
+        ("b.test", "/", "12121"),
+        // As in nginx, a location's limit is not a connection's.
+        ("b.test", "/more", "12121"),
+    ] {
+        let url = format!("https://{name}:{port}{path}?[1-5]");
+        let resolve = format!("{name}:{port}:127.0.0.1");
+        let mut command = Command::new("curl");
+        command.args(["-sk", "--http2", "--max-time", "60", "--resolve", &resolve]);
+        let output = command.arg(url).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text, expected, "{name}{path}");
+    }
+}
+
 #[test]
 fn directives_without_effect_load_with_a_warning() {
     let folder = Folder::create().unwrap();

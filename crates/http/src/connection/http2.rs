@@ -18,6 +18,8 @@ use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
 use crate::h2::shared::Shared;
 use crate::lane::LaneShared;
+use crate::plan::ServerIndex;
+use crate::routing;
 use turnpike_plan::tls;
 
 /// The protocol of a connection, by its TLS session or by its first bytes.
@@ -70,9 +72,12 @@ fn is_foreign_line(bytes: &[u8]) -> bool {
 }
 
 /// What the connection's future and those of its answers share.
-fn shared_by_streams(lane: &LaneShared, connection: &Connection) -> Rc<Shared> {
-    let listen = connection.plan.listen(connection.client.listen);
-    let settings = &connection.plan.server(listen.default_server).settings;
+fn shared_by_streams(
+    lane: &LaneShared,
+    connection: &Connection,
+    server: ServerIndex,
+) -> Rc<Shared> {
+    let settings = &connection.plan.server(server).settings;
     let wire = h2::Connection::new(ConnectionRules {
         streams_max: settings.http2.streams_max,
         stream_window: settings.http2.preread_bytes,
@@ -93,15 +98,17 @@ impl Connections {
         token: Option<u32>,
         mut connection: Connection,
     ) {
+        let mut exchange = self.exchange(&connection);
+        let server = routing::server_of_connection(&mut exchange);
+        self.recycle(exchange);
         let plan = &connection.plan;
-        let listen = plan.listen(connection.client.listen);
-        let root = plan.location(plan.server(listen.default_server).root);
+        let root = plan.location(plan.server(server).root);
         if root.settings.tcp_nodelay && connection.client.peer.inet().is_some() {
             // A socket that cannot do this is only slower.
             let _ = socket_option::set_no_delay(connection.transport.as_fd(), true);
             connection.no_delay = true;
         }
-        let shared = shared_by_streams(&self.lane, &connection);
+        let shared = shared_by_streams(&self.lane, &connection, server);
         let work = Work::Streams(Rc::clone(&shared));
         let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection, work)
         else {
@@ -124,6 +131,7 @@ impl Connections {
             let opening = Opening {
                 lane: Rc::clone(&lane),
                 plan: Rc::clone(&detached.plan),
+                server,
                 client: detached.client,
                 proxy_header: detached.proxy_header.clone(),
                 tls,

@@ -23,6 +23,7 @@ use crate::exchange::{Action, Exchange};
 use crate::h1::peer::end_of_input;
 use crate::h1::watch::Watch;
 use crate::lane::{LanePlan, LaneShared};
+use crate::plan::ServerIndex;
 use crate::requester::ConnectionFacts;
 use crate::response::{Body, BodyFailed};
 use crate::routing;
@@ -56,6 +57,8 @@ const ENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(crate) struct Opening {
     pub(crate) lane: Rc<LaneShared>,
     pub(crate) plan: Rc<LanePlan>,
+    /// The server whose settings the connection has.
+    pub(crate) server: ServerIndex,
     pub(crate) client: ConnectionFacts,
     pub(crate) proxy_header: Option<Rc<ProxyHeader>>,
     pub(crate) tls: Option<Arc<TlsSession>>,
@@ -125,12 +128,8 @@ pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> C
 }
 
 impl Opening {
-    fn default_server(&self) -> crate::plan::ServerIndex {
-        self.plan.listen(self.client.listen).default_server
-    }
-
     fn settings(&self) -> &LocationSettings {
-        let root = self.plan.server(self.default_server()).root;
+        let root = self.plan.server(self.server).root;
         &self.plan.location(root).settings
     }
 
@@ -237,7 +236,7 @@ impl Serving<'_> {
     /// When the client is late, in the lane's monotonic milliseconds.
     fn deadline_ms(&self) -> Option<u64> {
         let settings = self.opening.settings();
-        let server = self.opening.plan.server(self.opening.default_server());
+        let server = self.opening.plan.server(self.opening.server);
         let header_timeout_ms = server.settings.client_header_timeout_ms;
         let after = |since_ms: Option<u64>, timeout_ms: u64| {
             since_ms
@@ -293,7 +292,7 @@ impl Serving<'_> {
 
     /// Reads what the socket has, up to what a turn takes.
     fn read(&mut self) -> Result<(), CloseReason> {
-        let server = self.opening.plan.server(self.opening.default_server());
+        let server = self.opening.plan.server(self.opening.server);
         let turn_bytes_max = server.settings.http2.receive_bytes_max.max(READ_BYTES);
         let transport = self.waited.transport();
         let input = &mut self.opening.input;
@@ -507,6 +506,9 @@ impl Serving<'_> {
             Some(listen) => {
                 self.opening.client.listen = listen;
                 self.opening.plan = plan;
+                let mut exchange = self.opening.exchange();
+                self.opening.server = routing::server_of_connection(&mut exchange);
+                self.opening.lane.recycle(exchange);
             }
             None => self.shared.wire.borrow_mut().go_away(),
         }
