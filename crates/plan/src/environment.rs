@@ -16,8 +16,12 @@ use turnpike_lane::sys::mapping::SharedWords;
 
 use crate::product::Product;
 
-/// Words of the memory that outlives a serving process: keys of tickets for 31 lifetimes.
-pub const KEPT_WORDS: usize = 1024;
+/// Words of the memory that outlives a serving process: the keys of tickets, and behind them room
+/// for 8184 sessions. Pages that no session has touched take no memory.
+pub const KEPT_WORDS: usize = 1 << 20;
+
+/// Words at the start of that memory for keys of tickets: those of 31 lifetimes.
+pub const KEPT_KEY_WORDS: usize = 1024;
 
 /// The process in which a plan is built.
 pub trait Environment {

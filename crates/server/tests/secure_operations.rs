@@ -65,9 +65,9 @@ fn no_request_fails_and_no_stream_breaks() {
         .iter()
         .map(|(name, options)| Load::start(&server, name, options))
         .collect();
-    let mut sessions: Vec<Session> = (0..SESSIONS_EACH)
-        .flat_map(|number| KINDS.iter().map(move |kind| (kind, number)))
-        .map(|(kind, number)| Session::begin(&server, kind, number))
+    let sessions: Vec<Session> = (0..SESSIONS_EACH)
+        .flat_map(|number| KINDS.iter().map(move |options| (options, number)))
+        .map(|(options, number)| Session::begin(&server, options, number))
         .collect();
     let mut lanes = 2;
     for round in plan {
@@ -87,23 +87,12 @@ fn no_request_fails_and_no_stream_breaks() {
             server.reload(lanes);
             echo("after another number of lanes");
         }
-        resume(&server, &sessions, |_| true, "after reloads");
+        resume(&server, &sessions, "after reloads");
         let old = server.daemon.master();
         let changed = server.daemon.upgrade(&[]);
         changed.unwrap_or_else(|error| panic!("{error}{}", server.daemon.log()));
         echo("after a change of the binary");
-        let has_ticket = |kind: &Kind| kind.has_ticket;
-        resume(
-            &server,
-            &sessions,
-            has_ticket,
-            "after a change of the binary",
-        );
-        // The cache of the new process is empty.
-        let by_number = sessions
-            .iter_mut()
-            .filter(|session| !session.kind.has_ticket);
-        by_number.for_each(|session| session.begin_again(&server));
+        resume(&server, &sessions, "after a change of the binary");
         for download in downloads {
             download.finish();
         }
@@ -470,32 +459,16 @@ impl WebSocket {
 /// Sessions of each kind.
 const SESSIONS_EACH: usize = 8;
 
-/// How the server knows a session again.
-struct Kind {
-    options: &'static [&'static str],
-    /// Whether the client has a ticket; else the session is in the server's cache.
-    has_ticket: bool,
-}
+/// The client's options for each kind of session: the client of the last has no ticket, and its
+/// sessions are in the server's cache.
+const KINDS: &[&[&str]] = &[&["-tls1_2"], &["-tls1_3"], &["-tls1_2", "-no_ticket"]];
 
-const KINDS: &[Kind] = &[
-    Kind {
-        options: &["-tls1_2"],
-        has_ticket: true,
-    },
-    Kind {
-        options: &["-tls1_3"],
-        has_ticket: true,
-    },
-    Kind {
-        options: &["-tls1_2", "-no_ticket"],
-        has_ticket: false,
-    },
-];
-
-/// Resumes the sessions of the chosen kinds; fails if one of them is not known any more.
-fn resume(server: &Secure, sessions: &[Session], chosen: fn(&Kind) -> bool, when: &str) {
-    let chosen = sessions.iter().filter(|session| chosen(session.kind));
-    let asked: Vec<bool> = chosen.map(|session| session.is_resumed(server)).collect();
+/// Resumes the sessions; fails if one of them is not known any more.
+fn resume(server: &Secure, sessions: &[Session], when: &str) {
+    let asked: Vec<bool> = sessions
+        .iter()
+        .map(|session| session.is_resumed(server))
+        .collect();
     let resumed = asked.iter().filter(|is_resumed| **is_resumed).count();
     println!("{when}: {resumed} of {} sessions resumed", asked.len());
     assert_eq!(resumed, asked.len(), "{when}");
@@ -503,25 +476,21 @@ fn resume(server: &Secure, sessions: &[Session], chosen: fn(&Kind) -> bool, when
 
 /// A session of OpenSSL's client that can be resumed.
 struct Session {
-    kind: &'static Kind,
+    options: &'static [&'static str],
     file: String,
 }
 
 impl Session {
-    fn begin(server: &Secure, kind: &'static Kind, number: usize) -> Session {
+    fn begin(server: &Secure, options: &'static [&'static str], number: usize) -> Session {
         let folder = server.daemon.folder.path();
-        let file = folder.join(format!("session{}{number}", kind.options.concat()));
-        let mut session = Session {
-            kind,
+        let file = folder.join(format!("session{}{number}", options.concat()));
+        let session = Session {
+            options,
             file: file.display().to_string(),
         };
-        session.begin_again(server);
-        session
-    }
-
-    fn begin_again(&mut self, server: &Secure) {
-        let output = self.ask(server, "-sess_out");
+        let output = session.ask(server, "-sess_out");
         assert!(output.contains("New, TLSv1"), "{output}");
+        session
     }
 
     /// Begins a connection with the session that was made at first.
@@ -540,7 +509,7 @@ impl Session {
                 "-servername",
                 "a.test",
             ])
-            .args(self.kind.options)
+            .args(self.options)
             .args([option, &self.file])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

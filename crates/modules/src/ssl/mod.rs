@@ -23,6 +23,7 @@ mod plan;
 mod private_key;
 mod rows;
 mod sessions;
+mod shared_sessions;
 mod shared_ticket_keys;
 mod source;
 mod stapling;

@@ -275,7 +275,9 @@ const SHARED: &[Row] = &[
         syntax: "off | none | [builtin[:size]] [shared:name:size]",
         default: "none",
         summary: "Keeps sessions for clients that resume them without a ticket. All lanes share a \
-            cache, and a reload keeps it; `builtin` is a private cache for this server.",
+            cache, and a reload keeps it. The newest sessions of shared caches are kept after a \
+            change of the binary and after a crash, too. `builtin` is a private cache for this \
+            server.",
         ..TEXT
     },
     Row {

@@ -1,8 +1,9 @@
 //! Sessions that can be resumed: by a ticket that the client keeps, or from a cache.
 //!
 //! Keys of tickets and caches are shared by all servers and lanes, and live on over reloads; the
-//! keys live on over a change of the binary, too. What a session was made for goes with it, so that
-//! none is resumed where another certificate is shown, and none after its time.
+//! keys and the sessions of shared caches live on over a change of the binary, too. What a session
+//! was made for goes with it, so that none is resumed where another certificate is shown, and none
+//! after its time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use rustls::ticketer::TicketRotator;
 use turnpike_conf::{ConfError, View, value};
 use turnpike_plan::builder::Builder;
 
+use super::shared_sessions::SharedSessions;
 use super::shared_ticket_keys::SharedKeys;
 use super::ticket_keys;
 
@@ -24,6 +26,9 @@ const SESSION_BYTES: u64 = 256;
 
 /// Sessions of a cache without a size; OpenSSL's number for its own.
 const BUILTIN_SESSIONS: u64 = 20_480;
+
+/// The name of the caches that are not shared.
+const BUILTIN: &str = "ssl sessions";
 
 /// Bytes of a time.
 const TIME_BYTES: usize = 8;
@@ -50,6 +55,8 @@ struct Tickets {
 /// A cache as one server uses it.
 struct Cache {
     sessions: Arc<ServerSessionMemoryCache>,
+    /// The same sessions, for the next processes; `None`: they are not for them.
+    shared: Option<SharedSessions>,
     seal: Seal,
 }
 
@@ -129,28 +136,13 @@ impl Resumption {
         view: View<'_>,
         builder: &mut Builder<'_, S>,
     ) -> Option<Arc<dyn StoresServerSessions>> {
-        let entries = view.nearest_all("ssl_session_cache");
-        let words = entries.iter().flat_map(|entry| &entry.arguments);
-        let (mut key, mut count) = (None, 0);
-        for word in words {
-            match word.text.split(':').collect::<Vec<_>>().as_slice() {
-                // Behind it, a shared one counts.
-                ["builtin"] if key.is_none() => {
-                    (key, count) = (Some("ssl sessions".to_owned()), BUILTIN_SESSIONS);
-                }
-                ["builtin", number] if key.is_none() => {
-                    let number = value::number(number).and_then(|it| u64::try_from(it).ok());
-                    (key, count) = (Some("ssl sessions".to_owned()), number.unwrap_or(1));
-                }
-                ["shared", name, size] => {
-                    let bytes = value::size(size).unwrap_or_default();
-                    key = Some(format!("ssl sessions {name}"));
-                    count = bytes / SESSION_BYTES;
-                }
-                _ => {}
-            }
-        }
-        self.cache_named(builder, &key?, count)
+        let (key, count) = named(view)?;
+        let words = match key.as_str() {
+            BUILTIN => None,
+            _ => builder.environment.kept_words(),
+        };
+        let shared = words.and_then(|words| SharedSessions::new(words, &key));
+        self.cache_named(builder, &key, count, shared)
     }
 
     /// The cache in force, or where there is none one that all such servers share.
@@ -159,11 +151,10 @@ impl Resumption {
         view: View<'_>,
         builder: &mut Builder<'_, S>,
     ) -> Arc<dyn StoresServerSessions> {
-        let cache = self.cache(view, builder);
-        let own = || self.cache_named(builder, "ssl sessions", BUILTIN_SESSIONS);
-        cache
-            .or_else(own)
-            .unwrap_or_else(|| Arc::new(NoServerSessionStorage {}))
+        let (key, count) = named(view).unwrap_or_else(|| (BUILTIN.to_owned(), BUILTIN_SESSIONS));
+        // Two processes could take the same session once each, so the next one gets none.
+        let cache = self.cache_named(builder, &key, count, None);
+        cache.unwrap_or_else(|| Arc::new(NoServerSessionStorage {}))
     }
 
     fn cache_named<S>(
@@ -171,6 +162,7 @@ impl Resumption {
         builder: &mut Builder<'_, S>,
         name: &str,
         count: u64,
+        shared: Option<SharedSessions>,
     ) -> Option<Arc<dyn StoresServerSessions>> {
         let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
         // A cache of another size is another one.
@@ -179,9 +171,35 @@ impl Resumption {
         let sessions = builder.environment.zone(&key, &make).downcast().ok()?;
         Some(Arc::new(Cache {
             sessions,
+            shared,
             seal: self.seal,
         }))
     }
+}
+
+/// The name of the cache that a server has, and how many sessions it holds.
+fn named(view: View<'_>) -> Option<(String, u64)> {
+    let entries = view.nearest_all("ssl_session_cache");
+    let words = entries.iter().flat_map(|entry| &entry.arguments);
+    let mut cache = None;
+    for word in words {
+        match word.text.split(':').collect::<Vec<_>>().as_slice() {
+            // Behind it, a shared one counts.
+            ["builtin"] if cache.is_none() => {
+                cache = Some((BUILTIN.to_owned(), BUILTIN_SESSIONS));
+            }
+            ["builtin", number] if cache.is_none() => {
+                let number = value::number(number).and_then(|it| u64::try_from(it).ok());
+                cache = Some((BUILTIN.to_owned(), number.unwrap_or(1)));
+            }
+            ["shared", name, size] => {
+                let bytes = value::size(size).unwrap_or_default();
+                cache = Some((format!("ssl sessions {name}"), bytes / SESSION_BYTES));
+            }
+            _ => {}
+        }
+    }
+    cache
 }
 
 impl Seal {
@@ -227,15 +245,27 @@ impl ProducesTickets for Tickets {
 
 impl StoresServerSessions for Cache {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        self.sessions.put(key, self.seal.close(now_s(), &value))
+        let now_s = now_s();
+        let sealed = self.seal.close(now_s, &value);
+        if let Some(shared) = &self.shared {
+            shared.put(&key, &sealed, now_s);
+        }
+        self.sessions.put(key, sealed)
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.seal.open(now_s(), &self.sessions.get(key)?)
+        let kept = || self.shared.as_ref()?.get(key);
+        let sealed = self.sessions.get(key).or_else(kept)?;
+        self.seal.open(now_s(), &sealed)
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.seal.open(now_s(), &self.sessions.take(key)?)
+        let mut sealed = self.sessions.take(key);
+        if let Some(shared) = &self.shared {
+            sealed = sealed.or_else(|| shared.get(key));
+            shared.remove(key);
+        }
+        self.seal.open(now_s(), &sealed?)
     }
 
     fn can_cache(&self) -> bool {

@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 use turnpike_lane::sys::mapping::SharedWords;
+use turnpike_plan::environment::KEPT_KEY_WORDS;
 
 use super::sessions::now_s;
 use super::ticket_keys::{FRESH_BYTES, Keys};
@@ -222,8 +223,9 @@ fn find_slot(words: &[AtomicU64], lifetime_s: u64) -> Option<usize> {
     if found.is_err_and(|layout| layout != LAYOUT) {
         return None;
     }
+    let end = words.len().min(KEPT_KEY_WORDS);
     let slots = (SLOT_WORDS..).step_by(SLOT_WORDS);
-    let mut slots = slots.take_while(|slot| slot + SLOT_WORDS <= words.len());
+    let mut slots = slots.take_while(|slot| slot + SLOT_WORDS <= end);
     slots.find(|slot| {
         let taken = words[slot + LIFETIME].compare_exchange(0, lifetime_s, Relaxed, Relaxed);
         taken.is_ok() || taken == Err(lifetime_s)
@@ -257,12 +259,12 @@ mod tests {
 
     use rustls::server::ProducesTickets as _;
     use turnpike_lane::sys::mapping::SharedWords;
-    use turnpike_plan::environment::KEPT_WORDS;
+    use turnpike_plan::environment::KEPT_KEY_WORDS;
 
     use super::{SLOT_WORDS, SharedKeys, VERSION};
 
     fn memory() -> Arc<SharedWords> {
-        Arc::new(SharedWords::anonymous(KEPT_WORDS).expect("memory"))
+        Arc::new(SharedWords::anonymous(KEPT_KEY_WORDS).expect("memory"))
     }
 
     fn keys(words: &Arc<SharedWords>, lifetime_s: u32, now_s: u64) -> SharedKeys {
