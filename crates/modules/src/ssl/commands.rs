@@ -8,13 +8,14 @@ use turnpike_plan::builder::Builder;
 use super::files;
 
 /// Options that hold whatever is said: with the sign that they are on by, or off.
-const HOLDING: [(&str, bool); 9] = [
+const HOLDING: [(&str, bool); 10] = [
     ("bugs", true),
     ("compression", false),
     ("dhsingle", true),
     ("ecdhsingle", true),
     ("encryptthenmac", true),
     ("extendedmastersecret", true),
+    ("ktls", false),
     ("middleboxcompat", true),
     ("norenegotiation", true),
     ("unsafelegacyrenegotiation", false),
