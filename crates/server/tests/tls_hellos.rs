@@ -1,4 +1,5 @@
-//! Hellos of TLS clients whose lengths are wrong: their connection ends, and others are served.
+//! Hellos of TLS clients: what they offer, and those whose lengths are wrong, which end their own
+//! connection while others are served.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +7,7 @@ use std::io::{Read as _, Write as _};
 
 #[path = "support/tls.rs"]
 mod tls_support;
-use tls_support::{curl, keys, start};
+use tls_support::{curl, keys, s_client, start};
 
 /// The content type of an alert.
 const ALERT: u8 = 0x15;
@@ -33,6 +34,24 @@ fn hello(extension: &[u8], extension_length: usize, list_length: usize) -> Vec<u
     let message = [&[1, length[1], length[2], length[3]], &body[..]].concat();
     let record = |part: &[u8]| [&[0x16, 3, 1][..], &two(part.len()), part].concat();
     message.chunks(RECORD_BYTES_MAX).flat_map(record).collect()
+}
+
+#[test]
+fn the_offered_signature_algorithms_are_a_variable() {
+    let keys = keys();
+    let server = start(&keys, "server { %SECURE% return 200 \"<$ssl_sigalgs>\"; }");
+    let request = "GET / HTTP/1.0\r\n\r\n";
+    let cases = [
+        ("ECDSA+SHA256", "<ecdsa_secp256r1_sha256>"),
+        (
+            "RSA-PSS+SHA384:ECDSA+SHA256:RSA+SHA1",
+            "<rsa_pss_rsae_sha384:ecdsa_secp256r1_sha256:rsa_pkcs1_sha1>",
+        ),
+    ];
+    for (offered, expected) in cases {
+        let output = s_client(&server, request, &["-tls1_2", "-sigalgs", offered]);
+        assert!(output.contains(expected), "{output}");
+    }
 }
 
 #[test]

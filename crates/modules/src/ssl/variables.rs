@@ -2,7 +2,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_plan::tls::{
-    FINGERPRINT_VARIABLE, HasTlsSession, TlsSession, cipher_name, group_name,
+    FINGERPRINT_VARIABLE, HasTlsSession, TlsSession, cipher_name, group_name, signature_name,
 };
 use turnpike_plan::variables::{Getter, VariableRow};
 
@@ -55,7 +55,7 @@ pub(super) fn of_http() -> [VariableRow<Exchange>; 2] {
 }
 
 /// The variables of whatever may have come by TLS, but those of clients' certificates.
-pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
+pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 14] {
     [
         row(
             "ssl_alpn_protocol",
@@ -115,6 +115,12 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 13] {
             "`r` if an earlier session was resumed, otherwise `.`.",
         ),
         absent("ssl_sigalg", UNKNOWN),
+        row(
+            "ssl_sigalgs",
+            offered_signatures,
+            "The signature algorithms that the client offers, separated by colons. Unknown ones \
+             are hexadecimal.",
+        ),
     ]
 }
 
@@ -123,6 +129,11 @@ fn https(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(b"on");
     }
     true
+}
+
+fn offered_signatures<S: HasTlsSession>(subject: &S, out: &mut Vec<u8>) -> bool {
+    let session = subject.tls_session();
+    session.is_some_and(|session| names(&session.offered_signatures, signature_name, out))
 }
 
 fn fingerprint<S: HasTlsSession>(subject: &S, out: &mut Vec<u8>) -> bool {

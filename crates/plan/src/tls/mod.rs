@@ -29,7 +29,7 @@ pub use clients::{
     Asking, ClientCertificate, ClientFailure, ClientRefusal, StatusFailure, StatusSource,
     VerifyClient,
 };
-pub use names::{cipher_name, group_name, has_cipher, version_name};
+pub use names::{cipher_name, group_name, has_cipher, signature_name, version_name};
 
 /// The name of HTTP/2 in the TLS handshake.
 pub const HTTP2: &[u8] = b"h2";
@@ -95,6 +95,8 @@ pub struct Offer {
     pub ciphers: Box<[u16]>,
     /// The numbers of the groups for the key exchange, in the client's order.
     pub groups: Box<[u16]>,
+    /// The numbers of the signature algorithms, in the client's order.
+    pub signatures: Box<[u16]>,
     /// The fingerprint of the client (JA4); `None` if its hello is not well formed, or no variable
     /// may ask for it.
     pub fingerprint: Option<Fingerprint>,
@@ -141,6 +143,8 @@ pub struct TlsSession {
     pub offered_ciphers: Box<[u16]>,
     /// Numbers of the groups that the client offered, in its order.
     pub offered_groups: Box<[u16]>,
+    /// Numbers of the signature algorithms that the client offered, in its order.
+    pub offered_signatures: Box<[u16]>,
     /// The fingerprint of the client (JA4); `None` if its hello was not well formed, or no variable
     /// might ask for it.
     pub fingerprint: Option<Fingerprint>,
@@ -168,6 +172,7 @@ impl Offer {
             server_name: self.server_name.clone(),
             offered_ciphers: self.ciphers.clone(),
             offered_groups: self.groups.clone(),
+            offered_signatures: self.signatures.clone(),
             fingerprint: self.fingerprint,
             ..TlsSession::default()
         }
@@ -186,6 +191,11 @@ impl Offer {
                 .map(|&suite| suite.into())
                 .collect(),
             groups: groups.iter().map(|&group| group.into()).collect(),
+            signatures: hello
+                .signature_schemes()
+                .iter()
+                .map(|&scheme| scheme.into())
+                .collect(),
             fingerprint: greeting.offers().map(|offers| offers.fingerprint(sha256)),
         }
     }
@@ -244,6 +254,7 @@ impl TlsSession {
                 is_resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
                 offered_ciphers: offer.ciphers,
                 offered_groups: offer.groups,
+                offered_signatures: offer.signatures,
                 fingerprint: offer.fingerprint,
                 client,
             }

@@ -54,6 +54,39 @@ const GROUPS: &[(u16, &str)] = &[
     (0x11ed, "SecP384r1MLKEM1024"),
 ];
 
+/// The signature algorithms that clients may offer, by number.
+const SIGNATURES: &[(u16, &str)] = &[
+    (0x0201, "rsa_pkcs1_sha1"),
+    (0x0202, "dsa_sha1"),
+    (0x0203, "ecdsa_sha1"),
+    (0x0301, "rsa_pkcs1_sha224"),
+    (0x0302, "dsa_sha224"),
+    (0x0303, "ecdsa_sha224"),
+    (0x0401, "rsa_pkcs1_sha256"),
+    (0x0402, "dsa_sha256"),
+    (0x0403, "ecdsa_secp256r1_sha256"),
+    (0x0501, "rsa_pkcs1_sha384"),
+    (0x0502, "dsa_sha384"),
+    (0x0503, "ecdsa_secp384r1_sha384"),
+    (0x0601, "rsa_pkcs1_sha512"),
+    (0x0602, "dsa_sha512"),
+    (0x0603, "ecdsa_secp521r1_sha512"),
+    (0x0804, "rsa_pss_rsae_sha256"),
+    (0x0805, "rsa_pss_rsae_sha384"),
+    (0x0806, "rsa_pss_rsae_sha512"),
+    (0x0807, "ed25519"),
+    (0x0808, "ed448"),
+    (0x0809, "rsa_pss_pss_sha256"),
+    (0x080a, "rsa_pss_pss_sha384"),
+    (0x080b, "rsa_pss_pss_sha512"),
+    (0x081a, "ecdsa_brainpoolP256r1_sha256"),
+    (0x081b, "ecdsa_brainpoolP384r1_sha384"),
+    (0x081c, "ecdsa_brainpoolP512r1_sha512"),
+    (0x0904, "mldsa44"),
+    (0x0905, "mldsa65"),
+    (0x0906, "mldsa87"),
+];
+
 /// OpenSSL's name of a cipher suite.
 pub fn cipher_name(number: u16) -> Option<&'static str> {
     name_of(CIPHERS, number)
@@ -67,6 +100,11 @@ pub fn has_cipher(name: &str) -> bool {
 /// OpenSSL's name of a group for the key exchange.
 pub fn group_name(number: u16) -> Option<&'static str> {
     name_of(GROUPS, number)
+}
+
+/// OpenSSL's name of a signature algorithm.
+pub fn signature_name(number: u16) -> Option<&'static str> {
+    name_of(SIGNATURES, number)
 }
 
 /// The version with this number in a ClientHello, in the format of `$ssl_protocol` and

@@ -1,6 +1,6 @@
 //! Tests of the tables of names.
 
-use super::{cipher_name, group_name};
+use super::{cipher_name, group_name, signature_name};
 
 #[test]
 fn numbers_have_openssls_names() {
@@ -22,5 +22,15 @@ fn numbers_have_openssls_names() {
     ];
     for (number, name) in groups {
         assert_eq!(group_name(number), name, "{number:#06x}");
+    }
+    let signatures = [
+        (0x0201, Some("rsa_pkcs1_sha1")),
+        (0x0403, Some("ecdsa_secp256r1_sha256")),
+        (0x0804, Some("rsa_pss_rsae_sha256")),
+        (0x0906, Some("mldsa87")),
+        (0x2a2a, None),
+    ];
+    for (number, name) in signatures {
+        assert_eq!(signature_name(number), name, "{number:#06x}");
     }
 }
