@@ -13,6 +13,7 @@ pub mod keys;
 pub mod lane;
 pub mod listen;
 pub mod metrics;
+pub mod passed;
 pub mod pattern;
 pub mod pattern_list;
 pub mod ports;

@@ -2,14 +2,12 @@
 
 use std::io;
 
-use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::timeout::{bounded, within};
-use turnpike_lane::transport::Transport;
 use turnpike_plan::Quoted;
+use turnpike_plan::passed::{PassedConnection, PassedFacts};
 use turnpike_plan::proxy_header::ProxyHeader;
-use turnpike_plan::tls::TlsSession;
 use turnpike_plan::variables::Subject;
 use turnpike_wire::proxy_protocol;
 
@@ -19,25 +17,12 @@ use crate::handshake::shake_hands;
 use crate::phase::{Phase, Status, Verdict};
 use crate::session::Session;
 
-/// A connection on its way to the server of another address.
-pub struct Passed {
-    /// The address.
-    pub address: ListenAddress,
-    pub transport: Transport,
-    /// What was read of it, and nobody has looked at.
-    pub bytes: Vec<u8>,
-    /// The client, as far as it is known.
-    pub peer: PeerAddress,
-    /// What its TLS session has agreed on.
-    pub tls: Option<Box<TlsSession>>,
-    /// What its PROXY protocol header said.
-    pub proxy_header: Option<ProxyHeader>,
-    /// How often it was passed on.
-    pub passes: u8,
-}
-
 /// Serves a session to its end, or until its connection is passed to another server's address.
-pub(crate) async fn serve(mut session: Session, client: Client, cut: &Cut) -> Option<Passed> {
+pub(crate) async fn serve(
+    mut session: Session,
+    client: Client,
+    cut: &Cut,
+) -> Option<PassedConnection> {
     begun(
         &session,
         match client {
@@ -59,15 +44,15 @@ pub(crate) async fn serve(mut session: Session, client: Client, cut: &Cut) -> Op
         && let Client::Connected(connected) = client
     {
         session.rooms.release();
-        return connected.into_transport().map(|transport| Passed {
-            address,
-            transport,
+        let transport = connected.into_transport()?;
+        let facts = PassedFacts {
             bytes: session.preread,
             peer: session.peer,
             tls: session.tls,
             proxy_header: session.proxy_header,
             passes: session.passes + 1,
-        });
+        };
+        return Some(PassedConnection::new(address, transport, facts));
     }
     // The line is written, and limits count the session no more, before the client sees its
     // connection closed.

@@ -11,6 +11,7 @@ use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_lane::transport::Transport;
+use turnpike_plan::passed::{PassedConnection, PassedFacts, Receiver};
 
 use crate::client::Client;
 use crate::cut::Cut;
@@ -19,7 +20,7 @@ use crate::flow_table::{FlowTable, Registered};
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{NewClient, Phase, Steps};
 use crate::plan::Plan;
-use crate::serve::{Passed, serve};
+use crate::serve::serve;
 use crate::session::Session;
 use crate::stepped::SteppedSessions;
 
@@ -40,7 +41,7 @@ pub struct Sessions {
     /// Notified when a future ends.
     ended: Rc<Notify>,
     /// Connections that sessions pass to other addresses, until they are taken.
-    passed: Rc<RefCell<Vec<Passed>>>,
+    passed: Rc<RefCell<Vec<PassedConnection>>>,
     cut: Rc<Cut>,
 }
 
@@ -143,34 +144,8 @@ impl Sessions {
     }
 
     /// Takes the connections that sessions pass to other addresses.
-    pub fn take_passed(&mut self) -> Vec<Passed> {
+    pub fn take_passed(&mut self) -> Vec<PassedConnection> {
         self.passed.take()
-    }
-
-    /// Serves a connection that was passed to one of these addresses; gives it back where it is
-    /// not of the plan in force.
-    pub fn serve_passed(&mut self, event_loop: &mut EventLoop, passed: Passed) -> Option<Passed> {
-        let plan = self.plan_in_force();
-        let place = plan.as_ref().and_then(|plan| {
-            let mut listens = plan.listens.iter();
-            listens.position(|listen| listen.address == passed.address)
-        });
-        let (Some(plan), Some(listen)) = (plan, place) else {
-            return Some(passed);
-        };
-        let local = match &passed.address {
-            ListenAddress::Tcp(address) => PeerAddress::Inet(*address),
-            _ => PeerAddress::Unix,
-        };
-        let ends = [passed.peer, local];
-        let mut session = Session::new(self.lane.clone(), plan, listen, ends);
-        session.bytes_received.set(passed.bytes.len() as u64);
-        session.preread = passed.bytes;
-        session.tls = passed.tls;
-        session.proxy_header = passed.proxy_header;
-        session.passes = passed.passes;
-        self.begin(event_loop, session, Client::new(passed.transport), None);
-        None
     }
 
     /// The plan of that generation, if it is held and has that listen.
@@ -229,6 +204,36 @@ impl Sessions {
             let old = old.upgrade();
             old.inspect(|old| does(old)).is_some()
         });
+    }
+}
+
+impl Receiver for Sessions {
+    fn place_of(&self, address: &ListenAddress) -> Option<usize> {
+        let mut listens = self.plans.last()?.listens.iter();
+        listens.position(|listen| listen.address == *address)
+    }
+
+    fn receive(
+        &mut self,
+        event_loop: &mut EventLoop,
+        listen: usize,
+        transport: Transport,
+        facts: PassedFacts,
+    ) {
+        let Some(plan) = self.plan_in_force() else {
+            return;
+        };
+        let local = match plan.listens[listen].address {
+            ListenAddress::Tcp(address) => PeerAddress::Inet(address),
+            _ => PeerAddress::Unix,
+        };
+        let mut session = Session::new(self.lane.clone(), plan, listen, [facts.peer, local]);
+        session.bytes_received.set(facts.bytes.len() as u64);
+        session.preread = facts.bytes;
+        session.tls = facts.tls;
+        session.proxy_header = facts.proxy_header;
+        session.passes = facts.passes;
+        self.begin(event_loop, session, Client::new(transport), None);
     }
 }
 

@@ -48,4 +48,3 @@ mod transfer;
 pub use commands::{Apply, Command, Leave};
 pub use connections::{Connections, OtherConnection};
 pub use moving::Moving;
-pub use passed::PassedConnection;

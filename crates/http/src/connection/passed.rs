@@ -16,82 +16,45 @@ use crate::counters::CloseReason;
 use crate::h1::input::Input;
 use crate::plan::index::ListenIndex;
 use crate::requester::ConnectionFacts;
-use turnpike_plan::proxy_header::ProxyHeader;
-use turnpike_plan::tls::TlsSession;
+use turnpike_plan::passed::{PassedFacts, Receiver};
 
-/// A connection that a session of `stream` passes to an address of HTTP (`pass`).
-pub struct PassedConnection {
-    /// The address whose servers serve it from now on.
-    pub address: ListenAddress,
-    pub transport: Transport,
-    /// What was read of it, and nobody has looked at.
-    pub bytes: Vec<u8>,
-    /// The client, as far as it is known.
-    pub peer: PeerAddress,
-    /// What its TLS session has agreed on, where it has one.
-    pub tls: Option<Box<TlsSession>>,
-    /// What its PROXY protocol header said, where it began with one.
-    pub proxy_header: Option<ProxyHeader>,
-}
+impl Receiver for Connections {
+    fn place_of(&self, address: &ListenAddress) -> Option<usize> {
+        let mut listens = self.plan.listens.iter();
+        listens.position(|listen| listen.address == *address)
+    }
 
-impl Connections {
-    /// Serves a connection that was passed on; gives it back where its address is not of the plan
-    /// in force.
-    pub fn passed(
+    fn receive(
         &mut self,
         event_loop: &mut EventLoop,
-        passed: PassedConnection,
-    ) -> Option<PassedConnection> {
-        let mut listens = self.plan.listens.iter();
-        let place = listens.position(|listen| listen.address == passed.address);
-        let Some(place) = place else {
-            return Some(passed);
-        };
-        self.round.has_worked = true;
-        let counters = &self.lane.counters;
-        counters.accepted.add();
-        counters.handled.add();
-        counters.active.add();
-        let client = ConnectionFacts {
-            serial: self.lane.next_serial(),
-            peer: passed.peer,
-            listen: ListenIndex(place as u32),
-            socket: passed.transport.facts(),
-            requests: 0,
-            is_pipelined: false,
-            accepted_ms: event_loop.clock.now_ms(),
-            accepted_ns: event_loop.clock.now_ns(),
-        };
-        let listen = self.plan.listen(client.listen);
-        let is_plain = passed.transport.is_plain();
+        place: usize,
+        transport: Transport,
+        facts: PassedFacts,
+    ) {
+        let is_plain = transport.is_plain();
+        let mut connection =
+            self.begun(event_loop, ListenIndex(place as u32), transport, facts.peer);
+        let listen = self.plan.listen(connection.client.listen);
         let (listens_by_tls, expects_header) = (listen.tls, listen.proxy_protocol);
-        let mut connection = Connection {
-            transport: passed.transport,
-            input: Input::new(self.lane.inputs()),
-            client,
-            no_delay: false,
-            security: match passed.tls {
-                Some(session) => Security::Secure(Arc::from(session)),
-                None => Security::of_new(listens_by_tls),
-            },
-            plan: self.plan.clone(),
-            proxy_header: passed.proxy_header.filter(|_| !expects_header).map(Rc::new),
-        };
+        if let Some(session) = facts.tls {
+            connection.security = Security::Secure(Arc::from(session));
+        }
+        connection.proxy_header = facts.proxy_header.filter(|_| !expects_header).map(Rc::new);
         if listens_by_tls && !is_plain {
             // One session within another has no place here.
             self.report(format_args!(
                 "a connection with TLS was passed to {}, which expects TLS of its own: closed",
-                passed.address
+                listen.address
             ));
             self.close(connection, CloseReason::Refused);
-            return None;
+            return;
         }
-        let has_bytes = !passed.bytes.is_empty();
+        let has_bytes = !facts.bytes.is_empty();
         if listens_by_tls && has_bytes {
-            let given = Handshaking::Given(passed.bytes);
+            let given = Handshaking::Given(facts.bytes);
             connection.security = Security::Handshaking(Box::new(given));
         } else {
-            connection.input.put(&passed.bytes);
+            connection.input.put(&facts.bytes);
         }
         let served = AssertUnwindSafe(|| {
             if has_bytes && !listens_by_tls {
@@ -104,9 +67,10 @@ impl Connections {
         if catch_unwind(served).is_err() {
             self.panicked();
         }
-        None
     }
+}
 
+impl Connections {
     /// A connection whose client has just come to an address.
     pub(super) fn begun(
         &mut self,

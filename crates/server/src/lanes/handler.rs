@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turnpike_http::connection::{Command, Connections, OtherConnection, PassedConnection};
+use turnpike_http::connection::{Command, Connections, OtherConnection};
 use turnpike_http::lane::LaneShared;
 use turnpike_lane::event_loop::{EventHandler, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::sys::epoll::Event;
@@ -115,18 +115,9 @@ impl LaneHandler {
     /// whose address a reload has taken away in between is closed.
     fn serve_passed(&mut self, event_loop: &mut EventLoop) {
         for passed in self.stream.take_passed() {
-            let Some(passed) = self.stream.serve_passed(event_loop, passed) else {
-                continue;
-            };
-            let passed = PassedConnection {
-                address: passed.address,
-                transport: passed.transport,
-                bytes: passed.bytes,
-                peer: passed.peer,
-                tls: passed.tls,
-                proxy_header: passed.proxy_header,
-            };
-            drop(self.http.passed(event_loop, passed));
+            if let Some(passed) = passed.move_to(&mut self.stream, event_loop) {
+                drop(passed.move_to(&mut self.http, event_loop));
+            }
         }
     }
 }
