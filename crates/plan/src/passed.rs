@@ -1,5 +1,7 @@
-//! A connection on its way from the server of one address to that of another, whatever protocol
-//! each speaks. Its transport is seen only by whoever serves the connection next.
+//! Connections on their way from one protocol to another. Their sockets are seen only by whoever
+//! serves them next.
+
+use std::os::fd::OwnedFd;
 
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::gate::ListenAddress;
@@ -29,6 +31,47 @@ pub struct PassedFacts {
     pub proxy_header: Option<ProxyHeader>,
     /// How often it was passed on.
     pub passes: u8,
+}
+
+/// A connection that the event handler of one protocol was given, though its gate is another's. It
+/// is closed where it is dropped.
+pub struct AcceptedConnection {
+    gate: PlanGate,
+    socket: OwnedFd,
+    peer: PeerAddress,
+}
+
+/// A gate by its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanGate {
+    /// The plan's number.
+    pub generation: u64,
+    /// The gate's place among those of its protocol.
+    pub place: usize,
+}
+
+/// The connections of one protocol on a lane, whose gates another protocol's handler accepts by.
+pub trait Acceptor {
+    /// Serves a connection that was accepted; closes it where the plan of its gate is gone.
+    fn accepted(
+        &mut self,
+        event_loop: &mut EventLoop,
+        gate: PlanGate,
+        socket: OwnedFd,
+        peer: PeerAddress,
+    );
+}
+
+impl AcceptedConnection {
+    /// A connection that came by this gate.
+    pub fn new(gate: PlanGate, socket: OwnedFd, peer: PeerAddress) -> Self {
+        Self { gate, socket, peer }
+    }
+
+    /// Moves the connection to the protocol of its gate.
+    pub fn move_to(self, acceptor: &mut impl Acceptor, event_loop: &mut EventLoop) {
+        acceptor.accepted(event_loop, self.gate, self.socket, self.peer);
+    }
 }
 
 /// The connections of one protocol on a lane, to which others may be passed.

@@ -11,7 +11,7 @@ use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_lane::transport::Transport;
-use turnpike_plan::passed::{PassedConnection, PassedFacts, Receiver};
+use turnpike_plan::passed::{Acceptor, PassedConnection, PassedFacts, PlanGate, Receiver};
 
 use crate::client::Client;
 use crate::cut::Cut;
@@ -84,33 +84,6 @@ impl Sessions {
     /// Serves by another plan from now on. Sessions end under the plan they began with.
     pub fn apply(&mut self, plan: Arc<Plan>) {
         self.plans.push(LanePlan::new(plan));
-    }
-
-    /// A connection was accepted at the listen of that place in the plan of that generation.
-    pub fn accepted(
-        &mut self,
-        event_loop: &mut EventLoop,
-        (generation, listen): (u64, usize),
-        socket: OwnedFd,
-        peer: PeerAddress,
-    ) {
-        let Some(plan) = self.plan_with(generation, listen) else {
-            // Its plan is gone, and its listen with it.
-            return;
-        };
-        let local = local_address(&plan.listens[listen].address, &socket);
-        let session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
-        match steps(&session, NewClient::Connection(socket)) {
-            Ok(steps) => {
-                let sockets = event_loop.numbered_sockets();
-                self.stepped.begin(&sockets, (session, steps, None), "");
-            }
-            Err(NewClient::Connection(socket)) => {
-                let client = Client::new(Transport::plain(socket));
-                self.begin(event_loop, session, client, None);
-            }
-            Err(NewClient::Flow(_)) => {}
-        }
     }
 
     /// A socket of a session has an event.
@@ -204,6 +177,35 @@ impl Sessions {
             let old = old.upgrade();
             old.inspect(|old| does(old)).is_some()
         });
+    }
+}
+
+impl Acceptor for Sessions {
+    fn accepted(
+        &mut self,
+        event_loop: &mut EventLoop,
+        gate: PlanGate,
+        socket: OwnedFd,
+        peer: PeerAddress,
+    ) {
+        let listen = gate.place;
+        let Some(plan) = self.plan_with(gate.generation, listen) else {
+            // Its plan is gone, and its listen with it.
+            return;
+        };
+        let local = local_address(&plan.listens[listen].address, &socket);
+        let session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
+        match steps(&session, NewClient::Connection(socket)) {
+            Ok(steps) => {
+                let sockets = event_loop.numbered_sockets();
+                self.stepped.begin(&sockets, (session, steps, None), "");
+            }
+            Err(NewClient::Connection(socket)) => {
+                let client = Client::new(Transport::plain(socket));
+                self.begin(event_loop, session, client, None);
+            }
+            Err(NewClient::Flow(_)) => {}
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 //! the modules that do it.
 
 use std::cell::{Cell, RefCell};
-use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use slab::Slab;
 use tokio::sync::Notify;
 use turnpike_lane::event_loop::Mailbox;
 use turnpike_lane::log::Level;
-use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_plan::passed::AcceptedConnection;
 
 use super::commands::Command;
 use super::open::Connection;
@@ -20,17 +19,6 @@ use super::successors::Successors;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::lane::{LanePlan, LaneShared};
-
-/// A connection that came by a gate which is not HTTP's: gates behind the plan's listens belong to
-/// other protocols.
-pub struct OtherConnection {
-    /// The plan that the gate belongs to.
-    pub generation: u64,
-    /// The gate's place behind the listens of that plan.
-    pub place: usize,
-    pub socket: OwnedFd,
-    pub peer: PeerAddress,
-}
 
 /// The connections of one lane.
 pub struct Connections {
@@ -56,8 +44,9 @@ pub struct Connections {
     /// When the lane's time was last looked at, in its monotonic milliseconds.
     pub(super) ticked_ms: u64,
     pub(super) round: Round,
-    /// Accepted for others, until they take them.
-    pub(super) others: Vec<OtherConnection>,
+    /// Accepted for others, until they take them: gates behind the plan's listens belong to other
+    /// protocols.
+    pub(super) others: Vec<AcceptedConnection>,
     /// See [`Connections::take_cut`].
     pub(super) cut_until_ms: Option<u64>,
 }
@@ -126,7 +115,7 @@ impl Connections {
     }
 
     /// Takes the connections that came by gates of others.
-    pub fn take_others(&mut self) -> Vec<OtherConnection> {
+    pub fn take_others(&mut self) -> Vec<AcceptedConnection> {
         std::mem::take(&mut self.others)
     }
 

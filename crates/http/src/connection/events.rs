@@ -10,9 +10,10 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::Transport;
+use turnpike_plan::passed::{AcceptedConnection, PlanGate};
 
 use super::background;
-use super::connections::{Connections, Ending, OtherConnection};
+use super::connections::{Connections, Ending};
 use crate::counters::CloseReason;
 use crate::plan::index::ListenIndex;
 
@@ -36,12 +37,10 @@ impl EventHandler for Connections {
     ) {
         self.round.has_worked = true;
         if let Some(place) = (gate as usize).checked_sub(self.plan.listens.len()) {
-            self.others.push(OtherConnection {
-                generation: self.plan.generation,
-                place,
-                socket,
-                peer,
-            });
+            let generation = self.plan.generation;
+            let gate = PlanGate { generation, place };
+            let other = AcceptedConnection::new(gate, socket, peer);
+            self.others.push(other);
             return;
         }
         let transport = Transport::plain(socket);

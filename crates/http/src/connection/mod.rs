@@ -46,5 +46,5 @@ mod tests;
 mod transfer;
 
 pub use commands::{Apply, Command, Leave};
-pub use connections::{Connections, OtherConnection};
+pub use connections::Connections;
 pub use moving::Moving;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turnpike_http::connection::{Command, Connections, OtherConnection};
+use turnpike_http::connection::{Command, Connections};
 use turnpike_http::lane::LaneShared;
 use turnpike_lane::event_loop::{EventHandler, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::sys::epoll::Event;
@@ -97,14 +97,7 @@ impl LaneHandler {
     /// Serves the connections that HTTP was given for stream, and datagrams that other lanes were.
     fn serve_others(&mut self, event_loop: &mut EventLoop) {
         for other in self.http.take_others() {
-            let OtherConnection {
-                generation,
-                place,
-                socket,
-                peer,
-            } = other;
-            self.stream
-                .accepted(event_loop, (generation, place), socket, peer);
+            other.move_to(&mut self.stream, event_loop);
         }
         let room = event_loop.room(self.connections());
         self.stream.take_strays(event_loop, room);
