@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use turnpike_lane::files::FileHandle;
-use turnpike_lane::waiting::Waited;
+use turnpike_lane::waiting::RelayEnd;
 use turnpike_wire::message::Fields;
 
 use crate::client::Client;
@@ -186,7 +186,7 @@ pub struct BodyFailed;
 /// Where bytes of a body stand that nobody has to see.
 pub struct Source<'a> {
     /// The socket.
-    pub socket: &'a Waited,
+    pub socket: RelayEnd<'a>,
     /// How many of the body are to come; what stands behind them is not part of it.
     pub bytes: u64,
 }

@@ -1,6 +1,8 @@
 //! Waiting for a transport on the lane's runtime: an operation is tried first, and the wait begins
 //! only if it would block, so that a ready operation costs one system call.
 
+mod relay_end;
+
 use std::cell::OnceCell;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -14,6 +16,7 @@ use crate::sys::readiness;
 use crate::sys::socket::More;
 use crate::timeout::within;
 use crate::transport::{Handshake, HandshakeError, Transport};
+pub use relay_end::RelayEnd;
 
 /// The events that end a wait for input. An unreachable UDP port causes an error event only.
 const INPUT: Interest = Interest::READABLE.add(Interest::ERROR);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::{HandshakeError, Transport};
-use turnpike_lane::waiting::Waited;
+use turnpike_lane::waiting::{RelayEnd, Waited};
 
 use crate::flow::Flow;
 
@@ -52,9 +52,14 @@ impl Connected {
         self.waited.into_transport()
     }
 
-    /// The socket itself, for a relay.
-    pub fn waited(&self) -> &Waited {
-        &self.waited
+    /// The client's end of a relay.
+    pub fn relay_end(&self) -> RelayEnd<'_> {
+        RelayEnd::new(&self.waited)
+    }
+
+    /// Whether there is no TLS session.
+    pub fn is_plain(&self) -> bool {
+        self.waited.transport().is_plain()
     }
 
     /// The transport itself.

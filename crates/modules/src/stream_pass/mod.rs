@@ -148,7 +148,7 @@ impl Pass {
         let Client::Connected(connected) = client else {
             return Err("cannot pass udp connection".to_owned());
         };
-        if !connected.waited().transport().is_plain() && !session.preread.is_empty() {
+        if !connected.is_plain() && !session.preread.is_empty() {
             return Err("cannot pass connection with preread data".to_owned());
         }
         if session.passes >= PASSES_MAX {

@@ -9,7 +9,7 @@ use std::io;
 
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::pipes;
-use turnpike_lane::waiting::Waited;
+use turnpike_lane::waiting::RelayEnd;
 use turnpike_stream::client::Connected;
 use turnpike_stream::session::Session;
 use turnpike_stream::upstream::Try;
@@ -85,8 +85,8 @@ enum Carrier {
 
 /// One direction of a relay.
 struct Direction<'a> {
-    from: &'a Waited,
-    to: &'a Waited,
+    from: RelayEnd<'a>,
+    to: RelayEnd<'a>,
     rate: Rate,
     /// Bytes received of the one, and sent to the other.
     received: &'a Cell<u64>,
@@ -120,16 +120,16 @@ impl<'a> Relay<'a> {
     /// Passes bytes on until the session ends; `first` was read from the client already.
     pub(super) async fn run(&self, first: Vec<u8>) {
         let up = Direction {
-            from: self.client.waited(),
-            to: self.connection.waited(),
+            from: self.client.relay_end(),
+            to: self.connection.relay_end(),
             rate: self.upload,
             received: &self.session.bytes_received,
             sent: &self.one.bytes_sent,
             ends: [End::Client, End::Upstream],
         };
         let down = Direction {
-            from: self.connection.waited(),
-            to: self.client.waited(),
+            from: self.connection.relay_end(),
+            to: self.client.relay_end(),
             rate: self.download,
             received: &self.one.bytes_received,
             sent: &self.session.bytes_sent,
@@ -174,7 +174,7 @@ impl<'a> Relay<'a> {
             let room = rate.next_room(clock, received, room_max).await;
             match from.read(&mut buffer, room).await {
                 Ok(0) if self.passing.half_close => {
-                    if to.transport().shutdown_write().is_err() {
+                    if to.shutdown_write().is_err() {
                         return to_end;
                     }
                     return self.ended(from_end).await;
@@ -183,7 +183,7 @@ impl<'a> Relay<'a> {
                 Ok(count) => {
                     self.came(direction, count);
                     let is_bulk = count == room && rate.bytes_per_second == 0;
-                    if is_bulk && from.transport().is_plain() && to.transport().is_plain() {
+                    if is_bulk && from.is_plain() && to.is_plain() {
                         carrier = Carrier::Pipe;
                     }
                     pause(rate.pause_ms(count)).await;

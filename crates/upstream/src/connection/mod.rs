@@ -19,7 +19,7 @@ use turnpike_lane::event_loop::{WatchedSocket, WatchedSockets};
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
-use turnpike_lane::waiting::{Input, Waited};
+use turnpike_lane::waiting::{Input, RelayEnd, Waited};
 use turnpike_wire::h2::ClientConnection;
 
 pub use datagrams::DatagramConnection;
@@ -171,9 +171,9 @@ impl Connection {
         self.waited.flush(timeout_ms).await
     }
 
-    /// The socket itself, for a relay, which counts its bytes by itself.
-    pub fn waited(&self) -> &Waited {
-        &self.waited
+    /// The peer's end of a relay.
+    pub fn relay_end(&self) -> RelayEnd<'_> {
+        RelayEnd::new(&self.waited)
     }
 
     /// Counts bytes that were received without being read.

@@ -94,7 +94,7 @@ fn connections_closed_by_the_peer_are_not_reused() {
         let connection = Connection::open(&picked, &options(), 0).await.unwrap();
         assert_eq!(exchange(&connection).await, b"answer");
         // The origin closes after its script; after that event the pool must notice it.
-        connection.waited().readable().await.unwrap();
+        connection.relay_end().readable().await.unwrap();
         pool.put(connection, 0);
         assert!(pool.take(&picked, &options(), 0, false).is_none());
     });

@@ -28,7 +28,7 @@ impl Relay {
             && self.upload.is_done(exchange)
             && server.connection.is_plain();
         is_raw.then(|| Source {
-            socket: server.connection.waited(),
+            socket: server.connection.relay_end(),
             bytes,
         })
     }
@@ -44,7 +44,7 @@ impl Relay {
             return Err(BodyFailed);
         };
         let watched = (!self.passing.ignores_client_abort).then_some(client);
-        let readable = server.connection.waited().readable();
+        let readable = server.connection.relay_end().readable();
         let event = tokio::select! {
             biased;
             ready = within(self.passing.timeouts.read_ms, readable) => Some(ready),
