@@ -20,6 +20,7 @@ pub mod lane;
 mod log;
 pub mod phase;
 pub mod plan;
+pub mod relay_socket;
 pub mod rows;
 pub mod serve;
 pub mod session;

@@ -1,6 +1,5 @@
 //! The phases of a session, and what families add to them.
 
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use turnpike_lane::sys::epoll::Event;
 
 use crate::client::Client;
 use crate::flow::Flow;
+use crate::relay_socket::RelaySocket;
 use crate::session::Session;
 use crate::watch::{SocketOf, Watch};
 
@@ -143,7 +143,7 @@ pub trait Content: Send + Sync {
 /// The client of a session that begins.
 pub enum NewClient {
     /// At the other end of a connection without TLS.
-    Connection(OwnedFd),
+    Connection(RelaySocket),
     /// One that sends datagrams.
     Flow(Rc<Flow>),
 }

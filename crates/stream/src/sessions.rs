@@ -20,6 +20,7 @@ use crate::flow_table::{FlowTable, Registered};
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{NewClient, Phase, Steps};
 use crate::plan::Plan;
+use crate::relay_socket::RelaySocket;
 use crate::serve::serve;
 use crate::session::Session;
 use crate::stepped::SteppedSessions;
@@ -195,13 +196,14 @@ impl Acceptor for Sessions {
         };
         let local = local_address(&plan.listens[listen].address, &socket);
         let session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
-        match steps(&session, NewClient::Connection(socket)) {
+        let client = NewClient::Connection(RelaySocket::client(socket));
+        match steps(&session, client) {
             Ok(steps) => {
                 let sockets = event_loop.numbered_sockets();
                 self.stepped.begin(&sockets, (session, steps, None), "");
             }
-            Err(NewClient::Connection(socket)) => {
-                let client = Client::new(Transport::plain(socket));
+            Err(NewClient::Connection(client)) => {
+                let client = Client::new(client.into_transport());
                 self.begin(event_loop, session, client, None);
             }
             Err(NewClient::Flow(_)) => {}

@@ -11,7 +11,7 @@ use std::cell::Cell;
 
 use turnpike_lane::sys::datagram::{self, Route};
 use turnpike_lane::sys::epoll::{Event, Interest};
-use turnpike_lane::sys::socket::Kind;
+use turnpike_lane::sys::socket::{self, Kind};
 use turnpike_stream::flow::Flow;
 use turnpike_stream::phase::{Happened, NEVER_MS, Next, Status, Steps};
 use turnpike_stream::session::Session;
@@ -126,7 +126,7 @@ impl FlowSteps {
         };
         session.connected();
         session.action.set("proxying connection");
-        log_connected(session, socket.as_fd(), &picked);
+        log_connected(session, || socket::local_address(socket.as_fd()), &picked);
         self.server = Some(Server {
             socket,
             picked,

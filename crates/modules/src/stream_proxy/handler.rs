@@ -1,6 +1,8 @@
 //! Finds a server for a session and connects to it.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use turnpike_conf::value;
@@ -17,8 +19,6 @@ use turnpike_upstream::{
     Tries,
 };
 use turnpike_wire::proxy_protocol::Transport;
-
-use std::os::fd::{AsFd as _, BorrowedFd};
 
 use super::datagrams::{DatagramEnd, DatagramRelay};
 use super::flow_steps::FlowSteps;
@@ -39,8 +39,8 @@ impl Content for Passing {
             .any(|rate| rate.constant() != Some(b"0"));
         let is_known = matches!(self.destination, Destination::Fixed(_));
         match client {
-            NewClient::Connection(socket) if is_known && !has_rates && self.tls.is_none() => {
-                Ok(Box::new(ConnectionSteps::new(self, socket)))
+            NewClient::Connection(client) if is_known && !has_rates && self.tls.is_none() => {
+                Ok(Box::new(ConnectionSteps::new(self, client)))
             }
             NewClient::Flow(flow) if is_known && !has_rates => {
                 Ok(Box::new(FlowSteps::new(self, flow)))
@@ -117,7 +117,11 @@ impl Passing {
         };
         let (connection, picked) = self.connected(session, tries, open).await?;
         session.action.set("proxying connection");
-        log_connected(session, connection.as_fd(), &picked);
+        log_connected(
+            session,
+            || socket::local_address(connection.as_fd()),
+            &picked,
+        );
         picked.connected(session.lane.clock.now_ms());
         let rates = self.rates(session);
         let first = std::mem::take(&mut session.preread);
@@ -143,7 +147,11 @@ impl Passing {
         };
         let (connection, picked) = self.connected(session, tries, open).await?;
         session.action.set("proxying connection");
-        log_connected(session, connection.as_fd(), &picked);
+        log_connected(
+            session,
+            || socket::local_address(connection.as_fd()),
+            &picked,
+        );
         let rates = self.rates(session);
         let mut first = self
             .proxy_header
@@ -289,8 +297,12 @@ impl Passing {
     }
 }
 
-/// Says which server a session is passed to, if that is logged at all.
-pub(super) fn log_connected(session: &Session, socket: BorrowedFd<'_>, picked: &Picked) {
+/// Says which server a session is passed to, from which address of ours, if that is logged at all.
+pub(super) fn log_connected(
+    session: &Session,
+    local_address: impl FnOnce() -> io::Result<PeerAddress>,
+    picked: &Picked,
+) {
     if !session.server().error_log.enabled(Level::Info) {
         return;
     }
@@ -299,7 +311,7 @@ pub(super) fn log_connected(session: &Session, socket: BorrowedFd<'_>, picked: &
         Kind::Stream => "",
         Kind::Datagram => "udp ",
     };
-    match socket::local_address(socket) {
+    match local_address() {
         Ok(PeerAddress::Inet(own)) => {
             let message = format_args!("{kind}proxy {own} connected to {peer}");
             session.log(Level::Info, message);

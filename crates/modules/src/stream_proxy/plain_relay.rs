@@ -4,13 +4,10 @@
 
 use std::io;
 use std::mem;
-use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
 
 use turnpike_lane::pipes::{self, Lent};
-use turnpike_lane::sys::epoll::{Event, Interest};
-use turnpike_lane::sys::socket::{self, More};
-use turnpike_lane::sys::socket_option;
+use turnpike_lane::sys::epoll::Event;
+use turnpike_stream::relay_socket::RelaySocket;
 use turnpike_stream::session::Session;
 use turnpike_stream::watch::{SocketOf, Watch};
 use turnpike_upstream::Picked;
@@ -20,32 +17,6 @@ use super::relay::{BULK_BYTES_MIN, End, failed, note_first_byte};
 
 /// Bytes of a direction that are passed on in a step: more would keep other sessions waiting.
 const BYTES_PER_STEP_MAX: usize = 1024 * 1024;
-
-/// A write of so many bytes or fewer fits one segment on any path. The first one leaves at once
-/// even where the kernel collects small ones (`TCP_NODELAY` is not set), as nothing is on its way.
-const SEGMENT_BYTES: usize = 512;
-
-/// One end of a relay.
-pub(super) struct Socket {
-    descriptor: OwnedFd,
-    of: SocketOf,
-    /// There may be input.
-    is_readable: bool,
-    /// The peer will send no more: input is read to its end.
-    is_ending: bool,
-    watched: Watched,
-    has_sent: bool,
-    /// `TCP_NODELAY` is wanted, and not set yet.
-    wants_no_delay: bool,
-}
-
-/// What a socket is watched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Watched {
-    Nothing,
-    Input,
-    InputAndSpace,
-}
 
 /// One direction.
 #[derive(Default)]
@@ -70,122 +41,11 @@ enum Rest {
 /// The two ends, and what is between them.
 pub(super) struct PlainRelay {
     /// The client's, the server's.
-    sockets: [Socket; 2],
+    sockets: [RelaySocket; 2],
     /// By the socket that is read.
     ways: [Way; 2],
     /// When something moved last.
     last_ms: u64,
-}
-
-impl Socket {
-    /// The client of a session, which nobody watches yet.
-    pub(super) fn client(descriptor: OwnedFd) -> Self {
-        Self {
-            descriptor,
-            of: SocketOf::Client,
-            is_readable: true,
-            is_ending: false,
-            watched: Watched::Nothing,
-            has_sent: false,
-            wants_no_delay: false,
-        }
-    }
-
-    /// Whether small pieces are sent at once.
-    pub(super) fn set_no_delay(&mut self, wanted: bool) {
-        self.wants_no_delay = wanted;
-    }
-
-    /// A server that is being connected to.
-    pub(super) fn server(descriptor: OwnedFd) -> Self {
-        Self {
-            descriptor,
-            of: SocketOf::Server,
-            is_readable: false,
-            is_ending: false,
-            watched: Watched::Nothing,
-            has_sent: false,
-            wants_no_delay: true,
-        }
-    }
-
-    /// Takes note of an event.
-    pub(super) fn note(&mut self, event: Event) {
-        self.is_readable |= event.is_readable();
-        self.is_ending |= event.is_peer_closed();
-    }
-
-    /// Watches it for input.
-    pub(super) fn watch_input(&mut self, watch: &Watch<'_>) -> io::Result<()> {
-        match self.watched {
-            Watched::Nothing => self.set_watched(watch, Watched::Input),
-            Watched::Input | Watched::InputAndSpace => Ok(()),
-        }
-    }
-
-    /// Watches it for space as well.
-    pub(super) fn watch_space(&mut self, watch: &Watch<'_>) -> io::Result<()> {
-        match self.watched {
-            Watched::Nothing | Watched::Input => self.set_watched(watch, Watched::InputAndSpace),
-            Watched::InputAndSpace => Ok(()),
-        }
-    }
-
-    /// Has its state told again.
-    fn watch_again(&mut self, watch: &Watch<'_>) -> io::Result<()> {
-        match self.watched {
-            Watched::Nothing => self.watch_input(watch),
-            watched => self.set_watched(watch, watched),
-        }
-    }
-
-    fn set_watched(&mut self, watch: &Watch<'_>, wanted: Watched) -> io::Result<()> {
-        let always = Interest::READ | Interest::PEER_CLOSED | Interest::EDGE;
-        let interest = match wanted {
-            Watched::Nothing | Watched::Input => always,
-            Watched::InputAndSpace => always | Interest::WRITE,
-        };
-        let socket = self.descriptor.as_fd();
-        match self.watched {
-            Watched::Nothing => watch.add(self.of, socket, interest)?,
-            Watched::Input | Watched::InputAndSpace => watch.modify(self.of, socket, interest)?,
-        }
-        self.watched = wanted;
-        Ok(())
-    }
-
-    /// Whether connecting has gone wrong: a send of nothing says so.
-    pub(super) fn check(&self) -> io::Result<()> {
-        socket::send(self.descriptor.as_fd(), &[], More::No).map(|_| ())
-    }
-
-    /// The socket itself.
-    pub(super) fn descriptor(&self) -> &OwnedFd {
-        &self.descriptor
-    }
-
-    /// Sends as much as it takes; 0: nothing.
-    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.before_send(bytes.len());
-        taken(socket::send(self.descriptor.as_fd(), bytes, More::No))
-    }
-
-    /// A unix socket has no such option.
-    fn before_send(&mut self, bytes: usize) {
-        let may_wait = self.has_sent || bytes > SEGMENT_BYTES;
-        self.has_sent = true;
-        if may_wait && mem::take(&mut self.wants_no_delay) {
-            let _ = socket_option::set_no_delay(self.descriptor.as_fd(), true);
-        }
-    }
-}
-
-/// What a socket took, 0 where it is full.
-fn taken(sent: io::Result<usize>) -> io::Result<usize> {
-    match sent {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-        other => other,
-    }
 }
 
 fn other(of: SocketOf) -> SocketOf {
@@ -212,7 +72,7 @@ pub(super) struct Passed<'a> {
 
 impl PlainRelay {
     /// A relay between two sockets; `first` is to be sent to the server before all else.
-    pub(super) fn new(sockets: [Socket; 2], first: Vec<u8>, now_ms: u64) -> Self {
+    pub(super) fn new(sockets: [RelaySocket; 2], first: Vec<u8>, now_ms: u64) -> Self {
         let mut ways = <[Way; 2]>::default();
         if !first.is_empty() {
             ways[SocketOf::Client as usize].rest = Rest::Bytes(first, 0);
@@ -230,7 +90,7 @@ impl PlainRelay {
     }
 
     /// The client's socket; the server's is closed.
-    pub(super) fn into_client(self) -> Socket {
+    pub(super) fn into_client(self) -> RelaySocket {
         let [client, _] = self.sockets;
         client
     }
@@ -269,7 +129,7 @@ impl PlainRelay {
                     .map_err(|error| failed(passed.session, "epoll_ctl()", &error, end_of(from)));
             }
             let way = &self.ways[from as usize];
-            if way.has_ended || !self.sockets[from as usize].is_readable {
+            if way.has_ended || !self.sockets[from as usize].is_readable() {
                 return Ok(());
             }
             if moved >= BYTES_PER_STEP_MAX {
@@ -299,17 +159,14 @@ impl PlainRelay {
                     }
                     Err(error) => return Err(send_failed(passed, from, &error)),
                 },
-                Rest::Pipe(lent, left) => {
-                    to.before_send(*left);
-                    match taken(lent.pipe.drain(to.descriptor.as_fd(), *left)) {
-                        Ok(0) => return Ok(false),
-                        Ok(sent) => {
-                            *left -= sent;
-                            (sent, *left == 0)
-                        }
-                        Err(error) => return Err(send_failed(passed, from, &error)),
+                Rest::Pipe(lent, left) => match to.drain(&lent.pipe, *left) {
+                    Ok(0) => return Ok(false),
+                    Ok(sent) => {
+                        *left -= sent;
+                        (sent, *left == 0)
                     }
-                }
+                    Err(error) => return Err(send_failed(passed, from, &error)),
+                },
             };
             self.last_ms = passed.session.lane.clock.now_ms();
             count_sent(passed.session, from, sent);
@@ -324,20 +181,15 @@ impl PlainRelay {
         let room = passed.passing.buffer_bytes;
         let mut buffer = passed.session.lane.buffer();
         let source = &mut self.sockets[from as usize];
-        let count = match socket::receive_append(source.descriptor.as_fd(), &mut buffer, room) {
+        let count = match source.receive(&mut buffer, room) {
             Ok(0) => {
                 drop(buffer);
                 return self.ended(passed, from).map(|()| 0);
             }
             Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                source.is_readable = false;
-                return Ok(0);
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
             Err(error) => return Err(failed(passed.session, "recv()", &error, end_of(from))),
         };
-        // Later input raises a new event; the end of the stream was told already.
-        source.is_readable = count == room || source.is_ending;
         self.came(passed, from, count);
         let sent = self.sockets[other(from) as usize].send(&buffer);
         let sent = sent.map_err(|error| send_failed(passed, from, &error))?;
@@ -358,14 +210,14 @@ impl PlainRelay {
             way.is_bulk = false;
             return 0;
         };
-        match lent.pipe.fill(source.descriptor.as_fd(), pipes::BYTES_MAX) {
+        match source.fill(&lent.pipe, pipes::BYTES_MAX) {
             Ok(count) if count > 0 => {
                 way.is_bulk = count >= BULK_BYTES_MIN;
                 way.rest = Rest::Pipe(lent, count);
                 self.came(passed, from, count);
                 return count;
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => source.is_readable = false,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok(_) | Err(_) => way.is_bulk = false,
         }
         lent.give_back();
@@ -377,8 +229,7 @@ impl PlainRelay {
         if !passed.passing.half_close {
             return Err(end_of(from));
         }
-        let to = self.sockets[other(from) as usize].descriptor.as_fd();
-        if socket::shutdown(to, Shutdown::Write).is_err() {
+        if self.sockets[other(from) as usize].shutdown_write().is_err() {
             return Err(end_of(other(from)));
         }
         self.last_ms = passed.session.lane.clock.now_ms();

@@ -2,19 +2,19 @@
 //! lane's loop waits for their sockets and deadlines.
 
 use std::mem;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
 use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::Kind;
 use turnpike_stream::phase::{Happened, NEVER_MS, Next, Status, Steps};
+use turnpike_stream::relay_socket::RelaySocket;
 use turnpike_stream::session::Session;
 use turnpike_stream::watch::{SocketOf, Watch};
 use turnpike_upstream::{ConnectError, Picked, Tries, begin_connecting};
 use turnpike_wire::proxy_protocol::Transport;
 
 use super::handler::{ends, log_connected, succeeded};
-use super::plain_relay::{Passed, PlainRelay, Socket};
+use super::plain_relay::{Passed, PlainRelay};
 use super::plan::{Destination, Passing};
 use super::relay::End;
 
@@ -22,7 +22,7 @@ use super::relay::End;
 pub(super) struct ConnectionSteps {
     passing: Arc<Passing>,
     /// The client, while no relay has it. It is closed last, when the session is written down.
-    client: Option<Socket>,
+    client: Option<RelaySocket>,
     stage: Stage,
 }
 
@@ -43,16 +43,16 @@ struct Connecting {
     /// When the first try began.
     started_ms: u64,
     picked: Picked,
-    server: Socket,
+    server: RelaySocket,
     until_ms: u64,
 }
 
 impl ConnectionSteps {
     /// A session of this client.
-    pub(super) fn new(passing: Arc<Passing>, client: OwnedFd) -> Self {
+    pub(super) fn new(passing: Arc<Passing>, client: RelaySocket) -> Self {
         Self {
             passing,
-            client: Some(Socket::client(client)),
+            client: Some(client),
             stage: Stage::New,
         }
     }
@@ -114,7 +114,7 @@ impl ConnectionSteps {
             let options = self.passing.options(&[], bind.as_ref());
             let opened = begin_connecting(&picked, Kind::Stream, &options);
             let opened = opened.and_then(|(socket, under_way)| {
-                let mut server = Socket::server(socket);
+                let mut server = RelaySocket::server(socket);
                 let watched = server.watch_space(watch);
                 watched.map_err(ConnectError::Socket)?;
                 Ok((server, under_way))
@@ -191,14 +191,14 @@ impl ConnectionSteps {
         session: &mut Session,
         watch: &Watch<'_>,
         picked: Picked,
-        server: Socket,
+        server: RelaySocket,
     ) -> Result<Stage, Status> {
         let Some(mut client) = self.client.take() else {
             return Err(Status::InternalServerError);
         };
         session.connected();
         session.action.set("proxying connection");
-        log_connected(session, server.descriptor().as_fd(), &picked);
+        log_connected(session, || server.local_address(), &picked);
         let now_ms = session.lane.clock.now_ms();
         picked.connected(now_ms);
         client.set_no_delay(session.server().settings.no_delay);
