@@ -19,11 +19,21 @@ const OPEN_FILES_COUNTED_MAX: usize = 10_000;
 
 /// A listening socket whose queue is counted.
 pub struct WatchedGate {
-    pub address: String,
+    address: String,
     /// The lane; `None`: all of them.
-    pub lane: Option<usize>,
-    /// The socket, which this does not keep open.
-    pub socket: Weak<OwnedFd>,
+    lane: Option<usize>,
+    socket: Weak<OwnedFd>,
+}
+
+impl WatchedGate {
+    /// A socket that listens at this address for a lane, or for all of them. It is not kept open.
+    pub fn new(address: String, lane: Option<usize>, socket: &Arc<OwnedFd>) -> Self {
+        Self {
+            address,
+            lane,
+            socket: Arc::downgrade(socket),
+        }
+    }
 }
 
 /// What only the process knows.

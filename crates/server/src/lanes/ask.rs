@@ -140,11 +140,8 @@ impl LaneService {
             return;
         };
         let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
-            Some(WatchedGate {
-                address: plan.listen(*listen)?.address.to_string(),
-                lane: *lane,
-                socket: Arc::downgrade(socket),
-            })
+            let address = plan.listen(*listen)?.address.to_string();
+            Some(WatchedGate::new(address, *lane, socket))
         };
         self.counters
             .watch_gates(self.listening_sockets.iter().filter_map(gate).collect());

@@ -34,6 +34,60 @@ const CASES: &[(&str, &str, &str)] = &[
         "AsRawFd",
     ),
     ("http/src/h1/a.rs", "pub fn f() -> RawFd {}", ""),
+    ("stream/src/a.rs", "pub fn f(&self) -> &Waited {}", "f"),
+    (
+        "modules/src/a.rs",
+        "pub enum A { Transport(Transport) }",
+        "",
+    ),
+    (
+        "stream/src/a.rs",
+        "pub enum A { B { c: u8 }, D(OwnedFd) }",
+        "A",
+    ),
+    (
+        "stream/src/a.rs",
+        "pub enum A { B } pub fn f(a: OwnedFd) {}",
+        "",
+    ),
+    ("stream/src/a.rs", "enum A { D(OwnedFd) }", ""),
+    ("http/src/a.rs", "pub struct A(u8, pub OwnedFd);", "A"),
+    (
+        "http/src/a.rs",
+        "pub struct A(OwnedFd, pub(crate) RawFd);",
+        "",
+    ),
+    ("http/src/a.rs", "pub type A = Transport;", "A"),
+    ("http/src/a.rs", "type A = Transport;", ""),
+    (
+        "http/src/a.rs",
+        "impl Deref for A { type Target = Transport; }",
+        "Target",
+    ),
+    ("http/src/a.rs", "impl From<A> for OwnedFd {}", "OwnedFd"),
+    (
+        "http/src/a.rs",
+        "pub trait A { fn f(&self, a: OwnedFd); fn g() -> RawFd; }",
+        "A",
+    ),
+    (
+        "http/src/a.rs",
+        "pub trait A { fn f(&self, a: OwnedFd); }",
+        "",
+    ),
+    (
+        "http/src/a.rs",
+        "pub fn f(look: impl FnOnce(&Transport)) -> u8 {}",
+        "f",
+    ),
+    ("modules/src/a.rs", "impl Receiver for A {}", "Receiver"),
+    ("server/src/a.rs", "impl Acceptor for A {}", "Acceptor"),
+    ("stream/src/a.rs", "impl Receiver for A {}", ""),
+    (
+        "http/src/connection/a.rs",
+        "impl passed::Receiver for A {}",
+        "",
+    ),
     ("lane/src/a.rs", "pub fn f() -> RawFd {}", ""),
 ];
 
