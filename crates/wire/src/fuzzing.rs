@@ -10,9 +10,10 @@ use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, Part, RecordError, RecordReader};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
-    Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, StatusLine, Strictness,
-    TargetForm, Version, parse_cgi_response, parse_request, parse_response, write_chunk_head,
+    Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Strictness, TargetForm,
+    Version, parse_cgi_response, parse_request, parse_response, write_chunk_head,
 };
+use crate::message::StatusLine;
 use crate::mp4;
 use crate::ocsp;
 use crate::proxy_protocol::{self as proxy, Transport};

@@ -4,10 +4,10 @@
 //! Answers of CGI applications have heads of the same lines, and are read here too.
 
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, HeadStep, ResponseHead};
-use turnpike_wire::message::Strictness;
-use turnpike_wire::message::{BodyEnd, Delivery, Field, Fields, Head, HeadRules, Method, Version};
+use turnpike_wire::message::{BodyEnd, Delivery, Field, Fields, Head, HeadRules, Method};
+use turnpike_wire::message::{StatusLine, Strictness, Version};
 
-pub use turnpike_wire::h1::{FieldLine, StatusLine};
+pub use turnpike_wire::h1::FieldLine;
 
 /// Reads heads of answers, one after another.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::h1::origin::StatusLine;
 use turnpike_wire::fastcgi;
+use turnpike_wire::message::StatusLine;
 
 use super::records::Records;
 use crate::pass::cgi::CgiOrigin;

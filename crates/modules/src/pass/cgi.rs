@@ -2,8 +2,7 @@
 //! CGI (RFC 3875).
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::h1::origin::StatusLine;
-use turnpike_wire::message::Head;
+use turnpike_wire::message::{Head, StatusLine};
 
 use super::head::{Progress, ReceivedHead, read_cgi_head};
 use super::origin::{BodyFormat, BodyFraming, Origin, Path, Question, RecordLayer, Unwritable};

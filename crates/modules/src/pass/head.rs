@@ -4,10 +4,10 @@
 use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
-use turnpike_http::h1::origin::{HeadReader, StatusLine};
+use turnpike_http::h1::origin::HeadReader;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::Connection;
-use turnpike_wire::message::{Delivery, Head, HeadRules, Known, Strictness, Version};
+use turnpike_wire::message::{Delivery, Head, HeadRules, Known, StatusLine, Strictness, Version};
 
 use super::conditions::Failure;
 use super::early_hints::Hints;

@@ -5,8 +5,8 @@
 
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::h1::origin::StatusLine;
 use turnpike_lane::log::Level;
+use turnpike_wire::message::StatusLine;
 
 use crate::pass::cgi::CgiOrigin;
 use crate::pass::origin::{BodyFormat, BodyFraming, Question, Unwritable};

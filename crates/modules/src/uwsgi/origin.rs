@@ -4,8 +4,8 @@
 //! have two bytes, the lower one first.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::h1::origin::StatusLine;
 use turnpike_lane::log::Level;
+use turnpike_wire::message::StatusLine;
 
 use crate::pass::cgi::CgiOrigin;
 use crate::pass::origin::{BodyFormat, Question, Unwritable};

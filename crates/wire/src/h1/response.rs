@@ -16,7 +16,7 @@ mod cgi;
 #[cfg(test)]
 mod tests;
 
-pub use cgi::{StatusLine, parse_cgi_response, read_cgi_response};
+pub use cgi::{parse_cgi_response, read_cgi_response};
 
 /// Why a response head was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

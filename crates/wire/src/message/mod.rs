@@ -23,7 +23,7 @@ pub use known::Known;
 pub use method::Method;
 pub use request::{BodyLength, RequestHead};
 pub use rules::{HeadRules, InvalidFields};
-pub use status::reason_phrase;
+pub use status::{StatusLine, reason_phrase};
 pub use strictness::Strictness;
 pub(crate) use strictness::{is_token_byte, is_white_space, trim};
 pub use value::{decimal, holds_control, unfold};

@@ -1,4 +1,13 @@
-//! The reasons of status codes.
+//! The status of a response: the reasons of its codes, and where applications may write it.
+
+/// Whether a CGI response may begin with the status line of HTTP (RFC 3875 section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusLine {
+    /// The response begins with header lines.
+    Absent,
+    /// The response begins with a status line or header lines.
+    Optional,
+}
 
 /// The reason that nginx writes for a status; empty if it has none.
 #[must_use]

@@ -7,19 +7,10 @@ use super::{
     Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, Stop, framing, move_in,
     status_line, take_fields,
 };
-use crate::message::{Known, Version};
+use crate::message::{Known, StatusLine, Version};
 
 #[cfg(test)]
 mod tests;
-
-/// Whether a CGI response may begin with the status line of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatusLine {
-    /// The response begins with header lines.
-    Absent,
-    /// The response begins with a status line or header lines.
-    Optional,
-}
 
 /// Parses the CGI response head at the start of `buffer`, the answer to a request with `method`;
 /// `scanned` and the rules are those of [`super::parse_response`].
