@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Request;
-use turnpike_http::h1::origin::{BodyReader, HeadReader};
+use turnpike_http::h1::origin::{BodyReader, HeadReader, RequestLines};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
 use turnpike_plan::background::run_blocking;
 use turnpike_upstream::{Address, ConnectOptions, Connection, Tls, TlsConnector};
-use turnpike_wire::message::{BodyEnd, Delivery, Head, HeadRules, Method, Strictness};
+use turnpike_wire::message::{
+    BodyEnd, Delivery, Head, HeadRules, Method, RequestWriter as _, Strictness, Version,
+};
 
 use crate::upstream::Names;
 
@@ -178,18 +180,18 @@ fn written(request: &Request<Bytes>) -> Result<(Method, Vec<u8>), String> {
     let uri = request.uri();
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let mut text = format!("{name} {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
+    let mut bytes = Vec::new();
+    let mut lines = RequestLines::new(&mut bytes, Version::Http11);
+    lines.line(name.as_bytes(), path.as_bytes());
+    lines.host(authority.as_bytes());
+    lines.field(b"Connection", b"close");
     if method == Method::Post {
-        text += &format!("Content-Length: {}\r\n", request.body().len());
+        lines.number(b"Content-Length", request.body().len() as u64);
     }
-    let mut bytes = text.into_bytes();
     for (name, value) in request.headers() {
-        bytes.extend_from_slice(name.as_str().as_bytes());
-        bytes.extend_from_slice(b": ");
-        bytes.extend_from_slice(value.as_bytes());
-        bytes.extend_from_slice(b"\r\n");
+        lines.field(name.as_str().as_bytes(), value.as_bytes());
     }
-    bytes.extend_from_slice(b"\r\n");
+    lines.end();
     bytes.extend_from_slice(request.body());
     Ok((method, bytes))
 }

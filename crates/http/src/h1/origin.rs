@@ -5,9 +5,7 @@
 
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, HeadStep, ResponseHead};
 use turnpike_wire::message::{BodyEnd, Delivery, Field, Fields, Head, HeadRules, Method};
-use turnpike_wire::message::{StatusLine, Strictness, Version};
-
-pub use turnpike_wire::h1::FieldLine;
+use turnpike_wire::message::{RequestWriter, StatusLine, Strictness, Version};
 
 /// Reads heads of answers, one after another.
 #[derive(Default)]
@@ -136,29 +134,40 @@ impl BodyReader {
     }
 }
 
-/// Appends the rest of a request line, whose method stands at the end of `out`.
-pub fn end_request_line(target: &[u8], version: Version, out: &mut Vec<u8>) {
-    h1::end_request_line(out, target, version);
+/// Writes the head of a request as lines.
+pub struct RequestLines<'a> {
+    out: &'a mut Vec<u8>,
+    version: Version,
 }
 
-/// Appends a field of a request's head whose value is a number.
-pub fn write_number(name: &str, value: u64, out: &mut Vec<u8>) {
-    h1::number_field(out, name, value);
+impl<'a> RequestLines<'a> {
+    /// Appends lines of this version.
+    pub fn new(out: &'a mut Vec<u8>, version: Version) -> Self {
+        Self { out, version }
+    }
+
+    /// Ends the head.
+    pub fn end(self) {
+        h1::end(self.out);
+    }
 }
 
-/// Appends a field of a request's head. Name and value must have no line end.
-pub fn write_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
-    h1::field(out, name, value);
-}
+impl RequestWriter for RequestLines<'_> {
+    fn line(&mut self, method: &[u8], target: &[u8]) {
+        h1::request_line(self.out, method, target, self.version);
+    }
 
-/// Appends a field of another head, whose bytes are `bytes`.
-pub fn copy_field(bytes: &[u8], field: &Field, out: &mut Vec<u8>) {
-    h1::write_field(out, bytes, field);
-}
+    fn host(&mut self, host: &[u8]) {
+        h1::field(self.out, b"Host", host);
+    }
 
-/// Ends the head.
-pub fn end_head(out: &mut Vec<u8>) {
-    h1::end(out);
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        h1::field(self.out, name, value);
+    }
+
+    fn span(&mut self, bytes: &[u8], field: &Field) {
+        h1::write_field(self.out, bytes, field);
+    }
 }
 
 /// Appends a piece of a body as a chunk (RFC 9112 section 7.1). An empty one would end the body:

@@ -84,7 +84,7 @@ impl HeadWriter for Lines<'_> {
     }
 
     fn field(&mut self, name: &str, value: &[u8]) {
-        h1::field(self.0, name, value);
+        h1::field(self.0, name.as_bytes(), value);
     }
 
     fn span(&mut self, bytes: &[u8], field: &Field) {

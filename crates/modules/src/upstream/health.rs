@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of, value};
-use turnpike_http::h1::origin;
+use turnpike_http::h1::origin::RequestLines;
 use turnpike_http::plan::Builder;
 use turnpike_http::regex::Regex;
 use turnpike_upstream::{Asks, Check, CheckRules, CheckTls, Group};
-use turnpike_wire::message::Version;
+use turnpike_wire::message::{RequestWriter as _, Version};
 
 use super::background::{self, BackgroundTasks};
 use super::handler::Upstream;
@@ -317,13 +317,14 @@ pub(super) fn number(rules: &CheckRules, group: &Group) -> Result<u32, String> {
 
 /// The request of a check.
 fn request(uri: &[u8], host: &[u8], keeps_connection: bool) -> Vec<u8> {
-    let mut request = b"GET".to_vec();
-    origin::end_request_line(uri, Version::Http11, &mut request);
-    origin::write_field("Host", host, &mut request);
+    let mut request = Vec::new();
+    let mut lines = RequestLines::new(&mut request, Version::Http11);
+    lines.line(b"GET", uri);
+    lines.host(host);
     if !keeps_connection {
-        origin::write_field("Connection", b"close", &mut request);
+        lines.field(b"Connection", b"close");
     }
-    origin::end_head(&mut request);
+    lines.end();
     request
 }
 

@@ -21,8 +21,7 @@ pub use request::{Framing, HeadStep, RequestHead, parse_request};
 pub use response::{ResponseError, ResponseHead};
 pub use response::{parse_cgi_response, parse_response, read_cgi_response, read_response};
 pub use writer::{
-    FieldLine, LAST_CHUNK, end, end_request_line, field, number_field, request_line, status_line,
-    write_chunk_head, write_field,
+    LAST_CHUNK, end, field, request_line, status_line, write_chunk_head, write_field,
 };
 
 pub use crate::message::{

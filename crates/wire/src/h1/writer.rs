@@ -28,78 +28,25 @@ pub fn status_line(out: &mut Vec<u8>, version: Version, status: u16, reason: &st
 
 /// Appends the request line, client role.
 pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Version) {
-    out.extend_from_slice(method);
-    end_request_line(out, target, version);
-}
-
-/// Appends the rest of a request line, whose method stands at the end of `out`.
-pub fn end_request_line(out: &mut Vec<u8>, target: &[u8], version: Version) {
-    out.push(b' ');
-    out.extend_from_slice(target);
-    out.push(b' ');
-    out.extend_from_slice(version.name().as_bytes());
-    out.extend_from_slice(b"\r\n");
+    for part in [
+        method,
+        b" ",
+        target,
+        b" ",
+        version.name().as_bytes(),
+        b"\r\n",
+    ] {
+        out.extend_from_slice(part);
+    }
 }
 
 /// Appends a header line.
-pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
-    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
-}
-
-/// A header line whose value is made where it stands. Without [`FieldLine::end`] nothing is left of
-/// it.
-pub struct FieldLine<'a> {
-    out: &'a mut Vec<u8>,
-    /// Where the line begins; behind it once it was ended.
-    start: usize,
-    value_start: usize,
-}
-
-impl<'a> FieldLine<'a> {
-    /// Appends the name.
-    #[must_use]
-    pub fn begin(out: &'a mut Vec<u8>, name: &[u8]) -> Self {
-        let start = out.len();
-        out.extend_from_slice(name);
-        out.extend_from_slice(b": ");
-        Self {
-            start,
-            value_start: out.len(),
-            out,
-        }
-    }
-
-    /// The value so far.
-    #[must_use]
-    pub fn value(&self) -> &[u8] {
-        self.out.get(self.value_start..).unwrap_or_default()
-    }
-
-    /// Where the value is appended; nothing before it may be changed.
-    pub fn value_mut(&mut self) -> &mut Vec<u8> {
-        self.out
-    }
-
-    /// Takes the value away that was made.
-    pub fn clear_value(&mut self) {
-        self.out.truncate(self.value_start);
-    }
-
-    /// Ends the line.
-    pub fn end(mut self) {
-        self.out.extend_from_slice(b"\r\n");
-        self.start = self.out.len();
-    }
-}
-
-impl Drop for FieldLine<'_> {
-    fn drop(&mut self) {
-        self.out.truncate(self.start);
-    }
 }
 
 /// Appends a header line for this field of `bytes`. A line that already has our format is copied at
@@ -124,13 +71,6 @@ fn plain_line<'a>(bytes: &'a [u8], field: &Field) -> Option<&'a [u8]> {
     (between == b": " && behind == b"\r\n").then_some(line)
 }
 
-/// Appends a header line whose value is a decimal number.
-pub fn number_field(out: &mut Vec<u8>, name: &str, value: u64) {
-    let mut digits = [0; DIGITS_MAX];
-    let start = decimal(value, &mut digits);
-    field(out, name, &digits[start..]);
-}
-
 /// Appends the empty line that ends the head.
 pub fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
@@ -140,21 +80,4 @@ pub fn end(out: &mut Vec<u8>) {
 pub fn write_chunk_head(out: &mut Vec<u8>, len: u64) {
     hex::write_number(out, len);
     out.extend_from_slice(b"\r\n");
-}
-
-/// Digits of the largest 64-bit number.
-const DIGITS_MAX: usize = 20;
-
-/// Writes `value` to the end of `digits`; returns where it begins.
-fn decimal(value: u64, digits: &mut [u8; DIGITS_MAX]) -> usize {
-    let mut start = digits.len();
-    let mut rest = value;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            return start;
-        }
-    }
 }

@@ -76,3 +76,38 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
     }
     u64::try_from(length).ok()
 }
+
+/// Digits of the largest 64-bit number.
+const DIGITS_MAX: usize = 20;
+
+/// The decimal digits of a number.
+pub struct Digits {
+    bytes: [u8; DIGITS_MAX],
+    start: usize,
+}
+
+impl Digits {
+    /// The digits of this number.
+    #[must_use]
+    pub fn of(value: u64) -> Self {
+        let mut digits = Digits {
+            bytes: [0; DIGITS_MAX],
+            start: DIGITS_MAX,
+        };
+        let mut rest = value;
+        loop {
+            digits.start -= 1;
+            digits.bytes[digits.start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                return digits;
+            }
+        }
+    }
+
+    /// The digits as text.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}

@@ -1,8 +1,7 @@
-//! The header block of a request, made of its head as HTTP/1 writes it: there is one writer of
-//! heads, so that both versions say the same.
+//! The header block of a request.
 
 use turnpike_wire::h2::hpack::{Encoder, Indexing};
-use turnpike_wire::message::Known;
+use turnpike_wire::message::{Field, Known, RequestWriter};
 
 /// The field that has the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,35 +12,60 @@ pub(crate) enum Authority {
     Field,
 }
 
-/// Appends the block of a head that was written for HTTP/1. Its fields go into no table, so that
-/// the block can be written again, and sent on any connection.
-pub(crate) fn write_block(head: &[u8], is_secure: bool, authority: Authority, out: &mut Vec<u8>) {
-    let mut encoder = Encoder::default();
-    let mut field = |name: &[u8], value: &[u8]| encoder.field(name, value, Indexing::No, out);
-    let mut lines = lines(head);
-    let line = lines.next().unwrap_or_default();
-    // The target holds no space: it was escaped when it was written.
-    let mut words = line.split(|byte| *byte == b' ');
-    let (method, target) = (words.next(), words.next());
-    field(b":method", method.unwrap_or_default());
-    field(b":scheme", if is_secure { b"https" } else { b"http" });
-    field(b":path", target.unwrap_or_default());
-    let host = lines.clone().map(split);
-    let host = host.filter(|(name, _)| Known::of(name) == Known::Host);
-    if authority == Authority::Pseudo
-        && let Some((_, host)) = host.clone().next()
-        && !host.is_empty()
-    {
-        field(b":authority", host);
-    }
-    for (name, value) in lines.map(split) {
-        let is_sent = match Known::of(name) {
-            Known::Host => authority == Authority::Field && !value.is_empty(),
-            known => may_be_sent(known, value),
-        };
-        if is_sent {
-            field(name, value);
+/// Writes the head of a request as a header block. Its fields go into no table, so that the block
+/// can be written again, and sent on any connection.
+pub(crate) struct RequestBlock<'a> {
+    encoder: Encoder,
+    out: &'a mut Vec<u8>,
+    is_secure: bool,
+    authority: Authority,
+}
+
+impl<'a> RequestBlock<'a> {
+    /// Appends the block of a request to a server that is spoken to by TLS, or not.
+    pub(crate) fn new(out: &'a mut Vec<u8>, is_secure: bool, authority: Authority) -> Self {
+        Self {
+            encoder: Encoder::default(),
+            out,
+            is_secure,
+            authority,
         }
+    }
+
+    fn add(&mut self, name: &[u8], value: &[u8]) {
+        self.encoder.field(name, value, Indexing::No, self.out);
+    }
+
+    fn add_known(&mut self, known: Known, name: &[u8], value: &[u8]) {
+        let value = value.trim_ascii();
+        if may_be_sent(known, value) {
+            self.add(name, value);
+        }
+    }
+}
+
+impl RequestWriter for RequestBlock<'_> {
+    fn line(&mut self, method: &[u8], target: &[u8]) {
+        self.add(b":method", method);
+        self.add(b":scheme", if self.is_secure { b"https" } else { b"http" });
+        self.add(b":path", target);
+    }
+
+    fn host(&mut self, host: &[u8]) {
+        let host = host.trim_ascii();
+        match self.authority {
+            _ if host.is_empty() => {}
+            Authority::Pseudo => self.add(b":authority", host),
+            Authority::Field => self.add(b"host", host),
+        }
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.add_known(Known::of(name), name, value);
+    }
+
+    fn span(&mut self, bytes: &[u8], field: &Field) {
+        self.add_known(field.known, field.name.of(bytes), field.value.of(bytes));
     }
 }
 
@@ -56,19 +80,6 @@ fn may_be_sent(known: Known, value: &[u8]) -> bool {
         Known::Te => value.eq_ignore_ascii_case(b"trailers"),
         _ => true,
     }
-}
-
-/// The lines of a head, without the empty one at its end.
-fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
-    let lines = head.split(|byte| *byte == b'\n');
-    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    lines.filter(|line| !line.is_empty())
-}
-
-fn split(line: &[u8]) -> (&[u8], &[u8]) {
-    let colon = memchr::memchr(b':', line).unwrap_or(line.len());
-    let value = line.get(colon + 1..).unwrap_or_default();
-    (&line[..colon], value.trim_ascii())
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use turnpike_conf::{ConfError, View, bytes_of};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::h1::origin::write_number;
-use turnpike_wire::message::{Method, Version, decimal};
+use turnpike_wire::message::{Method, RequestWriter, Version, decimal};
 
 /// The name of this server in `via on`: a pseudonym does not show the names of machines.
 const PSEUDONYM: &str = "turnpike";
@@ -54,12 +53,12 @@ pub(super) fn ends_here(exchange: &Exchange) -> bool {
     exchange.method() == Method::Options && limits.any(|limit| decimal(limit) == Some(0))
 }
 
-/// Appends the limit with one taken off, where the field is one and its value a number.
+/// Writes the limit with one taken off, where the field is one and its value a number.
 pub(super) fn write_lowered(
     exchange: &Exchange,
     name: &[u8],
     value: &[u8],
-    out: &mut Vec<u8>,
+    writer: &mut impl RequestWriter,
 ) -> bool {
     if exchange.method() != Method::Options || !name.eq_ignore_ascii_case(MAX_FORWARDS) {
         return false;
@@ -67,6 +66,6 @@ pub(super) fn write_lowered(
     let Some(hops) = decimal(value) else {
         return false;
     };
-    write_number("Max-Forwards", hops.saturating_sub(1), out);
+    writer.number(MAX_FORWARDS, hops.saturating_sub(1));
     true
 }

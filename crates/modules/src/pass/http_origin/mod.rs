@@ -7,10 +7,11 @@ mod request;
 mod rewrites;
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::h1::origin::RequestLines;
 use turnpike_wire::message::{Head, Version};
 
 use super::head::{Progress, ReceivedHead};
-use super::http2;
+use super::http2::{self, RequestBlock};
 use super::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
 use super::server::Stop;
 use super::settings::Passing;
@@ -84,20 +85,24 @@ impl Origin for HttpOrigin {
         question: &Question<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Unwritable> {
-        let mut target = exchange.lane.take_scratch();
-        request::write_target(exchange, &question.path, &mut target);
-        let mut text = Vec::new();
-        let head = match self.is_http2() {
-            true => &mut text,
-            false => &mut *out,
+        let mut scratch = exchange.lane.take_scratch();
+        request::write_target(exchange, &question.path, &mut scratch);
+        let written = match self.is_http2() {
+            true => {
+                let authority = self.request.authority();
+                let mut block = RequestBlock::new(out, question.is_secure, authority);
+                request::write_head(exchange, self, question, &mut scratch, &mut block)
+            }
+            false => {
+                let mut lines = RequestLines::new(out, self.request.version);
+                let written =
+                    request::write_head(exchange, self, question, &mut scratch, &mut lines);
+                lines.end();
+                written
+            }
         };
-        let method = request::write_head(exchange, self, question, &target, head);
-        exchange.lane.keep_scratch(target);
-        request::note(exchange, &self.request, method, head);
-        if self.is_http2() {
-            let authority = self.request.authority();
-            http2::write_block(&text, question.is_secure, authority, out);
-        }
+        exchange.lane.keep_scratch(scratch);
+        request::note(exchange, &written);
         Ok(())
     }
 

@@ -4,13 +4,10 @@
 use turnpike_conf::{ConfError, bytes_of};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::h1::origin::{
-    FieldLine, copy_field, end_head, end_request_line, write_field, write_number,
-};
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{Known, Method, Version, holds_control, unfold};
+use turnpike_wire::message::{Known, Method, RequestWriter, Version, holds_control, unfold};
 use turnpike_wire::target::{self, Escape};
 
 use super::HttpOrigin;
@@ -156,136 +153,154 @@ fn push_visible(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the head; says which method is in it. `target` stands in the exchange's output already,
-/// at its start.
+/// What is to be known of a head that was written.
+pub(super) struct Written {
+    method: Method,
+    /// Whether it announces that its connection is closed after the response (RFC 9112 section
+    /// 9.6).
+    says_close: bool,
+}
+
+/// Writes the head. `scratch` holds the target; its room is used for other texts behind that.
 pub(super) fn write_head(
     exchange: &Exchange,
     origin: &HttpOrigin,
     question: &Question<'_>,
-    target: &[u8],
-    out: &mut Vec<u8>,
-) -> Method {
+    scratch: &mut Vec<u8>,
+    writer: &mut impl RequestWriter,
+) -> Written {
     let (request, recorder) = (&origin.request, question.recorder);
-    let method = write_line(exchange, request, recorder, target, out);
-    host(exchange, request, out);
-    // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8), HTTP/2 only that of an
-    // extended CONNECT.
-    let head = exchange.request.head();
-    let may_switch = head.version == Version::Http11 || head.is_extended_connect;
-    for (name, value) in &request.fields.set {
-        if !may_switch && name.eq_ignore_ascii_case(b"Upgrade") {
-            continue;
-        }
-        let mut line = FieldLine::begin(out, name);
-        value.evaluate(exchange, line.value_mut());
-        if !line.value().is_empty() && may_send(exchange, name, line.value()) {
-            line.end();
-        }
-    }
+    let mut written = Written {
+        method: write_line(exchange, request, recorder, scratch, writer),
+        says_close: false,
+    };
+    host(exchange, request, scratch, writer);
+    written.says_close = set_fields(exchange, &request.fields.set, scratch, writer);
     match question.framing {
-        BodyFraming::Length(length) => write_number("Content-Length", length, out),
-        BodyFraming::Unknown => write_field("Transfer-Encoding", b"chunked", out),
+        BodyFraming::Length(length) => writer.number(b"Content-Length", length),
+        BodyFraming::Unknown => writer.field(b"Transfer-Encoding", b"chunked"),
         BodyFraming::None => {
             if let Some(length) = &request.fields.length {
-                own_length(&length.value(exchange), out);
+                own_length(&length.value(exchange), writer);
             }
         }
     }
     if let Some(recorder) = recorder {
         recorder.fields(exchange, &mut |name, value| {
-            write_field(name.name(), value, out);
+            writer.field(name.name().as_bytes(), value);
         });
     }
     if question.passing.passes_fields {
-        client_fields(exchange, request, recorder, out);
+        client_fields(exchange, request, recorder, writer);
     }
     if request.is_grpc && !request.fields.names_te && accepts_trailers(exchange) {
-        write_field("TE", b"trailers", out);
+        writer.field(b"TE", b"trailers");
     }
     if let Some(name) = &origin.via
         && !request.fields.names_via
     {
-        let mut line = FieldLine::begin(out, b"Via");
-        hops::write_via(exchange.request.head().version, name, line.value_mut());
-        line.end();
+        scratch.clear();
+        hops::write_via(exchange.request.head().version, name, scratch);
+        writer.field(b"Via", scratch);
     }
-    end_head(out);
-    method
+    written
 }
 
-/// Notes the method of a head, and whether it announces that its connection is closed after the
-/// response.
-pub(super) fn note(exchange: &mut Exchange, request: &Request, method: Method, head: &[u8]) {
+/// Notes what was written.
+pub(super) fn note(exchange: &mut Exchange, written: &Written) {
     if let Some(one) = exchange.upstream.last_try() {
-        one.method = method;
-        one.said_close = request.fields.names_connection && says_close(head);
+        one.method = written.method;
+        one.said_close = written.says_close;
     }
 }
 
-/// Whether a head announces that its connection is closed after the response (RFC 9112 section
-/// 9.6).
-fn says_close(head: &[u8]) -> bool {
-    const NAME: &[u8] = b"connection: ";
-    let lines = head.split(|byte| *byte == b'\n');
-    let named = lines.filter_map(|line| line.split_at_checked(NAME.len()));
-    named
-        .filter(|(name, _)| name.eq_ignore_ascii_case(NAME))
-        .flat_map(|(_, value)| value.split(|byte| *byte == b','))
-        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+/// Writes the fields that the configuration sets; returns whether they announce that the connection
+/// is closed.
+fn set_fields(
+    exchange: &Exchange,
+    fields: &[(Vec<u8>, Template)],
+    scratch: &mut Vec<u8>,
+    writer: &mut impl RequestWriter,
+) -> bool {
+    // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8), HTTP/2 only that of an
+    // extended CONNECT.
+    let head = exchange.request.head();
+    let may_switch = head.version == Version::Http11 || head.is_extended_connect;
+    let mut says_close = false;
+    for (name, value) in fields {
+        if !may_switch && name.eq_ignore_ascii_case(b"Upgrade") {
+            continue;
+        }
+        scratch.clear();
+        value.evaluate(exchange, scratch);
+        if !scratch.is_empty() && may_send(exchange, name, scratch) {
+            says_close |= name.eq_ignore_ascii_case(b"Connection") && holds_close(scratch);
+            writer.field(name, scratch);
+        }
+    }
+    says_close
+}
+
+/// Whether options of a connection say that it is closed.
+fn holds_close(options: &[u8]) -> bool {
+    let mut options = options.split(|byte| *byte == b',');
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 /// `proxy_set_header Content-Length` of a request without a body: no other number can be right.
-fn own_length(value: &[u8], out: &mut Vec<u8>) {
+fn own_length(value: &[u8], writer: &mut impl RequestWriter) {
     if value == b"0" {
-        write_field("Content-Length", b"0", out);
+        writer.field(b"Content-Length", b"0");
     }
 }
 
+/// Writes the request line; the target is all that `scratch` holds. Returns the method.
 fn write_line(
     exchange: &Exchange,
     request: &Request,
     recorder: Option<&dyn Recorder>,
-    target: &[u8],
-    out: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+    writer: &mut impl RequestWriter,
 ) -> Method {
     let kept = recorder.and_then(Recorder::method);
-    let start = out.len();
+    let start = scratch.len();
     match (&request.method, kept) {
-        (_, Some(method)) => out.extend_from_slice(method.name().as_bytes()),
-        (Some(template), None) => template.evaluate(exchange, out),
-        (None, None) => out.extend_from_slice(exchange.method_name()),
+        (_, Some(method)) => scratch.extend_from_slice(method.name().as_bytes()),
+        (Some(template), None) => template.evaluate(exchange, scratch),
+        (None, None) => scratch.extend_from_slice(exchange.method_name()),
     }
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    if out.len() == start || !out[start..].iter().all(is_token) {
-        out.truncate(start);
-        out.extend_from_slice(exchange.method_name());
+    if scratch.len() == start || !scratch[start..].iter().all(is_token) {
+        scratch.truncate(start);
+        scratch.extend_from_slice(exchange.method_name());
     }
-    let method = Method::of(&out[start..]);
-    let version = match request.version {
-        Version::Http10 => Version::Http10,
-        _ => Version::Http11,
-    };
-    end_request_line(target, version, out);
-    method
+    let (target, method) = scratch.split_at(start);
+    writer.line(method, target);
+    Method::of(method)
 }
 
-fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
+fn host(
+    exchange: &Exchange,
+    request: &Request,
+    scratch: &mut Vec<u8>,
+    writer: &mut impl RequestWriter,
+) {
     let own = exchange.upstream.host();
-    let mut line = FieldLine::begin(out, b"Host");
+    scratch.clear();
     match &request.fields.host {
-        Some(template) => template.evaluate(exchange, line.value_mut()),
-        None => line.value_mut().extend_from_slice(own),
+        Some(template) => template.evaluate(exchange, scratch),
+        None => scratch.extend_from_slice(own),
     }
-    if !may_send(exchange, b"Host", line.value()) {
-        line.clear_value();
+    if !may_send(exchange, b"Host", scratch) {
+        scratch.clear();
     }
     // HTTP/1.1 needs the field, be it empty (RFC 9112 section 3.2).
     let is_needed = request.version != Version::Http10;
-    if line.value().is_empty() && is_needed && !holds_control(own) {
-        line.value_mut().extend_from_slice(own);
+    if scratch.is_empty() && is_needed && !holds_control(own) {
+        scratch.extend_from_slice(own);
     }
-    if is_needed || !line.value().is_empty() {
-        line.end();
+    if is_needed || !scratch.is_empty() {
+        writer.host(scratch);
     }
 }
 
@@ -319,7 +334,7 @@ fn client_fields(
     exchange: &Exchange,
     request: &Request,
     recorder: Option<&dyn Recorder>,
-    out: &mut Vec<u8>,
+    writer: &mut impl RequestWriter,
 ) {
     let bytes = exchange.fields().bytes();
     let unconditional = recorder.is_some_and(Recorder::replaces_conditions);
@@ -332,9 +347,9 @@ fn client_fields(
             continue;
         }
         let value = field.value.of(bytes);
-        if hops::write_lowered(exchange, name, value, out) || !may_send(exchange, name, value) {
+        if hops::write_lowered(exchange, name, value, writer) || !may_send(exchange, name, value) {
             continue;
         }
-        copy_field(bytes, field, out);
+        writer.span(bytes, field);
     }
 }

@@ -31,3 +31,15 @@ fn the_first_control_byte_is_found_wherever_it_stands() {
         }
     }
 }
+
+#[test]
+fn numbers_have_their_digits() {
+    for (value, expected) in [
+        (0, "0"),
+        (7, "7"),
+        (10, "10"),
+        (u64::MAX, "18446744073709551615"),
+    ] {
+        assert_eq!(Digits::of(value).text(), expected.as_bytes());
+    }
+}
