@@ -9,7 +9,7 @@ mod chunked;
 mod error;
 mod field;
 mod request;
-pub(crate) mod request_line;
+mod request_line;
 mod response;
 mod writer;
 

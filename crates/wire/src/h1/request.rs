@@ -293,15 +293,15 @@ fn take_request_line(
     if result.is_err() {
         parts.line = started_line(window, start);
     }
-    head.method = parts.method;
-    head.method_span = parts.method_span;
+    head.method = parts.target.method;
+    head.method_span = parts.target.method_span;
     head.line = parts.line;
-    head.target = parts.target;
-    head.form = parts.form;
-    head.origin = parts.origin;
-    head.path = parts.path;
-    head.path_clean = parts.path_clean;
-    head.query = parts.query;
+    head.target = parts.target.written;
+    head.form = parts.target.form;
+    head.origin = parts.target.origin;
+    head.path = parts.target.path;
+    head.path_clean = parts.target.path_clean;
+    head.query = parts.target.query;
     head.version = parts.version;
     head.protocol = parts.protocol;
     match result {

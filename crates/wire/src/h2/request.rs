@@ -5,10 +5,9 @@
 
 use super::hpack::FieldSink;
 use super::priority::Priority;
-use crate::h1::request_line::{self, RequestLine};
 use crate::message::{
-    BodyLength, HeadRules, InvalidFields, Known, Method, RequestHead, Strictness, Version, decimal,
-    holds_control, is_token_byte, trim,
+    BodyLength, HeadRules, InvalidFields, Known, Method, RequestHead, RequestTarget, Strictness,
+    Version, decimal, holds_control, is_token_byte, trim,
 };
 use crate::{Span, host};
 
@@ -260,7 +259,7 @@ impl RequestReader {
         }
     }
 
-    /// Appends the request line in HTTP/1's format, and parses it.
+    /// Appends the line that logs show of the request, and takes the parts of the target from it.
     fn request_line(&mut self) -> Result<(), HeadFault> {
         let method = self.take_method()?;
         let path = self.path.ok_or(HeadFault::MissingPath)?;
@@ -271,13 +270,10 @@ impl RequestReader {
             bytes.push(b' ');
         }
         let protocol = bytes.len();
-        // Both versions share this grammar.
-        bytes.extend_from_slice(b"HTTP/1.1\r\n");
-        let mut line = RequestLine::default();
-        let read = request_line::parse(bytes, start, self.rules.strictness, &mut line);
-        bytes.truncate(protocol);
-        bytes.extend_from_slice(b"HTTP/2.0");
+        bytes.extend_from_slice(Version::Http20.name().as_bytes());
         let end = bytes.len();
+        let mut target = RequestTarget::default();
+        let read = target.parse(bytes, start, self.rules.strictness);
         let head = &mut self.head;
         head.line = Span::new(start, end);
         head.protocol = Span::new(protocol, end);
@@ -290,11 +286,11 @@ impl RequestReader {
         if read.is_err() {
             return Err(HeadFault::InvalidPath);
         }
-        head.form = line.form;
-        head.origin = line.origin;
-        head.path = line.path;
-        head.path_is_clean = line.path_clean;
-        head.query = line.query.unwrap_or_default();
+        head.form = target.form;
+        head.origin = target.origin;
+        head.path = target.path;
+        head.path_is_clean = target.path_clean;
+        head.query = target.query.unwrap_or_default();
         Ok(())
     }
 
