@@ -211,7 +211,7 @@ impl<'a> Client<'a> {
 /// Bytes of the buffer for a body that is not read whole.
 fn body_buffer_bytes(exchange: &Exchange) -> usize {
     let buffer_bytes = exchange.location().settings.client_body_buffer_bytes;
-    match exchange.request.head().body {
+    match exchange.request().head().body {
         BodyLength::Bytes(length) => usize::try_from(length).map_or(buffer_bytes, |length| {
             buffer_bytes.min(length.saturating_add(1))
         }),

@@ -20,7 +20,7 @@ impl Exchange {
             Some(status)
         };
         // The handshake was another server's: what the client has shown, it has shown to that one.
-        if !session.server_name.is_empty() && *session.server_name != *self.request.host() {
+        if !session.server_name.is_empty() && *session.server_name != *self.request().host() {
             return refuse(
                 421,
                 format_args!(

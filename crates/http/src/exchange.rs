@@ -47,8 +47,9 @@ pub struct Exchange {
     pub plan: Rc<LanePlan>,
     /// Whoever sent the request.
     pub client: Requester,
-    /// The request as it was read, which its subrequests share.
-    pub request: Rc<Request>,
+    /// The request as it was read, which its subrequests share. Nobody can put another in its
+    /// place.
+    request: Rc<Request>,
     pub body: RequestBody,
     /// Where in the phases the request is, and what it asks for there.
     pub walk: Walk,
@@ -150,6 +151,11 @@ impl Exchange {
         self.walk.set_location(self.server().root);
     }
 
+    /// The request as it was read.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Value of the first request header field that the parser knows by this number.
     pub fn known_field(&self, known: Known) -> Option<&[u8]> {
         self.fields().known(known)
@@ -205,6 +211,11 @@ impl Exchange {
         let result = read(&mut request);
         self.request = Rc::new(request);
         result
+    }
+
+    /// Makes this exchange one for the request of another, which is read already.
+    pub(crate) fn share_request(&mut self, other: &Exchange) {
+        self.request = Rc::clone(&other.request);
     }
 
     /// Appends the file or folder that the path stands for (`$request_filename`).

@@ -117,7 +117,7 @@ impl fmt::Display for Context<'_> {
             PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip())?,
             PeerAddress::Unix => formatter.write_str(", client: unix:")?,
         }
-        let line = exchange.request.head().line();
+        let line = exchange.request().head().line();
         if line.is_empty() {
             return write!(formatter, ", server: {}", exchange.listen().address);
         }
@@ -152,7 +152,7 @@ impl Subject for Context<'_> {
             PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
             PeerAddress::Unix => add("client", format_args!("unix:")),
         }
-        let line = exchange.request.head().line();
+        let line = exchange.request().head().line();
         if line.is_empty() {
             return add("server", format_args!("{}", exchange.listen().address));
         }

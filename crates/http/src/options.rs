@@ -12,7 +12,7 @@ impl Exchange {
     /// Whether the request is `OPTIONS *`, and no rewrite has made it another: it is for the server
     /// as a whole, so that no location is asked.
     pub(crate) fn asks_whole_server(&self) -> bool {
-        self.request.head().form == TargetForm::Asterisk && self.walk.path() == b"*"
+        self.request().head().form == TargetForm::Asterisk && self.walk.path() == b"*"
     }
 
     /// The answer to `OPTIONS *`.

@@ -37,7 +37,7 @@ pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
     log_ignored(exchange);
     let mut query = std::mem::take(exchange.walk.query_mut());
     query.clear();
-    query.extend_from_slice(exchange.request.head().query());
+    query.extend_from_slice(exchange.request().head().query());
     *exchange.walk.query_mut() = query;
     normal_path(exchange)
 }
@@ -47,7 +47,7 @@ fn asks_for_tls(exchange: &Exchange) -> bool {
     if exchange.client.tls().is_some() {
         return false;
     }
-    let scheme = exchange.request.head().scheme();
+    let scheme = exchange.request().head().scheme();
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"))
 }
 
@@ -86,7 +86,7 @@ fn choose_named_server(exchange: &mut Exchange) {
             exchange.begin_matching();
             // Without a verdict the engine has it chosen again, or answers 500.
             let by_tls = exchange.client.tls().map(|tls| &*tls.server_name);
-            let name = match exchange.request.host() {
+            let name = match exchange.request().host() {
                 b"" => by_tls.unwrap_or_default(),
                 host => host,
             };
@@ -117,12 +117,12 @@ fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
     let merge_slashes = exchange.server().settings.merge_slashes;
     let mut path = std::mem::take(exchange.walk.path_mut());
     path.clear();
-    let raw = exchange.request.head().path();
+    let raw = exchange.request().head().path();
     let normal = if raw.is_empty() {
         path.push(b'/');
         exchange.walk.target_changed();
         Ok(target::Normal::Rewritten)
-    } else if exchange.request.head().path_is_clean {
+    } else if exchange.request().head().path_is_clean {
         path.extend_from_slice(raw);
         Ok(target::Normal::Clean)
     } else {
@@ -151,7 +151,7 @@ fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
 }
 
 fn log_ignored(exchange: &Exchange) {
-    for line in exchange.request.head().ignored() {
+    for line in exchange.request().head().ignored() {
         let line = Quoted(line);
         exchange.log(
             Level::Info,

@@ -119,7 +119,7 @@ impl Exchange {
         out.extend_from_slice(settings.product.as_bytes());
         out.extend_from_slice(b"</center>\r\n</body>\r\n</html>\r\n");
         let padded = settings.msie_padding && status >= 400 && self.is_padded_browser();
-        if padded && self.request.head().version != Version::Http09 {
+        if padded && self.request().head().version != Version::Http09 {
             for _ in 0..PADDING_LINES {
                 out.extend_from_slice(PADDING.as_bytes());
             }

@@ -235,7 +235,7 @@ impl Exchange {
     fn copy(&self) -> Box<Exchange> {
         let mut copy = self.lane.exchange(&self.plan, self.client.connection());
         copy.begin_request();
-        copy.request = Rc::clone(&self.request);
+        copy.share_request(self);
         copy.body.leave_out();
         copy.account = self.account.of_subrequest(self.lane.clock.now_ms());
         copy.walk.set_server(self.walk.server());

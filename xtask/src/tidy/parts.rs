@@ -2,7 +2,8 @@
 //! gets both, so every family may come to depend on their fields. The exchange's own fields, the
 //! parts, are public, so that two of them can be borrowed at once; the fields of a part are
 //! private, so that only its owner changes them. No field has the name of a family, whose state is
-//! in a room of its own. The request, which subrequests share, is changed only where it is read.
+//! in a room of its own. The request, which subrequests share, is changed only where it is read:
+//! its field is private, so that none can be put in its place.
 
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,12 @@ const REQUEST_FILE: &str = "crates/http/src/request.rs";
 /// The type of it, and the method of an exchange that changes it while it is read.
 const REQUEST: &str = "Request";
 const READS_REQUEST: &str = "read_request";
+
+/// The method that gives an exchange the request of another.
+const SHARES_REQUEST: &str = "share_request";
+
+/// Files that make exchanges for requests that were read already.
+const SHARERS: [&str; 2] = [EXCHANGE_FILE, "crates/http/src/subrequest.rs"];
 
 /// Files and folders that read requests.
 const READERS: [&str; 4] = [
@@ -91,6 +98,7 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
         .filter(|file| file.extension().is_some_and(|end| end == "rs"))
         .filter_map(|file| Some((file.as_path(), read(file)?)))
         .collect();
+    findings.extend(check_request_field(&found));
     for field in &found.fields {
         if !SHARED.contains(&field.kind.as_str()) {
             findings.extend(check_part(field, &sources));
@@ -115,6 +123,17 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
         findings.push(Finding::new(exchange, field.line, text));
     }
     findings
+}
+
+/// Checks that the request of an exchange is in a private field.
+fn check_request_field(exchange: &Struct) -> Option<Finding> {
+    let is_open = |field: &&Field| field.kind == REQUEST && field.is_public;
+    let field = exchange.fields.iter().find(is_open)?;
+    let text = format!(
+        "field {} of {EXCHANGE} is not private: another request could be put in its place",
+        field.name
+    );
+    Some(Finding::new(&exchange.file, field.line, text))
 }
 
 /// Checks that only its own crate can change a request, and that it has no copies: a shared object
@@ -164,11 +183,13 @@ fn check_request(text: &str) -> Vec<Finding> {
 /// Checks that a file changes a request only while it is read: it names the method for that only
 /// if it is one of [`READERS`], and gives the method to no other crate.
 fn check_readers(file: &Path, text: &str) -> Vec<Finding> {
-    if !text.contains(READS_REQUEST) && !text.contains("_mut") {
+    let is_named = [READS_REQUEST, SHARES_REQUEST, "_mut"];
+    if !is_named.iter().any(|name| text.contains(name)) {
         return Vec::new();
     }
     let source = Source::scan(text);
     let is_reader = READERS.iter().any(|reader| file.starts_with(reader));
+    let is_sharer = SHARERS.iter().any(|sharer| file == Path::new(sharer));
     let mut findings = Vec::new();
     let mut is_public = false;
     for (at, placed) in source.tokens.iter().enumerate() {
@@ -176,7 +197,9 @@ fn check_readers(file: &Path, text: &str) -> Vec<Finding> {
             is_public = (1..=3).any(|back| at >= back && source.word(at - back) == Some("pub"));
         }
         let changes = source.word(at) == Some(READS_REQUEST) || changes_shared_request(&source, at);
-        if changes && (is_public || !is_reader) {
+        let shares = source.word(at) == Some(SHARES_REQUEST);
+        let may_not = (changes && !is_reader) || (shares && !is_sharer);
+        if may_not || (is_public && (changes || shares)) {
             let text = "changes a request, which is immutable once it was read".to_owned();
             findings.push(Finding::new(file, placed.line, text));
         }

@@ -14,8 +14,8 @@ use crate::phase::Verdict;
 impl Exchange {
     /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
     pub fn take_expect(&mut self) -> bool {
-        let waits = self.request.head().expects_continue
-            && self.request.head().version >= Version::Http11
+        let waits = self.request().head().expects_continue
+            && self.request().head().version >= Version::Http11
             && !self.body.expect_answered;
         self.body.expect_answered = true;
         waits
@@ -80,7 +80,7 @@ impl Exchange {
     /// As [`Exchange::spill_body`].
     pub(crate) fn settle_body(&mut self) -> Result<(), Verdict> {
         let in_file = self.location().settings.client_body_in_file.is_some();
-        let is_there = self.request.head().body != BodyLength::None;
+        let is_there = self.request().head().body != BodyLength::None;
         if self.body.file.is_some() || (in_file && is_there) {
             return self.move_body_to_file();
         }

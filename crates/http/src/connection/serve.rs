@@ -281,7 +281,7 @@ impl Connections {
         self.lane.counters.requests.add();
         self.lane.progress.doing().note(
             connection.client.serial,
-            exchange.request.head().fields.bytes(),
+            exchange.request().head().fields.bytes(),
         );
         self.count_writing(1);
         let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);

@@ -36,10 +36,9 @@ pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
             }
             let (length, strictness) = (exchange.body_length(), exchange.strictness());
             input.read_body(length, strictness, exchange.body.arrived());
-            let head = exchange.request.head();
-            exchange
-                .sending
-                .keep_connection(head.keep_alive() && head.version != Version::Http09);
+            let head = exchange.request().head();
+            let keeps = head.keep_alive() && head.version != Version::Http09;
+            exchange.sending.keep_connection(keeps);
             match routing::settle(exchange) {
                 Ok(()) => Head::Complete,
                 Err(status) => Head::Refused(status),

@@ -25,7 +25,7 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     }
     let chunked = settle_framing(exchange);
     exchange.sending.send_chunked(chunked);
-    if exchange.request.head().version != Version::Http09 {
+    if exchange.request().head().version != Version::Http09 {
         let mut lines = Lines(&mut out);
         response_head::write(exchange, &mut lines);
         h1::end(&mut out);
@@ -60,7 +60,7 @@ pub(crate) fn write_last_chunk(exchange: &Exchange, out: &mut Vec<u8>) {
 
 /// A body of unknown length is chunked for HTTP/1.1, else it ends with the connection.
 fn settle_framing(exchange: &mut Exchange) -> bool {
-    if exchange.request.head().version == Version::Http09 {
+    if exchange.request().head().version == Version::Http09 {
         exchange.sending.close_connection();
         return false;
     }
@@ -68,7 +68,7 @@ fn settle_framing(exchange: &mut Exchange) -> bool {
         return false;
     }
     let settings = &exchange.location().settings;
-    if exchange.request.head().version == Version::Http11 && settings.chunked_transfer_encoding {
+    if exchange.request().head().version == Version::Http11 && settings.chunked_transfer_encoding {
         return true;
     }
     exchange.sending.close_connection();

@@ -431,7 +431,7 @@ impl Serving<'_> {
         exchange.read_request(|request| {
             std::mem::swap(request.head_mut(), &mut self.reader.head);
         });
-        let head_bytes = exchange.request.head().fields.bytes();
+        let head_bytes = exchange.request().head().fields.bytes();
         lane.progress
             .doing()
             .note(self.opening.client.serial, head_bytes);
@@ -439,7 +439,7 @@ impl Serving<'_> {
         exchange.account.head_received(block_bytes);
         exchange.sending.keep_connection(true);
         self.limit_requests();
-        let asks_for_tunnel = exchange.request.head().is_extended_connect;
+        let asks_for_tunnel = exchange.request().head().is_extended_connect;
         if asks_for_tunnel {
             tunnel::complete_request(&mut exchange);
         }

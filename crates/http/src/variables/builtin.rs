@@ -396,9 +396,9 @@ fn path(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.request.host().is_empty() {
+    match exchange.request().host().is_empty() {
         true => text(out, &exchange.server().name),
-        false => text(out, exchange.request.host()),
+        false => text(out, exchange.request().host()),
     }
 }
 
@@ -496,7 +496,7 @@ fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.request.head().line())
+    text(out, exchange.request().head().line())
 }
 
 fn request_body(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -529,7 +529,7 @@ fn request_filename(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 /// A random number of the request, the same whenever it is asked for (`$request_id`).
 pub fn request_number(exchange: &Exchange) -> u128 {
     let random = || u128::from(exchange.lane.random());
-    exchange.request.id(|| random() << 64 | random())
+    exchange.request().id(|| random() << 64 | random())
 }
 
 fn request_id(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -544,13 +544,13 @@ fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     // That of the request also where a subrequest has another.
     let method = match exchange.purpose() {
         Purpose::Request => exchange.method_name(),
-        _ => exchange.request.head().method_text(),
+        _ => exchange.request().head().method_text(),
     };
     !method.is_empty() && text(out, method)
 }
 
 fn request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.request.head().host_port {
+    match exchange.request().head().host_port {
         0 => text(out, b""),
         port => number(out, u64::from(port)),
     }
@@ -559,7 +559,7 @@ fn request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 fn is_request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     text(
         out,
-        if exchange.request.head().host_port == 0 {
+        if exchange.request().head().host_port == 0 {
             b""
         } else {
             b":"
@@ -574,7 +574,7 @@ fn request_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_uri(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.request.head().origin())
+    text(out, exchange.request().head().origin())
 }
 
 fn scheme(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -655,7 +655,7 @@ fn server_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let name: &[u8] = match (exchange.request.head().version, exchange.client.tls()) {
+    let name: &[u8] = match (exchange.request().head().version, exchange.client.tls()) {
         (Version::Http20, Some(_)) => b"h2",
         (Version::Http20, None) => b"h2c",
         _ => b"",
@@ -664,7 +664,7 @@ fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let protocol = exchange.request.head().protocol();
+    let protocol = exchange.request().head().protocol();
     text(
         out,
         if protocol.is_empty() {

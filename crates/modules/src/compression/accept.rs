@@ -41,7 +41,7 @@ impl Acceptance {
         let Some(codings) = exchange.known_field(Known::AcceptEncoding) else {
             return 0;
         };
-        let version = exchange.request.head().version;
+        let version = exchange.request().head().version;
         if coding != Coding::Gzip {
             return match version {
                 Version::Http09 => 0,

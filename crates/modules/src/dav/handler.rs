@@ -193,7 +193,7 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
             let rest = text.strip_prefix(start.as_bytes()).ok_or_else(invalid)?;
             let end = memchr::memchr(b'/', rest).ok_or_else(invalid)?;
             let host = memchr::memchr(b':', &rest[..end]).map_or(end, |colon| colon);
-            if !rest[..host].eq_ignore_ascii_case(exchange.request.host()) {
+            if !rest[..host].eq_ignore_ascii_case(exchange.request().host()) {
                 return Err(elsewhere());
             }
             &rest[end..]

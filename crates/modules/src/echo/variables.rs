@@ -7,7 +7,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "echo_client_request_headers",
         get: |exchange, out| {
-            out.extend_from_slice(exchange.request.head().line());
+            out.extend_from_slice(exchange.request().head().line());
             out.extend_from_slice(b"\r\n");
             for (name, value) in exchange.fields().iter() {
                 for part in [name, b": ", value, b"\r\n"] {
@@ -22,7 +22,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "echo_client_request_method",
         get: |exchange, out| {
-            out.extend_from_slice(exchange.request.head().method_text());
+            out.extend_from_slice(exchange.request().head().method_text());
             true
         },
         set: None,
@@ -32,7 +32,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "echo_client_request_uri",
         get: |exchange, out| {
-            out.extend_from_slice(exchange.request.head().origin());
+            out.extend_from_slice(exchange.request().head().origin());
             true
         },
         set: None,

@@ -47,7 +47,7 @@ impl Publishes {
         if !has_date(bytes, unix_ms) {
             return Err(Ineligible::Date);
         }
-        let head = exchange.request.head();
+        let head = exchange.request().head();
         let key = Key {
             gate,
             host: exchange.field(b"host").ok_or(Ineligible::Protocol)?,
@@ -70,7 +70,7 @@ impl Publishes {
 }
 
 fn check_request(exchange: &Exchange) -> Result<(), Ineligible> {
-    let head = exchange.request.head();
+    let head = exchange.request().head();
     if let Some(difference) = exchange.walk.difference() {
         return Err(Ineligible::Differs(difference));
     }

@@ -18,7 +18,7 @@ impl Filter for AddTrailers {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
         let has_body = !response.is_head_only() && !matches!(response.body(), Body::Tunnel(_));
-        let chunks = match exchange.request.head().version {
+        let chunks = match exchange.request().head().version {
             Version::Http09 | Version::Http10 => false,
             Version::Http11 => exchange.location().settings.chunked_transfer_encoding,
             Version::Http20 => true,

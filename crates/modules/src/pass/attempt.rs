@@ -128,7 +128,7 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         Ok(here) => !here || !fits(exchange, &attempt.passing),
         Err(verdict) => return verdict,
     };
-    if exchange.request.head().expects_continue || body_waits {
+    if exchange.request().head().expects_continue || body_waits {
         let step = Step::Body;
         return Verdict::Wait(Box::new(Pending { attempt, step }));
     }

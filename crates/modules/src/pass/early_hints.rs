@@ -76,7 +76,7 @@ impl Hints {
 
 /// Whether the client is to see hints: where the configuration does not say, if it knows them.
 fn are_wanted(exchange: &Exchange, passing: &Passing) -> bool {
-    let version = exchange.request.head().version;
+    let version = exchange.request().head().version;
     if passing.early_hints.is_empty() {
         let mode = exchange.field(b"Sec-Fetch-Mode");
         return knows_hints(is_multiplexed(version), mode);

@@ -64,7 +64,7 @@ pub(crate) fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
         return false;
     };
     let mut protocols = list(switched);
-    let request = exchange.request.head();
+    let request = exchange.request().head();
     (request.version == Version::Http11 || request.is_extended_connect)
         && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
 }

@@ -47,8 +47,8 @@ pub(crate) const ROW: Row = Row {
 /// Appends host and target of the request, the usual key of a cache: nothing else shows what an
 /// application's answer depends on.
 pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
-    out.extend_from_slice(exchange.request.host());
-    out.extend_from_slice(exchange.request.head().origin());
+    out.extend_from_slice(exchange.request().host());
+    out.extend_from_slice(exchange.request().head().origin());
 }
 
 /// The parameters that a location sets.

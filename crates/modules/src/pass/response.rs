@@ -145,7 +145,7 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
 /// section 15.5.22). It is named in a `Connection` of our own (section 7.8), and only HTTP/1.1 has
 /// it.
 fn offer_upgrade(exchange: &mut Exchange, protocols: &[u8]) {
-    if exchange.request.head().version == Version::Http11 {
+    if exchange.request().head().version == Version::Http11 {
         let fields = exchange.response.fields_mut();
         fields.add(b"Connection", b"upgrade");
         fields.add(b"Upgrade", protocols);

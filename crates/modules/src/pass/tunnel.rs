@@ -59,7 +59,7 @@ pub(crate) fn begin(
     if let Some(value) = exchange.upstream.head().known(Known::Upgrade) {
         exchange.response.fields_mut().add(b"Upgrade", value);
     }
-    if exchange.request.head().is_extended_connect {
+    if exchange.request().head().is_extended_connect {
         // It answers a key that the client has not sent.
         exchange.response.fields_mut().remove(websocket::ACCEPT);
     }

@@ -18,7 +18,7 @@ pub(crate) fn is_accepted(exchange: &Exchange, head: &Head) -> bool {
     let Some(key) = exchange.field(b"Sec-WebSocket-Key") else {
         return true;
     };
-    if !exchange.request.head().is_extended_connect {
+    if !exchange.request().head().is_extended_connect {
         return true;
     }
     let expected = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, SUFFIX].concat());

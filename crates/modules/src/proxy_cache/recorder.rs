@@ -186,7 +186,7 @@ impl Storing {
         remove_withheld(&mut head, &settings.rules);
         let entry = NewResponse {
             key: self.question.key.clone(),
-            host: exchange.request.host().into(),
+            host: exchange.request().host().into(),
             head,
             selection,
             for_head,
@@ -223,7 +223,7 @@ impl Storing {
             remove_withheld(&mut head, rules);
             let entry = NewResponse {
                 key: question.key.clone(),
-                host: exchange.request.host().into(),
+                host: exchange.request().host().into(),
                 head,
                 selection: stale.selection.clone(),
                 for_head: stale.for_head,
@@ -562,7 +562,7 @@ fn is_of_target(exchange: &Exchange, head: &Head) -> bool {
     if !exchange.walk.target_holds() || head.status != 200 {
         return false;
     }
-    let target = exchange.request.head().origin();
+    let target = exchange.request().head().origin();
     let host = exchange.known_field(Known::Host).unwrap_or_default();
     let path = match place.strip_prefix(b"http://") {
         None => Some(place),

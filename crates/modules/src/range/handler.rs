@@ -22,7 +22,8 @@ impl Filter for RangeFilter {
         let length = response.content_length()?;
         let ranges_max = self.ranges_max;
         let offered = response.status() == 200 && response.allows_ranges();
-        if !offered || ranges_max == Some(0) || exchange.request.head().version == Version::Http09 {
+        if !offered || ranges_max == Some(0) || exchange.request().head().version == Version::Http09
+        {
             return None;
         }
         let wish = match wanted(exchange) {

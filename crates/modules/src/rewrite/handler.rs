@@ -401,7 +401,7 @@ pub(super) fn is_true(value: &[u8]) -> bool {
 
 /// Whether the path came with escapes or plus signs, so that groups have to be escaped again.
 fn has_escapes(exchange: &Exchange) -> bool {
-    let raw = exchange.request.head().path();
+    let raw = exchange.request().head().path();
     raw.iter().any(|byte| matches!(byte, b'%' | b'+'))
 }
 

@@ -46,7 +46,7 @@ impl Evaluate<Exchange> for Link {
                 }
             }
             Some(Signature::Secret(secret)) => {
-                let target = exchange.request.head().origin();
+                let target = exchange.request().head().origin();
                 match link(target, secret) {
                     Some(link) => {
                         out.extend_from_slice(link);

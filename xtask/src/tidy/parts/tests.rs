@@ -154,6 +154,24 @@ fn a_request_is_changed_by_its_own_crate_only() {
 }
 
 #[test]
+fn no_other_request_can_be_put_in_the_place_of_one() {
+    let part = "pub struct Request {}";
+    for (field, expected) in [
+        ("request: Rc<Request>", ""),
+        (
+            "pub request: Rc<Request>",
+            "field request of Exchange is not",
+        ),
+        (
+            "pub(crate) asked: Request",
+            "field asked of Exchange is not",
+        ),
+    ] {
+        assert_found(field, &findings(field, part), expected);
+    }
+}
+
+#[test]
 fn a_request_has_no_copies() {
     let cases = [
         ("#[derive(Default)] pub struct Request {}", 0),
@@ -173,64 +191,86 @@ fn a_request_has_no_copies() {
     }
 }
 
+const ELSEWHERE: &str = "crates/http/src/client.rs";
+
+/// A file, the head and the body of a method in it, and the number of findings.
+const CHANGES: &[(&str, &str, &str, usize)] = &[
+    (
+        super::EXCHANGE_FILE,
+        "pub(crate) fn read_request(&mut self)",
+        "",
+        0,
+    ),
+    (
+        super::EXCHANGE_FILE,
+        "pub fn read_request(&mut self)",
+        "",
+        1,
+    ),
+    (
+        super::EXCHANGE_FILE,
+        "pub fn change(&mut self)",
+        "self.read_request(f)",
+        1,
+    ),
+    (
+        super::EXCHANGE_FILE,
+        "pub fn change(&mut self)",
+        "Rc::make_mut(&mut self.request)",
+        1,
+    ),
+    (
+        super::EXCHANGE_FILE,
+        "fn clear(&mut self)",
+        "Rc::get_mut(&mut self.request)",
+        0,
+    ),
+    (
+        "crates/http/src/h1/request.rs",
+        "fn read()",
+        "exchange.read_request(f)",
+        0,
+    ),
+    (ELSEWHERE, "fn read()", "exchange.read_request(f)", 1),
+    (
+        super::EXCHANGE_FILE,
+        "pub(crate) fn share_request(&mut self)",
+        "",
+        0,
+    ),
+    (
+        super::EXCHANGE_FILE,
+        "pub fn share_request(&mut self)",
+        "",
+        1,
+    ),
+    (ELSEWHERE, "fn copy()", "copy.share_request(self)", 1),
+    (
+        "crates/http/src/subrequest.rs",
+        "fn copy()",
+        "copy.share_request(self)",
+        0,
+    ),
+    (
+        ELSEWHERE,
+        "fn read()",
+        "Rc::get_mut(&mut exchange.request)",
+        1,
+    ),
+    (
+        ELSEWHERE,
+        "fn read()",
+        "rooms.get_mut(&mut request.room)",
+        0,
+    ),
+];
+
 #[test]
 fn a_request_is_changed_only_where_it_is_read() {
-    let elsewhere = "crates/http/src/client.rs";
-    let cases = [
-        (
-            super::EXCHANGE_FILE,
-            "pub(crate) fn read_request(&mut self)",
-            "",
-            0,
-        ),
-        (
-            super::EXCHANGE_FILE,
-            "pub fn read_request(&mut self)",
-            "",
-            1,
-        ),
-        (
-            super::EXCHANGE_FILE,
-            "pub fn change(&mut self)",
-            "self.read_request(f)",
-            1,
-        ),
-        (
-            super::EXCHANGE_FILE,
-            "pub fn change(&mut self)",
-            "Rc::make_mut(&mut self.request)",
-            1,
-        ),
-        (
-            super::EXCHANGE_FILE,
-            "fn clear(&mut self)",
-            "Rc::get_mut(&mut self.request)",
-            0,
-        ),
-        (
-            "crates/http/src/h1/request.rs",
-            "fn read()",
-            "exchange.read_request(f)",
-            0,
-        ),
-        (elsewhere, "fn read()", "exchange.read_request(f)", 1),
-        (
-            elsewhere,
-            "fn read()",
-            "Rc::get_mut(&mut exchange.request)",
-            1,
-        ),
-        (
-            elsewhere,
-            "fn read()",
-            "rooms.get_mut(&mut request.room)",
-            0,
-        ),
-    ];
-    for (file, head, body, expected) in cases {
+    for (file, head, body, expected) in CHANGES {
         let text = format!("impl Exchange {{ {head} {{ {body} }} }}");
         let found = super::check_readers(Path::new(file), &text);
-        assert_eq!(found.len(), expected, "{file}: {text}");
+        assert_eq!(found.len(), *expected, "{file}: {text}");
     }
 }
 

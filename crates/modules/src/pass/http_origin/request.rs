@@ -120,7 +120,7 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
         push_visible(path.written, out);
         return;
     };
-    let origin = exchange.request.head().origin();
+    let origin = exchange.request().head().origin();
     // An absolute form may have a query and no path, which is "/" then (RFC 9112 section 3.2.1).
     if path.written.is_empty() && exchange.walk.target_holds() && origin.starts_with(b"/") {
         push_visible(origin, out);
@@ -132,7 +132,7 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
         rest = rest.get(location.len()..).unwrap_or_default();
     }
     let decoded = exchange.walk.is_internal()
-        || memchr::memchr(b'%', exchange.request.head().path()).is_some();
+        || memchr::memchr(b'%', exchange.request().head().path()).is_some();
     if decoded {
         target::escape(rest, Escape::Path, out);
     } else {
@@ -200,7 +200,7 @@ pub(super) fn write_head(
         && !request.fields.names_via
     {
         scratch.clear();
-        hops::write_via(exchange.request.head().version, name, scratch);
+        hops::write_via(exchange.request().head().version, name, scratch);
         writer.field(b"Via", scratch);
     }
     written
@@ -224,7 +224,7 @@ fn set_fields(
 ) -> bool {
     // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8), HTTP/2 only that of an
     // extended CONNECT.
-    let head = exchange.request.head();
+    let head = exchange.request().head();
     let may_switch = head.version == Version::Http11 || head.is_extended_connect;
     let mut says_close = false;
     for (name, value) in fields {
