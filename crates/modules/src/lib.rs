@@ -95,8 +95,8 @@ mod zone;
 use turnpike_http::plan::Family;
 
 /// Every family, in the order in which they read a location. What they add there has places of its
-/// own (`HandlerPlace`, `FilterPlace`), so a new family may stand anywhere, but for a cache, which
-/// stands before the family that it stores for.
+/// own (`HandlerPlace`, `FilterPlace`), and what one needs of another is read before
+/// (`Family::prepare_location`), so a new family may stand anywhere.
 pub const FAMILIES: &[&dyn Family] = &[
     &map::Map,
     &geo::Geo,

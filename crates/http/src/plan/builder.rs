@@ -50,6 +50,16 @@ pub trait Family: Sync {
     fn http(&self, _view: View<'_>, _builder: &mut Builder<'_>) -> Result<(), ConfError> {
         Ok(())
     }
+    /// Reads what other families need of a location, and leaves it in [`Builder::store`]. Called for
+    /// all families before any of them adds to the location.
+    fn prepare_location(
+        &self,
+        _view: View<'_>,
+        _builder: &mut Builder<'_>,
+        _draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        Ok(())
+    }
     /// Adds to a location what the directives in force there ask for. Called for every location,
     /// `if` and `limit_except` block, and for every server block's own location.
     fn location(
@@ -226,6 +236,11 @@ impl<'e> Builder<'e> {
             filters: Vec::new(),
             loggers: Vec::new(),
         };
+        for family in self.families {
+            if let Err(error) = family.prepare_location(view, self, &mut draft) {
+                self.report(error);
+            }
+        }
         for family in self.families {
             if let Err(error) = family.location(view, self, &mut draft) {
                 self.report(error);

@@ -45,7 +45,7 @@ impl Hints {
         }
         let mut fields = Fields::default();
         for Entry { known, name, value } in head.fields.entries() {
-            if passing.hidden.has(known, name)
+            if passing.responses.hidden.has(known, name)
                 || is_of_connection(known)
                 || head.is_connection_option(name)
                 || !exchange.may_send_value(value)

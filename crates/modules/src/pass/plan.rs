@@ -14,7 +14,8 @@ use super::names::Names;
 use super::origin::Origin;
 use super::params;
 use super::proxy_header::ProxyHeader;
-use super::response_store::{Presenter, ResponseStore, ResponseStores};
+use super::response::ResponseRules;
+use super::response_store::{ResponseStore, ResponseStores};
 use super::settings::{Bind, BodyRules, Buffers, Destination, Passing, Timeouts};
 use super::store::Store;
 use super::target::{PassUrl, UrlError};
@@ -83,17 +84,22 @@ pub(crate) fn pass_on(
     parts: FamilyParts,
 ) -> Result<Arc<Passing>, ConfError> {
     let prefix = builder.environment.prefix().to_path_buf();
+    let origin: Arc<dyn Origin> = parts.origin.into();
+    let responses = Arc::new(ResponseRules {
+        origin: Arc::clone(&origin),
+        hidden: hidden(pass, parts.hidden),
+        ignored: Ignored::read(pass),
+        forces_ranges: parts.forces_ranges,
+    });
     let passing = Passing {
         destination: parts.destination,
-        origin: parts.origin,
+        origin,
         passes_fields: parts.passes_all || pass.flag("pass_request_headers"),
         body: BodyRules {
             instead: parts.body,
             passes: parts.passes_all || pass.flag("pass_request_body"),
             buffered: pass.flag("request_buffering"),
         },
-        hidden: hidden(pass, parts.hidden),
-        ignored: Ignored::read(pass),
         timeouts: Timeouts {
             connect_ms: pass.milliseconds("connect_timeout"),
             send_ms: pass.milliseconds("send_timeout"),
@@ -105,7 +111,6 @@ pub(crate) fn pass_on(
         intercepts_errors: pass.flag("intercept_errors"),
         ignores_client_abort: pass.flag("ignore_client_abort"),
         early_hints: parts.early_hints,
-        forces_ranges: parts.forces_ranges,
         buffers: Buffers::read(pass, &prefix)?,
         limit_rate: limit_rate(pass, builder)?,
         tls: parts.tls,
@@ -115,13 +120,10 @@ pub(crate) fn pass_on(
         send_buffer_bytes: pass.small_size("socket_sndbuf"),
         receive_buffer_bytes: pass.small_size("socket_rcvbuf"),
         location: draft.index.0,
-        response_store: response_store(pass, builder, draft)?,
+        response_store: response_store(pass, builder, draft, &responses)?,
+        responses,
     };
     let passing = Arc::new(passing);
-    if let Some(response_store) = &passing.response_store {
-        let presenter: Arc<dyn Presenter> = passing.clone();
-        response_store.attach(Arc::downgrade(&presenter));
-    }
     draft.content = Some(Arc::new(PassHandler(Arc::clone(&passing))));
     draft.auto_redirect = pass.view.own(&pass.name("pass")).is_some();
     Ok(passing)
@@ -208,6 +210,7 @@ fn response_store(
     pass: PassView<'_>,
     builder: &mut Builder<'_>,
     draft: &LocationDraft,
+    responses: &Arc<ResponseRules>,
 ) -> Result<Option<Arc<dyn ResponseStore>>, ConfError> {
     let stores = builder.store::<ResponseStores>();
     let cache = stores.take(pass.prefix, draft.index);
@@ -217,7 +220,7 @@ fn response_store(
         return Ok(Some(store));
     }
     match cache {
-        Some(response_store) => Ok(Some(response_store)),
+        Some(make) => Ok(Some(make(Arc::clone(responses)))),
         None => Store::read(pass, builder),
     }
 }

@@ -748,7 +748,7 @@ fn take_trailers(exchange: &mut Exchange, passing: &Passing, trailers: Fields) {
     if passing.origin.passes_trailers() {
         for (name, value) in trailers.iter() {
             let known = Known::of(name);
-            if !passing.hidden.has(known, name) && !is_framing(known) {
+            if !passing.responses.hidden.has(known, name) && !is_framing(known) {
                 exchange.response.trailers_mut().add(name, value);
             }
         }

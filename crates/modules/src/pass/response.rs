@@ -1,6 +1,8 @@
 //! What an upstream server answered becomes the exchange's response: fields are hidden, rewritten,
 //! or taken as meant for us.
 
+use std::sync::Arc;
+
 use turnpike_conf::value;
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
@@ -10,26 +12,39 @@ use turnpike_lane::log::Level;
 use turnpike_wire::date;
 use turnpike_wire::message::{Entry, Head, Known, Method, Version};
 
-use super::response_store::Presenter;
+use super::ignored::Ignored;
+use super::names::Names;
+use super::origin::Origin;
 use super::settings::Passing;
 use crate::safe_path::safe_path;
 
-impl Presenter for Passing {
-    fn present(&self, exchange: &mut Exchange, head: &Head) {
+/// What a location says of servers' responses: which fields are hidden and rewritten.
+pub(crate) struct ResponseRules {
+    pub(crate) origin: Arc<dyn Origin>,
+    /// Fields of responses that the client does not see.
+    pub(crate) hidden: Names,
+    /// Fields of responses that are not meant for us.
+    pub(crate) ignored: Ignored,
+    /// Whether ranges of a response are served though the server does not offer them.
+    pub(crate) forces_ranges: bool,
+}
+
+impl ResponseRules {
+    /// Makes the exchange's response of a head that a server sent now, or before: everything but
+    /// the body.
+    pub(crate) fn put_head(&self, exchange: &mut Exchange, head: &Head) {
         put_head(exchange, self, head);
     }
 }
 
 /// Makes the exchange's response of the upstream head: everything but the body.
-pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
+pub(crate) fn take_head(exchange: &mut Exchange, rules: &Passing) {
     let head = std::mem::take(exchange.upstream.head_mut());
-    put_head(exchange, passing, &head);
+    put_head(exchange, &rules.responses, &head);
     *exchange.upstream.head_mut() = head;
 }
 
-/// Makes the exchange's response of a head that a server sent now, or before: everything but the
-/// body.
-fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
+fn put_head(exchange: &mut Exchange, rules: &ResponseRules, head: &Head) {
     let response = &mut exchange.response;
     response.set_status(head.status);
     response.reason_mut().clear();
@@ -37,34 +52,34 @@ fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
     response.set_content_length(head.content_length());
     response.set_unconditional(true);
     let shown = |known: Known, name: &[u8]| {
-        let sent = passing.origin.is_proxied() || head.known(known).is_some();
-        sent && !passing.hidden.has(known, name)
+        let sent = rules.origin.is_proxied() || head.known(known).is_some();
+        sent && !rules.hidden.has(known, name)
     };
     response.set_unsigned(Unsigned {
         server: shown(Known::Server, b"Server"),
         date: shown(Known::Date, b"Date"),
     });
-    response.allow_ranges(passing.forces_ranges);
+    response.allow_ranges(rules.forces_ranges);
     let mut seen = 0;
     for entry in head.fields.entries() {
         let own = head.is_connection_option(entry.name);
-        if own || passing.hidden.has(entry.known, entry.name) {
+        if own || rules.hidden.has(entry.known, entry.name) {
             continue;
         }
         match entry.known {
             // A tunnel and the connection to the client say this themselves.
             Known::Upgrade if head.status == 101 => {}
             Known::Upgrade if head.connection.upgrade => offer_upgrade(exchange, entry.value),
-            _ => pass_field(exchange, passing, entry, &mut seen),
+            _ => pass_field(exchange, rules, entry, &mut seen),
         }
     }
-    if passing.origin.is_typed_by_path() {
+    if rules.origin.is_typed_by_path() {
         exchange.choose_content_type();
     }
-    charset(exchange, passing, head);
-    if passing.origin.names_via() {
+    charset(exchange, rules, head);
+    if rules.origin.names_via() {
         let mut value = exchange.lane.take_scratch();
-        passing.origin.write_via(head.version, &mut value);
+        rules.origin.write_via(head.version, &mut value);
         exchange.response.fields_mut().add(b"Via", &value);
         exchange.lane.keep_scratch(value);
     }
@@ -73,7 +88,7 @@ fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
 /// Whether the response may be sent as it comes: `X-Accel-Buffering`.
 pub(crate) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
     match exchange.upstream.head().known(Known::XAccelBuffering) {
-        Some(_) if passing.ignored.buffering => passing.buffers.ahead,
+        Some(_) if passing.responses.ignored.buffering => passing.buffers.ahead,
         Some(text) if text.eq_ignore_ascii_case(b"no") => false,
         Some(text) if text.eq_ignore_ascii_case(b"yes") => true,
         _ => passing.buffers.ahead,
@@ -81,7 +96,7 @@ pub(crate) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
 }
 
 /// Copies one field. Of those that a response has once, the first counts.
-fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen: &mut u64) {
+fn pass_field(exchange: &mut Exchange, rules: &ResponseRules, entry: Entry<'_>, seen: &mut u64) {
     let Entry { known, name, value } = entry;
     let bit = 1 << known as u64;
     let again = *seen & bit != 0;
@@ -107,7 +122,7 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
         {
             return;
         }
-        Known::AcceptRanges if passing.forces_ranges => return,
+        Known::AcceptRanges if rules.forces_ranges => return,
         Known::ContentType => response.set_content_type(value),
         Known::Etag => {
             response.places_mut().etag = response.next_place();
@@ -124,15 +139,15 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
                 None => response.fields_mut().add(name, value),
             }
         }
-        Known::Location => rewrite_redirect(exchange, passing, name, value, 0),
+        Known::Location => rewrite_redirect(exchange, rules, name, value, 0),
         Known::Refresh => match find_url(value) {
-            Some(start) => rewrite_redirect(exchange, passing, name, value, start),
+            Some(start) => rewrite_redirect(exchange, rules, name, value, start),
             None => response.fields_mut().add(name, value),
         },
         Known::SetCookie => {
             let mut cookie = exchange.lane.take_scratch();
             cookie.extend_from_slice(value);
-            passing.origin.rewrite_cookie(exchange, &mut cookie);
+            rules.origin.rewrite_cookie(exchange, &mut cookie);
             exchange.response.fields_mut().add(name, &cookie);
             exchange.lane.keep_scratch(cookie);
         }
@@ -159,14 +174,14 @@ fn is_usual_date(value: &[u8]) -> bool {
 
 fn rewrite_redirect(
     exchange: &mut Exchange,
-    passing: &Passing,
+    rules: &ResponseRules,
     name: &[u8],
     value: &[u8],
     kept: usize,
 ) {
     let mut text = exchange.lane.take_scratch();
     text.extend_from_slice(value);
-    passing.origin.rewrite_redirect(exchange, kept, &mut text);
+    rules.origin.rewrite_redirect(exchange, kept, &mut text);
     if name.eq_ignore_ascii_case(b"Location") {
         let rewritten = text != value;
         if rewritten {
@@ -192,7 +207,7 @@ fn find_url(value: &[u8]) -> Option<usize> {
 /// `X-Accel-Limit-Rate`: it holds for an answer from elsewhere (`X-Accel-Redirect`) too.
 pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
     let value = exchange.upstream.head().known(Known::XAccelLimitRate);
-    let Some(value) = value.filter(|_| !passing.ignored.limit_rate) else {
+    let Some(value) = value.filter(|_| !passing.responses.ignored.limit_rate) else {
         return;
     };
     let text = std::str::from_utf8(value).ok();
@@ -202,9 +217,9 @@ pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
 }
 
 /// `X-Accel-Charset`.
-fn charset(exchange: &mut Exchange, passing: &Passing, head: &Head) {
+fn charset(exchange: &mut Exchange, rules: &ResponseRules, head: &Head) {
     let value = head.known(Known::XAccelCharset);
-    let Some(value) = value.filter(|_| !passing.ignored.charset) else {
+    let Some(value) = value.filter(|_| !rules.ignored.charset) else {
         return;
     };
     let response = &mut exchange.response;
@@ -220,7 +235,7 @@ fn charset(exchange: &mut Exchange, passing: &Passing, head: &Head) {
 
 /// `X-Accel-Redirect`: the verdict that goes there. Some fields of the response go along.
 pub(crate) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -> Option<Verdict> {
-    if passing.ignored.redirect {
+    if passing.responses.ignored.redirect {
         return None;
     }
     let target = exchange.upstream.head().known(Known::XAccelRedirect)?;
@@ -238,7 +253,7 @@ pub(crate) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -
                 | Known::AcceptRanges
         ) || entry.name.eq_ignore_ascii_case(b"Content-Disposition");
         if goes_along {
-            pass_field(exchange, passing, entry, &mut seen);
+            pass_field(exchange, &passing.responses, entry, &mut seen);
         }
     }
     *exchange.upstream.head_mut() = head;

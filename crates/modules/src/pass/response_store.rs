@@ -11,31 +11,22 @@
 //! The proxy knows nothing of what is kept or why; a response store sees no connection.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Waiting};
 use turnpike_http::plan::LocationIndex;
-use turnpike_wire::message::{Head, Known, Method};
+use turnpike_wire::message::{Known, Method};
 
 use super::conditions::Failure;
+use super::response::ResponseRules;
 
 /// A store that may answer in place of the upstream servers of a location.
 pub(crate) trait ResponseStore: Send + Sync {
-    /// Gets, once, the object that makes responses of kept heads.
-    fn attach(&self, _presenter: Weak<dyn Presenter>) {}
-
     /// Asked for each request, before its body is read and before a server is chosen, and once
     /// more after every wait. `exchange.upstream.host()` and `.port` are set, and `.target` is what
     /// will be asked of any server: the scheme, that host, and the path with its query.
     fn look_up(&self, exchange: &mut Exchange) -> Lookup;
-}
-
-/// Makes responses of heads as of one that a server has sent.
-pub(crate) trait Presenter: Send + Sync {
-    /// Makes the exchange's response, but for its body, of a head: fields are hidden and rewritten
-    /// as the location says.
-    fn present(&self, exchange: &mut Exchange, head: &Head);
 }
 
 /// What a response store makes of a request.
@@ -115,26 +106,25 @@ pub(crate) enum RecorderDecision {
     AskAgain,
 }
 
-/// ResponseStores of locations, put here by the family that has them before this one is asked.
+/// Makes the store of a location where responses become ours by these rules.
+pub(crate) type MakeStore = Box<dyn FnOnce(Arc<ResponseRules>) -> Arc<dyn ResponseStore>>;
+
+/// The makers of locations' response stores, left here by the families that have them.
 #[derive(Default)]
-pub(crate) struct ResponseStores(HashMap<(&'static str, u32), Arc<dyn ResponseStore>>);
+pub(crate) struct ResponseStores(HashMap<(&'static str, u32), MakeStore>);
 
 impl ResponseStores {
-    /// Gives a location its response store, for the family with this prefix.
-    pub(crate) fn put(
-        &mut self,
-        prefix: &'static str,
-        location: LocationIndex,
-        response_store: Arc<dyn ResponseStore>,
-    ) {
-        self.0.insert((prefix, location.0), response_store);
+    /// Gives a location a response store, for the family with this prefix.
+    pub(crate) fn put(&mut self, prefix: &'static str, location: LocationIndex, make: MakeStore) {
+        self.0.insert((prefix, location.0), make);
     }
 
+    /// Takes what makes the response store of a location.
     pub(crate) fn take(
         &mut self,
         prefix: &'static str,
         location: LocationIndex,
-    ) -> Option<Arc<dyn ResponseStore>> {
+    ) -> Option<MakeStore> {
         self.0.remove(&(prefix, location.0))
     }
 }

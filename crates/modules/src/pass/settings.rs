@@ -12,10 +12,9 @@ use turnpike_plan::temporary::TemporaryFolder;
 use turnpike_plan::variables::Subject;
 
 use super::conditions::NextConditions;
-use super::ignored::Ignored;
-use super::names::Names;
 use super::origin::Origin;
 use super::proxy_header::ProxyHeader;
+use super::response::ResponseRules;
 use super::response_store::ResponseStore;
 use super::target::PassUrl;
 use super::tls::Tls;
@@ -27,14 +26,12 @@ use crate::upstream::{self, Directory, Upstream};
 pub(crate) struct Passing {
     pub(crate) destination: Destination,
     /// The protocol of the servers.
-    pub(crate) origin: Box<dyn Origin>,
+    pub(crate) origin: Arc<dyn Origin>,
     /// Whether the client's fields are passed on.
     pub(crate) passes_fields: bool,
     pub(crate) body: BodyRules,
-    /// Fields of responses that the client does not see.
-    pub(crate) hidden: Names,
-    /// Fields of responses that are not meant for us.
-    pub(crate) ignored: Ignored,
+    /// How responses become ours.
+    pub(crate) responses: Arc<ResponseRules>,
     pub(crate) timeouts: Timeouts,
     pub(crate) next: NextConditions,
     /// Servers that one request is passed to; 0 has no limit.
@@ -45,7 +42,6 @@ pub(crate) struct Passing {
     pub(crate) ignores_client_abort: bool,
     /// One that holds lets early hints reach the client.
     pub(crate) early_hints: Vec<Template>,
-    pub(crate) forces_ranges: bool,
     pub(crate) buffers: Buffers,
     /// Bytes per second that are read of a response.
     pub(crate) limit_rate: Option<Template>,

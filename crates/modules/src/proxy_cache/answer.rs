@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use turnpike_cache::disk::Identity;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
@@ -19,7 +19,7 @@ use turnpike_wire::message::Fields;
 
 use super::hot::{Content, Heat, HotFiles, Kept};
 use super::note::note;
-use crate::pass::response_store::Presenter;
+use crate::pass::response::ResponseRules;
 
 /// A head as it is sent.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub(super) enum Unanswered {
 pub(super) fn give(
     exchange: &mut Exchange,
     giving: Giving,
-    presenter: Option<&Weak<dyn Presenter>>,
+    rules: &ResponseRules,
     variant: &Variant,
 ) -> Result<(), Unanswered> {
     let body = match &variant.body {
@@ -69,7 +69,7 @@ pub(super) fn give(
             body_of(exchange.plan.state(&giving.hot), file, kept, now_ms)?
         }
     };
-    put_head(exchange, giving.owner, presenter, variant);
+    put_head(exchange, giving.owner, rules, variant);
     let now_ms = exchange.lane.clock.unix_ms();
     let timing = variant.timing();
     let age_s = timing.age_s(now_ms);
@@ -102,11 +102,11 @@ pub(super) fn give(
 pub(super) fn give_part(
     exchange: &mut Exchange,
     giving: Giving,
-    presenter: Option<&Weak<dyn Presenter>>,
+    rules: &ResponseRules,
     variant: &Variant,
     bytes: &Range<u64>,
 ) -> Result<(), Unanswered> {
-    give(exchange, giving, presenter, variant)?;
+    give(exchange, giving, rules, variant)?;
     let Some(part) = &variant.part else {
         return Err(Unanswered::Gone);
     };
@@ -227,12 +227,7 @@ fn identity(metadata: &Metadata) -> Identity {
     }
 }
 
-fn put_head(
-    exchange: &mut Exchange,
-    owner: u64,
-    presenter: Option<&Weak<dyn Presenter>>,
-    variant: &Variant,
-) {
+fn put_head(exchange: &mut Exchange, owner: u64, rules: &ResponseRules, variant: &Variant) {
     exchange
         .upstream
         .answered_from(Some(Arc::clone(&variant.head)));
@@ -241,7 +236,7 @@ fn put_head(
         put_sent(&mut exchange.response, &sent);
         return;
     }
-    present(exchange, presenter, variant);
+    present(exchange, rules, variant);
     let made = made_s(variant);
     exchange.response.set_made(Some(made));
     if variant.head.value(b"last-modified").is_none() {
@@ -311,12 +306,9 @@ fn depends_on_request(variant: &Variant) -> bool {
 }
 
 /// Makes the response as the proxy does of what a server sends.
-fn present(exchange: &mut Exchange, presenter: Option<&Weak<dyn Presenter>>, variant: &Variant) {
+fn present(exchange: &mut Exchange, rules: &ResponseRules, variant: &Variant) {
     exchange.response.clear();
-    match presenter.and_then(Weak::upgrade) {
-        Some(presenter) => presenter.present(exchange, &variant.head),
-        None => exchange.response.set_status(variant.head.status),
-    }
+    rules.put_head(exchange, &variant.head);
     exchange.response.fields_mut().remove(b"Age");
     exchange.response.fields_mut().remove(b"Accept-Ranges");
 }

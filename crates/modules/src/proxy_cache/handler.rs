@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 use turnpike_cache::control::CacheControl;
 use turnpike_cache::fetch::{Asked, Turn};
@@ -27,30 +27,27 @@ use super::purge;
 use super::purge_rules::Ruling;
 use super::recorder::{Changing, Post, Storing};
 use super::waiting::{Checking, ReadingBody, Waited, Waiter};
-use crate::pass::response_store::{Lookup, Presenter, ResponseStore};
+use crate::pass::response::ResponseRules;
+use crate::pass::response_store::{Lookup, ResponseStore};
 use crate::predicates::any_holds;
 use crate::wanted_part;
 
 /// The cache of a location.
 pub(super) struct Cache {
     pub(super) settings: Arc<Settings>,
-    pub(super) presenter: OnceLock<Weak<dyn Presenter>>,
+    /// How responses become ours.
+    pub(super) rules: Arc<ResponseRules>,
 }
 
 /// What one request is looked up with.
 pub(super) struct Question {
     pub(super) settings: Arc<Settings>,
-    pub(super) presenter: Option<Weak<dyn Presenter>>,
+    pub(super) rules: Arc<ResponseRules>,
     pub(super) zone: Arc<Zone>,
     pub(super) key: Arc<[u8]>,
 }
 
 impl ResponseStore for Cache {
-    fn attach(&self, presenter: Weak<dyn Presenter>) {
-        // It is called once only, when the plan is built.
-        let _ = self.presenter.set(presenter);
-    }
-
     fn look_up(&self, exchange: &mut Exchange) -> Lookup {
         let mut key = exchange.lane.take_scratch();
         let lookup = self.look_up_key(exchange, &mut key);
@@ -270,10 +267,10 @@ impl Cache {
             counts::used(exchange, zone, one);
             return Lookup::Answer(Verdict::Status(variant.head.status));
         }
-        let (presenter, giving) = (self.presenter.get(), self.settings.giving);
+        let (rules, giving) = (&*self.rules, self.settings.giving);
         let given = match bytes {
-            None => answer::give(exchange, giving, presenter, variant),
-            Some(bytes) => answer::give_part(exchange, giving, presenter, variant, bytes),
+            None => answer::give(exchange, giving, rules, variant),
+            Some(bytes) => answer::give_part(exchange, giving, rules, variant, bytes),
         };
         match given {
             Ok(()) => {
@@ -449,7 +446,7 @@ impl Cache {
     fn question(&self, zone: &Arc<Zone>, key: &[u8]) -> Question {
         Question {
             settings: self.settings.clone(),
-            presenter: self.presenter.get().cloned(),
+            rules: Arc::clone(&self.rules),
             zone: zone.clone(),
             key: key.into(),
         }

@@ -35,8 +35,7 @@ use turnpike_plan::control::CommandRow;
 
 use crate::pass::view::PassView;
 
-/// The cache of a passing family. It must stand before that family, which asks for its response
-/// stores.
+/// The cache of a passing family.
 pub(crate) struct Cache {
     name: &'static str,
     /// What the names of the directives begin with.
@@ -124,13 +123,21 @@ impl Family for Cache {
         Ok(())
     }
 
+    fn prepare_location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::prepare(PassView::new(view, self.prefix), builder, draft)
+    }
+
     fn location(
         &self,
         view: View<'_>,
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let prefix = self.prefix;
-        plan::location(PassView::new(view, prefix), builder, draft)
+        purge::purge_by_location(PassView::new(view, self.prefix), builder, draft)
     }
 }

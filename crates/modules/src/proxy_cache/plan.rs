@@ -1,7 +1,7 @@
 //! What the directives of this family mean for a location.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use turnpike_cache::freshness::{Heuristic, Rules};
 use turnpike_cache::zone::Zone;
@@ -21,7 +21,7 @@ use super::rows::STALE_WORDS;
 use super::status::{self, StatusField};
 use super::zones::Zones;
 use crate::pass::Failure;
-use crate::pass::response_store::ResponseStores;
+use crate::pass::response_store::{ResponseStore, ResponseStores};
 use crate::pass::view::PassView;
 use crate::predicates;
 
@@ -182,7 +182,7 @@ fn bit(word: &str) -> u32 {
 }
 
 /// Gives the location its response store, where it has a cache.
-pub(super) fn location(
+pub(super) fn prepare(
     pass: PassView<'_>,
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
@@ -190,7 +190,7 @@ pub(super) fn location(
     let rules = rules(pass)?;
     let invalidation = Invalidation::read(pass, builder)?;
     let status_field = status_field(pass)?;
-    if purge_location(pass, builder, draft)? {
+    if purge_location(pass, builder).is_some() {
         return Ok(());
     }
     let purge = PurgeRule::read(pass, builder)?;
@@ -230,13 +230,11 @@ pub(super) fn location(
             hot: HotFiles::slot(builder),
         },
     };
-    let cache = Cache {
-        settings: Arc::new(settings),
-        presenter: OnceLock::new(),
-    };
+    let settings = Arc::new(settings);
+    let make = |rules| -> Arc<dyn ResponseStore> { Arc::new(Cache { settings, rules }) };
     builder
         .store::<ResponseStores>()
-        .put(pass.prefix, draft.index, Arc::new(cache));
+        .put(pass.prefix, draft.index, Box::new(make));
     if let Some(name) = status_field {
         draft.add_filter(FilterPlace::Headers, Arc::new(StatusField { name }));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnpike_cache::purge::{Manner, Target, tags};
 use turnpike_cache::zone::{Purged, Storage, Zone};
-use turnpike_conf::ConfError;
+use turnpike_conf::{ConfError, Entry};
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
@@ -169,31 +169,35 @@ impl Handler for PurgeLocation {
     }
 }
 
-/// `..._cache_purge ZONE KEY` in this very location.
+/// `..._cache_purge ZONE KEY` in this very location: the zone, and the directive.
+pub(super) fn purge_location<'c>(
+    pass: PassView<'c>,
+    builder: &mut Builder<'_>,
+) -> Option<(Arc<Zone>, &'c Entry)> {
+    let entry = pass.view.own(&pass.name("cache_purge"))?;
+    let [name, _] = entry.arguments.as_slice() else {
+        return None;
+    };
+    let zone = builder.store::<Zones>().find(pass.prefix, &name.text)?;
+    Some((Arc::clone(zone), entry))
+}
+
+/// Has every request to such a location purge its key.
 ///
 /// # Errors
 /// What is wrong with the key.
-pub(super) fn purge_location(
+pub(super) fn purge_by_location(
     pass: PassView<'_>,
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
-) -> Result<bool, ConfError> {
-    let Some(entry) = pass.view.own(&pass.name("cache_purge")) else {
-        return Ok(false);
-    };
-    let [name, key] = entry.arguments.as_slice() else {
-        return Ok(false);
-    };
-    let zones = builder.store::<Zones>().clone();
-    let Some(zone) = zones.find(pass.prefix, &name.text) else {
-        return Ok(false);
-    };
-    let key = builder.template(pass.view, entry, &key.bytes())?;
-    draft.content = Some(Arc::new(PurgeLocation {
-        zone: Arc::clone(zone),
-        key,
-    }));
-    Ok(true)
+) -> Result<(), ConfError> {
+    if let Some((zone, entry)) = purge_location(pass, builder)
+        && let Some(key) = entry.arguments.get(1)
+    {
+        let key = builder.template(pass.view, entry, &key.bytes())?;
+        draft.content = Some(Arc::new(PurgeLocation { zone, key }));
+    }
+    Ok(())
 }
 
 fn request_tags(exchange: &Exchange) -> Vec<Box<[u8]>> {

@@ -286,14 +286,14 @@ impl Storing {
     /// Answers with what is stored.
     fn give(&self, exchange: &mut Exchange, variant: &Arc<Variant>, one: Use) -> Verdict {
         let question = &self.question;
-        let presenter = question.presenter.as_ref();
+        let rules = &*question.rules;
         counts::used(exchange, &question.zone, one);
         exchange.response.clear();
         let giving = question.settings.giving;
-        let given = match answer::give(exchange, giving, presenter, variant) {
+        let given = match answer::give(exchange, giving, rules, variant) {
             // The request has waited for a server already: it waits for the disk too.
             Err(Unanswered::Unchecked(opened)) => match is_sound(variant, &opened) {
-                true => answer::give(exchange, giving, presenter, variant),
+                true => answer::give(exchange, giving, rules, variant),
                 false => Err(Unanswered::Gone),
             },
             given => given,
