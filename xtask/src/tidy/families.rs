@@ -2,6 +2,8 @@
 //! family is added or taken out by its folder and a line, and no family comes to depend on another.
 //!
 //! The list is read, not repeated here: a name that leads to an entry of it is a family's.
+//!
+//! Where a family says what it has is always the same file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,10 @@ const LIST_FILE: &str = "crates/modules/src/lib.rs";
 
 /// The lists.
 const LISTS: [&str; 2] = ["FAMILIES", "STREAM_FAMILIES"];
+
+/// The files of a family's folder that implement the trait: the second one for `stream`, where the
+/// family has both.
+const TRAIT_FILES: [&str; 2] = ["mod.rs", "stream.rs"];
 
 /// Families that offer others what only their directives say: family, and who may name it.
 const OFFERS: [(&str, &[&str]); 2] = [
@@ -51,6 +57,7 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
         };
         let source = Source::scan(&read(file).unwrap_or_default());
         findings.extend(check_file(file, &owner, &source, &families));
+        findings.extend(misplaced(file, &source));
     }
     findings
 }
@@ -119,6 +126,19 @@ fn check_file(file: &Path, owner: &str, source: &Source, families: &[String]) ->
         }
     }
     findings
+}
+
+/// The implementation of the trait that stands in another file of a family's folder.
+fn misplaced(file: &Path, source: &Source) -> Option<Finding> {
+    let is_one_file = file.parent() == Some(Path::new(CRATE));
+    if is_one_file || TRAIT_FILES.iter().any(|name| file.ends_with(name)) {
+        return None;
+    }
+    let words =
+        |at: &usize| source.word(*at) == Some("Family") && source.word(at + 1) == Some("for");
+    let at = (0..source.tokens.len()).find(words)?;
+    let text = "a family says what it has in mod.rs, and reads its directives in plan.rs";
+    Some(Finding::new(file, source.tokens[at].line, text))
 }
 
 fn is_in(families: &[String], name: &str) -> bool {

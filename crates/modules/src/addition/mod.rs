@@ -4,4 +4,27 @@ mod handler;
 mod plan;
 mod rows;
 
-pub(crate) use plan::Addition;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `add_before_body` and `add_after_body`.
+pub(crate) struct Addition;
+
+impl Family for Addition {
+    fn name(&self) -> &'static str {
+        "addition"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, draft)
+    }
+}

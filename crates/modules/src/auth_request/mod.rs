@@ -7,4 +7,27 @@ mod handler;
 mod plan;
 mod rows;
 
-pub(crate) use plan::AuthRequest;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `auth_request`.
+pub(crate) struct AuthRequest;
+
+impl Family for AuthRequest {
+    fn name(&self) -> &'static str {
+        "auth_request"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

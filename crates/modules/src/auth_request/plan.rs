@@ -2,50 +2,36 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, Row, View};
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::phase::HandlerPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::{Template, VariableId};
 
 use super::handler::{Asks, Question};
-use super::rows::ROWS;
 
-/// The family of `auth_request`.
-pub(crate) struct AuthRequest;
-
-impl Family for AuthRequest {
-    fn name(&self) -> &'static str {
-        "auth_request"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let mut sets = Vec::new();
+    for entry in view.nearest_all("auth_request_set") {
+        let set = read_set(entry, builder);
+        sets.push(set.map_err(|message| view.error(entry.span, message))?);
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+    let path = view.text("auth_request");
+    if path != "off" {
+        let question = Question {
+            path: path.as_bytes().to_vec(),
+            sets,
+        };
+        draft.add_handler(
+            HandlerPlace::RequestedAccess,
+            Arc::new(Asks(Arc::new(question))),
+        );
     }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let mut sets = Vec::new();
-        for entry in view.nearest_all("auth_request_set") {
-            let set = read_set(entry, builder);
-            sets.push(set.map_err(|message| view.error(entry.span, message))?);
-        }
-        let path = view.text("auth_request");
-        if path != "off" {
-            let question = Question {
-                path: path.as_bytes().to_vec(),
-                sets,
-            };
-            draft.add_handler(
-                HandlerPlace::RequestedAccess,
-                Arc::new(Asks(Arc::new(question))),
-            );
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn read_set(entry: &Entry, builder: &mut Builder<'_>) -> Result<(VariableId, Template), String> {

@@ -10,4 +10,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Autoindex;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `autoindex`.
+pub(crate) struct Autoindex;
+
+impl Family for Autoindex {
+    fn name(&self) -> &'static str {
+        "autoindex"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

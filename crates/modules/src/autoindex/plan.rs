@@ -2,65 +2,51 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_http::phase::HandlerPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_plan::product::Product;
 
 use super::handler::{Format, Frame, Listing};
-use super::rows::ROWS;
 
-/// The family of `autoindex`.
-pub(crate) struct Autoindex;
-
-impl Family for Autoindex {
-    fn name(&self) -> &'static str {
-        "autoindex"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let is_fancy = view.flag("fancyindex");
+    if !is_fancy && !view.flag("autoindex") {
+        return Ok(());
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let is_fancy = view.flag("fancyindex");
-        if !is_fancy && !view.flag("autoindex") {
-            return Ok(());
-        }
-        let charset = view.nearest("charset").map(|entry| entry.argument(0));
-        // Under nginx's name the page is nginx's to the byte.
-        let meta = charset.is_none() && builder.environment.product() == Product::Turnpike;
-        let listing = Listing {
-            format: match view.choice("autoindex_format") {
-                _ if is_fancy => Format::Html,
-                "json" => Format::Json,
-                "jsonp" => Format::Jsonp,
-                "xml" => Format::Xml,
-                _ => Format::Html,
-            },
-            local_time: view.flag(match is_fancy {
-                true => "fancyindex_localtime",
-                false => "autoindex_localtime",
-            }),
-            exact_size: view.flag(match is_fancy {
-                true => "fancyindex_exact_size",
-                false => "autoindex_exact_size",
-            }),
-            frame: match is_fancy {
-                true => frame(view),
-                false => Frame::default(),
-            },
-            utf8: meta || charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
-            meta,
-        };
-        draft.add_handler(HandlerPlace::Listing, Arc::new(listing));
-        Ok(())
-    }
+    let charset = view.nearest("charset").map(|entry| entry.argument(0));
+    // Under nginx's name the page is nginx's to the byte.
+    let meta = charset.is_none() && builder.environment.product() == Product::Turnpike;
+    let listing = Listing {
+        format: match view.choice("autoindex_format") {
+            _ if is_fancy => Format::Html,
+            "json" => Format::Json,
+            "jsonp" => Format::Jsonp,
+            "xml" => Format::Xml,
+            _ => Format::Html,
+        },
+        local_time: view.flag(match is_fancy {
+            true => "fancyindex_localtime",
+            false => "autoindex_localtime",
+        }),
+        exact_size: view.flag(match is_fancy {
+            true => "fancyindex_exact_size",
+            false => "autoindex_exact_size",
+        }),
+        frame: match is_fancy {
+            true => frame(view),
+            false => Frame::default(),
+        },
+        utf8: meta || charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
+        meta,
+    };
+    draft.add_handler(HandlerPlace::Listing, Arc::new(listing));
+    Ok(())
 }
 
 fn frame(view: View<'_>) -> Frame {

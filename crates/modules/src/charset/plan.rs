@@ -3,17 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_http::phase::FilterPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 
 use super::handler::CharsetFilter;
 use super::recode::{Invalid, Pair, Table};
-use super::rows;
 use crate::types::Types;
-
-pub(crate) struct Charset;
 
 /// Types of responses that the family is for where none are named; nginx's.
 const TYPES: &[&str] = &[
@@ -25,60 +22,50 @@ const TYPES: &[&str] = &[
     "application/rss+xml",
 ];
 
-impl Family for Charset {
-    fn name(&self) -> &'static str {
-        "charset"
+/// Reads what stands at the http level.
+pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let mut maps = Maps::default();
+    for block in view.children("charset_map") {
+        maps.add(block)?;
     }
+    *builder.store::<Arc<Maps>>() = Arc::new(maps);
+    Ok(())
+}
 
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let target = name(view, "charset", builder)?;
+    let source = name(view, "source_charset", builder)?;
+    let target = target.filter(|target| target.constant() != Some(b"off"));
+    let maps = Arc::clone(builder.store::<Arc<Maps>>());
+    // Where there are maps, a server may ask for a conversion anywhere.
+    if target.is_none() && maps.0.is_empty() {
+        return Ok(());
     }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        let mut maps = Maps::default();
-        for block in view.children("charset_map") {
-            maps.add(block)?;
-        }
-        *builder.store::<Arc<Maps>>() = Arc::new(maps);
-        Ok(())
+    let fixed = |name: &Option<Template>| {
+        let name = name.as_ref().and_then(Template::constant)?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    };
+    if let (Some(from), Some(to)) = (fixed(&source), fixed(&target))
+        && !from.eq_ignore_ascii_case(&to)
+        && maps.find(from.as_bytes(), to.as_bytes()).is_none()
+    {
+        let message = format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"");
+        return Err(view.error(view.end(), message));
     }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let target = name(view, "charset", builder)?;
-        let source = name(view, "source_charset", builder)?;
-        let target = target.filter(|target| target.constant() != Some(b"off"));
-        let maps = Arc::clone(builder.store::<Arc<Maps>>());
-        // Where there are maps, a server may ask for a conversion anywhere.
-        if target.is_none() && maps.0.is_empty() {
-            return Ok(());
-        }
-        let fixed = |name: &Option<Template>| {
-            let name = name.as_ref().and_then(Template::constant)?;
-            Some(String::from_utf8_lossy(name).into_owned())
-        };
-        if let (Some(from), Some(to)) = (fixed(&source), fixed(&target))
-            && !from.eq_ignore_ascii_case(&to)
-            && maps.find(from.as_bytes(), to.as_bytes()).is_none()
-        {
-            let message =
-                format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"");
-            return Err(view.error(view.end(), message));
-        }
-        let filter = CharsetFilter {
-            target,
-            source,
-            overrides: view.flag("override_charset"),
-            types: Types::read(view, "charset_types", TYPES),
-            maps,
-        };
-        draft.add_filter(FilterPlace::Charset, Arc::new(filter));
-        Ok(())
-    }
+    let filter = CharsetFilter {
+        target,
+        source,
+        overrides: view.flag("override_charset"),
+        types: Types::read(view, "charset_types", TYPES),
+        maps,
+    };
+    draft.add_filter(FilterPlace::Charset, Arc::new(filter));
+    Ok(())
 }
 
 /// The name that the directive in force gives.

@@ -15,4 +15,31 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Compression;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+pub(crate) struct Compression;
+
+impl Family for Compression {
+    fn name(&self) -> &'static str {
+        "compression"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        plan::VARIABLES
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LaneSlot, LaneState};
 use turnpike_http::phase::{FilterPlace, HandlerPlace};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::regex::Regex;
 use turnpike_http::variables::VariableRow;
 
@@ -17,7 +17,6 @@ use super::compress::Compressed;
 use super::encoder::{Coding, Encoder, Strength};
 use super::handler::{Choice, CompressFilter, GunzipFilter, StaticForm, StaticForms};
 use super::kept::Kept;
-use super::rows;
 use crate::files::Files;
 use crate::types::Types;
 
@@ -25,72 +24,56 @@ use crate::types::Types;
 /// new one up costs as much as a small response.
 const SPARE_MAX: usize = 4;
 
-pub(crate) struct Compression;
-
-impl Family for Compression {
-    fn name(&self) -> &'static str {
-        "compression"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let acceptance = Arc::new(acceptance(view)?);
+    if view.flag("gunzip") {
+        let (count, size) = view.buffers("gunzip_buffers");
+        let filter = GunzipFilter {
+            acceptance: Arc::clone(&acceptance),
+            piece_bytes: piece_bytes(count, size),
+        };
+        draft.add_filter(FilterPlace::Expand, Arc::new(filter));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
+    let mut choices = Vec::new();
+    for coding in Coding::ALL {
+        if view.flag(coding.directive()) {
+            let compression = Compressing::read(view, coding)?;
+            choices.push(Choice {
+                state: State::of(compression.strength, builder),
+                compression: Arc::new(compression),
+            });
+        }
     }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        VARIABLES
+    if !choices.is_empty() {
+        let filter = CompressFilter {
+            acceptance: Arc::clone(&acceptance),
+            choices: choices.into(),
+        };
+        draft.add_filter(FilterPlace::Transform, Arc::new(filter));
     }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let acceptance = Arc::new(acceptance(view)?);
-        if view.flag("gunzip") {
-            let (count, size) = view.buffers("gunzip_buffers");
-            let filter = GunzipFilter {
-                acceptance: Arc::clone(&acceptance),
-                piece_bytes: piece_bytes(count, size),
-            };
-            draft.add_filter(FilterPlace::Expand, Arc::new(filter));
-        }
-        let mut choices = Vec::new();
-        for coding in Coding::ALL {
-            if view.flag(coding.directive()) {
-                let compression = Compressing::read(view, coding)?;
-                choices.push(Choice {
-                    state: State::of(compression.strength, builder),
-                    compression: Arc::new(compression),
-                });
-            }
-        }
-        if !choices.is_empty() {
-            let filter = CompressFilter {
-                acceptance: Arc::clone(&acceptance),
-                choices: choices.into(),
-            };
-            draft.add_filter(FilterPlace::Transform, Arc::new(filter));
-        }
-        let forms = Coding::ALL.into_iter().filter_map(|coding| {
-            let always = match view.choice(&format!("{}_static", coding.directive())) {
-                "always" => true,
-                "on" => false,
-                _ => return None,
-            };
-            Some(StaticForm { coding, always })
-        });
-        let forms: Box<[StaticForm]> = forms.collect();
-        if !forms.is_empty() {
-            let handler = StaticForms {
-                files: Files::of(view, builder)?,
-                acceptance,
-                forms,
-            };
-            draft.add_handler(HandlerPlace::CodedFile, Arc::new(handler));
-        }
-        Ok(())
+    let forms = Coding::ALL.into_iter().filter_map(|coding| {
+        let always = match view.choice(&format!("{}_static", coding.directive())) {
+            "always" => true,
+            "on" => false,
+            _ => return None,
+        };
+        Some(StaticForm { coding, always })
+    });
+    let forms: Box<[StaticForm]> = forms.collect();
+    if !forms.is_empty() {
+        let handler = StaticForms {
+            files: Files::of(view, builder)?,
+            acceptance,
+            forms,
+        };
+        draft.add_handler(HandlerPlace::CodedFile, Arc::new(handler));
     }
+    Ok(())
 }
 
 /// How responses are compressed, and which.
@@ -243,7 +226,7 @@ fn is_window(coding: Coding, bytes: u64) -> bool {
     bytes.is_power_of_two() && range.contains(&bytes)
 }
 
-const VARIABLES: &[VariableRow] = &[
+pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "gzip_ratio",
         get: |exchange, out| ratio(exchange, Coding::Gzip, out),

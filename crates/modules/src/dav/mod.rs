@@ -18,4 +18,31 @@ mod rows;
 mod tests;
 mod tree;
 
-pub(crate) use plan::Dav;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `dav_methods`.
+pub(crate) struct Dav;
+
+impl Family for Dav {
+    fn name(&self) -> &'static str {
+        "dav"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::http(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

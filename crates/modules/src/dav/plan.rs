@@ -3,93 +3,80 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, Row, View, value};
+use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::phase::HandlerPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_plan::temporary::Removal;
 use turnpike_wire::message::Method;
 
 use super::extended::{Extended, ExtendedSettings};
 use super::handler::{Files, Settings};
 use super::locks::LockZone;
-use super::rows::ROWS;
 use crate::{file_access, files, limits, zone};
 
 /// How long a lock holds unless `timeout` says otherwise; the module's.
 const LOCK_TIMEOUT_MS: u64 = 60_000;
 
-/// The family of `dav_methods`.
-pub(crate) struct Dav;
-
-impl Family for Dav {
-    fn name(&self) -> &'static str {
-        "dav"
+/// Reads what stands at the http level.
+pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    for entry in view.own_all("dav_ext_lock_zone") {
+        if let Err(message) = declare(entry, builder) {
+            builder.report(view.error(entry.span, message));
+        }
     }
+    Ok(())
+}
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let (methods, extended) = (
+        methods(view, "dav_methods"),
+        methods(view, "dav_ext_methods"),
+    );
+    let names = [("dav_methods", &methods), ("dav_ext_methods", &extended)];
+    let Some((name, _)) = names.iter().find(|(_, methods)| !methods.is_empty()) else {
+        return Ok(());
+    };
+    let folder = files::folder_of(view);
+    if let Some(entry) = view.nearest(name) {
+        let declared = builder.environment.files(entry.row.name, &folder);
+        declared.map_err(|message| view.error(entry.span, message))?;
     }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        for entry in view.own_all("dav_ext_lock_zone") {
-            if let Err(message) = declare(entry, builder) {
-                builder.report(view.error(entry.span, message));
-            }
-        }
-        Ok(())
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let (methods, extended) = (
-            methods(view, "dav_methods"),
-            methods(view, "dav_ext_methods"),
-        );
-        let names = [("dav_methods", &methods), ("dav_ext_methods", &extended)];
-        let Some((name, _)) = names.iter().find(|(_, methods)| !methods.is_empty()) else {
-            return Ok(());
-        };
-        let folder = files::folder_of(view);
-        if let Some(entry) = view.nearest(name) {
-            let declared = builder.environment.files(entry.row.name, &folder);
-            declared.map_err(|message| view.error(entry.span, message))?;
-        }
-        let mode = file_access::read(view, view.nearest("dav_access"))?;
-        let locks = locks(view, builder)?;
-        if !extended.is_empty() {
-            let settings = ExtendedSettings {
-                methods: extended,
-                allowed: methods.clone(),
-                mode,
-                locks: locks.clone(),
-            };
-            let handler = Extended(Arc::new(settings));
-            draft.add_handler(HandlerPlace::Answer, Arc::new(handler));
-        }
-        if methods.is_empty() {
-            return Ok(());
-        }
-        if methods.contains(&Method::Put) {
-            // The file is the body's then.
-            draft
-                .settings
-                .client_body_in_file
-                .get_or_insert(Removal::AtEnd);
-        }
-        let settings = Settings {
-            methods,
-            makes_folders: view.flag("create_full_put_path"),
+    let mode = file_access::read(view, view.nearest("dav_access"))?;
+    let locks = locks(view, builder)?;
+    if !extended.is_empty() {
+        let settings = ExtendedSettings {
+            methods: extended,
+            allowed: methods.clone(),
             mode,
-            delete_depth_min: usize::try_from(view.number("min_delete_depth")).unwrap_or(0),
-            locks,
+            locks: locks.clone(),
         };
-        draft.add_handler(HandlerPlace::Answer, Arc::new(Files(Arc::new(settings))));
-        Ok(())
+        let handler = Extended(Arc::new(settings));
+        draft.add_handler(HandlerPlace::Answer, Arc::new(handler));
     }
+    if methods.is_empty() {
+        return Ok(());
+    }
+    if methods.contains(&Method::Put) {
+        // The file is the body's then.
+        draft
+            .settings
+            .client_body_in_file
+            .get_or_insert(Removal::AtEnd);
+    }
+    let settings = Settings {
+        methods,
+        makes_folders: view.flag("create_full_put_path"),
+        mode,
+        delete_depth_min: usize::try_from(view.number("min_delete_depth")).unwrap_or(0),
+        locks,
+    };
+    draft.add_handler(HandlerPlace::Answer, Arc::new(Files(Arc::new(settings))));
+    Ok(())
 }
 
 /// The methods that a directive allows.

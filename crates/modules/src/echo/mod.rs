@@ -7,4 +7,32 @@ mod plan;
 mod rows;
 mod variables;
 
-pub(crate) use plan::Echo;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family of `echo`.
+pub(crate) struct Echo;
+
+impl Family for Echo {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        variables::VARIABLES
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, Row, View};
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::phase::FilterPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::{Template, VariableRow};
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
 
 use super::handler::{Around, Commands, Goto};
-use super::rows::ROWS;
-use super::variables::VARIABLES;
 
 /// The directives that are commands, carried out in the order in which they stand.
 const COMMANDS: [&str; 8] = [
@@ -22,9 +20,6 @@ const COMMANDS: [&str; 8] = [
     "echo_read_request_body",
     "echo_request_body",
 ];
-
-/// The family of `echo`.
-pub(crate) struct Echo;
 
 /// Strings that make a line, or, with `-n`, a text.
 pub(super) struct Line {
@@ -46,54 +41,40 @@ pub(super) enum Command {
     Body,
 }
 
-impl Family for Echo {
-    fn name(&self) -> &'static str {
-        "echo"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let mut lines = |name: &str| -> Result<Vec<Line>, ConfError> {
+        let entries = view.own_all(name);
+        let lines = entries.map(|entry| placed(view, entry, line(entry, builder)));
+        lines.collect()
+    };
+    let around = Around {
+        before: lines("echo_before_body")?.into(),
+        after: lines("echo_after_body")?.into(),
+    };
+    if !around.is_empty() {
+        draft.add_filter(FilterPlace::Add, Arc::new(around));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+    if let Some(entry) = view.own_all("echo_exec").next() {
+        let target = placed(view, entry, target(entry, builder))?;
+        draft.content = Some(Arc::new(Goto(target.0, target.1)));
+        return Ok(());
     }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        VARIABLES
+    let entries = view.own_of(&COMMANDS).into_iter();
+    let commands = entries.map(|entry| placed(view, entry, command(entry, builder)));
+    let commands: Vec<Command> = commands.collect::<Result<_, _>>()?;
+    if !commands.is_empty() {
+        let status = u16::try_from(view.number("echo_status")).unwrap_or(200);
+        draft.content = Some(Arc::new(Commands {
+            status,
+            commands: commands.into(),
+        }));
     }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let mut lines = |name: &str| -> Result<Vec<Line>, ConfError> {
-            let entries = view.own_all(name);
-            let lines = entries.map(|entry| placed(view, entry, line(entry, builder)));
-            lines.collect()
-        };
-        let around = Around {
-            before: lines("echo_before_body")?.into(),
-            after: lines("echo_after_body")?.into(),
-        };
-        if !around.is_empty() {
-            draft.add_filter(FilterPlace::Add, Arc::new(around));
-        }
-        if let Some(entry) = view.own_all("echo_exec").next() {
-            let target = placed(view, entry, target(entry, builder))?;
-            draft.content = Some(Arc::new(Goto(target.0, target.1)));
-            return Ok(());
-        }
-        let entries = view.own_of(&COMMANDS).into_iter();
-        let commands = entries.map(|entry| placed(view, entry, command(entry, builder)));
-        let commands: Vec<Command> = commands.collect::<Result<_, _>>()?;
-        if !commands.is_empty() {
-            let status = u16::try_from(view.number("echo_status")).unwrap_or(200);
-            draft.content = Some(Arc::new(Commands {
-                status,
-                commands: commands.into(),
-            }));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn placed<T>(view: View<'_>, entry: &Entry, read: Result<T, String>) -> Result<T, ConfError> {

@@ -15,4 +15,35 @@ mod metrics;
 mod plan;
 mod rows;
 
-pub(crate) use plan::Express;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `express`.
+pub(crate) struct Express;
+
+impl Family for Express {
+    fn name(&self) -> &'static str {
+        "express"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn metrics(&self) -> &'static [turnpike_plan::metrics::Row] {
+        metrics::METRICS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::http(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -2,21 +2,16 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_express::{Mode, OBJECTS_MAX, Publisher, Wish};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_plan::metrics;
+use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::drops::{Drops, REFUSALS_MAX, Refusals};
 use super::eligible::Reasons;
 use super::handler::{Publishes, Recent};
-use super::metrics::{METRICS, Reader};
-use super::rows::ROWS;
+use super::metrics::Reader;
 use crate::limits::parse_rate;
 use turnpike_plan::cidr::Cidr;
-
-/// The family of `express`.
-pub(crate) struct Express;
 
 /// What the locations of a plan publish to.
 #[derive(Default)]
@@ -30,72 +25,59 @@ struct Lane {
     allowed: Arc<[Cidr]>,
 }
 
-impl Family for Express {
-    fn name(&self) -> &'static str {
-        "express"
+/// Reads what stands at the http level.
+pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    if !is_wanted(view) {
+        return Ok(());
     }
+    let wish = wish(view)?;
+    let allowed = allowed(view)?;
+    let Some(publisher) = builder.environment.express(&wish) else {
+        return Ok(());
+    };
+    let reasons = Arc::new(Reasons::default());
+    let reader = Reader {
+        publisher: publisher.clone(),
+        reasons: reasons.clone(),
+    };
+    builder.metrics(Arc::new(reader));
+    builder.store::<Shared>().0 = Some(Lane {
+        publisher,
+        reasons,
+        allowed,
+    });
+    Ok(())
+}
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let recent = recent(view)?;
+    let drops_after = drops_after(view)?;
+    let Some(lane) = builder.store::<Shared>().0.clone() else {
+        return Ok(());
+    };
+    if view.choice("express") != "off" {
+        lane.publisher.expect_answers();
+        draft.add_logger(Arc::new(Publishes {
+            publisher: lane.publisher.clone(),
+            reasons: lane.reasons,
+            recent,
+            closes_kept: view.flag("express_close"),
+        }));
     }
-
-    fn metrics(&self) -> &'static [metrics::Row] {
-        METRICS
+    if view.flag("express_drop") {
+        draft.add_logger(Arc::new(Drops {
+            publisher: lane.publisher,
+            allowed: lane.allowed,
+            time_ms: view.milliseconds("express_drop_time"),
+            refusals: Refusals::new(drops_after),
+        }));
     }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        if !is_wanted(view) {
-            return Ok(());
-        }
-        let wish = wish(view)?;
-        let allowed = allowed(view)?;
-        let Some(publisher) = builder.environment.express(&wish) else {
-            return Ok(());
-        };
-        let reasons = Arc::new(Reasons::default());
-        let reader = Reader {
-            publisher: publisher.clone(),
-            reasons: reasons.clone(),
-        };
-        builder.metrics(Arc::new(reader));
-        builder.store::<Shared>().0 = Some(Lane {
-            publisher,
-            reasons,
-            allowed,
-        });
-        Ok(())
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let recent = recent(view)?;
-        let drops_after = drops_after(view)?;
-        let Some(lane) = builder.store::<Shared>().0.clone() else {
-            return Ok(());
-        };
-        if view.choice("express") != "off" {
-            lane.publisher.expect_answers();
-            draft.add_logger(Arc::new(Publishes {
-                publisher: lane.publisher.clone(),
-                reasons: lane.reasons,
-                recent,
-                closes_kept: view.flag("express_close"),
-            }));
-        }
-        if view.flag("express_drop") {
-            draft.add_logger(Arc::new(Drops {
-                publisher: lane.publisher,
-                allowed: lane.allowed,
-                time_ms: view.milliseconds("express_drop_time"),
-                refusals: Refusals::new(drops_after),
-            }));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// What is hot, for `express auto`.

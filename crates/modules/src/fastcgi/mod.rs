@@ -16,4 +16,31 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::FastCgi;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `fastcgi_pass`.
+pub(crate) struct FastCgi;
+
+impl Family for FastCgi {
+    fn name(&self) -> &'static str {
+        plan::PREFIX
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::http(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

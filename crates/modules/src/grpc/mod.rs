@@ -9,4 +9,32 @@ mod rows;
 mod tests;
 mod variables;
 
-pub(crate) use plan::Grpc;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family of `grpc_pass`.
+pub(crate) struct Grpc;
+
+impl Family for Grpc {
+    fn name(&self) -> &'static str {
+        plan::PREFIX
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        variables::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -1,11 +1,8 @@
 //! What the directives of this family mean for a location.
 
-use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
+use turnpike_conf::{ConfError, View};
+use turnpike_http::plan::{Builder, LocationDraft};
 
-use super::rows::ROWS;
-use super::variables;
 use crate::pass::http_origin::{Fields, HttpOrigin};
 use crate::pass::plan::{FamilyParts, destination_without_path, pass_in_force, pass_on};
 use crate::pass::settings::Destination;
@@ -15,7 +12,7 @@ use crate::pass::view::PassView;
 use crate::predicates;
 
 /// What the names of the directives begin with.
-const PREFIX: &str = "grpc";
+pub(super) const PREFIX: &str = "grpc";
 
 /// Fields of a response that are kept from the client unless `grpc_pass_header` says otherwise.
 const HIDDEN: &[&[u8]] = &[
@@ -28,46 +25,29 @@ const HIDDEN: &[&[u8]] = &[
     b"X-Accel-Charset",
 ];
 
-/// The family of `grpc_pass`.
-pub(crate) struct Grpc;
-
-impl Family for Grpc {
-    fn name(&self) -> &'static str {
-        PREFIX
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        variables::ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let pass = PassView::new(view, PREFIX);
-        let Some((level, entry)) = pass_in_force(pass) else {
-            return Ok(());
-        };
-        let destination = destination_without_path(level, entry, builder, PassUrl::parse_grpc)?;
-        let tls = match &destination {
-            Destination::Fixed { url, .. } if !url.secure => None,
-            _ => Some(Tls::read(pass, builder, &[b"h2"])?),
-        };
-        let origin = HttpOrigin::of_grpc(Fields::read(pass, builder)?);
-        let parts = FamilyParts {
-            hidden: HIDDEN,
-            early_hints: predicates::read(view, "early_hints", builder)?,
-            tls,
-            passes_all: true,
-            ..FamilyParts::new(pass, destination, Box::new(origin))
-        };
-        pass_on(pass, builder, draft, parts)?;
-        Ok(())
-    }
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let pass = PassView::new(view, PREFIX);
+    let Some((level, entry)) = pass_in_force(pass) else {
+        return Ok(());
+    };
+    let destination = destination_without_path(level, entry, builder, PassUrl::parse_grpc)?;
+    let tls = match &destination {
+        Destination::Fixed { url, .. } if !url.secure => None,
+        _ => Some(Tls::read(pass, builder, &[b"h2"])?),
+    };
+    let origin = HttpOrigin::of_grpc(Fields::read(pass, builder)?);
+    let parts = FamilyParts {
+        hidden: HIDDEN,
+        early_hints: predicates::read(view, "early_hints", builder)?,
+        tls,
+        passes_all: true,
+        ..FamilyParts::new(pass, destination, Box::new(origin))
+    };
+    pass_on(pass, builder, draft, parts)?;
+    Ok(())
 }

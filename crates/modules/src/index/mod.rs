@@ -7,4 +7,27 @@ mod handler;
 mod plan;
 mod rows;
 
-pub(crate) use plan::Index;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `index`.
+pub(crate) struct Index;
+
+impl Family for Index {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -10,4 +10,27 @@ mod rows;
 mod tests;
 mod value;
 
-pub(crate) use plan::Memcached;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `memcached_pass`.
+pub(crate) struct Memcached;
+
+impl Family for Memcached {
+    fn name(&self) -> &'static str {
+        plan::PREFIX
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

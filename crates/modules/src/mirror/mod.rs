@@ -4,4 +4,27 @@ mod handler;
 mod plan;
 mod rows;
 
-pub(crate) use plan::Mirror;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `mirror`.
+pub(crate) struct Mirror;
+
+impl Family for Mirror {
+    fn name(&self) -> &'static str {
+        "mirror"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, draft)
+    }
+}

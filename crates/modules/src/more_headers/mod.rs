@@ -10,4 +10,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::MoreHeaders;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `more_set_headers`.
+pub(crate) struct MoreHeaders;
+
+impl Family for MoreHeaders {
+    fn name(&self) -> &'static str {
+        "more_headers"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -2,44 +2,30 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Entry, Row, View};
+use turnpike_conf::{ConfError, Context, Entry, View};
 use turnpike_http::phase::{FilterPlace, HandlerPlace};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 
 use super::handler::{RequestFields, ResponseFields};
-use super::rows::ROWS;
 
-/// The family of `more_set_headers`.
-pub(crate) struct MoreHeaders;
-
-impl Family for MoreHeaders {
-    fn name(&self) -> &'static str {
-        "more_headers"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let of_responses = ["more_set_headers", "more_clear_headers"];
+    let changes = read(view, builder, of_responses)?;
+    if !changes.is_empty() {
+        draft.add_filter(FilterPlace::Headers, Arc::new(ResponseFields(changes)));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+    let of_requests = ["more_set_input_headers", "more_clear_input_headers"];
+    let changes = read(view, builder, of_requests)?;
+    if !changes.is_empty() {
+        draft.add_handler(HandlerPlace::Rewrite, Arc::new(RequestFields(changes)));
     }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let of_responses = ["more_set_headers", "more_clear_headers"];
-        let changes = read(view, builder, of_responses)?;
-        if !changes.is_empty() {
-            draft.add_filter(FilterPlace::Headers, Arc::new(ResponseFields(changes)));
-        }
-        let of_requests = ["more_set_input_headers", "more_clear_input_headers"];
-        let changes = read(view, builder, of_requests)?;
-        if !changes.is_empty() {
-            draft.add_handler(HandlerPlace::Rewrite, Arc::new(RequestFields(changes)));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// What one directive changes.

@@ -9,4 +9,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Mp4;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `mp4`.
+pub(crate) struct Mp4;
+
+impl Family for Mp4 {
+    fn name(&self) -> &'static str {
+        "mp4"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -2,40 +2,26 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_http::phase::HandlerPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::Films;
-use super::rows::ROWS;
 use crate::files::Files;
 
-/// The family of `mp4`.
-pub(crate) struct Mp4;
-
-impl Family for Mp4 {
-    fn name(&self) -> &'static str {
-        "mp4"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if view.own("mp4").is_some() {
+        let films = Films {
+            files: Files::of(view, builder)?,
+            index_bytes_max: view.size("mp4_max_buffer_size"),
+            from_key_frame: view.flag("mp4_start_key_frame"),
+        };
+        draft.add_handler(HandlerPlace::Answer, Arc::new(films));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if view.own("mp4").is_some() {
-            let films = Films {
-                files: Files::of(view, builder)?,
-                index_bytes_max: view.size("mp4_max_buffer_size"),
-                from_key_frame: view.flag("mp4_start_key_frame"),
-            };
-            draft.add_handler(HandlerPlace::Answer, Arc::new(films));
-        }
-        Ok(())
-    }
+    Ok(())
 }

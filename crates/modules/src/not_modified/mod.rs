@@ -10,4 +10,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::NotModified;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// Conditional requests, by `if_modified_since`.
+pub(crate) struct NotModified;
+
+impl Family for NotModified {
+    fn name(&self) -> &'static str {
+        "not_modified"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, draft)
+    }
+}

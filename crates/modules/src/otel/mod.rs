@@ -19,4 +19,36 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::OpenTelemetry;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family of `otel_trace`.
+pub(crate) struct OpenTelemetry;
+
+impl Family for OpenTelemetry {
+    fn name(&self) -> &'static str {
+        "otel"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        handler::VARIABLES
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::http(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -4,15 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
-use turnpike_conf::{ConfError, Directive, Row, View, bytes_of, value};
+use turnpike_conf::{ConfError, Directive, View, bytes_of, value};
 use turnpike_http::phase::HandlerPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_lane::trust::Trust;
 
 use super::exporter::{Exporter, ExporterSettings};
-use super::handler::{Begin, End, Settings, VARIABLES};
-use super::rows::ROWS;
+use super::handler::{Begin, End, Settings};
 use super::sender::Endpoint;
 
 /// The ports of OTLP over gRPC and over HTTP.
@@ -26,107 +24,91 @@ const BATCH_COUNT_MAX: usize = 100;
 /// Where Debian and its like have the certificates that everybody trusts.
 const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// The family of `otel_trace`.
-pub(crate) struct OpenTelemetry;
-
 /// The exporter of the configuration.
 #[derive(Default)]
 struct Store(Option<Arc<Exporter>>);
 
-impl Family for OpenTelemetry {
-    fn name(&self) -> &'static str {
-        "otel"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        VARIABLES
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        let Some(block) = view.children("otel_exporter").next() else {
-            return Ok(());
-        };
-        let mut read = Written::default();
-        for line in block.data() {
-            if let Err(message) = read.line(line) {
-                builder.report(block.error(line.span, message));
-            }
+/// Reads what stands at the http level.
+pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let Some(block) = view.children("otel_exporter").next() else {
+        return Ok(());
+    };
+    let mut read = Written::default();
+    for line in block.data() {
+        if let Err(message) = read.line(line) {
+            builder.report(block.error(line.span, message));
         }
-        let fail = |message: String| block.error(block.span(), message);
-        let endpoint = read.endpoint.as_deref().filter(|text| !text.is_empty());
-        let endpoint =
-            endpoint.ok_or_else(|| fail("\"otel_exporter\" requires \"endpoint\"".to_owned()))?;
-        let mut endpoint = parse_endpoint(endpoint).map_err(fail)?;
-        if endpoint.tls.is_some() {
-            endpoint.tls = Some(tls(read.trusted.as_deref(), builder).map_err(fail)?);
-        }
-        let log = builder
-            .environment
-            .error_log(&view.nearest_all("error_log"));
-        let exporter = Exporter::shared(
-            ExporterSettings {
-                endpoint,
-                headers: read.headers,
-                resource: resource(view),
-                interval_ms: read.interval_ms.unwrap_or(5000),
-                batch_size: read.batch_size.unwrap_or(512),
-                batch_count: read.batch_count.unwrap_or(4),
-            },
-            log.map_err(|error| fail(error.into()))?,
-        );
-        builder.service(exporter.clone());
-        builder.store::<Store>().0 = Some(exporter);
-        Ok(())
     }
+    let fail = |message: String| block.error(block.span(), message);
+    let endpoint = read.endpoint.as_deref().filter(|text| !text.is_empty());
+    let endpoint =
+        endpoint.ok_or_else(|| fail("\"otel_exporter\" requires \"endpoint\"".to_owned()))?;
+    let mut endpoint = parse_endpoint(endpoint).map_err(fail)?;
+    if endpoint.tls.is_some() {
+        endpoint.tls = Some(tls(read.trusted.as_deref(), builder).map_err(fail)?);
+    }
+    let log = builder
+        .environment
+        .error_log(&view.nearest_all("error_log"));
+    let exporter = Exporter::shared(
+        ExporterSettings {
+            endpoint,
+            headers: read.headers,
+            resource: resource(view),
+            interval_ms: read.interval_ms.unwrap_or(5000),
+            batch_size: read.batch_size.unwrap_or(512),
+            batch_count: read.batch_count.unwrap_or(4),
+        },
+        log.map_err(|error| fail(error.into()))?,
+    );
+    builder.service(exporter.clone());
+    builder.store::<Store>().0 = Some(exporter);
+    Ok(())
+}
 
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let exporter = builder.store::<Store>().0.clone();
-        let trace = view.nearest("otel_trace");
-        let handling = view.try_choice("otel_trace_context").unwrap_or("ignore");
-        if let Some(entry) = trace
-            && exporter.is_none()
-            && !has_exporter(view)
-        {
-            let message = "\"otel_exporter\" block is missing";
-            return Err(view.error(entry.span, message));
-        }
-        if exporter.is_none() && trace.is_none() && handling == "ignore" {
-            return Ok(());
-        }
-        let mut template = |entry: &turnpike_conf::Entry, index: usize| {
-            builder.template(view, entry, &bytes_of(entry.argument(index)))
-        };
-        let trace = trace.map(|entry| template(entry, 0)).transpose()?;
-        let span_name = view.nearest("otel_span_name");
-        let span_name = span_name.map(|entry| template(entry, 0)).transpose()?;
-        let attributes = view.nearest_all("otel_span_attr").into_iter();
-        let attributes = attributes
-            .map(|entry| Ok((entry.argument(0).to_owned(), template(entry, 1)?)))
-            .collect::<Result<Vec<_>, ConfError>>()?;
-        let settings = Arc::new(Settings {
-            trace,
-            extracts: matches!(handling, "extract" | "propagate"),
-            injects: matches!(handling, "inject" | "propagate"),
-            span_name,
-            attributes,
-            exporter,
-        });
-        draft.add_handler(
-            HandlerPlace::Rewrite,
-            Arc::new(Begin(Arc::clone(&settings))),
-        );
-        draft.add_logger(Arc::new(End(settings)));
-        Ok(())
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let exporter = builder.store::<Store>().0.clone();
+    let trace = view.nearest("otel_trace");
+    let handling = view.try_choice("otel_trace_context").unwrap_or("ignore");
+    if let Some(entry) = trace
+        && exporter.is_none()
+        && !has_exporter(view)
+    {
+        let message = "\"otel_exporter\" block is missing";
+        return Err(view.error(entry.span, message));
     }
+    if exporter.is_none() && trace.is_none() && handling == "ignore" {
+        return Ok(());
+    }
+    let mut template = |entry: &turnpike_conf::Entry, index: usize| {
+        builder.template(view, entry, &bytes_of(entry.argument(index)))
+    };
+    let trace = trace.map(|entry| template(entry, 0)).transpose()?;
+    let span_name = view.nearest("otel_span_name");
+    let span_name = span_name.map(|entry| template(entry, 0)).transpose()?;
+    let attributes = view.nearest_all("otel_span_attr").into_iter();
+    let attributes = attributes
+        .map(|entry| Ok((entry.argument(0).to_owned(), template(entry, 1)?)))
+        .collect::<Result<Vec<_>, ConfError>>()?;
+    let settings = Arc::new(Settings {
+        trace,
+        extracts: matches!(handling, "extract" | "propagate"),
+        injects: matches!(handling, "inject" | "propagate"),
+        span_name,
+        attributes,
+        exporter,
+    });
+    draft.add_handler(
+        HandlerPlace::Rewrite,
+        Arc::new(Begin(Arc::clone(&settings))),
+    );
+    draft.add_logger(Arc::new(End(settings)));
+    Ok(())
 }
 
 /// Whether the file has the block, even where something in it is wrong.

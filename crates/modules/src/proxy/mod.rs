@@ -12,4 +12,32 @@ mod rows;
 mod tests;
 mod variables;
 
-pub(crate) use plan::Proxy;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family of `proxy_pass`.
+pub(crate) struct Proxy;
+
+impl Family for Proxy {
+    fn name(&self) -> &'static str {
+        "proxy"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        variables::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -1,13 +1,11 @@
 //! What the directives of this family mean for a location.
 
-use turnpike_conf::{ConfError, Context, Entry, Row, View, bytes_of};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::{Template, VariableRow};
+use turnpike_conf::{ConfError, Context, Entry, View, bytes_of};
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
 use turnpike_upstream::CheckTls;
 use turnpike_wire::message::Version;
 
-use super::rows::ROWS;
-use super::variables;
 use crate::buffers::BufferSizes;
 use crate::pass::http_origin::{CookieRewrites, Fields, HttpOrigin, Request, Rewrites, read_via};
 use crate::pass::plan::{self as pass, FamilyParts, pass_in_force, pass_on};
@@ -31,64 +29,47 @@ const HIDDEN: &[&[u8]] = &[
     b"X-Accel-Charset",
 ];
 
-/// The family of `proxy_pass`.
-pub(crate) struct Proxy;
-
-impl Family for Proxy {
-    fn name(&self) -> &'static str {
-        "proxy"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        variables::ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let pass = PassView::new(view, "proxy");
-        pass.declare_temporary_folder(builder.environment);
-        check_redirects(view)?;
-        let Some((level, entry)) = pass_in_force(pass) else {
-            return BufferSizes::check(view, "proxy");
-        };
-        let destination = destination(level, entry, builder)?;
-        let tls = match &destination {
-            Destination::Fixed { url, .. } if !url.secure => None,
-            Destination::Evaluated { template, .. } if !may_be_secure(template) => None,
-            _ => Some(Tls::read(pass, builder, protocols(version(view)))?),
-        };
-        let origin = HttpOrigin {
-            parse_url: PassUrl::parse,
-            request: Request {
-                method: pass.template("method", builder)?,
-                version: version(view),
-                fields: Fields::read(pass, builder)?,
-                is_grpc: false,
-            },
-            redirects: read_redirects(view, level, &destination, builder)?,
-            cookies: CookieRewrites::read(view, builder)?,
-            passes_trailers: view.flag("proxy_pass_trailers"),
-            via: read_via(view)?,
-        };
-        let parts = FamilyParts {
-            hidden: HIDDEN,
-            body: pass.template("set_body", builder)?,
-            early_hints: predicates::read(view, "early_hints", builder)?,
-            tls,
-            proxy_header: ProxyHeader::read(view, builder)?,
-            ..FamilyParts::new(pass, destination, Box::new(origin))
-        };
-        let passing = pass_on(pass, builder, draft, parts)?;
-        check_health(view, builder, &passing)
-    }
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let pass = PassView::new(view, "proxy");
+    pass.declare_temporary_folder(builder.environment);
+    check_redirects(view)?;
+    let Some((level, entry)) = pass_in_force(pass) else {
+        return BufferSizes::check(view, "proxy");
+    };
+    let destination = destination(level, entry, builder)?;
+    let tls = match &destination {
+        Destination::Fixed { url, .. } if !url.secure => None,
+        Destination::Evaluated { template, .. } if !may_be_secure(template) => None,
+        _ => Some(Tls::read(pass, builder, protocols(version(view)))?),
+    };
+    let origin = HttpOrigin {
+        parse_url: PassUrl::parse,
+        request: Request {
+            method: pass.template("method", builder)?,
+            version: version(view),
+            fields: Fields::read(pass, builder)?,
+            is_grpc: false,
+        },
+        redirects: read_redirects(view, level, &destination, builder)?,
+        cookies: CookieRewrites::read(view, builder)?,
+        passes_trailers: view.flag("proxy_pass_trailers"),
+        via: read_via(view)?,
+    };
+    let parts = FamilyParts {
+        hidden: HIDDEN,
+        body: pass.template("set_body", builder)?,
+        early_hints: predicates::read(view, "early_hints", builder)?,
+        tls,
+        proxy_header: ProxyHeader::read(view, builder)?,
+        ..FamilyParts::new(pass, destination, Box::new(origin))
+    };
+    let passing = pass_on(pass, builder, draft, parts)?;
+    check_health(view, builder, &passing)
 }
 
 /// `proxy_redirect default` stands for what a `proxy_pass` before it names.

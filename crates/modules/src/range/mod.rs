@@ -11,4 +11,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Ranges;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// Ranges, by `max_ranges`.
+pub(crate) struct Ranges;
+
+impl Family for Ranges {
+    fn name(&self) -> &'static str {
+        "range"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, draft)
+    }
+}

@@ -13,4 +13,32 @@ mod rows;
 mod tests;
 mod variables;
 
-pub(crate) use plan::Slice;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family of `slice`.
+pub(crate) struct Slice;
+
+impl Family for Slice {
+    fn name(&self) -> &'static str {
+        "slice"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        variables::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, draft)
+    }
+}

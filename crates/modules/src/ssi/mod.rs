@@ -18,4 +18,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Ssi;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `ssi`.
+pub(crate) struct Ssi;
+
+impl Family for Ssi {
+    fn name(&self) -> &'static str {
+        "ssi"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

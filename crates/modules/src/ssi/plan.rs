@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_http::phase::FilterPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::SsiFilter;
-use super::rows::ROWS;
 use crate::types::Types;
-
-/// The family of `ssi`.
-pub(crate) struct Ssi;
 
 /// What holds for the pages of a location.
 #[derive(Debug)]
@@ -22,37 +18,27 @@ pub(super) struct Settings {
     pub(super) place: String,
 }
 
-impl Family for Ssi {
-    fn name(&self) -> &'static str {
-        "ssi"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if !view.flag("ssi") {
+        return Ok(());
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if !view.flag("ssi") {
-            return Ok(());
-        }
-        builder.variables.names_come_later();
-        let place = view.nearest("ssi").map(|entry| view.place(entry.span));
-        let settings = Settings {
-            silent_errors: view.flag("ssi_silent_errors"),
-            value_bytes_max: usize::try_from(view.number("ssi_value_length")).unwrap_or(0),
-            place: place.unwrap_or_default(),
-        };
-        let filter = SsiFilter {
-            types: Types::read(view, "ssi_types", &["text/html"]),
-            keeps_last_modified: view.flag("ssi_last_modified"),
-            settings: Arc::new(settings),
-        };
-        draft.add_filter(FilterPlace::Include, Arc::new(filter));
-        Ok(())
-    }
+    builder.variables.names_come_later();
+    let place = view.nearest("ssi").map(|entry| view.place(entry.span));
+    let settings = Settings {
+        silent_errors: view.flag("ssi_silent_errors"),
+        value_bytes_max: usize::try_from(view.number("ssi_value_length")).unwrap_or(0),
+        place: place.unwrap_or_default(),
+    };
+    let filter = SsiFilter {
+        types: Types::read(view, "ssi_types", &["text/html"]),
+        keeps_last_modified: view.flag("ssi_last_modified"),
+        settings: Arc::new(settings),
+    };
+    draft.add_filter(FilterPlace::Include, Arc::new(filter));
+    Ok(())
 }

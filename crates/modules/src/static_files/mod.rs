@@ -6,4 +6,27 @@ mod handler;
 mod plan;
 mod rows;
 
-pub(crate) use plan::StaticFiles;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// Files: every location has them. `root` and `types` are the core's, since it names files itself.
+pub(crate) struct StaticFiles;
+
+impl Family for StaticFiles {
+    fn name(&self) -> &'static str {
+        "static"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -2,34 +2,20 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_http::phase::HandlerPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::StaticFile;
-use super::rows::ROWS;
 use crate::files::Files;
 
-/// Files: every location has them. `root` and `types` are the core's, since it names files itself.
-pub(crate) struct StaticFiles;
-
-impl Family for StaticFiles {
-    fn name(&self) -> &'static str {
-        "static"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let files = Files::of(view, builder)?;
-        draft.add_handler(HandlerPlace::File, Arc::new(StaticFile { files }));
-        Ok(())
-    }
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let files = Files::of(view, builder)?;
+    draft.add_handler(HandlerPlace::File, Arc::new(StaticFile { files }));
+    Ok(())
 }

@@ -11,4 +11,27 @@ mod strings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::SubFilter;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `sub_filter`.
+pub(crate) struct SubFilter;
+
+impl Family for SubFilter {
+    fn name(&self) -> &'static str {
+        "sub_filter"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -2,54 +2,39 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, Row, View};
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::phase::FilterPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 
 use super::handler::{Prepared, Rules, SubFilterFilter};
-use super::rows::ROWS;
 use super::strings::Strings;
 use crate::types::Types;
 
-/// The family of `sub_filter`.
-pub(crate) struct SubFilter;
-
-impl Family for SubFilter {
-    fn name(&self) -> &'static str {
-        "sub_filter"
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let entries = view.nearest_all("sub_filter");
+    let Some(last) = entries.last() else {
+        return Ok(());
+    };
+    let once = view.flag("sub_filter_once");
+    let mut rules = Vec::with_capacity(entries.len());
+    for entry in &entries {
+        rules.push(rule(view, entry, builder)?);
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let entries = view.nearest_all("sub_filter");
-        let Some(last) = entries.last() else {
-            return Ok(());
-        };
-        let once = view.flag("sub_filter_once");
-        let mut rules = Vec::with_capacity(entries.len());
-        for entry in &entries {
-            rules.push(rule(view, entry, builder)?);
-        }
-        let rules =
-            settle(rules, once).map_err(|error| view.error(last.span, error.to_string()))?;
-        let filter = SubFilterFilter {
-            rules,
-            once,
-            keeps_last_modified: view.flag("sub_filter_last_modified"),
-            types: Types::read(view, "sub_filter_types", &["text/html"]),
-        };
-        draft.add_filter(FilterPlace::Replace, Arc::new(filter));
-        Ok(())
-    }
+    let rules = settle(rules, once).map_err(|error| view.error(last.span, error.to_string()))?;
+    let filter = SubFilterFilter {
+        rules,
+        once,
+        keeps_last_modified: view.flag("sub_filter_last_modified"),
+        types: Types::read(view, "sub_filter_types", &["text/html"]),
+    };
+    draft.add_filter(FilterPlace::Replace, Arc::new(filter));
+    Ok(())
 }
 
 fn rule(

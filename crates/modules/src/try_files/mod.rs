@@ -6,4 +6,27 @@ mod handler;
 mod plan;
 mod rows;
 
-pub(crate) use plan::TryFiles;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `try_files`.
+pub(crate) struct TryFiles;
+
+impl Family for TryFiles {
+    fn name(&self) -> &'static str {
+        "try_files"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -8,4 +8,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Tunnels;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `tunnel_pass`.
+pub(crate) struct Tunnels;
+
+impl Family for Tunnels {
+    fn name(&self) -> &'static str {
+        plan::PREFIX
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -7,4 +7,31 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::UserId;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `userid`.
+pub(crate) struct UserId;
+
+impl Family for UserId {
+    fn name(&self) -> &'static str {
+        "userid"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::http(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -3,78 +3,65 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View, value};
+use turnpike_conf::{ConfError, View, value};
 use turnpike_http::phase::FilterPlace;
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::{Expires, Mode, NotReset, Settings, Shown, UserIdFilter};
-use super::rows::ROWS;
 use crate::by_location::ByLocation;
-
-/// The family of `userid`.
-pub(crate) struct UserId;
 
 /// What the variables look up; filled while the plan is built.
 #[derive(Default)]
 struct Store(ByLocation<Settings>);
 
-impl Family for UserId {
-    fn name(&self) -> &'static str {
-        "userid"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        let settings = builder.store::<Store>().0.clone();
-        for (name, is_given) in [("uid_got", false), ("uid_set", true)] {
-            let settings = settings.clone();
-            let shown = Arc::new(Shown { settings, is_given });
-            let defined = builder.variables.define_computed(name, shown, false);
-            defined.map_err(|message| view.error(view.span(), message))?;
-        }
-        let defined = builder
-            .variables
-            .define_settable("uid_reset", Arc::new(NotReset));
+/// Reads what stands at the http level.
+pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let settings = builder.store::<Store>().0.clone();
+    for (name, is_given) in [("uid_got", false), ("uid_set", true)] {
+        let settings = settings.clone();
+        let shown = Arc::new(Shown { settings, is_given });
+        let defined = builder.variables.define_computed(name, shown, false);
         defined.map_err(|message| view.error(view.span(), message))?;
-        Ok(())
     }
+    let defined = builder
+        .variables
+        .define_settable("uid_reset", Arc::new(NotReset));
+    defined.map_err(|message| view.error(view.span(), message))?;
+    Ok(())
+}
 
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let mode = match view.choice("userid") {
-            "log" => Mode::Log,
-            "v1" => Mode::V1,
-            "on" => Mode::On,
-            _ => return Ok(()),
-        };
-        let settings = Arc::new(Settings {
-            mode,
-            name: view.text("userid_name").to_owned(),
-            attributes: attributes(view),
-            expires: expires(view),
-            mark: mark(view),
-            p3p: named(view, "userid_p3p").map(|text| text.as_bytes().to_vec()),
-            service: view
-                .try_number("userid_service")
-                .map(|number| u32::try_from(number).unwrap_or(u32::MAX)),
-            reset: builder.variables.reference("uid_reset"),
-        });
-        builder
-            .store::<Store>()
-            .0
-            .insert(draft.index, Arc::clone(&settings));
-        if mode != Mode::Log {
-            draft.add_filter(FilterPlace::Headers, Arc::new(UserIdFilter(settings)));
-        }
-        Ok(())
+/// Adds to a location what the directives in force there ask for.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let mode = match view.choice("userid") {
+        "log" => Mode::Log,
+        "v1" => Mode::V1,
+        "on" => Mode::On,
+        _ => return Ok(()),
+    };
+    let settings = Arc::new(Settings {
+        mode,
+        name: view.text("userid_name").to_owned(),
+        attributes: attributes(view),
+        expires: expires(view),
+        mark: mark(view),
+        p3p: named(view, "userid_p3p").map(|text| text.as_bytes().to_vec()),
+        service: view
+            .try_number("userid_service")
+            .map(|number| u32::try_from(number).unwrap_or(u32::MAX)),
+        reset: builder.variables.reference("uid_reset"),
+    });
+    builder
+        .store::<Store>()
+        .0
+        .insert(draft.index, Arc::clone(&settings));
+    if mode != Mode::Log {
+        draft.add_filter(FilterPlace::Headers, Arc::new(UserIdFilter(settings)));
     }
+    Ok(())
 }
 
 /// A text that is left out with "none".

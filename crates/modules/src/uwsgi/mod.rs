@@ -8,4 +8,27 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::Uwsgi;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family of `uwsgi_pass`.
+pub(crate) struct Uwsgi;
+
+impl Family for Uwsgi {
+    fn name(&self) -> &'static str {
+        plan::PREFIX
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -55,6 +55,26 @@ fn families_name_no_other() {
 }
 
 #[test]
+fn families_say_what_they_have_in_one_place() {
+    let cases = [
+        ("one/mod.rs", 0),
+        ("one/stream.rs", 0),
+        ("one.rs", 0),
+        ("one/plan.rs", 1),
+        ("one/handler.rs", 1),
+    ];
+    for (name, expected) in cases {
+        let file = Path::new("crates/modules/src").join(name);
+        let read = |path: &Path| match path.ends_with("lib.rs") {
+            true => Some(LIST.to_owned()),
+            false => Some("impl Family for One {}".to_owned()),
+        };
+        let found = super::check(std::slice::from_ref(&file), &read);
+        assert_eq!(found.len(), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_list_that_is_not_found_is_a_finding() {
     let found = super::check(&[], &|_| None);
     assert_eq!(found.len(), 1);
