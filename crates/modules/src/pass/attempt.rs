@@ -28,7 +28,7 @@ use super::conditions::Failure;
 use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, received};
 use super::http2::{Opening, StreamBody, Trailers};
-use super::origin::{BodyFraming, Question, Unwritable};
+use super::origin::{BodyFraming, Carries, Question, Unwritable};
 use super::relay::Answer;
 use super::response_store::{Recorder, RecorderDecision};
 use super::server::{Stop, UpstreamConnection};
@@ -208,7 +208,7 @@ impl Attempt {
                     Err(verdict) => return verdict,
                 },
                 Step::Connect(picked) => match self.connect(exchange, client, picked).await {
-                    Ok(server) if self.passing.origin.is_tunnel() => {
+                    Ok(server) if self.carries() == Carries::Tunnel => {
                         return tunnel::connected(exchange, &self.passing, server);
                     }
                     Ok(server) => Step::Write(server),
@@ -320,7 +320,13 @@ impl Attempt {
     /// Whether the first bytes on a connection are those of the request.
     fn begins_plainly(&self) -> bool {
         let passing = &self.passing;
-        passing.tls.is_none() && passing.proxy_header.is_none() && !passing.origin.is_tunnel()
+        passing.tls.is_none()
+            && passing.proxy_header.is_none()
+            && self.carries() != Carries::Tunnel
+    }
+
+    fn carries(&self) -> Carries {
+        self.passing.origin.carries()
     }
 
     fn options<'a>(
@@ -339,7 +345,7 @@ impl Attempt {
             timeout_ms: passing.timeouts.connect_ms,
             proxy_header,
             tls,
-            http2: passing.origin.is_http2(),
+            http2: self.carries() == Carries::Streams,
             location: passing.location,
         }
     }
@@ -373,10 +379,12 @@ impl Attempt {
         let options = self.options(bind.as_ref(), tls, &proxy_header);
         let now_ms = exchange.lane.clock.now_ms();
         let pool = upstream.pool(&exchange.plan);
-        let kept = match passing.origin.is_tunnel() {
+        let kept = match self.carries() {
             // A server may have said something on it to whoever used it before.
-            true => None,
-            false => pool.take(&picked, &options, now_ms, !is_repeatable(exchange)),
+            Carries::Tunnel => None,
+            Carries::Messages | Carries::Streams => {
+                pool.take(&picked, &options, now_ms, !is_repeatable(exchange))
+            }
         };
         let opened = match kept {
             Some(connection) => Some(Ok(connection)),

@@ -60,16 +60,9 @@ pub(crate) trait Origin: Send + Sync {
     /// How the body of such a request is written.
     fn body_format(&self, framing: BodyFraming) -> BodyFormat;
 
-    /// Whether the servers talk HTTP/2. What [`Origin::write_head`] appends is then the header
-    /// block of a request, and its body goes into frames.
-    fn is_http2(&self) -> bool {
-        false
-    }
-
-    /// Whether a connection to a server is all that the request asks for: nothing is written to it,
-    /// and the connection becomes a tunnel at once.
-    fn is_tunnel(&self) -> bool {
-        false
+    /// What a connection to a server carries.
+    fn carries(&self) -> Carries {
+        Carries::Messages
     }
 
     /// What takes off the records around an answer; `None`: an answer has none.
@@ -127,6 +120,18 @@ pub(crate) trait Origin: Send + Sync {
     fn is_proxied(&self) -> bool {
         false
     }
+}
+
+/// What a connection to a server carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    /// One request after another, as [`Origin::write_head`] and [`Origin::body_format`] write them.
+    Messages,
+    /// Streams of HTTP/2: what [`Origin::write_head`] appends is the header block of a request, and
+    /// its body goes into frames.
+    Streams,
+    /// A tunnel: the connection is all that the request asks for, and nothing is written to it.
+    Tunnel,
 }
 
 /// A request that the protocol cannot carry.

@@ -6,7 +6,7 @@ use turnpike_wire::message::{Head, Method};
 
 use crate::pass::Failure;
 use crate::pass::head::{Progress, ReceivedHead};
-use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
+use crate::pass::origin::{BodyFormat, BodyFraming, Carries, Origin, Path, Question, Unwritable};
 use crate::pass::server::Stop;
 use crate::pass::settings::Passing;
 use crate::pass::target::{PassUrl, UrlError};
@@ -38,7 +38,7 @@ impl Origin for TunnelOrigin {
         false
     }
 
-    /// No request is written: see [`Origin::is_tunnel`].
+    /// No request is written: see [`Carries::Tunnel`].
     fn write_head(
         &self,
         _: &mut Exchange,
@@ -52,11 +52,11 @@ impl Origin for TunnelOrigin {
         BodyFormat::Plain
     }
 
-    fn is_tunnel(&self) -> bool {
-        true
+    fn carries(&self) -> Carries {
+        Carries::Tunnel
     }
 
-    /// No head is read: see [`Origin::is_tunnel`].
+    /// No head is read: see [`Carries::Tunnel`].
     fn read_head(
         &self,
         _: &Exchange,

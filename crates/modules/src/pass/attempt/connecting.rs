@@ -11,6 +11,7 @@ use turnpike_wire::message::Delivery;
 
 use super::{Attempt, Pending, Step};
 use crate::pass::awaited_head;
+use crate::pass::origin::Carries;
 use crate::pass::server::{Stop, UpstreamConnection};
 use crate::pass::try_notes::{client_went_away, connected, not_connected};
 
@@ -19,7 +20,8 @@ impl Attempt {
     pub(super) fn connect_at_once(self, exchange: &mut Exchange, picked: Picked) -> Verdict {
         let passing = &self.passing;
         let is_watched = exchange.lane.watched_sockets.get().is_some();
-        let step = if is_watched && self.begins_plainly() && !passing.origin.is_http2() {
+        let has_messages = self.carries() == Carries::Messages;
+        let step = if is_watched && self.begins_plainly() && has_messages {
             exchange.account.set_action(Action::ConnectingUpstream);
             let bind = passing.bind.address(exchange);
             let options = self.options(bind.as_ref(), None, &[]);

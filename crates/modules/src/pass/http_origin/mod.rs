@@ -12,7 +12,7 @@ use turnpike_wire::message::{Head, Version};
 
 use super::head::{Progress, ReceivedHead};
 use super::http2::{self, RequestBlock};
-use super::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
+use super::origin::{BodyFormat, BodyFraming, Carries, Origin, Path, Question, Unwritable};
 use super::server::Stop;
 use super::settings::Passing;
 use super::target::{PassUrl, UrlError};
@@ -75,8 +75,11 @@ impl Origin for HttpOrigin {
         self.request.version != Version::Http10
     }
 
-    fn is_http2(&self) -> bool {
-        self.request.version == Version::Http20
+    fn carries(&self) -> Carries {
+        match self.request.version {
+            Version::Http20 => Carries::Streams,
+            _ => Carries::Messages,
+        }
     }
 
     fn write_head(
@@ -87,14 +90,14 @@ impl Origin for HttpOrigin {
     ) -> Result<(), Unwritable> {
         let mut scratch = exchange.lane.take_scratch();
         request::write_target(exchange, &question.path, &mut scratch);
-        let written = match self.is_http2() {
-            true => {
+        let written = match self.request.version {
+            Version::Http20 => {
                 let authority = self.request.authority();
                 let mut block = RequestBlock::new(out, question.is_secure, authority);
                 request::write_head(exchange, self, question, &mut scratch, &mut block)
             }
-            false => {
-                let mut lines = RequestLines::new(out, self.request.version);
+            version => {
+                let mut lines = RequestLines::new(out, version);
                 let written =
                     request::write_head(exchange, self, question, &mut scratch, &mut lines);
                 lines.end();
@@ -121,9 +124,9 @@ impl Origin for HttpOrigin {
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
-        match self.is_http2() {
-            true => http2::read_head(exchange, passing, head, progress),
-            false => head::take_head(exchange, passing, input, head, progress),
+        match self.request.version {
+            Version::Http20 => http2::read_head(exchange, passing, head, progress),
+            _ => head::take_head(exchange, passing, input, head, progress),
         }
     }
 
