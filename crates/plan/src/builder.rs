@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, Span, View, Word};
+use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::process;
 
 use crate::background::Service;
@@ -151,6 +152,18 @@ impl<'e, S> Builder<'e, S> {
     ) -> Result<Template, ConfError> {
         Template::compile(text, &mut self.variables)
             .map_err(|message| view.error(entry.span, message))
+    }
+
+    /// The error log in force in a block.
+    ///
+    /// # Errors
+    /// What is wrong with it, at the first directive.
+    pub fn error_log(&mut self, view: View<'_>) -> Result<ErrorLog, ConfError> {
+        let entries = view.nearest_all("error_log");
+        let span = entries.first().map_or(view.span(), |entry| entry.span);
+        self.environment
+            .error_log(&entries)
+            .map_err(|message| view.error(span, message))
     }
 
     /// Logs a warning about a directive.

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod passed;
 pub mod pattern;
 pub mod pattern_list;
+pub mod phases;
 pub mod ports;
 pub mod product;
 pub mod proxy_header;

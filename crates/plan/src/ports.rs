@@ -134,6 +134,20 @@ impl<T: Copy + PartialEq> Ports<T> {
         self.order.iter()
     }
 
+    /// The errors of servers that clients may reach by TLS without having a certificate to show
+    /// them: `error` gives that of a server, or nothing where another error was reported for it
+    /// already.
+    pub fn without_certificates(
+        &self,
+        tls: impl Fn(T) -> Option<ServerTls>,
+        error: impl Fn(T) -> Option<ConfError>,
+    ) -> Vec<ConfError> {
+        let servers = self
+            .iter()
+            .filter_map(|port| port.without_certificate(&tls));
+        servers.filter_map(error).collect()
+    }
+
     /// The addresses, when they are complete.
     pub fn into_ports(self) -> Vec<Port<T>> {
         self.order
@@ -148,7 +162,7 @@ impl<T: Copy + PartialEq> Port<T> {
 
     /// A server that clients may reach by TLS and that has no certificate: the default one, or any
     /// other if the default refuses all handshakes.
-    pub fn without_certificate(&self, tls: impl Fn(T) -> Option<ServerTls>) -> Option<T> {
+    fn without_certificate(&self, tls: impl Fn(T) -> Option<ServerTls>) -> Option<T> {
         if !self.request.tls {
             return None;
         }

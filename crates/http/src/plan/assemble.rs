@@ -74,7 +74,7 @@ impl Builder<'_> {
         }
         self.allow_connect();
         let servers: Vec<View<'_>> = http.children("server").collect();
-        self.check_tls(&servers, ports);
+        self.check_certificates(&servers, ports);
         self.offer_http2(ports);
     }
 
@@ -233,28 +233,23 @@ impl Builder<'_> {
         }
     }
 
-    /// Whoever connects to a TLS listener needs a certificate to be shown, or to be refused: the
-    /// default server's, where the server that it asks for has none.
-    fn check_tls(&mut self, views: &[View<'_>], ports: &Ports) {
+    fn check_certificates(&mut self, views: &[View<'_>], ports: &Ports) {
         if views.len() != self.servers.len() {
             // A server could not be read: that is reported already.
             return;
         }
-        for port in ports.iter() {
-            let without = port.without_certificate(|server| {
-                let root = self.servers[server.0 as usize].root;
-                let location = self.locations[root.0 as usize].as_ref();
-                location.and_then(|location| location.tls.clone())
-            });
-            if let Some(server) = without {
-                let view = views[server.0 as usize];
-                let root = self.servers[server.0 as usize].root;
-                let Some(message) = self.no_certificates.get(&root).copied() else {
-                    // One that cannot be used is reported already.
-                    continue;
-                };
-                self.report(view.error(view.span(), message));
-            }
+        let root = |server: ServerIndex| self.servers[server.0 as usize].root;
+        let tls = |server| {
+            let location = self.locations[root(server).0 as usize].as_ref();
+            location.and_then(|location| location.tls.clone())
+        };
+        let error = |server: ServerIndex| {
+            let message = self.no_certificates.get(&root(server))?;
+            let view = views[server.0 as usize];
+            Some(view.error(view.span(), *message))
+        };
+        for error in ports.without_certificates(tls, error) {
+            self.report(error);
         }
     }
 

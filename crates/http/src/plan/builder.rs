@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::log::Level;
 pub use turnpike_plan::environment::Environment;
 
 use super::index::LocationIndex;
@@ -18,11 +18,12 @@ use super::locations::LocationTree;
 use super::resolved::{Location, Plan, Server};
 use crate::difference::Difference;
 use crate::exchange::Exchange;
-use crate::phase::{Filter, FilterPlace, Handler, HandlerPlace, Logger, PHASE_COUNT, Phase};
+use crate::phase::{Filter, FilterPlace, Handler, HandlerPlace, Logger, Phase};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableRow, table};
 use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
+use turnpike_plan::phases::by_phase;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 
 pub use turnpike_plan::builder::PlanError;
@@ -50,8 +51,8 @@ pub trait Family: Sync {
     fn http(&self, _view: View<'_>, _builder: &mut Builder<'_>) -> Result<(), ConfError> {
         Ok(())
     }
-    /// Reads what other families need of a location, and leaves it in [`Builder::store`]. Called for
-    /// all families before any of them adds to the location.
+    /// Reads what other families need of a location, and leaves it in [`Builder::store`]. Called
+    /// for all families before any of them adds to the location.
     fn prepare_location(
         &self,
         _view: View<'_>,
@@ -135,18 +136,6 @@ impl LocationDraft {
     pub fn add_logger(&mut self, logger: Arc<dyn Logger>) {
         self.loggers.push(logger);
     }
-}
-
-/// Handlers in the order in which each phase asks them.
-fn by_phase(
-    mut handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
-) -> [Vec<Arc<dyn Handler>>; PHASE_COUNT] {
-    handlers.sort_by_key(|(place, _)| *place);
-    let mut phases: [Vec<Arc<dyn Handler>>; PHASE_COUNT] = Default::default();
-    for (place, handler) in handlers {
-        phases[place.phase() as usize].push(handler);
-    }
-    phases
 }
 
 /// The reason that a handler at a place gives.
@@ -250,7 +239,7 @@ impl<'e> Builder<'e> {
         if let Some(message) = draft.no_certificate {
             self.no_certificates.insert(index, message);
         }
-        let error_log = self.location_error_log(view)?;
+        let error_log = self.base.error_log(view)?;
         let mut location = Location {
             difference: difference(&draft),
             name: name.to_vec(),
@@ -260,7 +249,7 @@ impl<'e> Builder<'e> {
             regex: false,
             unnamed: false,
             named: false,
-            handlers: by_phase(draft.handlers),
+            handlers: by_phase(draft.handlers, |place: HandlerPlace| place.phase() as usize),
             filters: draft.filters,
             loggers: draft.loggers,
             content: draft.content,
@@ -273,14 +262,6 @@ impl<'e> Builder<'e> {
         finish(&mut location);
         self.locations[index.0 as usize] = Some(location);
         Ok(index)
-    }
-
-    fn location_error_log(&mut self, view: View<'_>) -> Result<ErrorLog, ConfError> {
-        let entries = view.nearest_all("error_log");
-        let span = entries.first().map_or(view.span(), |entry| entry.span);
-        self.environment
-            .error_log(&entries)
-            .map_err(|message| view.error(span, message))
     }
 
     pub(super) fn server_settings(view: View<'_>) -> ServerSettings {

@@ -6,10 +6,12 @@ use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::builder::PlanError;
 use turnpike_plan::environment::Environment;
 use turnpike_plan::listen::{self, ListenRequest};
+use turnpike_plan::phases::by_phase;
 use turnpike_plan::ports::{Port, Ports};
 use turnpike_plan::server_names::{NameMatch, primary_name, server_names};
 
 use super::{Accept, Builder, Family, Listen, Plan, Server, ServerDraft, ServerSettings};
+use crate::phase::HandlerPlace;
 use crate::variables::table;
 
 /// A plan in the making, with what is stream's own of it.
@@ -83,23 +85,18 @@ impl Draft<'_> {
         }
     }
 
-    /// Whoever connects to a TLS listener needs a certificate to be shown, or to be refused.
     fn check_certificates(&mut self, views: &[View<'_>]) {
-        for port in self.ports.iter() {
-            let tls = |server: usize| {
-                let server = self.servers.get(server)?;
-                server.tls.as_ref().map(|tls| tls.tls.clone())
-            };
-            let without = port.without_certificate(tls);
-            let Some(view) = without.and_then(|server| views.get(server)) else {
-                continue;
-            };
-            let message = without.and_then(|server| self.no_certificates.get(server).copied());
-            // One that cannot be used is reported already.
-            if let Some(message) = message.flatten() {
-                let error = view.error(view.span(), message);
-                self.builder.report(error);
-            }
+        let tls = |server: usize| {
+            let server = self.servers.get(server)?;
+            server.tls.as_ref().map(|tls| tls.tls.clone())
+        };
+        let error = |server: usize| {
+            let message = self.no_certificates.get(server).copied().flatten()?;
+            let view = views.get(server)?;
+            Some(view.error(view.span(), message))
+        };
+        for error in self.ports.without_certificates(tls, error) {
+            self.builder.report(error);
         }
     }
 
@@ -111,10 +108,7 @@ impl Draft<'_> {
                 self.builder.report(error);
             }
         }
-        let entries = view.nearest_all("error_log");
-        let span = entries.first().map_or(view.span(), |entry| entry.span);
-        let error_log = self.builder.environment.error_log(&entries);
-        let error_log = error_log.map_err(|message| view.error(span, message))?;
+        let error_log = self.builder.error_log(view)?;
         if view.own("listen").is_none() {
             let message = "no \"listen\" is defined for server";
             return Err(view.error(view.span(), message));
@@ -134,7 +128,7 @@ impl Draft<'_> {
             tls: draft.tls,
             content: draft.content,
             loggers: draft.loggers,
-            handlers: super::by_phase(draft.handlers),
+            handlers: by_phase(draft.handlers, |place: HandlerPlace| place.phase() as usize),
         });
         for entry in view.own_all("listen") {
             if let Err(message) = self.listen(entry, index, &names) {

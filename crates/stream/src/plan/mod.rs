@@ -166,18 +166,6 @@ impl ServerDraft {
     }
 }
 
-/// Handlers in the order in which each phase asks them.
-fn by_phase(
-    mut handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
-) -> [Vec<Arc<dyn Handler>>; PHASE_COUNT] {
-    handlers.sort_by_key(|(place, _)| *place);
-    let mut phases: [Vec<Arc<dyn Handler>>; PHASE_COUNT] = Default::default();
-    for (place, handler) in handlers {
-        phases[place.phase() as usize].push(handler);
-    }
-    phases
-}
-
 impl Server {
     /// Handlers of a phase, in order.
     pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
