@@ -74,7 +74,7 @@ struct Figures {
 pub(crate) struct Activity {
     action: Cell<Action>,
     /// The upstream server that was asked last.
-    server: RefCell<Option<Arc<str>>>,
+    upstream_server: RefCell<Option<Arc<str>>>,
 }
 
 impl Activity {
@@ -84,8 +84,8 @@ impl Activity {
     }
 
     /// The upstream server that was asked last.
-    pub(crate) fn server(&self) -> Option<Arc<str>> {
-        self.server.borrow().clone()
+    pub(crate) fn upstream_server(&self) -> Option<Arc<str>> {
+        self.upstream_server.borrow().clone()
     }
 }
 
@@ -103,7 +103,7 @@ impl Account {
     pub(crate) fn clear(&mut self) {
         self.figures = Figures::default();
         self.activity.action.set(Action::default());
-        self.activity.server.take();
+        self.activity.upstream_server.take();
     }
 
     /// Whether a request has begun.
@@ -118,7 +118,7 @@ impl Account {
 
     /// An upstream server is asked.
     pub fn asks(&self, server: Arc<str>) {
-        self.activity.server.replace(Some(server));
+        self.activity.upstream_server.replace(Some(server));
     }
 
     /// What the connection is doing.

@@ -113,7 +113,7 @@ impl Running {
             },
             target: text(&origin[..origin.len().min(TARGET_BYTES_MAX)]),
             server: text(&self.server),
-            upstream: self.activity.server(),
+            upstream: self.activity.upstream_server(),
             state: self.activity.action().text(),
             age_ms: now_ms.saturating_sub(self.started_ms),
         }
