@@ -15,7 +15,7 @@ use turnpike_lane::transport::SocketFacts;
 use crate::counters::AllCounters;
 use crate::exchange::Exchange;
 use crate::h1::input::Input;
-use crate::h1::request::{self, Head};
+use crate::h1::request::{self, HeadRead};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::{Environment, Family, ListenIndex, Plan};
 use crate::process_rows::PROCESS_ROWS;
@@ -109,7 +109,7 @@ pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
         let mut received = Input::new(exchange.lane.inputs());
         received.put(input);
         let head = request::read(&mut received, &mut exchange);
-        assert!(matches!(head, Head::Complete | Head::Refused(_)));
+        assert!(matches!(head, HeadRead::Complete | HeadRead::Refused(_)));
     }
     exchange
 }

@@ -21,7 +21,7 @@ use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
-use crate::h1::request::{self, Head};
+use crate::h1::request::{self, HeadRead};
 use crate::h1::watch::Watch;
 use crate::phase::Awaiting;
 use crate::requester::ConnectionFacts;
@@ -209,12 +209,12 @@ impl Connections {
     /// One request, from its head to its answer. `None`: the head is not whole.
     fn one(&mut self, connection: &mut Connection, exchange: &mut Exchange) -> Option<Served> {
         let outcome = match request::read(&mut connection.input, exchange) {
-            Head::Incomplete => return None,
-            Head::Complete => {
+            HeadRead::Incomplete => return None,
+            HeadRead::Complete => {
                 self.count_request(connection, exchange);
                 exchange.run()
             }
-            Head::Refused(status) => {
+            HeadRead::Refused(status) => {
                 self.count_request(connection, exchange);
                 exchange.refuse(status)
             }

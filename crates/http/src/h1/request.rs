@@ -11,7 +11,7 @@ use turnpike_plan::Quoted;
 
 /// What became of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub(crate) enum HeadRead {
     /// A request that can be run.
     Complete,
     /// More bytes are needed.
@@ -21,7 +21,7 @@ pub(crate) enum Head {
 }
 
 /// Reads the head that stands next in the input, and what has come of the body behind it.
-pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
+pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> HeadRead {
     exchange.leave_location();
     let plan = exchange.plan.clone();
     let rules = &plan.server(exchange.walk.server()).settings.head_rules;
@@ -40,11 +40,11 @@ pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
             let keeps = head.keep_alive() && head.version != Version::Http09;
             exchange.sending.keep_connection(keeps);
             match routing::settle(exchange) {
-                Ok(()) => Head::Complete,
-                Err(status) => Head::Refused(status),
+                Ok(()) => HeadRead::Complete,
+                Err(status) => HeadRead::Refused(status),
             }
         }
-        Ok(HeadStep::Incomplete { .. }) => Head::Incomplete,
+        Ok(HeadStep::Incomplete { .. }) => HeadRead::Incomplete,
         Err(refused) => {
             exchange.account.head_received(refused.bytes as u64);
             refuse(exchange, &refused)
@@ -78,7 +78,7 @@ fn read_strictly(
     exchange.read_request(|request| input.read_again(&rules, request.head_mut()))
 }
 
-fn refuse(exchange: &mut Exchange, refused: &Refused) -> Head {
+fn refuse(exchange: &mut Exchange, refused: &Refused) -> HeadRead {
     // A request line that cannot be read names no host: the default server answers.
     let action = if refused.has_target {
         routing::choose_server(exchange);
@@ -88,5 +88,5 @@ fn refuse(exchange: &mut Exchange, refused: &Refused) -> Head {
     };
     exchange.account.set_action(action);
     exchange.log(Level::Info, format_args!("{}", Quoted(&refused.message)));
-    Head::Refused(refused.status)
+    HeadRead::Refused(refused.status)
 }
