@@ -53,13 +53,13 @@ pub(super) enum Stage {
     Sending(Answer),
 }
 
-/// Fields of a head, encoded.
-struct Fields<'a> {
+/// A head that is written as a header block.
+struct HeadBlock<'a> {
     encoder: &'a mut Encoder,
     block: &'a mut Vec<u8>,
 }
 
-impl HeadWriter for Fields<'_> {
+impl HeadWriter for HeadBlock<'_> {
     fn status(&mut self, status: u16, _reason: &str) {
         // HTTP/2 has no 101: a tunnel begins with a success (RFC 8441 section 5).
         let status = if status == 101 { 200 } else { status };
@@ -131,7 +131,7 @@ impl Answer {
         let mut block = shared.block.borrow_mut();
         let mut wire = shared.wire.borrow_mut();
         let written = wire.send_head(stream.id, ends, &mut block, |encoder, block| {
-            response_head::write(exchange, &mut Fields { encoder, block });
+            response_head::write(exchange, &mut HeadBlock { encoder, block });
         });
         exchange.account.head_written(written as u64);
         exchange.account.sent(written as u64);
