@@ -35,7 +35,7 @@ pub(super) enum Progress {
 
 /// An answer whose head is sent. The present piece stands in the response's text, or is a body in
 /// memory, which is sent from where it stands.
-pub(super) struct Answer {
+pub(super) struct BegunAnswer {
     /// Whether the whole body stands in memory.
     is_in_memory: bool,
     /// Bytes of the piece that were sent.
@@ -50,7 +50,7 @@ pub(super) enum Stage {
     /// What its walk has come to.
     Outcome(Outcome),
     /// The answer is partly sent.
-    Sending(Answer),
+    Sending(BegunAnswer),
 }
 
 /// A head that is written as a header block.
@@ -97,17 +97,20 @@ impl HeadWriter for HeadBlock<'_> {
     }
 }
 
-impl Answer {
+impl BegunAnswer {
     /// Sends the head, and makes ready to send the body. The first piece of a body shows whether
     /// there is any.
-    pub(super) fn begin(exchange: &mut Exchange, stream: &Stream) -> Result<Answer, BodyFailed> {
+    pub(super) fn begin(
+        exchange: &mut Exchange,
+        stream: &Stream,
+    ) -> Result<BegunAnswer, BodyFailed> {
         exchange.account.set_action(Action::Sending);
         tunnel::refuse_success(exchange, stream);
         response_head::prepare(exchange);
         let is_tunnel = matches!(exchange.response.body(), Body::Tunnel(_));
         let has_body = !exchange.response.is_head_only()
             && !matches!(exchange.response.body(), Body::Empty | Body::Tunnel(_));
-        let mut answer = Answer {
+        let mut answer = BegunAnswer {
             is_in_memory: has_body && is_in_memory(exchange),
             sent: 0,
             more: has_body,
@@ -256,7 +259,7 @@ async fn to_the_end(exchange: &mut Exchange, stream: &Rc<Stream>, stage: Stage) 
         Stage::Sending(answer) => answer,
         Stage::Outcome(outcome) => match exchange.drive(Client::Http2(stream), outcome).await {
             engine::Answer::Nothing => return End::Nothing,
-            engine::Answer::Response => match Answer::begin(exchange, stream) {
+            engine::Answer::Response => match BegunAnswer::begin(exchange, stream) {
                 Ok(answer) => answer,
                 Err(BodyFailed) => return End::Cut,
             },
@@ -286,7 +289,7 @@ pub(super) enum End {
 }
 
 /// Sends the rest of an answer as fast as its rate limit allows.
-async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: Answer) -> End {
+async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer) -> End {
     let timeout_ms = exchange.location().settings.send_timeout_ms;
     let rate = exchange.rate_limit();
     let started_ms = exchange.lane.clock.now_ms();

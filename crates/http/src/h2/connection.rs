@@ -13,7 +13,7 @@ use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
 use turnpike_wire::h2::{ConnectionError, Event, HeadFault, RequestReader, StreamId};
 
-use super::answer::{self, Answer, End, Progress, Stage};
+use super::answer::{self, BegunAnswer, End, Progress, Stage};
 use super::shared::Shared;
 use super::stream::Stream;
 use super::tunnel;
@@ -550,7 +550,7 @@ impl Serving<'_> {
                 if !exchange.may_be_limited()
                     && !matches!(exchange.response.body(), Body::Tunnel(_)) =>
             {
-                let Ok(mut answer) = Answer::begin(&mut exchange, &stream) else {
+                let Ok(mut answer) = BegunAnswer::begin(&mut exchange, &stream) else {
                     return answer::end(exchange, &stream, End::Cut);
                 };
                 match self.send_now(&mut exchange, &stream, &mut answer) {
@@ -573,7 +573,7 @@ impl Serving<'_> {
         &mut self,
         exchange: &mut Exchange,
         stream: &Stream,
-        answer: &mut Answer,
+        answer: &mut BegunAnswer,
     ) -> Result<Progress, BodyFailed> {
         loop {
             let progress = answer.advance(exchange, stream, u64::MAX)?;
