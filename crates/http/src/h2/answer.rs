@@ -25,7 +25,7 @@ const RATE_PAUSE_MS_MIN: u64 = 100;
 
 /// How far an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum SendProgress {
     Done,
     /// Windows, the output or other streams hold it back.
     WantsRoom,
@@ -170,7 +170,7 @@ impl BegunAnswer {
         exchange: &mut Exchange,
         stream: &Stream,
         bytes_max: u64,
-    ) -> Result<Progress, BodyFailed> {
+    ) -> Result<SendProgress, BodyFailed> {
         let chunk_bytes = exchange.location().settings.http2_chunk_bytes;
         let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         stream.shared.prepare_output();
@@ -183,7 +183,7 @@ impl BegunAnswer {
                         self.more = more?;
                         continue;
                     }
-                    None if rest == 0 => return Ok(Progress::WantsPiece),
+                    None if rest == 0 => return Ok(SendProgress::WantsPiece),
                     None => {}
                 }
             }
@@ -192,7 +192,7 @@ impl BegunAnswer {
                 break;
             }
             if left == 0 || !stream.shared.has_room() {
-                return Ok(Progress::WantsRoom);
+                return Ok(SendProgress::WantsRoom);
             }
             let ends = !self.more && exchange.response.trailers().is_empty();
             let piece = self.piece(exchange);
@@ -201,16 +201,16 @@ impl BegunAnswer {
             self.is_done = ends && sent == rest && !wire.may_send(stream.id);
             drop(wire);
             if sent == 0 && !self.is_done {
-                return Ok(Progress::WantsRoom);
+                return Ok(SendProgress::WantsRoom);
             }
             self.sent += sent;
             left -= sent;
             exchange.account.sent(sent as u64);
             if !self.is_done && !stream.shared.may_go_on(stream) {
-                return Ok(Progress::WantsRoom);
+                return Ok(SendProgress::WantsRoom);
             }
         }
-        Ok(Progress::Done)
+        Ok(SendProgress::Done)
     }
 }
 
@@ -315,8 +315,8 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
         let progress = answer.advance(exchange, stream, bytes_max);
         stream.shared.has_sent(stream);
         match progress {
-            Ok(Progress::Done) => return End::Whole,
-            Ok(Progress::WantsRoom) => {
+            Ok(SendProgress::Done) => return End::Whole,
+            Ok(SendProgress::WantsRoom) => {
                 if rate.is_some() && stream.shared.has_room() {
                     tokio::task::yield_now().await;
                     if stream.shared.wire.borrow().window(stream.id) > 0 {
@@ -327,7 +327,7 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
                     return held_back(exchange, &error);
                 }
             }
-            Ok(Progress::WantsPiece) => {
+            Ok(SendProgress::WantsPiece) => {
                 let client = Client::Http2(stream);
                 let made = pieces::next(exchange, client).await;
                 answer.sent = 0;

@@ -13,7 +13,7 @@ use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
 use turnpike_wire::h2::{ConnectionError, Event, HeadFault, RequestReader, StreamId};
 
-use super::answer::{self, BegunAnswer, End, Progress, Stage};
+use super::answer::{self, BegunAnswer, End, SendProgress, Stage};
 use super::shared::Shared;
 use super::stream::Stream;
 use super::tunnel;
@@ -554,7 +554,7 @@ impl Serving<'_> {
                     return answer::end(exchange, &stream, End::Cut);
                 };
                 match self.send_now(&mut exchange, &stream, &mut answer) {
-                    Ok(Progress::Done) => return answer::end(exchange, &stream, End::Whole),
+                    Ok(SendProgress::Done) => return answer::end(exchange, &stream, End::Whole),
                     Err(_) => return answer::end(exchange, &stream, End::Cut),
                     Ok(_) => Stage::Sending(answer),
                 }
@@ -574,11 +574,11 @@ impl Serving<'_> {
         exchange: &mut Exchange,
         stream: &Stream,
         answer: &mut BegunAnswer,
-    ) -> Result<Progress, BodyFailed> {
+    ) -> Result<SendProgress, BodyFailed> {
         loop {
             let progress = answer.advance(exchange, stream, u64::MAX)?;
             let is_short = answer.rest_bytes(exchange) <= SHORT_REST_BYTES;
-            if progress != Progress::WantsRoom || !is_short || !self.make_room() {
+            if progress != SendProgress::WantsRoom || !is_short || !self.make_room() {
                 return Ok(progress);
             }
         }
