@@ -25,7 +25,7 @@ use crate::requester::{ConnectionFacts, Requester};
 use crate::response::LocalFuture;
 
 use background::Background;
-pub use progress::Progress;
+pub use progress::LaneProgress;
 pub use shutdown::Shutdown;
 pub use turnpike_plan::lane::{LaneSlot, LaneState, LaneStateMaker};
 
@@ -47,7 +47,7 @@ pub struct LaneShared {
     /// Counters of all lanes, for the pages that sum them.
     pub all_counters: Arc<AllCounters>,
     /// What the lane does at the moment.
-    pub progress: Progress,
+    pub progress: LaneProgress,
     /// Whether the lane still serves as before.
     pub shutdown: Shutdown,
     /// Work that no connection of HTTP/1 drives.
@@ -121,7 +121,7 @@ impl LaneShared {
             counters: all_counters.add_lane(index),
             all_counters,
             clock,
-            progress: Progress::default(),
+            progress: LaneProgress::default(),
             shutdown: Shutdown::default(),
             handshakes: Rc::new(Handshakes::new(background.wake().clone())),
             background,

@@ -7,7 +7,7 @@ use crate::counters::Doing;
 
 /// The request that a lane has begun last, and the answers of this round of its event loop.
 #[derive(Default)]
-pub struct Progress {
+pub struct LaneProgress {
     doing: Arc<Doing>,
     round_answers: Cell<u64>,
     /// Batches so far.
@@ -15,7 +15,7 @@ pub struct Progress {
     is_in_batch: Cell<bool>,
 }
 
-impl Progress {
+impl LaneProgress {
     /// The request that the lane has begun last; readable from every thread.
     pub fn doing(&self) -> &Arc<Doing> {
         &self.doing
