@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use turnpike_wire::h2::{Connection, ErrorCode, StreamId};
 
 use super::output_pool::OutputPool;
-use super::stream::{Place, Stream};
+use super::stream::{SendPlace, Stream};
 use crate::running::{RequestId, Running};
 
 /// Bytes of frames that wait for the socket before bodies wait too: a few round trips of a fast
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     /// Streams whose requests are not answered yet, by their numbers.
     streams: RefCell<Vec<Rc<Stream>>>,
     /// The streams whose answers wait for room, in the order in which they get it.
-    waiting: RefCell<BTreeSet<(Place, StreamId)>>,
+    waiting: RefCell<BTreeSet<(SendPlace, StreamId)>>,
     /// Notified when the connection's future has something to do.
     pub(super) work: Notify,
     /// Room for header blocks that are encoded.
@@ -72,12 +72,12 @@ impl Shared {
     }
 
     /// A stream's answer waits for room at this place.
-    pub(super) fn waits(&self, place: Place, id: StreamId) {
+    pub(super) fn waits(&self, place: SendPlace, id: StreamId) {
         self.waiting.borrow_mut().insert((place, id));
     }
 
     /// A stream's answer does not wait at this place any more.
-    pub(super) fn waits_no_more(&self, place: Place, id: StreamId) {
+    pub(super) fn waits_no_more(&self, place: SendPlace, id: StreamId) {
         self.waiting.borrow_mut().remove(&(place, id));
     }
 

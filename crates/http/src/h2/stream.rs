@@ -35,7 +35,7 @@ pub struct Stream {
     /// Notified when something came, or the client went.
     changed: Notify,
     /// Where the answer waits for windows or the output.
-    waits_at: Cell<Option<Place>>,
+    waits_at: Cell<Option<SendPlace>>,
     /// Notified when the answer may go on.
     pub(super) room: Notify,
     turn: Cell<u64>,
@@ -49,7 +49,7 @@ pub struct Stream {
 /// A place among the streams that want to send (RFC 9218 section 10): the urgent first; of these,
 /// what is wanted whole, one behind another; then what is of use in parts, in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct SendPlace {
     urgency: u8,
     incremental: bool,
     order: u64,
@@ -140,7 +140,7 @@ impl Stream {
     }
 
     /// Where the stream stands among those that want to send.
-    fn place(&self) -> Place {
+    fn place(&self) -> SendPlace {
         let Priority {
             urgency,
             incremental,
@@ -149,7 +149,7 @@ impl Stream {
             true => self.turn.get(),
             false => u64::from(self.id),
         };
-        Place {
+        SendPlace {
             urgency,
             incremental,
             order,
@@ -158,14 +158,14 @@ impl Stream {
 
     /// The last place whose stream sends before this one sends again: those that are of use in
     /// parts share their turn.
-    pub(super) fn last_place_before(&self) -> Place {
+    pub(super) fn last_place_before(&self) -> SendPlace {
         let place = self.place();
         match place.incremental {
-            true => Place {
+            true => SendPlace {
                 order: u64::MAX,
                 ..place
             },
-            false => Place {
+            false => SendPlace {
                 order: place.order.saturating_sub(1),
                 ..place
             },
