@@ -56,7 +56,7 @@ struct FromOrigin {
     charset_wish: CharsetWish,
     unsigned: Unsigned,
     is_unconditional: bool,
-    places: Places,
+    places: FieldPlaces,
     /// See [`Response::made`].
     made: Option<i64>,
 }
@@ -93,16 +93,16 @@ impl Withheld {
 /// Where an origin had the fields that are not among [`Response::fields`], so that they are sent
 /// on in its order. `None`: where this server has them in responses of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    pub etag: Option<Place>,
-    pub last_modified: Option<Place>,
+pub struct FieldPlaces {
+    pub etag: Option<FieldPlace>,
+    pub last_modified: Option<FieldPlace>,
     /// Location, unless it is made absolute.
-    pub location: Option<Place>,
+    pub location: Option<FieldPlace>,
 }
 
 /// A place between fields: behind so many of them, and behind so many others at that place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FieldPlace {
     pub(crate) fields: usize,
     others: u8,
 }
@@ -323,13 +323,13 @@ impl Response {
     }
 
     /// The place behind the fields that there are.
-    pub fn next_place(&self) -> Option<Place> {
+    pub fn next_place(&self) -> Option<FieldPlace> {
         let places = [
             self.origin.places.etag,
             self.origin.places.last_modified,
             self.origin.places.location,
         ];
-        Some(Place {
+        Some(FieldPlace {
             fields: self.fields.len(),
             others: places.iter().flatten().count() as u8,
         })
@@ -595,17 +595,17 @@ impl Response {
     }
 
     /// Where fields that are kept apart stand among the others.
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> FieldPlaces {
         self.origin.places
     }
 
     /// The places, to be changed.
-    pub fn places_mut(&mut self) -> &mut Places {
+    pub fn places_mut(&mut self) -> &mut FieldPlaces {
         &mut self.origin.places
     }
 
     /// Says where fields that are kept apart stand.
-    pub fn set_places(&mut self, places: Places) {
+    pub fn set_places(&mut self, places: FieldPlaces) {
         self.origin.places = places;
     }
 

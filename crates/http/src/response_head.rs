@@ -9,7 +9,7 @@ use turnpike_wire::message::{Field, Fields, holds_control, reason_phrase};
 use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
-use crate::response::{Body, Places};
+use crate::response::{Body, FieldPlaces};
 use crate::variables::append_number;
 use turnpike_plan::Quoted;
 
@@ -53,7 +53,7 @@ pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
     if response.varies_by_coding() {
         writer.field("Vary", b"Accept-Encoding");
     }
-    if response.places() == Places::default() {
+    if response.places() == FieldPlaces::default() {
         if !response.etag().is_empty() {
             writer.field("ETag", response.etag());
         }

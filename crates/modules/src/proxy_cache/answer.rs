@@ -10,7 +10,7 @@ use turnpike_cache::disk::Identity;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
-use turnpike_http::response::{Body, CharsetWish, FileBody, Parts, Places, Response};
+use turnpike_http::response::{Body, CharsetWish, FieldPlaces, FileBody, Parts, Response};
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile};
 use turnpike_lane::sys::file::{self, Links, Metadata};
@@ -33,7 +33,7 @@ struct Sent {
     dated: Option<i64>,
     made: i64,
     etag: Vec<u8>,
-    places: Places,
+    places: FieldPlaces,
 }
 
 /// What a location gives stored responses with.
