@@ -67,9 +67,9 @@ impl Exchange {
 
 /// An exchange in the hands of a future. Where the future is dropped before its end, since its lane
 /// ends (`worker_shutdown_timeout`), the request is written to the access log all the same.
-pub(crate) struct Driven(Option<Box<Exchange>>);
+pub(crate) struct DrivenExchange(Option<Box<Exchange>>);
 
-impl Driven {
+impl DrivenExchange {
     /// Takes an exchange that a future drives from now on.
     pub(crate) fn new(exchange: Box<Exchange>) -> Self {
         Self(Some(exchange))
@@ -86,7 +86,7 @@ impl Driven {
     }
 }
 
-impl Drop for Driven {
+impl Drop for DrivenExchange {
     fn drop(&mut self) {
         let Some(exchange) = &mut self.0 else {
             return;

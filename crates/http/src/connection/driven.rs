@@ -24,7 +24,7 @@ use crate::counters::CloseReason;
 use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
-use crate::log::Driven;
+use crate::log::DrivenExchange;
 use crate::phase::Waiting;
 use crate::pieces;
 use crate::response::Body;
@@ -66,7 +66,7 @@ pub(super) async fn drive(
     let (transport, input, detached) = connection.detach();
     let panicked = HandBackOnPanic::new(&return_queue, &slot);
     let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
-    let mut driven = Driven::new(exchange);
+    let mut driven = DrivenExchange::new(exchange);
     let Some(exchange) = driven.exchange() else {
         return;
     };

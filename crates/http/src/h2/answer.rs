@@ -14,7 +14,7 @@ use super::tunnel;
 use crate::client::Client;
 use crate::engine::{self, Outcome};
 use crate::exchange::{Action, Exchange};
-use crate::log::Driven;
+use crate::log::DrivenExchange;
 use crate::pieces;
 use crate::response::{Body, BodyFailed};
 use crate::response_head::{self, HeadWriter};
@@ -236,7 +236,7 @@ fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
 /// Drives an exchange to its end.
 pub(super) async fn drive(exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
     stream.runs();
-    let mut driven = Driven::new(exchange);
+    let mut driven = DrivenExchange::new(exchange);
     let Some(exchange) = driven.exchange() else {
         return;
     };
