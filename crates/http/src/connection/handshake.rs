@@ -22,7 +22,7 @@ use super::connections::Connections;
 use super::open::{Connection, receive};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::security::{Agreed, Certified, Handshaking, Security};
-use super::slot::{Await, More, Work};
+use super::slot::{Await, DrivenWork, More};
 use crate::counters::CloseReason;
 use crate::exchange::Action;
 use crate::h1::peer::Peer;
@@ -179,7 +179,8 @@ impl Connections {
     ) {
         let timeout_ms = self.header_timeout_ms(&connection);
         let exchange = self.exchange(&connection);
-        let Some((slot, connection)) = self.driven_slot(event_loop, token, connection, Work::None)
+        let Some((slot, connection)) =
+            self.driven_slot(event_loop, token, connection, DrivenWork::None)
         else {
             self.recycle(exchange);
             return;
@@ -250,7 +251,7 @@ impl Connections {
         // It has a place of its own meanwhile, and no state.
         connection.security = Security::of_new(true);
         let Some((slot, mut connection)) =
-            self.driven_slot(event_loop, token, connection, Work::None)
+            self.driven_slot(event_loop, token, connection, DrivenWork::None)
         else {
             self.recycle(exchange);
             return;

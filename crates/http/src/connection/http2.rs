@@ -13,7 +13,7 @@ use super::connections::Connections;
 use super::open::Connection;
 use super::return_queue::HandBackOnPanic;
 use super::security::Security;
-use super::slot::Work;
+use super::slot::DrivenWork;
 use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
 use crate::h2::shared::Shared;
@@ -109,7 +109,7 @@ impl Connections {
             connection.no_delay = true;
         }
         let shared = shared_by_streams(&self.lane, &connection, server);
-        let work = Work::Streams(Rc::clone(&shared));
+        let work = DrivenWork::Streams(Rc::clone(&shared));
         let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection, work)
         else {
             return;

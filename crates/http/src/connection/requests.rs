@@ -3,7 +3,7 @@
 use turnpike_lane::event_loop::EventLoop;
 
 use super::connections::Connections;
-use super::slot::{Slot, Work};
+use super::slot::{DrivenWork, Slot};
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::running::{REQUESTS_MAX, RequestId, RequestList, Running};
@@ -21,9 +21,9 @@ impl Connections {
             match slot {
                 Slot::Awaiting(awaited) => add(&awaited.exchange.running()),
                 Slot::Driven(driven) => match &driven.work {
-                    Work::Request(running) => add(running),
-                    Work::Streams(shared) => shared.each_running(&mut add),
-                    Work::None => {}
+                    DrivenWork::Request(running) => add(running),
+                    DrivenWork::Streams(shared) => shared.each_running(&mut add),
+                    DrivenWork::None => {}
                 },
                 Slot::InTurn | Slot::Parked(_) => {}
             }
@@ -41,12 +41,12 @@ impl Connections {
             let found = match slot {
                 Slot::Awaiting(awaited) => awaited.exchange.id() == id,
                 Slot::Driven(driven) => match &driven.work {
-                    Work::Request(running) if running.id() == id && running.is_listed() => {
+                    DrivenWork::Request(running) if running.id() == id && running.is_listed() => {
                         driven.watch.close();
                         true
                     }
-                    Work::Streams(shared) => shared.close(id),
-                    Work::Request(_) | Work::None => false,
+                    DrivenWork::Streams(shared) => shared.close(id),
+                    DrivenWork::Request(_) | DrivenWork::None => false,
                 },
                 Slot::InTurn | Slot::Parked(_) => false,
             };

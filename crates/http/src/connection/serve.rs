@@ -15,7 +15,7 @@ use super::http2::{self, Spoken};
 use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::return_queue::DrivenSlot;
-use super::slot::{Await, Driven, More, Slot, Work};
+use super::slot::{Await, Driven, DrivenWork, More, Slot};
 use super::transfer::{Sent, Transfer, log_send_error};
 use crate::body::Progress;
 use crate::counters::CloseReason;
@@ -362,8 +362,8 @@ impl Connections {
         stage: Stage,
     ) {
         let work = match &stage {
-            Stage::Discard | Stage::Linger => Work::None,
-            _ => Work::Request(exchange.running()),
+            Stage::Discard | Stage::Linger => DrivenWork::None,
+            _ => DrivenWork::Request(exchange.running()),
         };
         let driven = self.driven_slot(event_loop, token, connection, work);
         let Some((slot, connection)) = driven else {
@@ -387,7 +387,7 @@ impl Connections {
         event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
-        work: Work,
+        work: DrivenWork,
     ) -> Option<(DrivenSlot, Connection)> {
         let (token, connection) = match token {
             Some(token) => (token, connection),
@@ -418,7 +418,7 @@ impl Connections {
         connection: Connection,
         exchange: Box<Exchange>,
     ) {
-        let driven = self.driven_slot(event_loop, token, connection, Work::None);
+        let driven = self.driven_slot(event_loop, token, connection, DrivenWork::None);
         let Some((slot, connection)) = driven else {
             self.recycle(exchange);
             return;

@@ -59,11 +59,11 @@ impl Slot {
 /// A connection that a future has.
 pub(super) struct Driven {
     pub(super) watch: Rc<Watch>,
-    pub(super) work: Work,
+    pub(super) work: DrivenWork,
 }
 
 /// What a future is at, for lists.
-pub(super) enum Work {
+pub(super) enum DrivenWork {
     /// A connection is ended, or handed on.
     None,
     /// A request is answered.

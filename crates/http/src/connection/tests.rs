@@ -16,7 +16,7 @@ use turnpike_lane::event_loop::{
 use turnpike_lane::sys::socket::PeerAddress;
 
 use super::connections::{Connections, Ending};
-use super::slot::{Slot, Work};
+use super::slot::{DrivenWork, Slot};
 use super::{Apply, Command, Leave};
 use crate::client::Client;
 use crate::counters::AllCounters;
@@ -140,7 +140,8 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
         connections,
         ..
     } = &mut lane;
-    let inserted = connections.driven_slot(event_loop, Some(0), parked.connection, Work::None);
+    let inserted =
+        connections.driven_slot(event_loop, Some(0), parked.connection, DrivenWork::None);
     let (slot, connection) = inserted.unwrap();
     lane.tell(Command::Quit);
     let return_queue = lane.connections.return_queue.clone();
