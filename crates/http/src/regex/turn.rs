@@ -31,7 +31,7 @@ const KNOWN_STEPS_MIN: u64 = LANE_STEPS / 16;
 pub struct Turn {
     pub(super) allowance: Allowance,
     known: Vec<Known>,
-    outcome: Outcome,
+    state: MatchState,
     /// Whether the step that goes on may be taken again.
     may_wait: bool,
     /// Whether the head is on its way.
@@ -48,7 +48,7 @@ pub struct Turn {
 }
 
 #[derive(Default)]
-enum Outcome {
+enum MatchState {
     #[default]
     Decided,
     Heavy(Job),
@@ -78,7 +78,7 @@ impl Default for Turn {
         Turn {
             allowance: Allowance::LANE,
             known: Vec::new(),
-            outcome: Outcome::Decided,
+            state: MatchState::Decided,
             may_wait: false,
             late: false,
             answered: false,
@@ -97,7 +97,7 @@ impl Turn {
     pub(crate) fn clear(&mut self) {
         self.allowance = Allowance::LANE;
         self.known.clear();
-        self.outcome = Outcome::Decided;
+        self.state = MatchState::Decided;
         self.may_wait = false;
         self.late = false;
         self.answered = false;
@@ -167,7 +167,7 @@ impl Turn {
         let known = self.known(regex.program().serial, subject).is_some();
         if heavy && self.may_wait && !known && self.finished_off_lane < OFF_LANE_MAX {
             self.finished_off_lane += 1;
-            self.outcome = Outcome::Heavy(Job {
+            self.state = MatchState::Heavy(Job {
                 program: regex.program().clone(),
                 subject: subject.into(),
             });
@@ -175,7 +175,7 @@ impl Turn {
         }
         self.failures += 1;
         if !self.late {
-            self.outcome = Outcome::Failed;
+            self.state = MatchState::Failed;
         }
         true
     }

@@ -4,7 +4,7 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::pcre::MatchFailure;
 use turnpike_plan::regex::{Allowance, Regex, Undecided};
 
-use super::{Outcome, Position};
+use super::{MatchState, Position};
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::phase::{Verdict, Waiting, Work};
@@ -50,7 +50,7 @@ impl Exchange {
     /// When there is no verdict.
     pub fn is_match(&self, regex: &Regex, subject: &[u8]) -> Result<bool, Undecided> {
         let mut turn = self.evaluation.turn().borrow_mut();
-        if !matches!(turn.outcome, Outcome::Decided) {
+        if !matches!(turn.state, MatchState::Decided) {
             // What goes on will not count, so it need not cost anything either.
             return Err(Undecided);
         }
@@ -109,7 +109,7 @@ impl Exchange {
     /// Whether a match of the present step had no verdict: what it has evaluated must go nowhere,
     /// neither into what is kept nor to another server. What is answered then does not count.
     pub fn is_undecided(&self) -> bool {
-        !matches!(self.evaluation.turn().borrow().outcome, Outcome::Decided)
+        !matches!(self.evaluation.turn().borrow().state, MatchState::Decided)
     }
 
     /// How many matches failed so far: when it changes during an evaluation, there is no value.
@@ -137,13 +137,13 @@ impl Exchange {
     pub fn settle_matching(&mut self) -> Settled {
         let turn = &mut *self.evaluation.turn().borrow_mut();
         turn.may_wait = false;
-        match std::mem::take(&mut turn.outcome) {
-            Outcome::Decided => Settled::Decided,
-            Outcome::Failed => {
+        match std::mem::take(&mut turn.state) {
+            MatchState::Decided => Settled::Decided,
+            MatchState::Failed => {
                 turn.position.steps.clear();
                 Settled::Failed
             }
-            Outcome::Heavy(job) => {
+            MatchState::Heavy(job) => {
                 if std::mem::take(&mut turn.replaced) {
                     std::mem::swap(
                         &mut turn.before,
