@@ -27,7 +27,7 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 const PRIORITY: i32 = 10;
 
 /// What became of a match off the lane.
-pub(super) type Found = Result<Option<Groups>, Refusal>;
+pub(super) type MatchResult = Result<Option<Groups>, Refusal>;
 
 /// Why a match off the lane has no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ fn prepare_thread() {
 }
 
 impl Job {
-    fn run(&self) -> Found {
+    fn run(&self) -> MatchResult {
         let mut groups = Groups::new();
         let mut allowance = Allowance::OFF_LANE;
         let outcome = self
@@ -69,7 +69,7 @@ impl Job {
 }
 
 /// Hands a match to a thread; `None` comes of it when the thread is gone.
-pub(super) fn submit(job: Job) -> Result<impl Future<Output = Option<Found>>, Refusal> {
+pub(super) fn submit(job: Job) -> Result<impl Future<Output = Option<MatchResult>>, Refusal> {
     POOL.submit(move || job.run())
         .map_err(|refusal| match refusal {
             PoolRefusal::Full => Refusal::Full,

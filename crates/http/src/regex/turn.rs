@@ -11,7 +11,7 @@ pub(crate) mod matching;
 
 use std::sync::Arc;
 
-use super::pool::{Found, Job, Refusal};
+use super::pool::{Job, MatchResult, Refusal};
 use turnpike_plan::regex::{Allowance, Captures, Groups, LANE_STEPS, Regex};
 
 use crate::plan::index::LocationIndex;
@@ -58,7 +58,7 @@ enum MatchState {
 struct Known {
     serial: u64,
     subject: Arc<[u8]>,
-    found: Found,
+    found: MatchResult,
 }
 
 /// Where a program of rewrite directives goes on when it is asked again: it must not do twice what
@@ -109,12 +109,12 @@ impl Turn {
 
     /// Remembers what was found off the lane. Others were served meanwhile: the request may use as
     /// much as at its beginning.
-    pub(super) fn learn(&mut self, serial: u64, subject: Arc<[u8]>, found: Found) {
+    pub(super) fn learn(&mut self, serial: u64, subject: Arc<[u8]>, found: MatchResult) {
         self.allowance = Allowance::LANE;
         self.remember(serial, subject, found);
     }
 
-    fn remember(&mut self, serial: u64, subject: Arc<[u8]>, found: Found) {
+    fn remember(&mut self, serial: u64, subject: Arc<[u8]>, found: MatchResult) {
         if self.known.len() >= KNOWN_MAX {
             self.known.remove(0);
         }
@@ -132,7 +132,7 @@ impl Turn {
 
     /// What is known already, or can be found out within the allowance. The groups are in
     /// `self.groups`.
-    fn find(&mut self, regex: &Regex, subject: &[u8]) -> Found {
+    fn find(&mut self, regex: &Regex, subject: &[u8]) -> MatchResult {
         let program = &regex.program();
         if let Some(known) = self.known(program.serial, subject) {
             let found = known.found.clone();
