@@ -17,9 +17,9 @@ impl Connections {
         self.cut_until_ms = self.cut_until_ms.max(Some(until_ms));
         let is_old = |slot: &Slot| match slot {
             Slot::InTurn => false,
-            Slot::Parked(parked) => parked.connection.client.accepted_ms <= until_ms,
+            Slot::Parked(parked) => parked.connection.facts.accepted_ms <= until_ms,
             Slot::Driven(driven) => driven.watch.accepted_ms() <= until_ms,
-            Slot::Awaiting(awaited) => awaited.connection.client.accepted_ms <= until_ms,
+            Slot::Awaiting(awaited) => awaited.connection.facts.accepted_ms <= until_ms,
         };
         let old = self.slots.iter().filter(|(_, slot)| is_old(slot));
         let old: Vec<u32> = old.map(|(token, _)| token as u32).collect();

@@ -31,7 +31,7 @@ impl Connections {
             waits_for,
             deadline_ms,
         } = parked;
-        let address = &connection.plan.listen(connection.client.listen).address;
+        let address = &connection.plan.listen(connection.facts.listen).address;
         if !successors.have(address) {
             return Some(Parked {
                 connection,
@@ -43,7 +43,7 @@ impl Connections {
         let Connection {
             transport,
             input,
-            client,
+            facts,
             no_delay,
             plan,
             proxy_header,
@@ -51,7 +51,7 @@ impl Connections {
         } = connection;
         let moving = Box::new(Moving {
             transport,
-            client,
+            facts,
             no_delay,
             proxy_header: proxy_header.as_deref().cloned(),
             security,
@@ -69,7 +69,7 @@ impl Connections {
                 connection: Connection {
                     transport: moving.transport,
                     input,
-                    client: moving.client,
+                    facts: moving.facts,
                     no_delay: moving.no_delay,
                     plan,
                     proxy_header,
@@ -101,7 +101,7 @@ impl Connections {
         let mut connection = Connection {
             transport: moving.transport,
             input: Input::new(self.lane.inputs()),
-            client: moving.client,
+            facts: moving.facts,
             no_delay: moving.no_delay,
             plan: self.plan.clone(),
             proxy_header: moving.proxy_header.map(Rc::new),
@@ -112,7 +112,7 @@ impl Connections {
             self.close(connection, CloseReason::Drained);
             return;
         };
-        connection.client.listen = ListenIndex(place as u32);
+        connection.facts.listen = ListenIndex(place as u32);
         // Of what a TLS session has decrypted, no event will tell here.
         let holds_input = connection.transport.holds_input();
         let token = if self.is_draining() {

@@ -165,7 +165,7 @@ impl Connections {
         token: Option<u32>,
         connection: Connection,
     ) -> Option<u32> {
-        let started_ms = connection.client.accepted_ms;
+        let started_ms = connection.facts.accepted_ms;
         let waits_for = Await::Handshake { started_ms };
         self.park(event_loop, token, connection, waits_for)
     }
@@ -476,7 +476,7 @@ impl Connections {
     ) -> (Option<ServerTls>, Option<Loading>) {
         let plan = &connection.plan;
         let name = &*offer.server_name;
-        let listen = plan.listen(connection.client.listen);
+        let listen = plan.listen(connection.facts.listen);
         let tls = |server: ServerIndex| plan.location(plan.server(server).root).tls.clone();
         let default = || tls(listen.default_server);
         if (name.is_empty() || listen.names.is_empty())

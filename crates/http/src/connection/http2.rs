@@ -39,7 +39,7 @@ pub(super) fn spoken(connection: &Connection) -> Spoken {
         _ => return Spoken::Http1,
     }
     let plan = &connection.plan;
-    let listen = plan.listen(connection.client.listen);
+    let listen = plan.listen(connection.facts.listen);
     if !listen.http2 && !plan.server(listen.default_server).settings.http2.is_on {
         return Spoken::Http1;
     }
@@ -103,7 +103,7 @@ impl Connections {
         self.recycle(exchange);
         let plan = &connection.plan;
         let root = plan.location(plan.server(server).root);
-        if root.settings.tcp_nodelay && connection.client.peer.inet().is_some() {
+        if root.settings.tcp_nodelay && connection.facts.peer.inet().is_some() {
             // A socket that cannot do this is only slower.
             let _ = socket_option::set_no_delay(connection.transport.as_fd(), true);
             connection.no_delay = true;
@@ -132,7 +132,7 @@ impl Connections {
                 lane: Rc::clone(&lane),
                 plan: Rc::clone(&detached.plan),
                 server,
-                client: detached.client,
+                facts: detached.facts,
                 proxy_header: detached.proxy_header.clone(),
                 tls,
                 input: input.take_bytes(),
@@ -143,7 +143,7 @@ impl Connections {
             let reason: CloseReason = serve(opening, &waited, &slot.watch).await;
             drop(waited);
             handed_back.disarm();
-            let exchange = lane.exchange(&detached.plan, &detached.client);
+            let exchange = lane.exchange(&detached.plan, &detached.facts);
             return_queue.give_back(slot, Err(reason), Some(exchange));
         }));
     }

@@ -11,7 +11,7 @@ use turnpike_plan::proxy_header::ProxyHeader;
 /// A parked connection on its way to another lane.
 pub struct Moving {
     pub(super) transport: Transport,
-    pub(super) client: ConnectionFacts,
+    pub(super) facts: ConnectionFacts,
     pub(super) no_delay: bool,
     pub(super) proxy_header: Option<ProxyHeader>,
     pub(super) security: Security,

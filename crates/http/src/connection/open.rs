@@ -21,7 +21,7 @@ pub(super) struct Connection<T = Transport> {
     pub(super) transport: T,
     /// What it has sent and nobody has taken.
     pub(super) input: Input,
-    pub(super) client: ConnectionFacts,
+    pub(super) facts: ConnectionFacts,
     /// Whether Nagle's algorithm was switched off.
     pub(super) no_delay: bool,
     /// The plan of its gate; replaced at the next request after a reload.
@@ -38,7 +38,7 @@ impl Connection {
         let Connection {
             transport,
             mut input,
-            client,
+            facts,
             no_delay,
             plan,
             proxy_header,
@@ -48,7 +48,7 @@ impl Connection {
         let detached = Connection {
             transport: (),
             input,
-            client,
+            facts,
             no_delay,
             plan,
             proxy_header,
@@ -64,7 +64,7 @@ impl Connection<()> {
         Connection {
             transport,
             input,
-            client: self.client,
+            facts: self.facts,
             no_delay: self.no_delay,
             plan: self.plan,
             proxy_header: self.proxy_header,
@@ -86,8 +86,8 @@ pub(super) fn move_to(plan: &Rc<LanePlan>, connection: &mut Connection) {
     if Rc::ptr_eq(&connection.plan, plan) {
         return;
     }
-    if let Some(listen) = connection.plan.same_listen(connection.client.listen, plan) {
-        connection.client.listen = listen;
+    if let Some(listen) = connection.plan.same_listen(connection.facts.listen, plan) {
+        connection.facts.listen = listen;
         connection.plan = plan.clone();
     }
 }

@@ -559,7 +559,7 @@ impl Connections {
     pub(super) fn take_plan(&self, connection: &mut Connection, exchange: &mut Exchange) {
         move_to(&self.plan, connection);
         if !Rc::ptr_eq(&exchange.plan, &connection.plan) {
-            exchange.client.comes_on(connection.client);
+            exchange.client.comes_on(connection.facts);
             exchange.plan = connection.plan.clone();
             exchange.leave_location();
         }
@@ -567,7 +567,7 @@ impl Connections {
 
     pub(super) fn header_timeout_ms(&self, connection: &Connection) -> u64 {
         let plan = &connection.plan;
-        let listen = plan.listen(connection.client.listen);
+        let listen = plan.listen(connection.facts.listen);
         plan.server(listen.default_server)
             .settings
             .client_header_timeout_ms

@@ -34,7 +34,7 @@ impl Receiver for Connections {
         let is_plain = transport.is_plain();
         let mut connection =
             self.begun(event_loop, ListenIndex(place as u32), transport, facts.peer);
-        let listen = self.plan.listen(connection.client.listen);
+        let listen = self.plan.listen(connection.facts.listen);
         let (listens_by_tls, expects_header) = (listen.tls, listen.proxy_protocol);
         if let Some(session) = facts.tls {
             connection.security = Security::Secure(Arc::from(session));
@@ -83,7 +83,7 @@ impl Connections {
         counters.accepted.add();
         counters.handled.add();
         counters.active.add();
-        let client = ConnectionFacts {
+        let facts = ConnectionFacts {
             serial: self.lane.next_serial(),
             peer,
             listen,
@@ -97,7 +97,7 @@ impl Connections {
         Connection {
             transport,
             input: Input::new(self.lane.inputs()),
-            client,
+            facts,
             no_delay: false,
             security: Security::of_new(self.plan.listen(listen).tls),
             plan: self.plan.clone(),

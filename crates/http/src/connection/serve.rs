@@ -122,15 +122,15 @@ impl Connections {
                     return;
                 }
             }
-            if connection.client.requests == 0 {
+            if connection.facts.requests == 0 {
                 match self.tell_protocol(event_loop, token, connection, exchange) {
                     Some(http1) => (connection, exchange) = http1,
                     None => return,
                 }
             }
             let served = self.one(&mut connection, &mut exchange);
-            if connection.client.requests == 1 {
-                self.measure_first(event_loop, &connection.client, &served);
+            if connection.facts.requests == 1 {
+                self.measure_first(event_loop, &connection.facts, &served);
             }
             self.count_writing(0);
             match served {
@@ -271,16 +271,16 @@ impl Connections {
     }
 
     fn count_request(&self, connection: &mut Connection, exchange: &mut Exchange) {
-        connection.client.requests += 1;
+        connection.facts.requests += 1;
         let is_pipelined = connection.input.is_pipelined();
         exchange
             .client
-            .asks_again(connection.client.requests, is_pipelined);
+            .asks_again(connection.facts.requests, is_pipelined);
         let is_early = connection.transport.is_handshaking();
         exchange.client.came_early(is_early);
         self.lane.counters.requests.add();
         self.lane.progress.doing().note(
-            connection.client.serial,
+            connection.facts.serial,
             exchange.request().head().fields.bytes(),
         );
         self.count_writing(1);
@@ -393,7 +393,7 @@ impl Connections {
             Some(token) => (token, connection),
             None => self.insert(event_loop, connection)?,
         };
-        let watch = Watch::new(connection.client.accepted_ms);
+        let watch = Watch::new(connection.facts.accepted_ms);
         self.slots[token as usize] = Slot::Driven(Driven {
             watch: Rc::clone(&watch),
             work,

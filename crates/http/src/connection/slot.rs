@@ -84,7 +84,7 @@ impl Parked {
     /// Since when it waits for a request's head, in monotonic milliseconds; `None`: none is due.
     pub(super) fn head_since_ms(&self) -> Option<u64> {
         match &self.waits_for {
-            Await::First => Some(self.connection.client.accepted_ms),
+            Await::First => Some(self.connection.facts.accepted_ms),
             Await::Rest(half) => Some(half.started_ms),
             Await::Handshake { started_ms } => Some(*started_ms),
             Await::Idle { .. } => None,

@@ -59,7 +59,7 @@ pub(crate) struct Opening {
     pub(crate) plan: Rc<LanePlan>,
     /// The server whose settings the connection has.
     pub(crate) server: ServerIndex,
-    pub(crate) client: ConnectionFacts,
+    pub(crate) facts: ConnectionFacts,
     pub(crate) proxy_header: Option<Rc<ProxyHeader>>,
     pub(crate) tls: Option<Arc<TlsSession>>,
     /// What has come.
@@ -134,7 +134,7 @@ impl Opening {
     }
 
     fn exchange(&self) -> Box<Exchange> {
-        let mut exchange = self.lane.exchange(&self.plan, &self.client);
+        let mut exchange = self.lane.exchange(&self.plan, &self.facts);
         exchange.client.has_proxy_header(&self.proxy_header);
         exchange.client.is_secured_by(self.tls.as_ref());
         exchange
@@ -192,7 +192,7 @@ impl Serving<'_> {
             return None;
         }
         let keeps = self.opening.settings().keepalive_timeout_ms > 0;
-        if !keeps && self.opening.client.requests > 0 {
+        if !keeps && self.opening.facts.requests > 0 {
             self.shared.wire.borrow_mut().go_away();
         }
         if !self.shared.wire.borrow().is_going_away() {
@@ -421,7 +421,7 @@ impl Serving<'_> {
     /// Begins a request: it is answered at once, or driven from now on.
     fn request(&mut self, id: StreamId, ends: bool, fault: Option<HeadFault>) {
         self.take_plan();
-        self.opening.client.requests += 1;
+        self.opening.facts.requests += 1;
         let lane = Rc::clone(&self.opening.lane);
         lane.counters.requests.add();
         let mut exchange = self.opening.exchange();
@@ -434,7 +434,7 @@ impl Serving<'_> {
         let head_bytes = exchange.request().head().fields.bytes();
         lane.progress
             .doing()
-            .note(self.opening.client.serial, head_bytes);
+            .note(self.opening.facts.serial, head_bytes);
         let block_bytes = self.reader.block_bytes as u64;
         exchange.account.head_received(block_bytes);
         exchange.sending.keep_connection(true);
@@ -478,14 +478,14 @@ impl Serving<'_> {
     /// The connection has had its requests, or its time: the one that has come is the last.
     fn limit_requests(&self) {
         let settings = self.opening.settings();
-        let client = &self.opening.client;
+        let facts = &self.opening.facts;
         let age_ms = self
             .opening
             .lane
             .clock
             .now_ms()
-            .saturating_sub(client.accepted_ms);
-        if client.requests >= settings.keepalive_requests || age_ms > settings.keepalive_time_ms {
+            .saturating_sub(facts.accepted_ms);
+        if facts.requests >= settings.keepalive_requests || age_ms > settings.keepalive_time_ms {
             self.shared.wire.borrow_mut().go_away();
         }
     }
@@ -501,10 +501,10 @@ impl Serving<'_> {
         match self
             .opening
             .plan
-            .same_listen(self.opening.client.listen, &plan)
+            .same_listen(self.opening.facts.listen, &plan)
         {
             Some(listen) => {
-                self.opening.client.listen = listen;
+                self.opening.facts.listen = listen;
                 self.opening.plan = plan;
                 let mut exchange = self.opening.exchange();
                 self.opening.server = routing::server_of_connection(&mut exchange);
