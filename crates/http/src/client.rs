@@ -81,7 +81,7 @@ impl<'a> Client<'a> {
         };
         let settings = &exchange.location().settings;
         let timeout_ms = settings.send_timeout_ms;
-        if settings.tcp_nodelay && exchange.client.peer().inet().is_some() {
+        if settings.tcp_nodelay && exchange.requester.peer().inet().is_some() {
             // Else the answer, which follows soon, would wait for this to be acknowledged.
             peer.set_no_delay();
         }

@@ -9,7 +9,7 @@ impl Exchange {
     /// The status by which the request's server refuses the client for its certificate, or for the
     /// lack of one; `None`: it does not.
     pub(crate) fn client_refusal(&self) -> Option<u16> {
-        let session = self.client.tls()?;
+        let session = self.requester.tls()?;
         let plan = self.plan.clone();
         let verify = plan.location(self.server().root).verify_client;
         if verify == VerifyClient::Off {

@@ -440,9 +440,9 @@ impl Exchange {
             .lane
             .clock
             .now_ms()
-            .saturating_sub(self.client.accepted_ms());
+            .saturating_sub(self.requester.accepted_ms());
         let used_up = settings.keepalive_timeout_ms == 0
-            || self.client.requests() >= settings.keepalive_requests
+            || self.requester.requests() >= settings.keepalive_requests
             || age_ms > settings.keepalive_time_ms;
         self.sending
             .keep_connection(!used_up && !self.keep_alive_disabled());

@@ -46,7 +46,7 @@ pub struct Exchange {
     /// The configuration that this request began with; it ends with the same.
     pub plan: Rc<LanePlan>,
     /// Whoever sent the request.
-    pub client: Requester,
+    pub requester: Requester,
     /// The request as it was read, which its subrequests share. Nobody can put another in its
     /// place.
     request: Rc<Request>,
@@ -73,7 +73,7 @@ impl Exchange {
         Self {
             lane,
             plan,
-            client: Requester::new(connection),
+            requester: Requester::new(connection),
             request: Rc::default(),
             body: RequestBody::default(),
             walk: Walk::default(),
@@ -96,7 +96,7 @@ impl Exchange {
 
     /// Lets go of everything that is of a request or its connection.
     pub(crate) fn clear(&mut self) {
-        self.client.leave_connection();
+        self.requester.leave_connection();
         self.clear_request();
     }
 
@@ -113,7 +113,7 @@ impl Exchange {
         self.evaluation.clear();
         self.account.clear();
         self.rooms.clear();
-        self.client.forget_named();
+        self.requester.forget_named();
     }
 
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others
@@ -232,7 +232,7 @@ impl Exchange {
 
     /// `http` or `https`.
     pub fn scheme(&self) -> &'static str {
-        match self.client.tls() {
+        match self.requester.tls() {
             None => "http",
             Some(_) => "https",
         }
@@ -243,7 +243,7 @@ impl Exchange {
         match &self.listen().address {
             ListenAddress::Unix(_) | ListenAddress::Udp(_) => None,
             ListenAddress::Tcp(address) if !address.ip().is_unspecified() => Some(*address),
-            ListenAddress::Tcp(_) => self.client.socket().local_address().ok()?.inet(),
+            ListenAddress::Tcp(_) => self.requester.socket().local_address().ok()?.inet(),
         }
     }
 
@@ -297,7 +297,7 @@ impl Exchange {
 
     /// The gate's address and options.
     pub fn listen(&self) -> &Listen {
-        self.plan.listen(self.client.listen())
+        self.plan.listen(self.requester.listen())
     }
 
     /// Makes the exchange go to another path, as `error_page`, `index` and `try_files` do. The
@@ -380,8 +380,8 @@ impl Exchange {
     /// The numbers of its connection and of the request on it.
     pub(crate) fn id(&self) -> RequestId {
         RequestId {
-            connection: self.client.serial(),
-            request: self.client.requests(),
+            connection: self.requester.serial(),
+            request: self.requester.requests(),
         }
     }
 
@@ -389,7 +389,7 @@ impl Exchange {
     pub(crate) fn running(&self) -> Running {
         Running {
             id: self.id(),
-            peer: self.client.peer(),
+            peer: self.requester.peer(),
             server: Arc::clone(&self.server().name),
             request: Rc::clone(&self.request),
             started_ms: self.account.started_ms(),

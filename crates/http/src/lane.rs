@@ -144,7 +144,7 @@ impl LaneShared {
                 if !Rc::ptr_eq(&exchange.plan, plan) {
                     exchange.plan = plan.clone();
                 }
-                exchange.client = Requester::new(*client);
+                exchange.requester = Requester::new(*client);
                 exchange.leave_location();
                 exchange
             }

@@ -13,9 +13,9 @@ impl Exchange {
     /// Writes to the error log of the location in force.
     pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         let log = &self.location().error_log;
-        let serial = Some(self.client.serial());
+        let serial = Some(self.requester.serial());
         let debugged = &self.plan.events.debugged;
-        if !debugged.is_empty() && debugged.contains(&self.client.peer()) {
+        if !debugged.is_empty() && debugged.contains(&self.requester.peer()) {
             log.write_everywhere(level, serial, message, Some(&Context(self)));
         } else if log.enabled(level) {
             log.write_about(level, serial, message, Some(&Context(self)));
@@ -113,7 +113,7 @@ impl fmt::Display for Context<'_> {
         if action != Action::Processing {
             write!(formatter, " while {}", action.text())?;
         }
-        match exchange.client.peer() {
+        match exchange.requester.peer() {
             PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip())?,
             PeerAddress::Unix => formatter.write_str(", client: unix:")?,
         }
@@ -148,7 +148,7 @@ impl Subject for Context<'_> {
         if action != Action::Processing {
             add("action", format_args!("{}", action.text()));
         }
-        match exchange.client.peer() {
+        match exchange.requester.peer() {
             PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
             PeerAddress::Unix => add("client", format_args!("unix:")),
         }

@@ -261,7 +261,7 @@ fn write_origin(exchange: &Exchange, out: &mut Vec<u8>) {
         out.extend_from_slice(local.ip().to_string().as_bytes());
     }
     let port = local.map_or(0, |local| local.port());
-    let usual = if exchange.client.tls().is_some() {
+    let usual = if exchange.requester.tls().is_some() {
         443
     } else {
         80

@@ -15,7 +15,7 @@ use turnpike_plan::Quoted;
 /// The status of a request that cannot be run.
 pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
     exchange.account.set_action(Action::ReadingHeaders);
-    if exchange.client.is_plain_on_tls_port() {
+    if exchange.requester.is_plain_on_tls_port() {
         // A target that is no path is refused for that, as by nginx.
         normal_path(exchange)?;
         exchange.log(
@@ -44,7 +44,7 @@ pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
 
 /// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4).
 fn asks_for_tls(exchange: &Exchange) -> bool {
-    if exchange.client.tls().is_some() {
+    if exchange.requester.tls().is_some() {
         return false;
     }
     let scheme = exchange.request().head().scheme();
@@ -61,8 +61,8 @@ pub(crate) fn choose_server(exchange: &mut Exchange) {
 /// (SNI), or the default server of its address.
 pub(crate) fn server_of_connection(exchange: &mut Exchange) -> ServerIndex {
     let plan = exchange.plan.clone();
-    let listen = plan.listen(exchange.client.listen());
-    let name = match exchange.client.tls() {
+    let listen = plan.listen(exchange.requester.listen());
+    let name = match exchange.requester.tls() {
         Some(tls) if !listen.names.is_empty() => tls.server_name.clone(),
         _ => Box::default(),
     };
@@ -79,13 +79,13 @@ pub(crate) fn server_of_connection(exchange: &mut Exchange) -> ServerIndex {
 /// Chooses it by the host that was read.
 fn choose_named_server(exchange: &mut Exchange) {
     let plan = exchange.plan.clone();
-    let listen = plan.listen(exchange.client.listen());
+    let listen = plan.listen(exchange.requester.listen());
     let server = match listen.names.is_empty() {
         true => listen.default_server,
         false => {
             exchange.begin_matching();
             // Without a verdict the engine has it chosen again, or answers 500.
-            let by_tls = exchange.client.tls().map(|tls| &*tls.server_name);
+            let by_tls = exchange.requester.tls().map(|tls| &*tls.server_name);
             let name = match exchange.request().host() {
                 b"" => by_tls.unwrap_or_default(),
                 host => host,
@@ -139,7 +139,7 @@ fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
             let plan = exchange.plan.clone();
             exchange
                 .walk
-                .set_server(plan.listen(exchange.client.listen()).default_server);
+                .set_server(plan.listen(exchange.requester.listen()).default_server);
             exchange
                 .walk
                 .set_location(plan.server(exchange.walk.server()).root);

@@ -233,7 +233,7 @@ impl Exchange {
 
     /// A new exchange for the same request, without its body.
     fn copy(&self) -> Box<Exchange> {
-        let mut copy = self.lane.exchange(&self.plan, self.client.connection());
+        let mut copy = self.lane.exchange(&self.plan, self.requester.connection());
         copy.begin_request();
         copy.share_request(self);
         copy.body.leave_out();
@@ -245,7 +245,7 @@ impl Exchange {
             .values()
             .borrow_mut()
             .clone_from(&self.evaluation.values().borrow());
-        copy.client = self.client.of_subrequest();
+        copy.requester = self.requester.of_subrequest();
         copy
     }
 }

@@ -19,7 +19,7 @@ pub(crate) trait Located: Subject {
 
 impl Located for Exchange {
     fn client_address(&self) -> Option<IpAddr> {
-        Some(self.client.peer().inet()?.ip())
+        Some(self.requester.peer().inet()?.ip())
     }
 
     fn forwarded(&self, from: IpAddr, trusted: &[Network], recursive: bool) -> IpAddr {

@@ -193,7 +193,9 @@ impl Connections {
 
     pub(super) fn exchange(&self, connection: &Connection) -> Box<Exchange> {
         let mut exchange = self.lane.exchange(&connection.plan, &connection.facts);
-        exchange.client.has_proxy_header(&connection.proxy_header);
+        exchange
+            .requester
+            .has_proxy_header(&connection.proxy_header);
         connection.security.tell(&mut exchange);
         exchange
     }

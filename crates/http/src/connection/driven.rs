@@ -244,7 +244,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
         .send_timeout_ms;
     let rate = exchange.rate_limit();
     let started_ms = exchange.lane.clock.now_ms();
-    let mut is_first = exchange.client.requests() == 1;
+    let mut is_first = exchange.requester.requests() == 1;
     while transfer.is_postponed(exchange) {
         match pieces::next(exchange, Client::Http1(peer)).await {
             Some(more) => transfer.first_piece_ready(exchange, more.map_err(|_| Cut::Body)?),
@@ -291,7 +291,8 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
             sent => sent.map_err(Cut::Client)?,
         };
         if std::mem::take(&mut is_first) {
-            let took_ns = monotonic_ns().saturating_sub(exchange.client.connection().accepted_ns);
+            let took_ns =
+                monotonic_ns().saturating_sub(exchange.requester.connection().accepted_ns);
             exchange.lane.counters.first_byte.record(took_ns);
         }
         match sent {

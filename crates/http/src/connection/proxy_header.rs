@@ -33,7 +33,9 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
             let header_len = header.len;
             let header = Rc::new(ProxyHeader::new(&header, bytes));
             connection.proxy_header = Some(header);
-            exchange.client.has_proxy_header(&connection.proxy_header);
+            exchange
+                .requester
+                .has_proxy_header(&connection.proxy_header);
             connection.input.consume(header_len);
             ProxyHeaderState::Complete
         }

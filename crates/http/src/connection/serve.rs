@@ -274,10 +274,10 @@ impl Connections {
         connection.facts.requests += 1;
         let is_pipelined = connection.input.is_pipelined();
         exchange
-            .client
+            .requester
             .asks_again(connection.facts.requests, is_pipelined);
         let is_early = connection.transport.is_handshaking();
-        exchange.client.came_early(is_early);
+        exchange.requester.came_early(is_early);
         self.lane.counters.requests.add();
         self.lane.progress.doing().note(
             connection.facts.serial,
@@ -474,7 +474,7 @@ impl Connections {
         let settings = &exchange.location().settings;
         if settings.tcp_nodelay && !connection.no_delay {
             connection.no_delay = true;
-            if exchange.client.peer().inet().is_some()
+            if exchange.requester.peer().inet().is_some()
                 && let Err(error) = socket_option::set_no_delay(connection.transport.as_fd(), true)
             {
                 exchange.log(

@@ -425,7 +425,7 @@ fn inline_small_file(exchange: &mut Exchange) -> bool {
     if exchange.response.is_head_only() {
         return true;
     }
-    let is_plain = exchange.client.tls().is_none();
+    let is_plain = exchange.requester.tls().is_none();
     let (body, text) = exchange.response.body_and_room();
     let Body::File(body) = body else {
         return true;

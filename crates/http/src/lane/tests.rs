@@ -9,7 +9,11 @@ use crate::testing;
 fn exchanges_are_kept_up_to_a_number_of_bytes() {
     let plan = testing::plan_with(&[], "server { listen 127.0.0.1:1; }").unwrap();
     let exchange = testing::exchange(plan, b"");
-    let (lane, plan, client) = (&exchange.lane, &exchange.plan, exchange.client.connection());
+    let (lane, plan, client) = (
+        &exchange.lane,
+        &exchange.plan,
+        exchange.requester.connection(),
+    );
     lane.use_plan(plan);
     const BUFFER_BYTES: usize = 32 * 1024;
     let many = POOL_BYTES_MAX / BUFFER_BYTES + 1;

@@ -335,7 +335,7 @@ fn set_query(exchange: &mut Exchange, value: &[u8]) {
 }
 
 fn binary_remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.client.peer().inet().map(|address| address.ip()) {
+    match exchange.requester.peer().inet().map(|address| address.ip()) {
         Some(std::net::IpAddr::V4(address)) => text(out, &address.octets()),
         Some(std::net::IpAddr::V6(address)) => text(out, &address.octets()),
         None => text(out, b"unix:"),
@@ -351,16 +351,16 @@ fn bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(out, exchange.client.serial())
+    number(out, exchange.requester.serial())
 }
 
 fn connection_requests(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(out, exchange.client.requests())
+    number(out, exchange.requester.requests())
 }
 
 fn connection_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     let now_ms = exchange.lane.clock.now_ms();
-    append_seconds(out, now_ms.saturating_sub(exchange.client.accepted_ms()));
+    append_seconds(out, now_ms.saturating_sub(exchange.requester.accepted_ms()));
     true
 }
 
@@ -462,7 +462,7 @@ fn pid(_: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn pipe(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let mark = if exchange.client.is_pipelined() {
+    let mark = if exchange.requester.is_pipelined() {
         b"p"
     } else {
         b"."
@@ -471,7 +471,7 @@ fn pipe(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.client.peer() {
+    match exchange.requester.peer() {
         PeerAddress::Inet(address) => {
             append_address(out, address.ip());
             true
@@ -481,7 +481,7 @@ fn remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn remote_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.client.peer() {
+    match exchange.requester.peer() {
         // A proxy may name an address without a port.
         PeerAddress::Inet(address) if address.port() > 0 => number(out, u64::from(address.port())),
         PeerAddress::Inet(_) | PeerAddress::Unix => text(out, b""),
@@ -655,7 +655,7 @@ fn server_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let name: &[u8] = match (exchange.request().head().version, exchange.client.tls()) {
+    let name: &[u8] = match (exchange.request().head().version, exchange.requester.tls()) {
         (Version::Http20, Some(_)) => b"h2",
         (Version::Http20, None) => b"h2c",
         _ => b"",

@@ -75,7 +75,7 @@ pub fn table(rows: impl IntoIterator<Item = VariableRow>) -> VariableTable {
 
 impl HasTlsSession for Exchange {
     fn tls_session(&self) -> Option<&TlsSession> {
-        self.client.tls()
+        self.requester.tls()
     }
 }
 

@@ -30,5 +30,5 @@ pub(super) fn addition(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> b
 }
 
 fn header(exchange: &Exchange) -> Option<&ProxyHeader> {
-    exchange.client.proxy_header()
+    exchange.requester.proxy_header()
 }

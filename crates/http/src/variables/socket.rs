@@ -35,7 +35,7 @@ pub const SOCKET: &[VariableRow] = &[
 ];
 
 fn tell(exchange: &Exchange, out: &mut Vec<u8>, of: fn(&TcpInfo) -> u32) -> bool {
-    match exchange.client.socket().tcp_info() {
+    match exchange.requester.socket().tcp_info() {
         Ok(info) => {
             append_number(out, u64::from(of(&info)));
             true

@@ -46,7 +46,7 @@ impl Rules {
 
 impl Handler for Rules {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        match self.denies(exchange.client.peer()) {
+        match self.denies(exchange.requester.peer()) {
             None => Verdict::Declined,
             Some(false) => Verdict::Finished,
             Some(true) => {

@@ -34,7 +34,7 @@ pub(super) struct Drops {
 
 impl Logger for Drops {
     fn log(&self, exchange: &Exchange) {
-        let client = &exchange.client;
+        let client = &exchange.requester;
         // Behind a proxy it would be the proxy that is dropped.
         if !refused::is_noted(exchange) || client.is_named() || client.proxy_header().is_some() {
             return;

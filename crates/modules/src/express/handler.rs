@@ -76,8 +76,8 @@ fn check_request(exchange: &Exchange) -> Result<(), Ineligible> {
     }
     let is_plain = matches!(head.version, Version::Http10 | Version::Http11)
         && matches!(head.form, TargetForm::Origin)
-        && exchange.client.tls().is_none()
-        && exchange.client.proxy_header().is_none();
+        && exchange.requester.tls().is_none()
+        && exchange.requester.proxy_header().is_none();
     match head.method {
         _ if !is_plain => Err(Ineligible::Protocol),
         Method::Get | Method::Head => Ok(()),

@@ -320,9 +320,7 @@ impl Attempt {
     /// Whether the first bytes on a connection are those of the request.
     fn begins_plainly(&self) -> bool {
         let passing = &self.passing;
-        passing.tls.is_none()
-            && passing.proxy_header.is_none()
-            && self.carries() != Carries::Tunnel
+        passing.tls.is_none() && passing.proxy_header.is_none() && self.carries() != Carries::Tunnel
     }
 
     fn carries(&self) -> Carries {

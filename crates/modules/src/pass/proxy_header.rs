@@ -99,7 +99,11 @@ impl ProxyHeader {
         if self.is_none() {
             return Vec::new();
         }
-        let ends = exchange.client.peer().inet().zip(exchange.local_address());
+        let ends = exchange
+            .requester
+            .peer()
+            .inet()
+            .zip(exchange.local_address());
         self.header(exchange, ends, Transport::Stream)
     }
 

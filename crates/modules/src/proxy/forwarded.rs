@@ -16,7 +16,7 @@ pub(super) fn add(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
             out.extend_from_slice(b", ");
         }
     }
-    node(exchange.client.peer(), out);
+    node(exchange.requester.peer(), out);
     out.extend_from_slice(b";proto=");
     out.extend_from_slice(exchange.scheme().as_bytes());
     true

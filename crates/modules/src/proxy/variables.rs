@@ -66,7 +66,7 @@ fn add_forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(value);
         out.extend_from_slice(b", ");
     }
-    match exchange.client.peer() {
+    match exchange.requester.peer() {
         PeerAddress::Inet(address) => append_address(out, address.ip()),
         PeerAddress::Unix => out.extend_from_slice(b"unix:"),
     }

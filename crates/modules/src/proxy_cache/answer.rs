@@ -65,7 +65,7 @@ pub(super) fn give(
         StoredBody::File(file) => {
             let now_ms = exchange.lane.clock.now_ms();
             let sendfile = exchange.location().settings.sendfile;
-            let kept = Kept::of(file, sendfile && exchange.client.tls().is_none());
+            let kept = Kept::of(file, sendfile && exchange.requester.tls().is_none());
             body_of(exchange.plan.state(&giving.hot), file, kept, now_ms)?
         }
     };

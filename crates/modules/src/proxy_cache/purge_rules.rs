@@ -83,7 +83,7 @@ impl ByMethod {
         let Some(from) = &self.from else {
             return true;
         };
-        let client = exchange.client.peer().inet();
+        let client = exchange.requester.peer().inet();
         client.is_some_and(|client| from.iter().any(|range| range.contains(client.ip())))
     }
 }

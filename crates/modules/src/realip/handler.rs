@@ -43,10 +43,10 @@ pub(super) struct RealAddress {
 
 impl Handler for RealAddress {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if !exchange.client.is_named()
+        if !exchange.requester.is_named()
             && let Some(peer) = self.peer(exchange)
         {
-            exchange.client.name_peer(peer);
+            exchange.requester.name_peer(peer);
         }
         Verdict::Declined
     }
@@ -54,13 +54,13 @@ impl Handler for RealAddress {
 
 impl RealAddress {
     fn peer(&self, exchange: &Exchange) -> Option<PeerAddress> {
-        let peer = exchange.client.peer();
+        let peer = exchange.requester.peer();
         if !self.trust.contains(peer) {
             return None;
         }
         match &self.place {
             Place::ProxyProtocol => {
-                let header = exchange.client.proxy_header()?;
+                let header = exchange.requester.proxy_header()?;
                 let addresses = header.addresses.as_ref()?;
                 Some(PeerAddress::Inet(addresses.source))
             }
@@ -78,7 +78,7 @@ impl RealAddress {
 }
 
 fn connection_peer(exchange: &Exchange) -> PeerAddress {
-    exchange.client.connection_peer()
+    exchange.requester.connection_peer()
 }
 
 fn remote_address(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

@@ -41,7 +41,7 @@ pub(super) fn of_http() -> [VariableRow<Exchange>; 2] {
         row(
             "ssl_early_data",
             |exchange, out| {
-                let is_early = exchange.client.is_early();
+                let is_early = exchange.requester.is_early();
                 if is_early {
                     out.push(b'1');
                 }
@@ -125,7 +125,7 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 14] {
 }
 
 fn https(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    if exchange.client.tls().is_some() {
+    if exchange.requester.tls().is_some() {
         out.extend_from_slice(b"on");
     }
     true

@@ -66,7 +66,7 @@ impl Upstream {
 
     /// Begins the tries of a request.
     pub(crate) fn begin(&self, exchange: &Exchange) -> Tries {
-        let client = exchange.client.peer().inet();
+        let client = exchange.requester.peer().inet();
         let key = self.key.as_ref().map(|key| key.value(exchange));
         let sticky = self
             .sticky
