@@ -21,6 +21,7 @@ pub mod h1;
 pub mod h2;
 pub mod hex;
 pub mod host;
+pub mod memcached;
 pub mod message;
 pub mod mp4;
 pub mod ocsp;

@@ -6,8 +6,6 @@
 mod origin;
 mod plan;
 mod rows;
-#[cfg(test)]
-mod tests;
 mod value;
 
 use turnpike_conf::{ConfError, Row, View};

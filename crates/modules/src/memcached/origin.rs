@@ -4,10 +4,11 @@ use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
+use turnpike_wire::memcached::Line;
 use turnpike_wire::message::{BodyEnd, Head, Method, decimal};
 use turnpike_wire::target::{Escape, escape};
 
-use super::value::{Framing, Line};
+use super::value::Framing;
 use crate::pass::head::{Progress, ReceivedHead, invalid};
 use crate::pass::origin::{
     BodyFormat, BodyFraming, Origin, Path, Question, RecordLayer, Unwritable,

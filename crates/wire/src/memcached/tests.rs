@@ -1,5 +1,4 @@
-use super::value::{Framing, Line};
-use crate::pass::origin::RecordLayer;
+use super::{InvalidTrailer, Line, ValueReader};
 
 #[test]
 fn lines_say_what_follows() {
@@ -53,19 +52,19 @@ const CASES: &[(&str, &str, bool, bool)] = &[
 fn what_stands_behind_a_value_is_taken_off_whole_and_byte_by_byte() {
     for (answer, left, ended, reusable) in CASES {
         for pieces in [1, answer.len()] {
-            let mut framing = Framing::new();
+            let mut reader = ValueReader::new();
             let mut bytes = Vec::new();
             for piece in answer.as_bytes().chunks(pieces) {
                 let from = bytes.len();
                 bytes.extend_from_slice(piece);
-                framing.take(&mut bytes, from).expect(answer);
+                reader.take(&mut bytes, from).expect(answer);
             }
             assert_eq!(bytes, left.as_bytes(), "{answer:?}");
-            assert_eq!(framing.has_ended(), *ended, "{answer:?}");
-            assert_eq!(framing.is_reusable(), *reusable, "{answer:?}");
+            assert_eq!(reader.has_ended(), *ended, "{answer:?}");
+            assert_eq!(reader.is_reusable(), *reusable, "{answer:?}");
         }
     }
     let mut wrong = b"VALUE /a 0 4\r\nbodies\r\nEND\r\n".to_vec();
-    let refused = Framing::new().take(&mut wrong, 0);
-    assert_eq!(refused, Err("memcached sent invalid trailer".to_owned()));
+    let refused = ValueReader::new().take(&mut wrong, 0);
+    assert_eq!(refused, Err(InvalidTrailer));
 }
