@@ -11,9 +11,11 @@ use crate::fastcgi::{self, Part, RecordError, RecordReader};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
     Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Strictness, TargetForm,
-    Version, parse_cgi_response, parse_request, parse_response, write_chunk_head,
+    Version, parse_cgi_response, parse_request, parse_response, read_cgi_response,
+    write_chunk_head,
 };
-use crate::message::StatusLine;
+use crate::memcached::{InvalidTrailer, Line, ValueReader};
+use crate::message::{Head, StatusLine};
 use crate::mp4;
 use crate::ocsp;
 use crate::proxy_protocol::{self as proxy, Transport};
@@ -228,6 +230,80 @@ pub fn fastcgi_response(data: &[u8]) {
     }
     let read = read_records(&written, piece_len(knob)).unwrap_or_default();
     assert_eq!(read.stdout, records);
+}
+
+/// The head of a CGI answer, parsed whole and in pieces, and moved out of its buffer, which keeps
+/// the body. The first byte chooses the rules, the pieces' length, the method, and whether a status
+/// line may come first.
+pub fn cgi_head(data: &[u8]) {
+    let Some((&knob, text)) = data.split_first() else {
+        return;
+    };
+    let rules = rules(knob);
+    let method = Method::ALL[usize::from(knob) % Method::ALL.len()];
+    let line = match knob & 0x40 {
+        0 => StatusLine::Absent,
+        _ => StatusLine::Optional,
+    };
+    let (mut whole, mut head, mut buffer) = (ResponseHead::default(), Head::default(), Vec::new());
+    buffer.extend_from_slice(text);
+    let result = read_cgi_response(&mut buffer, 0, &rules, line, method, &mut whole, &mut head);
+    let mut pieces = ResponseHead::default();
+    let piecewise = in_pieces(text, piece_len(knob), |part, scanned| {
+        parse_cgi_response(part, scanned, &rules, line, method, &mut pieces)
+    });
+    assert_eq!(result, piecewise);
+    if result != Ok(HeadStep::Complete) {
+        assert_eq!(buffer, text);
+        return;
+    }
+    assert_eq!(
+        format!("{:?}", whole.delivery()),
+        format!("{:?}", pieces.delivery())
+    );
+    assert_eq!(buffer, text[whole.head_len..]);
+    assert_eq!(head.status, pieces.status);
+    assert!(head.fields.iter().count() <= rules.fields_max);
+    for (name, value) in head.fields.iter() {
+        assert!(!name.is_empty() && !name.contains(&b'\n') && !value.contains(&b'\n'));
+    }
+}
+
+/// An answer of memcached taken whole and in pieces: what is left of it and what is said of it are
+/// the same. Then the bytes are a value, which is left as it is. The first byte chooses the length
+/// of the pieces.
+pub fn memcached_value(data: &[u8]) {
+    let Some((&knob, answer)) = data.split_first() else {
+        return;
+    };
+    let whole = take_value(answer, usize::MAX);
+    assert_eq!(whole, take_value(answer, piece_len(knob)));
+    if let Ok((left, _)) = whole {
+        assert!(answer.starts_with(&left));
+    }
+    let line = format!("VALUE key 0 {}\r\n", answer.len());
+    let written = [line.as_bytes(), answer, b"\r\nEND\r\n"].concat();
+    let (left, states) = take_value(&written, piece_len(knob)).unwrap_or_default();
+    assert_eq!(left, written[..line.len() + answer.len()]);
+    assert_eq!(states, [true; 3]);
+    let parsed = Line::parse(line.trim_ascii_end().as_bytes());
+    assert!(matches!(parsed, Line::Value { key: b"key", .. }));
+}
+
+/// What a reader of values leaves of an answer, and what it says then.
+fn take_value(answer: &[u8], piece_len: usize) -> Result<(Vec<u8>, [bool; 3]), InvalidTrailer> {
+    let (mut reader, mut bytes) = (ValueReader::new(), Vec::new());
+    for piece in answer.chunks(piece_len) {
+        let from = bytes.len();
+        bytes.extend_from_slice(piece);
+        reader.take(&mut bytes, from)?;
+    }
+    let states = [
+        reader.has_ended(),
+        reader.is_complete(),
+        reader.is_reusable(),
+    ];
+    Ok((bytes, states))
 }
 
 /// A template of server-side includes, read at once and in pieces; its commands are written and

@@ -14,6 +14,8 @@ const TARGETS: &[Target] = &[
     ("ja4", ja4),
     ("dns_answer", dns_answer),
     ("fastcgi_response", fastcgi_response),
+    ("cgi_head", cgi_head),
+    ("memcached_value", memcached_value),
     ("ssi_template", ssi_template),
     ("mp4", mp4),
     ("certificate", certificate),
