@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rustls::pki_types::ServerName;
+use turnpike_http::h1::origin::{HeadReader, RequestLines};
 use turnpike_wire::h2::hpack::Indexing;
 use turnpike_wire::h2::{ClientConnection, ResponseReader, ServerEvent, StreamId};
-use turnpike_wire::message::HeadRules;
+use turnpike_wire::message::{Head, HeadRules, Method, RequestWriter as _, Strictness, Version};
 
 /// The method of the collector's service.
 const GRPC_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -22,6 +23,9 @@ const GRPC_PREFIX_BYTES: usize = 5;
 
 /// The most bytes of an answer: it holds a few numbers, or the text of an error.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// The most interim responses before the answer.
+const INTERIM_MAX: usize = 16;
 
 /// Where the spans go.
 #[derive(Clone)]
@@ -185,40 +189,46 @@ fn by_http(
     headers: &[(String, String)],
     body: &[u8],
 ) -> Result<(), String> {
-    let mut request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-protobuf\r\n\
-         Content-Length: {}\r\nConnection: close\r\n",
-        endpoint.authority(),
-        body.len(),
-    );
+    let mut request = Vec::new();
+    let mut lines = RequestLines::new(&mut request, Version::Http11);
+    lines.line(b"POST", path.as_bytes());
+    lines.host(endpoint.authority().as_bytes());
+    lines.field(b"Content-Type", b"application/x-protobuf");
+    lines.number(b"Content-Length", body.len() as u64);
+    lines.field(b"Connection", b"close");
     for (name, value) in headers {
-        request += &format!("{name}: {value}\r\n");
+        lines.field(name.as_bytes(), value.as_bytes());
     }
-    let mut request = (request + "\r\n").into_bytes();
+    lines.end();
     request.extend_from_slice(body);
     link.write(&request)?;
-    // The first line says all: "HTTP/1.1 200 OK".
-    let mut answer = Vec::new();
-    while !answer.contains(&b'\n') && answer.len() < ANSWER_BYTES_MAX {
-        if link.read(&mut answer)? == 0 {
-            break;
-        }
+    // The head says all.
+    match read_status(link)? {
+        200..=299 => Ok(()),
+        status => Err(format!("the collector answered with status {status}")),
     }
-    let line = answer
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let mut words = line.split(|byte| *byte == b' ');
-    let is_http = words
-        .next()
-        .is_some_and(|word| word.starts_with(b"HTTP/1."));
-    match words.next() {
-        Some([b'2', _, _]) if is_http => Ok(()),
-        Some(status) if is_http => Err(format!(
-            "the collector answered with status {}",
-            String::from_utf8_lossy(status)
-        )),
-        _ => Err("the collector sent no HTTP response".to_owned()),
+}
+
+/// The status of an answer, behind interim responses.
+fn read_status(link: &mut Link) -> Result<u16, String> {
+    let rules = HeadRules {
+        line_bytes_max: ANSWER_BYTES_MAX,
+        head_bytes_max: ANSWER_BYTES_MAX,
+        // What matters is the status, not how well the collector writes.
+        strictness: Strictness::Nginx,
+        ..HeadRules::default()
+    };
+    let (mut reader, mut head, mut input) = (HeadReader::default(), Head::default(), Vec::new());
+    let none = || "the collector sent no HTTP response".to_owned();
+    let mut interim = 0;
+    loop {
+        let is_whole = reader.read(&mut input, &rules, Method::Post, &mut head);
+        match is_whole.map_err(|_| none())? {
+            true if head.is_interim() && interim < INTERIM_MAX => interim += 1,
+            true => return Ok(head.status),
+            false if link.read(&mut input)? == 0 => return Err(none()),
+            false => {}
+        }
     }
 }
 

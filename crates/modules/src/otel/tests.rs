@@ -1,10 +1,15 @@
 #![allow(clippy::unwrap_used)]
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
 use turnpike_testkit::collector;
 
 use super::context::TraceContext;
 use super::message::{self, Attribute, SPAN_ATTRIBUTES, Times};
 use super::plan::parse_endpoint;
+use super::sender::send;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -129,5 +134,55 @@ fn endpoints_are_read_as_nginx_reads_them_and_with_a_path() {
         "http://u@h:1",
     ] {
         assert!(parse_endpoint(text).is_err(), "{text}");
+    }
+}
+
+const REQUEST: &str = "POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\
+    Content-Type: application/x-protobuf\r\nContent-Length: 5\r\nConnection: close\r\n\
+    X-Key: secret\r\n\r\nbatch";
+
+const NO_RESPONSE: Result<(), &str> = Err("the collector sent no HTTP response");
+
+/// Answers of a collector, and what they mean.
+const ANSWERS: &[(&str, Result<(), &str>)] = &[
+    ("HTTP/1.1 200 OK\r\n\r\n", Ok(())),
+    ("HTTP/1.0 202 Accepted\r\nContent-Length: 9\r\n\r\n", Ok(())),
+    (
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+        Ok(()),
+    ),
+    (
+        "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
+        Err("the collector answered with status 503"),
+    ),
+    ("HTTP/1.1 200 OK\r\n", NO_RESPONSE),
+    ("HTTP/1.1 200 OK\r\nX-Wrong: \0\r\n\r\n", NO_RESPONSE),
+    ("SSH-2.0-OpenSSH_10.0\r\n\r\n", NO_RESPONSE),
+    ("", NO_RESPONSE),
+];
+
+#[test]
+fn a_collector_is_asked_and_understood_by_http() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let endpoint = parse_endpoint(&format!("http://127.0.0.1:{port}/v1/traces")).unwrap();
+    let headers = [("X-Key".to_owned(), "secret".to_owned())];
+    let expected = REQUEST.replace("PORT", &port.to_string());
+    for (answer, outcome) in ANSWERS {
+        let sent = std::thread::scope(|scope| {
+            let collector = scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = vec![0; expected.len()];
+                stream.read_exact(&mut request).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+                String::from_utf8(request).unwrap()
+            });
+            let deadline = Instant::now() + Duration::from_secs(3600);
+            let sent = send(&endpoint, &headers, b"batch", deadline);
+            assert_eq!(collector.join().unwrap(), expected);
+            sent
+        });
+        let failed = sent.err();
+        assert_eq!(failed.as_deref(), outcome.err(), "{answer:?}");
     }
 }
