@@ -4,7 +4,8 @@
 //!
 //! - **services** of a plan are periodic and wait most of the time: name lookups, active checks,
 //!   the management of a cache's folder. All of them share one thread, on which no call may block.
-//! - **blocking work** of requests and services runs on a small pool ([`run_blocking`]).
+//! - **blocking work** of requests and services runs on a small pool ([`run_blocking`]). The end of
+//!   the process does not wait for it, except for **last work** ([`run_last`]).
 //! - **commands** of the control socket have threads of their own ([`run_command`]).
 //!
 //! A plan registers its services while it is built. They start when the plan comes into force,
@@ -14,8 +15,9 @@ use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -44,6 +46,17 @@ static COMMANDS: WorkerPool = WorkerPool::new(PoolLimits {
     queued_max: 0,
 });
 
+/// The most time that the end of a process waits for what its services complete and for last work:
+/// a second or so for what is under way, and as much for what follows. Whoever stops a server waits
+/// for it.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The last work of this process that has not ended.
+static LAST: LastWork = LastWork {
+    pending: Mutex::new(0),
+    none: Condvar::new(),
+};
+
 /// A running service.
 pub type Running = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -58,8 +71,8 @@ pub trait Service: Send + Sync {
     fn prepare(&self) {}
 
     /// Completes what waits, once, when the process ends; the lanes have ended before. It may block
-    /// for a second or two.
-    fn finish(&self) {}
+    /// until the given time, after which the process no longer waits for it.
+    fn finish(&self, _until: Instant) {}
 
     /// The lifetime of the service.
     fn lifetime(&self) -> Lifetime {
@@ -126,18 +139,24 @@ impl Background {
         }
     }
 
-    /// Stops all services and lets each complete what waits. Called once, when the process ends;
-    /// it blocks as long as they need for that.
+    /// Stops all services, lets each complete what waits, and waits for last work. Called once,
+    /// when the process ends; it blocks for [`FINISH_TIMEOUT`] at most.
     pub fn finish(&self) {
-        let Some(orders) = self.lock().take() else {
-            return;
-        };
-        let (sender, stopped) = channel();
-        // As above.
-        let _ = orders.send(Order::Finish(sender));
-        for service in stopped.recv().unwrap_or_default() {
-            service.finish();
+        self.finish_until(Instant::now() + FINISH_TIMEOUT);
+    }
+
+    fn finish_until(&self, until: Instant) {
+        if let Some(orders) = self.lock().take() {
+            let (sender, stopped) = channel();
+            // As above.
+            let _ = orders.send(Order::Finish(sender));
+            let left = until.saturating_duration_since(Instant::now());
+            for service in stopped.recv_timeout(left).unwrap_or_default() {
+                // Without a thread it cannot be waited for, and nothing of it is completed.
+                let _ = run_last(move || service.finish(until));
+            }
         }
+        LAST.wait(until);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<UnboundedSender<Order>>> {
@@ -158,6 +177,59 @@ where
     W: FnOnce() -> T + Send + 'static,
 {
     BLOCKING.submit(work)
+}
+
+/// Runs blocking work on another thread, whoever asked for it. The end of the process waits for it,
+/// but not long. Never waits itself.
+///
+/// # Errors
+/// The queue is full, or there is no thread; then the work is dropped.
+pub fn run_last(work: impl FnOnce() + Send + 'static) -> Result<(), PoolRefusal> {
+    let pending = LAST.begin();
+    BLOCKING.spawn(move || {
+        // Dropped in any case, also with work that panics or is refused.
+        let _pending = pending;
+        work();
+    })
+}
+
+/// Last work, and whoever waits for its end.
+struct LastWork {
+    pending: Mutex<usize>,
+    none: Condvar,
+}
+
+impl LastWork {
+    fn begin(&'static self) -> PendingWork {
+        *self.lock() += 1;
+        PendingWork(self)
+    }
+
+    /// Waits until no work is pending.
+    fn wait(&self, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now());
+        // After that time nobody waits, and what is pending ends with the process.
+        let _ = self
+            .none
+            .wait_timeout_while(self.lock(), left, |pending| *pending > 0);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts its work as pending until it is dropped.
+struct PendingWork(&'static LastWork);
+
+impl Drop for PendingWork {
+    fn drop(&mut self) {
+        let mut pending = self.0.lock();
+        *pending -= 1;
+        if *pending == 0 {
+            self.0.none.notify_all();
+        }
+    }
 }
 
 /// Runs an operator's command on another thread.

@@ -9,7 +9,13 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
 fn server(exporter: &str, http: &str, locations: &str) -> Server {
-    let configuration = format!(
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration(exporter, http, locations))
+        .start()
+}
+
+fn configuration(exporter: &str, http: &str, locations: &str) -> String {
+    format!(
         "load_module modules/ngx_otel_module.so;
         error_log %FOLDER%/error.log notice;
         events {{ }}
@@ -20,10 +26,7 @@ fn server(exporter: &str, http: &str, locations: &str) -> Server {
             {http}
             server {{ listen 127.0.0.1:%PORT%; server_name here; {locations} }}
         }}"
-    );
-    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&configuration)
-        .start()
+    )
 }
 
 /// Asks for a target with more fields, and returns what came.
@@ -226,6 +229,27 @@ fn a_decision_holds_through_internal_redirects_and_waiting_spans_survive_reloads
     for span in &spans {
         check_span(span, &[("name", "/b"), ("http.target", "/a")]);
     }
+}
+
+#[test]
+fn a_plan_that_a_reload_replaces_still_sends_its_spans() {
+    let collector = Collector::start();
+    let endpoint = format!("endpoint 127.0.0.1:{};", collector.port());
+    let location = "location / { otel_trace on; return 200; }";
+    let mut server = server(&format!("{endpoint} interval 1h;"), "", location);
+    ask(&server, "/a", "");
+    server.write_configuration(&configuration(
+        &format!("{endpoint} interval 2h;"),
+        "",
+        location,
+    ));
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "worker generation 2 started");
+    ask(&server, "/b", "");
+    check_span(&collector.wait_for_spans(1)[0], &[("http.target", "/a")]);
+    server.signal(Signal::SIGQUIT);
+    server.wait();
+    check_span(&collector.wait_for_spans(2)[1], &[("http.target", "/b")]);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The queue of spans, and the service that sends them.
 
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, mem, thread};
 
 use tokio::sync::Notify;
 use turnpike_lane::log::{ErrorLog, Level};
@@ -17,10 +16,7 @@ use super::sender::{Endpoint, send};
 /// long.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most time that is spent while the process ends, and as much for what is being sent then.
-const LAST_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The pause between two looks at whether what is being sent then has arrived.
+/// The pause between two looks at whether what is being sent has arrived.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Where spans go, and how many at once.
@@ -40,11 +36,16 @@ pub(super) struct ExporterSettings {
 
 /// Collects spans and sends them.
 pub(super) struct Exporter {
-    settings: ExporterSettings,
-    log: ErrorLog,
+    outlet: Arc<Outlet>,
     queue: Mutex<Queue>,
     /// A batch is full.
     is_full: Notify,
+}
+
+/// The way out of spans, which outlives their exporter if some are left.
+struct Outlet {
+    settings: ExporterSettings,
+    log: ErrorLog,
     /// Held while spans are sent.
     sending: Mutex<()>,
 }
@@ -66,15 +67,18 @@ impl Exporter {
         let mut known = EXPORTERS.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|exporter| exporter.strong_count() > 0);
         let mut living = known.iter().filter_map(Weak::upgrade);
-        if let Some(same) = living.find(|exporter| exporter.settings == settings) {
+        if let Some(same) = living.find(|exporter| exporter.outlet.settings == settings) {
             return same;
         }
-        let exporter = Arc::new(Exporter {
+        let outlet = Outlet {
             settings,
             log,
+            sending: Mutex::default(),
+        };
+        let exporter = Arc::new(Exporter {
+            outlet: Arc::new(outlet),
             queue: Mutex::default(),
             is_full: Notify::new(),
-            sending: Mutex::default(),
         });
         known.push(Arc::downgrade(&exporter));
         exporter
@@ -86,42 +90,69 @@ impl Exporter {
 
     /// Adds a span; a full queue drops it.
     pub(super) fn add(&self, span: Vec<u8>) {
+        let settings = &self.outlet.settings;
         let mut queue = self.lock();
-        let spans_max = self.settings.batch_size * self.settings.batch_count;
-        if queue.spans.len() >= spans_max {
+        if queue.spans.len() >= settings.batch_size * settings.batch_count {
             queue.dropped += 1;
             return;
         }
         queue.spans.push(span);
-        if queue.spans.len().is_multiple_of(self.settings.batch_size) {
+        if queue.spans.len().is_multiple_of(settings.batch_size) {
             self.is_full.notify_one();
         }
     }
 
-    /// Sends what waits, a batch after the other. It blocks.
-    fn flush(&self, timeout: Duration) {
-        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let deadline = Instant::now() + timeout;
-        let Queue { spans, dropped } = mem::take(&mut *self.lock());
-        if dropped > 0 {
+    /// Sends what waits when nothing else is being sent. It blocks.
+    fn flush(&self, until: Instant) {
+        let turn = self.outlet.turn(until);
+        let queue = mem::take(&mut *self.lock());
+        match turn {
+            Some(_turn) => self.outlet.send(queue, until),
+            None => self.outlet.lost(&"the time is over", queue.spans.len()),
+        }
+    }
+}
+
+impl Outlet {
+    /// Waits for what is being sent; `None`: the time is over.
+    fn turn(&self, until: Instant) -> Option<MutexGuard<'_, ()>> {
+        loop {
+            match self.sending.try_lock() {
+                Ok(turn) => return Some(turn),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= until => return None,
+                Err(TryLockError::WouldBlock) => thread::sleep(LOOK_INTERVAL),
+            }
+        }
+    }
+
+    /// Sends spans, a batch after the other. It blocks.
+    fn send(&self, queue: Queue, until: Instant) {
+        if queue.dropped > 0 {
+            let dropped = queue.dropped;
             self.log.event(
                 Level::Notice,
                 format_args!("OTel dropped records: {dropped}"),
             );
         }
-        for spans in spans.chunks(self.settings.batch_size) {
-            let settings = &self.settings;
+        let settings = &self.settings;
+        for spans in queue.spans.chunks(settings.batch_size) {
             let body = message::batch(&settings.resource, TURNPIKE_VERSION, spans);
-            if let Err(error) = send(&settings.endpoint, &settings.headers, &body, deadline) {
-                self.log.event(
-                    Level::Error,
-                    format_args!(
-                        "OTel export failure: {error}, endpoint: \"{}\", {} spans are lost",
-                        settings.endpoint,
-                        spans.len(),
-                    ),
-                );
+            if let Err(error) = send(&settings.endpoint, &settings.headers, &body, until) {
+                self.lost(&error, spans.len());
             }
+        }
+    }
+
+    fn lost(&self, error: &dyn fmt::Display, spans: usize) {
+        let endpoint = &self.settings.endpoint;
+        if spans > 0 {
+            self.log.event(
+                Level::Error,
+                format_args!(
+                    "OTel export failure: {error}, endpoint: \"{endpoint}\", {spans} spans are lost"
+                ),
+            );
         }
     }
 }
@@ -129,7 +160,7 @@ impl Exporter {
 impl Service for Exporter {
     fn run(self: Arc<Self>) -> Running {
         Box::pin(async move {
-            let interval = Duration::from_millis(self.settings.interval_ms);
+            let interval = Duration::from_millis(self.outlet.settings.interval_ms);
             loop {
                 // A batch that is full, or the time: either is a reason.
                 let _ = tokio::time::timeout(interval, self.is_full.notified()).await;
@@ -138,22 +169,17 @@ impl Service for Exporter {
                 }
                 let own = Arc::clone(&self);
                 // With too much other work the spans wait, and the queue has a limit.
-                if let Ok(sent) = background::run_blocking(move || own.flush(SEND_TIMEOUT)) {
+                let sent =
+                    background::run_blocking(move || own.flush(Instant::now() + SEND_TIMEOUT));
+                if let Ok(sent) = sent {
                     sent.await;
                 }
             }
         })
     }
 
-    fn finish(&self) {
-        let until = Instant::now() + LAST_TIMEOUT;
-        while matches!(self.sending.try_lock(), Err(TryLockError::WouldBlock)) {
-            if Instant::now() >= until {
-                return;
-            }
-            thread::sleep(LOOK_INTERVAL);
-        }
-        self.flush(LAST_TIMEOUT);
+    fn finish(&self, until: Instant) {
+        self.flush(until);
     }
 
     /// Requests that end under an older plan leave spans too.
@@ -167,17 +193,14 @@ impl Drop for Exporter {
     /// thread may be here.
     fn drop(&mut self) {
         let queue = mem::take(&mut *self.lock());
-        if queue.spans.is_empty() {
+        let spans = queue.spans.len();
+        if spans == 0 {
             return;
         }
-        let rest = Exporter {
-            settings: self.settings.clone(),
-            log: self.log.clone(),
-            queue: Mutex::new(queue),
-            is_full: Notify::new(),
-            sending: Mutex::default(),
-        };
-        // Without a thread they are lost. `flush` leaves the queue empty, so this ends.
-        let _ = background::run_blocking(move || rest.flush(SEND_TIMEOUT)).map(drop);
+        let outlet = Arc::clone(&self.outlet);
+        let sent = background::run_last(move || outlet.send(queue, Instant::now() + SEND_TIMEOUT));
+        if let Err(refusal) = sent {
+            self.outlet.lost(&refusal, spans);
+        }
     }
 }

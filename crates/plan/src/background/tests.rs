@@ -111,6 +111,87 @@ fn a_service_in_use_runs_once_and_ends_with_its_last_plan() {
     bench.expect(&["other dropped"]);
 }
 
+/// Completes something at the end, when it is let.
+struct Completing {
+    release: Mutex<Receiver<()>>,
+    sender: Sender<String>,
+}
+
+impl Service for Completing {
+    fn run(self: Arc<Self>) -> Running {
+        Box::pin(std::future::pending())
+    }
+
+    fn finish(&self, _: Instant) {
+        let _ = self.sender.send("completing".to_owned());
+        let _ = self.release.lock().unwrap().recv();
+        let _ = self.sender.send("completed".to_owned());
+    }
+}
+
+/// A time that no test waits for.
+fn much_later() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
+}
+
+/// Last work that reports its end, and what lets it end.
+fn held_work(sender: &Sender<String>) -> Sender<()> {
+    let (release, held) = channel();
+    let sender = sender.clone();
+    run_last(move || {
+        let _ = held.recv();
+        let _ = sender.send("last work has ended".to_owned());
+    })
+    .unwrap();
+    release
+}
+
+#[test]
+fn the_end_waits_for_services_and_for_last_work() {
+    let bench = Bench::new();
+    let (release, held) = channel();
+    let service = Completing {
+        release: Mutex::new(held),
+        sender: bench.sender.clone(),
+    };
+    bench.background.start(1, &[Arc::new(service)]).unwrap();
+    let release_work = held_work(&bench.sender);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            bench.background.finish_until(much_later());
+            bench.sender.send("ended".to_owned()).unwrap();
+        });
+        bench.expect(&["completing"]);
+        drop(release_work);
+        bench.expect(&["last work has ended"]);
+        drop(release);
+        bench.expect(&["completed", "ended"]);
+    });
+}
+
+#[test]
+fn the_end_does_not_wait_for_ever() {
+    let bench = Bench::new();
+    let release = held_work(&bench.sender);
+    bench.background.finish_until(Instant::now());
+    bench.sender.send("gave up".to_owned()).unwrap();
+    bench.expect(&["gave up"]);
+    drop(release);
+    bench.expect(&["last work has ended"]);
+}
+
+#[test]
+fn last_work_that_panics_is_not_waited_for() {
+    let (sender, panicked) = channel::<()>();
+    run_last(move || {
+        let _sender = sender;
+        panic!("on purpose");
+    })
+    .unwrap();
+    assert!(panicked.recv().is_err());
+    LAST.wait(much_later());
+}
+
 #[test]
 fn a_plan_without_services_needs_no_thread() {
     let background = Background::default();
