@@ -1,7 +1,8 @@
 //! The rule that the name of a directive family stands only in its folder and in the one list. So a
 //! family is added or taken out by its folder and a line, and no family comes to depend on another.
 //!
-//! The list is read, not repeated here: a name that leads to an entry of it is a family's.
+//! The list is read, not repeated here: a name that leads to an entry of it is a family's. Other
+//! crates cannot name one, since the list's file makes nothing else public.
 //!
 //! Where a family says what it has is always the same file.
 
@@ -50,7 +51,8 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
         let text = "no list of families: xtask/src/tidy/families.rs names its file";
         return vec![Finding::new(Path::new(LIST_FILE), 1, text)];
     }
-    let mut findings = Vec::new();
+    let list = Source::scan(&read(Path::new(LIST_FILE)).unwrap_or_default());
+    let mut findings = exports(&list);
     for file in files {
         let Some(owner) = owner(file) else {
             continue;
@@ -66,6 +68,20 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
 pub(super) fn names(read: &dyn Fn(&Path) -> Option<String>) -> Vec<String> {
     let list = read(Path::new(LIST_FILE)).unwrap_or_default();
     families(&Source::scan(&list))
+}
+
+/// What the list's file makes public besides the lists: by it another crate could name a family.
+fn exports(list: &Source) -> Vec<Finding> {
+    let is_public = |at: &usize| {
+        let is_word = |word: &str| list.word(at + 1) == Some(word);
+        list.word(*at) == Some("pub") && !list.is_mark(at + 1, '(') && !is_word("const")
+    };
+    let places = (0..list.tokens.len()).filter(is_public);
+    let finding = |at: usize| {
+        let text = "only the lists of families are public: nothing outside names a family";
+        Finding::new(Path::new(LIST_FILE), list.tokens[at].line, text)
+    };
+    places.map(finding).collect()
 }
 
 /// The modules that the lists name, each at the start of an entry's path.

@@ -75,6 +75,19 @@ fn families_say_what_they_have_in_one_place() {
 }
 
 #[test]
+fn the_list_makes_nothing_else_public() {
+    for (more, count) in [
+        ("", 0),
+        ("pub(crate) mod four;", 0),
+        ("pub mod four;", 1),
+        ("pub use one::One; pub fn two() {}", 2),
+    ] {
+        let found = super::check(&[], &|_| Some(format!("{LIST}{more}")));
+        assert_eq!(found.len(), count, "{more}");
+    }
+}
+
+#[test]
 fn a_list_that_is_not_found_is_a_finding() {
     let found = super::check(&[], &|_| None);
     assert_eq!(found.len(), 1);
