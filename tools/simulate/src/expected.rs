@@ -3,7 +3,8 @@
 use crate::client::Client;
 use crate::content::{body, shown};
 use crate::message::Message;
-use crate::origin::{Answer, Arrival, Ending, Failing, Outcome};
+use crate::origin::{Arrival, Broken, Ending, Failing, Outcome};
+use crate::protocol::Protocol;
 use crate::request::{Request, Target};
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Settings, TEXT_BYTES};
 use crate::world::World;
@@ -60,7 +61,7 @@ impl Case<'_> {
             }
             Target::Missing => self.own(404, page(404).body),
             Target::Malformed => self.own(400, page(400).body),
-            Target::Proxied | Target::Tunnel(_) => {
+            Target::Passed(_) | Target::Tunnel(_) => {
                 let arrivals = self.world.origins.arrivals.get(&self.request.number);
                 self.passed_on(arrivals.map_or(&[], Vec::as_slice))
             }
@@ -114,12 +115,13 @@ impl Case<'_> {
     }
 
     /// Whether the request may have gone to a kept connection that its origin was just closing, and
-    /// may not go to another server: with `proxy_next_upstream off` it ends there, as in nginx.
+    /// may not go to another server: with `proxy_next_upstream off`, or with a body, it ends there,
+    /// as in nginx.
     fn met_a_closed_connection(&self) -> bool {
         let asked_ms = self.client.asked_ms.get(self.index).copied().unwrap_or(0);
         let closed_ms = self.world.origins.idle_closed_ms.last().copied();
-        self.settings.proxy.next_upstream == "off"
-            && closed_ms.is_some_and(|at_ms| at_ms >= asked_ms)
+        let is_last_try = self.settings.proxy.next_upstream == "off" || self.request.has_body();
+        is_last_try && closed_ms.is_some_and(|at_ms| at_ms >= asked_ms)
     }
 
     /// An answer of any version that may still be used.
@@ -158,6 +160,9 @@ impl Case<'_> {
                 self.answer.first_line, answer.status
             ));
         }
+        if arrival.broken == Some(Broken::Head) {
+            return Err(format!("was passed on with a broken head: {arrival:?}"));
+        }
         if answer.ending == Ending::Tunnel {
             return self.tunnelled(arrival);
         }
@@ -165,8 +170,10 @@ impl Case<'_> {
         let how = answer.fails.map(|(_, how)| how);
         Ok(Expected {
             body: body(arrival.content, answer.length),
-            may_be_cut: has_failed,
+            may_be_cut: has_failed || arrival.broken.is_some(),
+            // Only records show that the end of a connection is not that of the answer.
             may_seem_whole: has_failed
+                && arrival.protocol != Protocol::FastCgi
                 && answer.ending == Ending::Close
                 && how == Some(Failing::Close),
             has_length: false,
@@ -190,14 +197,13 @@ impl Case<'_> {
 
     /// Whether this failure of an origin gives this status.
     fn fails_with(&self, arrival: &Arrival, status: u16) -> bool {
-        let Answer {
-            delay_ms, fails, ..
-        } = arrival.answer;
-        let is_late = delay_ms + 400 >= self.settings.proxy.read_timeout_ms;
+        let fails = arrival.answer.fails;
+        let is_late = arrival.head_ms + 400 >= self.settings.proxy.read_timeout_ms;
         let is_cut = arrival.outcome == Outcome::Failed { had_head: false };
         let is_silent = is_cut && matches!(fails, Some((_, Failing::Stall)));
         match status {
-            502 => is_cut && !is_silent,
+            // A wrong part of the body may come together with the head.
+            502 => (is_cut && !is_silent) || arrival.broken.is_some(),
             504 => is_late || is_silent,
             _ => false,
         }

@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use crate::content::{body, chunked, shown};
-use crate::message::{self, Message};
+use crate::content::{body, shown};
+use crate::protocol::{Asked, Disorder, Protocol};
 
 /// The marking of an answer's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,21 @@ pub(crate) struct Answer {
     pub(crate) idle_ms: u64,
     /// The lifetime for storing, in seconds.
     pub(crate) fresh_s: Option<u64>,
+    /// What the origin does against its protocol.
+    pub(crate) disorder: Option<Disorder>,
+    /// The most bytes of a record, where the protocol has records.
+    pub(crate) record_bytes: usize,
+    /// Whether records for the error log stand between them.
+    pub(crate) has_messages: bool,
+    /// Whether the end of the stream has a record of its own.
+    pub(crate) ends_stream: bool,
+}
+
+/// The part of an answer in which it breaks the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    Head,
+    Body,
 }
 
 /// The outcome of a request at an origin.
@@ -66,6 +81,10 @@ pub(crate) struct Arrival {
     pub(crate) content: u64,
     pub(crate) outcome: Outcome,
     pub(crate) at_ms: u64,
+    pub(crate) protocol: Protocol,
+    /// The time that the head takes, if nothing else delays it.
+    pub(crate) head_ms: u64,
+    pub(crate) broken: Option<Broken>,
 }
 
 /// The state that all origins of a run share.
@@ -96,22 +115,25 @@ enum Place {
 }
 
 impl Origins {
-    fn arrive(&mut self, head: &Message, now_ms: u64) -> Result<(Place, Arrival), String> {
-        let path = head.first_line.split(' ').nth(1).unwrap_or_default();
-        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
-        let numbered = number(head.field("X-Number")).ok_or("no X-Number")?;
-        let cached: Option<u64> = number(path.strip_prefix("/cache/"));
+    fn arrive(
+        &mut self,
+        asked: &Asked,
+        protocol: Protocol,
+        now_ms: u64,
+    ) -> Result<(Place, Arrival), String> {
+        let cached = asked.path.strip_prefix("/cache/");
+        let cached: Option<u64> = cached.and_then(|text| text.parse().ok());
         let list = match cached {
             Some(path) => self.versions.entry(path).or_default(),
-            None => self.arrivals.entry(numbered).or_default(),
+            None => self.arrivals.entry(asked.number).or_default(),
         };
         let scripts = match cached {
             Some(_) => Some(&self.cached),
-            None => self.scripts.get(&numbered),
+            None => self.scripts.get(&asked.number),
         };
         let index = list.len();
         let scripts = scripts.filter(|scripts| !scripts.is_empty());
-        let scripts = scripts.ok_or_else(|| format!("a request for {path}"))?;
+        let scripts = scripts.ok_or_else(|| format!("a request for {}", asked.path))?;
         let answer = match cached {
             Some(_) => scripts[index % scripts.len()],
             None => scripts[index.min(scripts.len() - 1)],
@@ -120,31 +142,31 @@ impl Origins {
             answer,
             content: match cached {
                 Some(path) => version_content(path, index),
-                None => numbered,
+                None => asked.number,
             },
             outcome: Outcome::Pending,
             at_ms: now_ms,
+            protocol,
+            head_ms: 0,
+            broken: None,
         };
         list.push(arrival);
         let place = match cached {
             Some(path) => Place::Version(path, index),
-            None => Place::Number(numbered, index),
+            None => Place::Number(asked.number, index),
         };
         Ok((place, arrival))
     }
 
+    fn arrival(&mut self, place: Place) -> Option<&mut Arrival> {
+        match place {
+            Place::Number(number, index) => self.arrivals.get_mut(&number)?.get_mut(index),
+            Place::Version(path, index) => self.versions.get_mut(&path)?.get_mut(index),
+        }
+    }
+
     fn note(&mut self, place: Place, outcome: Outcome) {
-        let arrival = match place {
-            Place::Number(number, index) => self
-                .arrivals
-                .get_mut(&number)
-                .and_then(|list| list.get_mut(index)),
-            Place::Version(path, index) => self
-                .versions
-                .get_mut(&path)
-                .and_then(|list| list.get_mut(index)),
-        };
-        if let Some(arrival) = arrival {
+        if let Some(arrival) = self.arrival(place) {
             arrival.outcome = outcome;
         }
     }
@@ -159,6 +181,7 @@ pub(crate) fn version_content(path: u64, version: usize) -> u64 {
 #[derive(Debug)]
 pub(crate) struct OriginConnection {
     pub(crate) origin: usize,
+    protocol: Protocol,
     stream: Option<UnixStream>,
     input: Vec<u8>,
     state: State,
@@ -190,6 +213,8 @@ struct Answering {
     at_ms: u64,
     /// The position of the failure, or the end.
     end: usize,
+    /// Whether the connection is closed after it.
+    is_last: bool,
 }
 
 /// The effect of an action on the socket at the lane's end.
@@ -202,9 +227,10 @@ pub(crate) enum Effect {
 
 impl OriginConnection {
     /// A connection that the lane has begun, and the origin has not accepted yet.
-    pub(crate) fn new(origin: usize) -> OriginConnection {
+    pub(crate) fn new(origin: usize, protocol: Protocol) -> OriginConnection {
         OriginConnection {
             origin,
+            protocol,
             stream: None,
             input: Vec::new(),
             state: State::Reading,
@@ -352,38 +378,48 @@ impl OriginConnection {
     }
 
     fn try_to_begin(&mut self, now_ms: u64, origins: &mut Origins) -> Result<(), String> {
-        let Some(request) = message::request(&self.input)? else {
+        let Some(asked) = self.protocol.read(&self.input)? else {
             return Ok(());
         };
-        if !request.is_whole {
-            return Ok(());
-        }
-        let number = request.field("X-Number").and_then(|text| text.parse().ok());
-        let number: u64 = number.unwrap_or_default();
+        let number = asked.number;
         let upload = origins.uploads.get(&number).copied().unwrap_or(0);
-        if request.body != body(number, upload) {
-            let (come, sent) = (request.body.len(), upload);
+        if asked.body != body(number, upload) {
+            let (come, sent) = (asked.body.len(), upload);
             let problem = format!("request {number} has a wrong body: {come} bytes, not {sent}");
             origins.problems.push(problem);
         }
-        if self.input.len() > request.length {
-            let rest = shown(&self.input[request.length..]);
+        if self.input.len() > asked.length {
+            let rest = shown(&self.input[asked.length..]);
             return Err(format!("more than a request: {rest}"));
         }
         self.input.clear();
-        let (place, arrival) = origins.arrive(&request, now_ms)?;
-        self.tunnel = (arrival.answer.ending == Ending::Tunnel).then_some(number);
-        let is_head = request.first_line.starts_with("HEAD ");
-        let (bytes, head_bytes) = arrival.answer.bytes(arrival.content, is_head);
-        let end = arrival.answer.fails.map_or(bytes.len(), |(at, _)| at);
+        let (
+            place,
+            Arrival {
+                answer, content, ..
+            },
+        ) = origins.arrive(&asked, self.protocol, now_ms)?;
+        self.tunnel = (answer.ending == Ending::Tunnel).then_some(number);
+        let written = self.protocol.write(&answer, content, &asked);
+        let head_pieces = written.head_bytes.div_ceil(answer.piece_bytes) as u64;
+        if let Some(arrival) = origins.arrival(place) {
+            arrival.head_ms = answer.delay_ms + head_pieces * answer.piece_pause_ms;
+            arrival.broken = written.broken_at.map(|at| match at < written.head_bytes {
+                true => Broken::Head,
+                false => Broken::Body,
+            });
+        }
+        let bytes = written.bytes;
+        let end = answer.fails.map_or(bytes.len(), |(at, _)| at);
         self.state = State::Answering(Answering {
             place,
-            answer: arrival.answer,
-            head_bytes,
+            answer,
+            head_bytes: written.head_bytes,
             sent: 0,
-            at_ms: now_ms + arrival.answer.delay_ms,
+            at_ms: now_ms + answer.delay_ms,
             end: end.min(bytes.len()),
             bytes,
+            is_last: written.is_last,
         });
         Ok(())
     }
@@ -439,6 +475,10 @@ impl OriginConnection {
         };
         let answer = answering.answer;
         let is_whole = answering.end == answering.bytes.len();
+        if is_whole && answer.disorder == Some(Disorder::EndlessHead) {
+            self.state = State::Stalled;
+            return Effect::None;
+        }
         if is_whole && answer.ending == Ending::Tunnel {
             self.state = State::Draining(answering.place);
             self.end_drained(origins, note);
@@ -447,8 +487,10 @@ impl OriginConnection {
         if is_whole {
             origins.note(answering.place, Outcome::Whole);
             self.idle_until_ms = Some(now_ms + answer.idle_ms);
-            if answer.says_close || answer.ending == Ending::Close {
+            if answering.is_last {
                 note(&|| "closes".to_owned());
+                // Only HTTP/1 announces it.
+                origins.idle_closed_ms.push(now_ms);
                 self.close();
             }
             return Effect::None;
@@ -472,52 +514,5 @@ impl OriginConnection {
                 Effect::None
             }
         }
-    }
-}
-
-impl Answer {
-    /// The bytes of the answer, and the length of its head.
-    fn bytes(&self, content: u64, is_head: bool) -> (Vec<u8>, usize) {
-        let mut head = String::new();
-        if self.has_interim {
-            head.push_str("HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n");
-        }
-        let reason = match self.status {
-            101 => "Switching Protocols",
-            200 => "OK",
-            _ => "Fault",
-        };
-        head.push_str(&format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: text/plain\r\nX-Content: {content}\r\n",
-            self.status
-        ));
-        if let Some(fresh_s) = self.fresh_s {
-            head.push_str(&format!("Cache-Control: max-age={fresh_s}\r\n"));
-        }
-        if self.says_close {
-            head.push_str("Connection: close\r\n");
-        }
-        if self.ending == Ending::Tunnel {
-            head.push_str("Connection: upgrade\r\nUpgrade: simulated\r\n");
-        }
-        let body = body(content, self.length);
-        let framed = match self.ending {
-            Ending::Length => {
-                head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-                body
-            }
-            Ending::Chunked => {
-                head.push_str("Transfer-Encoding: chunked\r\n");
-                chunked(&body, 1500)
-            }
-            Ending::Close | Ending::Tunnel => body,
-        };
-        head.push_str("\r\n");
-        let mut bytes = head.into_bytes();
-        let head_bytes = bytes.len();
-        if !is_head {
-            bytes.extend_from_slice(&framed);
-        }
-        (bytes, head_bytes)
     }
 }

@@ -1,5 +1,7 @@
 //! A request of a scripted client, and the known facts about its answer.
 
+use crate::protocol::Protocol;
+
 /// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -9,8 +11,8 @@ pub(crate) enum Target {
     File(usize),
     /// A file that is sent slowly, `/slow/N`.
     Slow(usize),
-    /// An answer of an origin, `/proxy/NUMBER`.
-    Proxied,
+    /// An answer of an origin that speaks this protocol, `/proxy/NUMBER` for HTTP/1.
+    Passed(Protocol),
     /// A connection through to an origin, `/tunnel/NUMBER`: bytes go both ways once the origin has
     /// switched protocols. The last target of its client, which then sends so many bytes.
     Tunnel(usize),
@@ -52,13 +54,18 @@ impl Request {
         self.method == "HEAD"
     }
 
+    /// Whether it has a body, which may be sent once only.
+    pub(crate) fn has_body(&self) -> bool {
+        self.upload.is_some()
+    }
+
     /// The target in the request line.
     pub(crate) fn path(&self) -> String {
         match self.target {
             Target::Text(number) => format!("/text/{number}"),
             Target::File(number) => format!("/files/{number}"),
             Target::Slow(number) => format!("/slow/{number}"),
-            Target::Proxied => format!("/proxy/{}", self.number),
+            Target::Passed(protocol) => format!("/{}/{}", protocol.name(), self.number),
             Target::Tunnel(_) => format!("/tunnel/{}", self.number),
             Target::Cached(path) => format!("/cache/{path}"),
             Target::Missing => "/files/none".to_owned(),

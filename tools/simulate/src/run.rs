@@ -27,6 +27,7 @@ use turnpike_lane::sys::socket::Kind;
 use crate::client::Client;
 use crate::handshake;
 use crate::plan;
+use crate::protocol::ORIGINS;
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario, stream};
 use crate::verdict;
 use crate::world::{Shared, Start, World};
@@ -53,9 +54,6 @@ pub struct Report {
     /// The number of times that the injected fault occurred.
     pub fault_hits: u64,
 }
-
-/// The number of origins that answer.
-const ORIGINS: usize = 2;
 
 /// The options of a run.
 #[derive(Clone, Copy, Debug, Default)]

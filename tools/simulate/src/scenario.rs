@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::client::{Cut, CutAt, How, Piece, Script};
 use crate::handshake;
 use crate::origin::{Answer, Ending, Failing, Origins};
+use crate::protocol::{Disorder, OTHERS, Protocol};
 use crate::request::{Request, Target, Upload};
 use crate::world::Weather;
 use turnpike_testkit::random::Random;
@@ -45,9 +46,14 @@ pub(crate) struct Settings {
 /// The settings of proxied requests.
 #[derive(Debug)]
 pub(crate) struct ProxySettings {
+    /// The protocol beside HTTP/1.
+    pub(crate) other: Protocol,
+    /// The protocol of the origins whose answers are stored.
+    pub(crate) cached_by: Protocol,
     pub(crate) buffering: bool,
     pub(crate) request_buffering: bool,
-    pub(crate) buffers: &'static str,
+    /// Directives of buffers without their prefix.
+    pub(crate) buffers: &'static [(&'static str, &'static str)],
     pub(crate) keepalive: usize,
     pub(crate) version: &'static str,
     pub(crate) next_upstream: &'static str,
@@ -78,7 +84,7 @@ impl Scenario {
         let mut numbers = 1..;
         let clients = 1 + random.index(4);
         let mut scripts: Vec<Script> = (0..clients)
-            .map(|_| script(&mut random, &mut numbers))
+            .map(|_| script(&mut random, &settings, &mut numbers))
             .collect();
         let mut tls = stream(seed, 4);
         settings.is_tls = tls.percent(TLS_PERCENT);
@@ -187,6 +193,7 @@ fn tunnel_answer(random: &mut Random, settings: &Settings) -> Answer {
             ending: Ending::Tunnel,
             says_close: false,
             has_interim: false,
+            disorder: None,
             ..answer
         },
         _ => answer,
@@ -226,33 +233,51 @@ fn settings(random: &mut Random) -> Settings {
         header_buffer_bytes: random.pick(&[64, 1024]),
         rate_bytes: random.pick(&[5_000, 20_000]),
         is_tls: false,
-        proxy: ProxySettings {
-            buffering: random.percent(60),
-            request_buffering: random.percent(60),
-            buffers: random.pick(&[
-                "proxy_buffer_size 4k; proxy_buffers 8 4k;",
-                "proxy_buffer_size 512; proxy_buffers 4 512;",
-                "proxy_buffer_size 1k; proxy_buffers 4 1k; proxy_max_temp_file_size 0;",
-            ]),
-            keepalive: random.pick(&[0, 1, 4]),
-            version: random.pick(&["1.1", "1.1", "1.1", "1.0"]),
-            next_upstream: random.pick(&["error timeout", "error timeout http_500", "off"]),
-            read_timeout_ms: random.pick(&[1_000, 2_000]),
-            ignores_client_abort: random.percent(20),
-            has_dead_server: random.percent(20),
-            uses_stale: random.percent(50),
-            updates_behind: random.percent(50),
-            locks: random.percent(50),
-        },
+        proxy: proxy_settings(random),
     }
 }
 
-fn script(random: &mut Random, numbers: &mut impl Iterator<Item = u64>) -> Script {
+fn proxy_settings(random: &mut Random) -> ProxySettings {
+    let other = random.pick(OTHERS);
+    ProxySettings {
+        other,
+        cached_by: random.pick(&[Protocol::Http1, Protocol::Http1, other]),
+        buffering: random.percent(60),
+        request_buffering: random.percent(60),
+        buffers: random.pick(BUFFERS),
+        keepalive: random.pick(&[0, 1, 4]),
+        version: random.pick(&["1.1", "1.1", "1.1", "1.0"]),
+        next_upstream: random.pick(&["error timeout", "error timeout http_500", "off"]),
+        read_timeout_ms: random.pick(&[1_000, 2_000]),
+        ignores_client_abort: random.percent(20),
+        has_dead_server: random.percent(20),
+        uses_stale: random.percent(50),
+        updates_behind: random.percent(50),
+        locks: random.percent(50),
+    }
+}
+
+/// Buffers for answers: ample, scant, and scant without a file.
+const BUFFERS: &[&[(&str, &str)]] = &[
+    &[("buffer_size", "4k"), ("buffers", "8 4k")],
+    &[("buffer_size", "512"), ("buffers", "4 512")],
+    &[
+        ("buffer_size", "1k"),
+        ("buffers", "4 1k"),
+        ("max_temp_file_size", "0"),
+    ],
+];
+
+fn script(
+    random: &mut Random,
+    settings: &Settings,
+    numbers: &mut impl Iterator<Item = u64>,
+) -> Script {
     let count = 1 + random.index(6);
     let mut requests = Vec::new();
     let mut bytes = Vec::new();
     for index in 0..count {
-        let mut request = request(random, numbers.next().unwrap_or_default());
+        let mut request = request(random, settings, numbers.next().unwrap_or_default());
         request.says_close = index + 1 == count && random.percent(40);
         let text = request.bytes();
         bytes.extend_from_slice(&text);
@@ -279,17 +304,18 @@ fn script(random: &mut Random, numbers: &mut impl Iterator<Item = u64>) -> Scrip
     }
 }
 
-fn request(random: &mut Random, number: u64) -> Request {
+fn request(random: &mut Random, settings: &Settings, number: u64) -> Request {
     let target = match random.below(100) {
         0..15 => Target::Text(random.index(TEXT_BYTES.len())),
         15..30 => Target::File(random.index(FILE_BYTES.len())),
         30..33 => Target::Slow(random.index(SLOW_FILES)),
         33..36 => Target::Missing,
         36..38 => Target::Malformed,
-        38..78 => Target::Proxied,
+        38..58 => Target::Passed(Protocol::Http1),
+        58..78 => Target::Passed(settings.proxy.other),
         _ => Target::Cached(random.below(CACHED_PATHS)),
     };
-    let has_body = matches!(target, Target::Text(_) | Target::Proxied) && random.percent(40);
+    let has_body = matches!(target, Target::Text(_) | Target::Passed(_)) && random.percent(40);
     let method = match random.below(100) {
         _ if has_body => "POST",
         0..15 => "HEAD",
@@ -383,8 +409,8 @@ fn cut(random: &mut Random, bytes: usize) -> Cut {
 
 fn origins(random: &mut Random, settings: &Settings, scripts: &[Script]) -> Origins {
     let requests = || scripts.iter().flat_map(|script| &script.requests);
-    let proxied = requests().filter(|request| request.target == Target::Proxied);
-    let scripts: BTreeMap<u64, Vec<Answer>> = proxied
+    let passed = requests().filter(|request| matches!(request.target, Target::Passed(_)));
+    let scripts: BTreeMap<u64, Vec<Answer>> = passed
         .map(|request| {
             let tries = (0..3).map(|_| answer(random, settings, None)).collect();
             (request.number, tries)
@@ -406,19 +432,6 @@ fn origins(random: &mut Random, settings: &Settings, scripts: &[Script]) -> Orig
 fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Answer {
     let length = random.pick(&[0, 1, 300, 300, 2_000, 9_000, 60_000]);
     let is_late = random.percent(4);
-    let fails = random.percent(15).then(|| {
-        let at = match random.percent(40) {
-            true => random.index(150),
-            false => random.index(length + 200),
-        };
-        let how = random.pick(&[
-            Failing::Close,
-            Failing::Close,
-            Failing::Reset,
-            Failing::Stall,
-        ]);
-        (at, how)
-    });
     let ending = random.pick(&[
         Ending::Length,
         Ending::Length,
@@ -430,6 +443,8 @@ fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Ans
         (Ending::Chunked, "1.0") => Ending::Length,
         (ending, _) => ending,
     };
+    // A short answer may come byte by byte.
+    let is_slow = length <= 300 && random.percent(6);
     Answer {
         status: if random.percent(6) { 500 } else { 200 },
         length,
@@ -439,14 +454,51 @@ fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Ans
             false => random.pick(&[0, 0, 0, 5, 90, 400]),
         },
         has_interim: random.percent(5) && settings.proxy.version == "1.1",
-        piece_bytes: random
-            .pick(&[7, 100, 3_000, 100_000, 100_000])
-            .max(length / 40),
-        piece_pause_ms: random.pick(&[0, 0, 1, 20]),
-        fails,
+        piece_bytes: match is_slow {
+            true => 1,
+            false => random
+                .pick(&[7, 100, 3_000, 100_000, 100_000])
+                .max(length / 40),
+        },
+        piece_pause_ms: match is_slow {
+            true => random.pick(&[0, 1, 10]),
+            false => random.pick(&[0, 0, 1, 20]),
+        },
+        fails: random.percent(15).then(|| failing(random, length)),
         says_close: random.percent(15) || settings.proxy.version == "1.0",
         idle_ms: random.pick(&[0, 5, 1_000, 60_000]),
         fresh_s,
+        disorder: random.percent(6).then(|| disorder(random)),
+        record_bytes: random.pick(&[1, 7, 300, 8_000, 65_535]).max(length / 100),
+        has_messages: random.percent(20),
+        ends_stream: random.percent(70),
+    }
+}
+
+/// The position and the kind of an origin's failure.
+fn failing(random: &mut Random, length: usize) -> (usize, Failing) {
+    let at = match random.percent(40) {
+        true => random.index(150),
+        false => random.index(length + 200),
+    };
+    let how = random.pick(&[
+        Failing::Close,
+        Failing::Close,
+        Failing::Reset,
+        Failing::Stall,
+    ]);
+    (at, how)
+}
+
+fn disorder(random: &mut Random) -> Disorder {
+    match random.below(6) {
+        0 => Disorder::BigField,
+        1 => Disorder::EndlessHead,
+        2 => Disorder::Surplus,
+        _ => Disorder::Wrong {
+            kind: random.index(12),
+            percent: random.index(100),
+        },
     }
 }
 
@@ -507,61 +559,11 @@ impl Settings {
         }
         text.push_str(&format!(
             "location /files/ {{ root {folder}; etag off; }}\n\
-             location /slow/ {{ alias {folder}/files/; etag off; limit_rate {}; }}\n\
-             location /proxy/ {{ proxy_pass http://origins; }}\n\
-             location /tunnel/ {{ proxy_pass http://origins; \
-             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}\n\
-             location /cache/ {{ proxy_pass http://origins; proxy_cache simulated; }}\n\
-             }} }}\n",
+             location /slow/ {{ alias {folder}/files/; etag off; limit_rate {}; }}\n",
             self.rate_bytes
         ));
+        self.proxy.write_locations(&mut text);
+        text.push_str("} }\n");
         text
-    }
-}
-
-impl ProxySettings {
-    fn write(&self, folder: &str, text: &mut String) {
-        let flag = |on: bool| if on { "on" } else { "off" };
-        let dead = match self.has_dead_server {
-            true => format!("server unix:{folder}/dead max_fails=0;"),
-            false => String::new(),
-        };
-        let keepalive = match self.keepalive {
-            0 => "keepalive_timeout 2s;".to_owned(),
-            count => format!("keepalive {count}; keepalive_timeout 2s;"),
-        };
-        let connection = if self.version == "1.0" { "close" } else { "" };
-        let stale = match self.uses_stale {
-            true => "error timeout updating http_500",
-            false => "off",
-        };
-        text.push_str(&format!(
-            "upstream origins {{ server unix:{folder}/origin0 max_fails=0; \
-             server unix:{folder}/origin1 max_fails=0; \
-             {dead} {keepalive} }}\n\
-             proxy_cache_path simulated keys_zone=simulated:1m memory;\n\
-             proxy_http_version {};\n\
-             proxy_set_header Connection \"{connection}\";\n\
-             proxy_buffering {};\n\
-             proxy_request_buffering {};\n\
-             {}\n\
-             proxy_next_upstream {};\n\
-             proxy_connect_timeout 1s;\n\
-             proxy_read_timeout {}ms;\n\
-             proxy_send_timeout 1s;\n\
-             proxy_ignore_client_abort {};\n\
-             proxy_cache_use_stale {stale};\n\
-             proxy_cache_background_update {};\n\
-             proxy_cache_lock {};\n",
-            self.version,
-            flag(self.buffering),
-            flag(self.request_buffering),
-            self.buffers,
-            self.next_upstream,
-            self.read_timeout_ms,
-            flag(self.ignores_client_abort),
-            flag(self.updates_behind && self.uses_stale),
-            flag(self.locks),
-        ));
     }
 }

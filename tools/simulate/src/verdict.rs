@@ -302,7 +302,7 @@ fn has_left(client: &Client) -> bool {
     let waits = |request: &Request| {
         matches!(
             request.target,
-            Target::Proxied | Target::Tunnel(_) | Target::Cached(_) | Target::Slow(_)
+            Target::Passed(_) | Target::Tunnel(_) | Target::Cached(_) | Target::Slow(_)
         )
     };
     let open = client.script.requests.get(client.answers..);

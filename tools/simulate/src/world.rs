@@ -21,6 +21,7 @@ use turnpike_lane::sys::simulation::{self, Fault, Lookout};
 
 use crate::client::{Client, Effect};
 use crate::origin::{self, OriginConnection, Origins};
+use crate::protocol::protocol_of;
 use turnpike_testkit::random::Random;
 
 /// The time since the machine's start at the beginning of every run.
@@ -567,7 +568,9 @@ impl simulation::World for Shared {
             return;
         };
         let connection = world.upstream.len();
-        world.upstream.push(OriginConnection::new(origin));
+        world
+            .upstream
+            .push(OriginConnection::new(origin, protocol_of(origin)));
         world.add_socket(descriptor, Peer::Upstream(connection));
         world.note(|| format!("lane opens connection {connection} to origin {origin}"));
     }

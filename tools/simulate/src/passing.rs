@@ -1,0 +1,111 @@
+//! The directives of the families that pass requests on, for the protocols of a run.
+
+use std::fmt::Write as _;
+
+use crate::protocol::{ORIGINS_EACH, Protocol};
+use crate::scenario::ProxySettings;
+
+/// What applications are told of a request, besides its fields.
+const PARAMS: [(&str, &str); 3] = [
+    ("REQUEST_METHOD", "$request_method"),
+    ("DOCUMENT_URI", "$uri"),
+    ("CONTENT_LENGTH", "$content_length"),
+];
+
+impl ProxySettings {
+    /// Appends the groups of servers, and what holds for all locations.
+    pub(crate) fn write(&self, folder: &str, text: &mut String) {
+        self.group(Protocol::Http1, folder, text);
+        self.group(self.other, folder, text);
+        self.family(Protocol::Http1, text);
+        self.family(self.other, text);
+        let connection = if self.version == "1.0" { "close" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}_cache_path simulated keys_zone=simulated:1m memory;",
+            self.cached_by.name()
+        );
+        let _ = writeln!(
+            text,
+            "proxy_http_version {}; proxy_set_header Connection \"{connection}\";",
+            self.version
+        );
+        if self.other.has_params() {
+            let prefix = self.other.name();
+            for (name, value) in PARAMS {
+                let _ = writeln!(text, "{prefix}_param {name} {value};");
+            }
+        }
+    }
+
+    fn group(&self, protocol: Protocol, folder: &str, text: &mut String) {
+        let _ = write!(text, "upstream {} {{ ", protocol.name());
+        for origin in protocol.first_origin()..protocol.first_origin() + ORIGINS_EACH {
+            let _ = write!(text, "server unix:{folder}/origin{origin} max_fails=0; ");
+        }
+        if self.has_dead_server {
+            let _ = write!(text, "server unix:{folder}/dead max_fails=0; ");
+        }
+        if self.keepalive > 0 {
+            let _ = write!(text, "keepalive {}; ", self.keepalive);
+        }
+        text.push_str("keepalive_timeout 2s; }\n");
+    }
+
+    fn family(&self, protocol: Protocol, text: &mut String) {
+        let flag = |on: bool| if on { "on" } else { "off" };
+        let stale = match self.uses_stale {
+            true => "error timeout updating http_500",
+            false => "off",
+        };
+        let directives = [
+            ("buffering", flag(self.buffering)),
+            ("request_buffering", flag(self.request_buffering)),
+            ("next_upstream", self.next_upstream),
+            ("connect_timeout", "1s"),
+            ("send_timeout", "1s"),
+            ("ignore_client_abort", flag(self.ignores_client_abort)),
+            ("cache_use_stale", stale),
+            (
+                "cache_background_update",
+                flag(self.updates_behind && self.uses_stale),
+            ),
+            ("cache_lock", flag(self.locks)),
+        ];
+        let prefix = protocol.name();
+        for (name, value) in directives {
+            let _ = write!(text, "{prefix}_{name} {value}; ");
+        }
+        for (name, value) in self.buffers {
+            let _ = write!(text, "{prefix}_{name} {value}; ");
+        }
+        let _ = writeln!(text, "{prefix}_read_timeout {}ms;", self.read_timeout_ms);
+    }
+
+    /// Appends the locations of the protocols, and that of cached answers.
+    pub(crate) fn write_locations(&self, text: &mut String) {
+        for protocol in [Protocol::Http1, self.other] {
+            let (name, pass) = (protocol.name(), self.pass(protocol));
+            let _ = writeln!(text, "location /{name}/ {{ {pass} }}");
+        }
+        let (name, pass) = (self.cached_by.name(), self.pass(self.cached_by));
+        let _ = writeln!(
+            text,
+            "location /cache/ {{ {pass} {name}_cache simulated; \
+             {name}_cache_key $request_method$uri; }}\n\
+             location /tunnel/ {{ proxy_pass http://proxy; \
+             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}"
+        );
+    }
+
+    fn pass(&self, protocol: Protocol) -> &'static str {
+        match protocol {
+            Protocol::Http1 => "proxy_pass http://proxy;",
+            Protocol::FastCgi if self.keepalive > 0 => {
+                "fastcgi_pass fastcgi; fastcgi_keep_conn on;"
+            }
+            Protocol::FastCgi => "fastcgi_pass fastcgi;",
+        }
+    }
+}
