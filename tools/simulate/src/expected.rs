@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::content::{body, shown};
 use crate::message::Message;
-use crate::origin::{Arrival, Broken, Ending, Failing, Outcome};
+use crate::origin::{AUTH, Arrival, Broken, Ending, Failing, Outcome};
 use crate::protocol::Protocol;
 use crate::request::{Request, Target};
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Settings, TEXT_BYTES};
@@ -11,6 +11,15 @@ use crate::world::World;
 
 /// Lifetimes are in whole seconds, and are checked by the lane's clock.
 const STALE_MS: u64 = 2_000;
+
+/// A page: text and commands, in turns. It includes the answer of an origin and a text.
+pub(crate) const PAGE: [&str; 5] = [
+    "beginning\n",
+    "<!--#include virtual=\"/part/$http_x_number\" -->",
+    "middle\n",
+    "<!--#include virtual=\"/text/2\" -->",
+    "end\n",
+];
 
 /// The expected answer.
 struct Expected {
@@ -61,14 +70,112 @@ impl Case<'_> {
             }
             Target::Missing => self.own(404, page(404).body),
             Target::Malformed => self.own(400, page(400).body),
-            Target::Passed(_) | Target::Tunnel(_) => {
-                let arrivals = self.world.origins.arrivals.get(&self.request.number);
-                self.passed_on(arrivals.map_or(&[], Vec::as_slice))
+            Target::Passed(_) | Target::Mirrored | Target::Tunnel(_) => {
+                self.passed_on(self.arrivals(0))
             }
+            Target::Guarded => self.guarded(),
+            Target::Page => self.page(),
             Target::Cached(path) => {
                 let arrivals = self.world.origins.versions.get(&path);
                 self.stored(arrivals.map_or(&[], Vec::as_slice))
             }
+        }
+    }
+
+    /// The requests that a client's request has led to, with this difference of numbers.
+    fn arrivals(&self, difference: u64) -> &[Arrival] {
+        let arrivals = &self.world.origins.arrivals;
+        let found = arrivals.get(&(self.request.number + difference));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// The answer to a request that another origin must allow.
+    fn guarded(&self) -> Result<Expected, String> {
+        let status = self.answer.status();
+        let asked = self.arrivals(AUTH);
+        let judged = asked.last();
+        let said = judged.map_or(0, |last| last.answer.status);
+        let is_own = self.content().is_none();
+        let has_failed = self.ends_with(502, asked) || self.ends_with(504, asked);
+        let line = &self.answer.first_line;
+        if self.arrivals(0).is_empty() && is_own && matches!(status, 401 | 403 | 500) {
+            let is_refusal = match status {
+                500 => has_failed || !matches!(said, 200 | 401 | 403),
+                status => status == said,
+            };
+            return match is_refusal {
+                true => Ok(page(status)),
+                false => Err(format!("was refused with {line}, the guard: {judged:?}")),
+            };
+        }
+        let is_allowed = said == 200
+            && judged.is_some_and(|last| {
+                last.broken != Some(Broken::Head)
+                    && last.outcome != Outcome::Failed { had_head: false }
+            });
+        match is_allowed {
+            true => self.passed_on(self.arrivals(0)),
+            false => Err(format!(
+                "was let through with {line}, the guard: {judged:?}"
+            )),
+        }
+    }
+
+    /// A page with an origin's answer in it, or with the page of its error.
+    fn page(&self) -> Result<Expected, String> {
+        if self.answer.status() != 200 {
+            return Err(format!("was answered with {}", self.answer.first_line));
+        }
+        let arrivals = self.arrivals(0);
+        let text = body(2, TEXT_BYTES[2]);
+        let whole = |part: &[u8]| {
+            let [beginning, _, middle, _, end] = PAGE.map(str::as_bytes);
+            [beginning, part, middle, &text, end].concat()
+        };
+        let mut candidates = Vec::new();
+        if let Some(last) = arrivals.last()
+            && last.broken != Some(Broken::Head)
+        {
+            let has_failed = last.outcome == Outcome::Failed { had_head: true };
+            let is_cut = has_failed || last.broken.is_some();
+            let mut part = body(last.content, last.answer.length);
+            let is_closed = last
+                .answer
+                .fails
+                .is_some_and(|(_, how)| how == Failing::Close);
+            if has_failed
+                && is_closed
+                && (last.answer.ending == Ending::Close && last.protocol == Protocol::Http1)
+            {
+                // Its end cannot be told from that of a whole part.
+                let rest = whole(b"").len();
+                part.truncate(self.answer.body.len().saturating_sub(rest));
+            }
+            candidates.push((part, is_cut));
+        }
+        for status in [502, 504] {
+            if self.ends_with(status, arrivals) {
+                candidates.push((page(status).body, false));
+            }
+        }
+        let of_candidate = |(part, may_be_cut): (Vec<u8>, bool)| Expected {
+            body: whole(&part),
+            may_be_cut,
+            may_seem_whole: false,
+            has_length: false,
+        };
+        let mut candidates = candidates.into_iter().map(of_candidate);
+        let fits = |expected: &Expected| expected.compare(self).is_none();
+        // Without a part there is only what stands before it.
+        let first = candidates.next().unwrap_or_else(|| Expected {
+            body: PAGE[0].into(),
+            may_be_cut: true,
+            may_seem_whole: false,
+            has_length: false,
+        });
+        match fits(&first) {
+            true => Ok(first),
+            false => Ok(candidates.find(fits).unwrap_or(first)),
         }
     }
 
@@ -93,18 +200,7 @@ impl Case<'_> {
             return self.of_origin(last);
         }
         let status = self.answer.status();
-        let is_due = match arrivals {
-            // A failed kept connection does not use a try, but removes its server: none is left at
-            // the end.
-            [_, .., last] if status == 502 => {
-                self.fails_with(last, 502) || self.fails_with(last, 504)
-            }
-            [.., last] => self.fails_with(last, status),
-            [] => status == 502 && self.met_a_closed_connection(),
-        };
-        // The last try may have gone to the server that refuses connections.
-        let is_refused = status == 502 && self.settings.proxy.has_dead_server;
-        match content.is_none() && (is_due || is_refused) {
+        match content.is_none() && self.ends_with(status, arrivals) {
             true => Ok(page(status)),
             false => {
                 let line = &self.answer.first_line;
@@ -112,6 +208,28 @@ impl Case<'_> {
                 Err(format!("was answered with {line}, the origin: {last:?}"))
             }
         }
+    }
+
+    /// Whether these tries may end with a page of the server's own with this status.
+    fn ends_with(&self, status: u16, arrivals: &[Arrival]) -> bool {
+        let is_due = match arrivals {
+            // A failed kept connection does not use a try, but removes its server: none is left at
+            // the end.
+            [.., last] if status == 502 => {
+                let loses_servers = arrivals.len() > 1 || self.has_closed_idle();
+                self.fails_with(last, 502) || (loses_servers && self.fails_with(last, 504))
+            }
+            [.., last] => self.fails_with(last, status),
+            [] => status == 502 && self.met_a_closed_connection(),
+        };
+        // The last try may have gone to the server that refuses connections.
+        let is_refused = status == 502 && self.settings.proxy.has_dead_server;
+        is_due || is_refused
+    }
+
+    /// Whether an origin has closed an idle connection at any time.
+    fn has_closed_idle(&self) -> bool {
+        !self.world.origins.idle_closed_ms.is_empty()
     }
 
     /// Whether the request may have gone to a kept connection that its origin was just closing, and
@@ -223,7 +341,9 @@ impl Case<'_> {
         if status == 101 {
             return (value != Some("upgrade")).then(|| format!("Connection is {value:?}"));
         }
-        let asks_close = request.says_close || request.is_version_10 || status == 400;
+        // Pages for these faults end the connection, as in nginx.
+        let is_fault = status == 400 || (status == 500 && self.content().is_none());
+        let asks_close = request.says_close || request.is_version_10 || is_fault;
         let is_last = self.index + 1 >= self.settings.keepalive_requests;
         let is_right = match asks_close || is_last {
             true => value == Some("close"),
@@ -274,7 +394,10 @@ impl Expected {
 fn page(status: u16) -> Expected {
     let reason = match status {
         400 => "Bad Request",
+        401 => "Authorization Required",
+        403 => "Forbidden",
         404 => "Not Found",
+        500 => "Internal Server Error",
         408 => "Request Time-out",
         502 => "Bad Gateway",
         _ => "Gateway Time-out",

@@ -87,6 +87,21 @@ pub(crate) struct Arrival {
     pub(crate) broken: Option<Broken>,
 }
 
+/// The number of the question whether a request is allowed: that of the request, and so much more.
+pub(crate) const AUTH: u64 = 1_000_000;
+
+/// The same for the copy of a request.
+pub(crate) const MIRROR: u64 = 2_000_000;
+
+/// The number by which a request is known: a client's request may lead to several.
+fn number_of(asked: &Asked) -> u64 {
+    match asked.path.split('/').nth(1) {
+        Some("auth") => AUTH + asked.number,
+        Some("mirror") => MIRROR + asked.number,
+        _ => asked.number,
+    }
+}
+
 /// The state that all origins of a run share.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
@@ -123,13 +138,14 @@ impl Origins {
     ) -> Result<(Place, Arrival), String> {
         let cached = asked.path.strip_prefix("/cache/");
         let cached: Option<u64> = cached.and_then(|text| text.parse().ok());
+        let number = number_of(asked);
         let list = match cached {
             Some(path) => self.versions.entry(path).or_default(),
-            None => self.arrivals.entry(asked.number).or_default(),
+            None => self.arrivals.entry(number).or_default(),
         };
         let scripts = match cached {
             Some(_) => Some(&self.cached),
-            None => self.scripts.get(&asked.number),
+            None => self.scripts.get(&number),
         };
         let index = list.len();
         let scripts = scripts.filter(|scripts| !scripts.is_empty());
@@ -153,7 +169,7 @@ impl Origins {
         list.push(arrival);
         let place = match cached {
             Some(path) => Place::Version(path, index),
-            None => Place::Number(asked.number, index),
+            None => Place::Number(number, index),
         };
         Ok((place, arrival))
     }
@@ -382,7 +398,11 @@ impl OriginConnection {
             return Ok(());
         };
         let number = asked.number;
-        let upload = origins.uploads.get(&number).copied().unwrap_or(0);
+        let upload = origins
+            .uploads
+            .get(&number_of(&asked))
+            .copied()
+            .unwrap_or(0);
         if asked.body != body(number, upload) {
             let (come, sent) = (asked.body.len(), upload);
             let problem = format!("request {number} has a wrong body: {come} bytes, not {sent}");

@@ -99,6 +99,30 @@ impl ProxySettings {
         );
     }
 
+    /// Appends the locations that make subrequests.
+    pub(crate) fn write_subrequests(&self, folder: &str, mirrors_bodies: bool, text: &mut String) {
+        let connection = if self.version == "1.0" { "close" } else { "" };
+        let (passes, length) = match mirrors_bodies {
+            true => ("on", ""),
+            false => ("off", "proxy_set_header Content-Length \"\";"),
+        };
+        let _ = writeln!(
+            text,
+            "location /guarded/ {{ auth_request /auth; proxy_pass http://proxy; }}\n\
+             location = /auth {{ internal; proxy_pass http://proxy/auth/$http_x_number; \
+             proxy_pass_request_body off; proxy_set_header Content-Length \"\"; \
+             proxy_set_header Connection \"{connection}\"; }}\n\
+             location /mirrored/ {{ mirror /mirror; mirror_request_body {passes}; \
+             proxy_pass http://proxy; }}\n\
+             location = /mirror {{ internal; proxy_pass http://proxy/mirror/$http_x_number; \
+             proxy_pass_request_body {passes}; {length} \
+             proxy_set_header Connection \"{connection}\"; }}\n\
+             location /pages/ {{ root {folder}/pages; try_files /page =404; \
+             ssi on; ssi_types text/plain; }}\n\
+             location /part/ {{ internal; proxy_pass http://proxy; }}"
+        );
+    }
+
     fn pass(&self, protocol: Protocol) -> &'static str {
         match protocol {
             Protocol::Http1 => "proxy_pass http://proxy;",

@@ -13,6 +13,12 @@ pub(crate) enum Target {
     Slow(usize),
     /// An answer of an origin that speaks this protocol, `/proxy/NUMBER` for HTTP/1.
     Passed(Protocol),
+    /// The same, if another origin's answer allows it, `/guarded/NUMBER`.
+    Guarded,
+    /// The same, with a copy for another origin, `/mirrored/NUMBER`.
+    Mirrored,
+    /// A page that includes an origin's answer and a text, `/pages/NUMBER`.
+    Page,
     /// A connection through to an origin, `/tunnel/NUMBER`: bytes go both ways once the origin has
     /// switched protocols. The last target of its client, which then sends so many bytes.
     Tunnel(usize),
@@ -54,6 +60,23 @@ impl Request {
         self.method == "HEAD"
     }
 
+    /// Whether its answer depends on those of origins.
+    pub(crate) fn waits_for_origins(&self) -> bool {
+        match self.target {
+            Target::Passed(_)
+            | Target::Guarded
+            | Target::Mirrored
+            | Target::Page
+            | Target::Tunnel(_)
+            | Target::Cached(_) => true,
+            Target::Text(_)
+            | Target::File(_)
+            | Target::Slow(_)
+            | Target::Missing
+            | Target::Malformed => false,
+        }
+    }
+
     /// Whether it has a body, which may be sent once only.
     pub(crate) fn has_body(&self) -> bool {
         self.upload.is_some()
@@ -66,6 +89,9 @@ impl Request {
             Target::File(number) => format!("/files/{number}"),
             Target::Slow(number) => format!("/slow/{number}"),
             Target::Passed(protocol) => format!("/{}/{}", protocol.name(), self.number),
+            Target::Guarded => format!("/guarded/{}", self.number),
+            Target::Mirrored => format!("/mirrored/{}", self.number),
+            Target::Page => format!("/pages/{}", self.number),
             Target::Tunnel(_) => format!("/tunnel/{}", self.number),
             Target::Cached(path) => format!("/cache/{path}"),
             Target::Missing => "/files/none".to_owned(),

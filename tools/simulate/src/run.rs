@@ -25,6 +25,7 @@ use turnpike_lane::sys::simulation::{self, Fault, Lookout};
 use turnpike_lane::sys::socket::Kind;
 
 use crate::client::Client;
+use crate::expected::PAGE;
 use crate::handshake;
 use crate::plan;
 use crate::protocol::ORIGINS;
@@ -88,6 +89,9 @@ impl Bench {
             let body = crate::content::body(FILE_NUMBER + number as u64, *length);
             std::fs::write(files.join(number.to_string()), body)?;
         }
+        let pages = folder.join("pages");
+        std::fs::create_dir_all(&pages)?;
+        std::fs::write(pages.join("page"), PAGE.concat())?;
         std::fs::write(folder.join("certificate.pem"), handshake::CERTIFICATE)?;
         std::fs::write(folder.join("key.pem"), handshake::KEY)?;
         let gate = UnixListener::bind(folder.join("gate"))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::client::{Cut, CutAt, How, Piece, Script};
 use crate::handshake;
-use crate::origin::{Answer, Ending, Failing, Origins};
+use crate::origin::{AUTH, Answer, Ending, Failing, MIRROR, Origins};
 use crate::protocol::{Disorder, OTHERS, Protocol};
 use crate::request::{Request, Target, Upload};
 use crate::world::Weather;
@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) rate_bytes: usize,
     /// Whether the gate is for TLS: then no client gets beyond the handshake.
     pub(crate) is_tls: bool,
+    /// Whether copies of requests have their bodies.
+    pub(crate) mirrors_bodies: bool,
     pub(crate) proxy: ProxySettings,
 }
 
@@ -233,6 +235,7 @@ fn settings(random: &mut Random) -> Settings {
         header_buffer_bytes: random.pick(&[64, 1024]),
         rate_bytes: random.pick(&[5_000, 20_000]),
         is_tls: false,
+        mirrors_bodies: random.percent(50),
         proxy: proxy_settings(random),
     }
 }
@@ -306,16 +309,23 @@ fn script(
 
 fn request(random: &mut Random, settings: &Settings, number: u64) -> Request {
     let target = match random.below(100) {
-        0..15 => Target::Text(random.index(TEXT_BYTES.len())),
-        15..30 => Target::File(random.index(FILE_BYTES.len())),
-        30..33 => Target::Slow(random.index(SLOW_FILES)),
-        33..36 => Target::Missing,
-        36..38 => Target::Malformed,
-        38..58 => Target::Passed(Protocol::Http1),
-        58..78 => Target::Passed(settings.proxy.other),
+        0..13 => Target::Text(random.index(TEXT_BYTES.len())),
+        13..26 => Target::File(random.index(FILE_BYTES.len())),
+        26..29 => Target::Slow(random.index(SLOW_FILES)),
+        29..32 => Target::Missing,
+        32..34 => Target::Malformed,
+        34..49 => Target::Passed(Protocol::Http1),
+        49..65 => Target::Passed(settings.proxy.other),
+        65..71 => Target::Guarded,
+        71..77 => Target::Mirrored,
+        77..82 => Target::Page,
         _ => Target::Cached(random.below(CACHED_PATHS)),
     };
-    let has_body = matches!(target, Target::Text(_) | Target::Passed(_)) && random.percent(40);
+    let may_have_body = matches!(
+        target,
+        Target::Text(_) | Target::Passed(_) | Target::Guarded | Target::Mirrored
+    );
+    let has_body = may_have_body && random.percent(40);
     let method = match random.below(100) {
         _ if has_body => "POST",
         0..15 => "HEAD",
@@ -409,22 +419,43 @@ fn cut(random: &mut Random, bytes: usize) -> Cut {
 
 fn origins(random: &mut Random, settings: &Settings, scripts: &[Script]) -> Origins {
     let requests = || scripts.iter().flat_map(|script| &script.requests);
-    let passed = requests().filter(|request| matches!(request.target, Target::Passed(_)));
-    let scripts: BTreeMap<u64, Vec<Answer>> = passed
-        .map(|request| {
-            let tries = (0..3).map(|_| answer(random, settings, None)).collect();
-            (request.number, tries)
-        })
-        .collect();
+    let mut scripts = BTreeMap::new();
+    let mut uploads: BTreeMap<u64, usize> = BTreeMap::new();
+    for request in requests() {
+        let number = request.number;
+        if let Some(upload) = request.upload {
+            uploads.insert(number, upload.length);
+            if settings.mirrors_bodies {
+                uploads.insert(MIRROR + number, upload.length);
+            }
+        }
+        if !request.waits_for_origins() || matches!(request.target, Target::Cached(_)) {
+            continue;
+        }
+        let mut tries = |number| {
+            let tries: Vec<Answer> = (0..3).map(|_| answer(random, settings, None)).collect();
+            scripts.insert(number, tries);
+        };
+        tries(number);
+        match request.target {
+            Target::Mirrored => tries(MIRROR + number),
+            Target::Guarded => {
+                tries(AUTH + number);
+                for answer in scripts.entry(AUTH + number).or_default() {
+                    answer.status = random.pick(&[200, 200, 200, 200, 401, 403, answer.status]);
+                }
+            }
+            _ => {}
+        }
+    }
     let fresh_s = random.pick(&[0, 1, 1, 5]);
     let cached = (0..8)
         .map(|_| answer(random, settings, Some(fresh_s)))
         .collect();
-    let upload = |request: &Request| Some((request.number, request.upload?.length));
     Origins {
         scripts,
         cached,
-        uploads: requests().filter_map(upload).collect(),
+        uploads,
         ..Origins::default()
     }
 }
@@ -563,6 +594,8 @@ impl Settings {
             self.rate_bytes
         ));
         self.proxy.write_locations(&mut text);
+        self.proxy
+            .write_subrequests(folder, self.mirrors_bodies, &mut text);
         text.push_str("} }\n");
         text
     }

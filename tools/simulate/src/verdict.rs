@@ -9,7 +9,7 @@ use crate::client::{Client, Cut, Ended, How};
 use crate::content::shown;
 use crate::expected::Case;
 use crate::message::{self, Message};
-use crate::origin::OriginConnection;
+use crate::origin::{Arrival, MIRROR, OriginConnection, Outcome};
 use crate::request::{Request, Target};
 use crate::run::{Left, Report};
 use crate::scenario::Settings;
@@ -31,6 +31,8 @@ pub(crate) fn judge(
     report
         .problems
         .extend(world.origins.problems.iter().cloned());
+    mirrors(settings, world, report);
+    repeats(settings, world, report);
     let log = read_log(access, report);
     let lines: usize = log.values().map(BTreeMap::len).sum();
     if lines as u64 != counters.requests.value() {
@@ -56,6 +58,52 @@ pub(crate) fn judge(
         }
         let name = |problem| format!("client {index}: {problem}");
         report.problems.extend(problems.into_iter().map(name));
+    }
+}
+
+/// Checks that requests that were to be copied were, once, and no others.
+fn mirrors(settings: &Settings, world: &World, report: &mut Report) {
+    let requests = world
+        .clients
+        .iter()
+        .flat_map(|client| &client.script.requests);
+    let arrivals = &world.origins.arrivals;
+    for request in requests {
+        let number = request.number;
+        let was_passed_on = arrivals.contains_key(&number);
+        let copies = arrivals.get(&(MIRROR + number)).map_or(0, Vec::len);
+        let is_copied = request.target == Target::Mirrored;
+        // A try may fail, and a copy with a body is sent to one server only.
+        let may_be_lost = settings.proxy.has_dead_server
+            || request.has_body()
+            || settings.proxy.next_upstream == "off";
+        if is_copied && was_passed_on && copies == 0 && !may_be_lost {
+            let problem = format!("request {number} was passed on, and not copied");
+            report.problems.push(problem);
+        }
+        if !is_copied && copies > 0 {
+            let problem = format!("request {number} was copied {copies} times");
+            report.problems.push(problem);
+        }
+    }
+}
+
+/// Checks that a request goes to another origin only if one has failed.
+fn repeats(settings: &Settings, world: &World, report: &mut Report) {
+    for (number, arrivals) in &world.origins.arrivals {
+        let Some((_, earlier)) = arrivals.split_last() else {
+            continue;
+        };
+        let is_sound = |arrival: &&Arrival| {
+            arrival.outcome == Outcome::Whole
+                && arrival.answer.status == 200
+                && arrival.broken.is_none()
+                && arrival.head_ms + LATE_MS < settings.proxy.read_timeout_ms
+        };
+        if let Some(sound) = earlier.iter().find(is_sound) {
+            let problem = format!("request {number} was sent again after {sound:?}");
+            report.problems.push(problem);
+        }
     }
 }
 
@@ -300,10 +348,7 @@ fn has_left(client: &Client) -> bool {
     }
     // A client that has ended its side counts as gone if its answer must be waited for.
     let waits = |request: &Request| {
-        matches!(
-            request.target,
-            Target::Passed(_) | Target::Tunnel(_) | Target::Cached(_) | Target::Slow(_)
-        )
+        request.waits_for_origins() || matches!(request.target, Target::Slow(_))
     };
     let open = client.script.requests.get(client.answers..);
     client.cut_done == Some(How::HalfClose) && open.unwrap_or_default().iter().any(waits)
