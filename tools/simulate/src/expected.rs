@@ -1,9 +1,10 @@
 //! The expected answer to a request, by the configuration and the origins' actions.
 
+use crate::answer::{Ending, Failing};
 use crate::client::Client;
 use crate::content::{body, shown};
 use crate::message::Message;
-use crate::origin::{AUTH, Arrival, Broken, Ending, Failing, Outcome};
+use crate::origin::{AUTH, Arrival, Broken, Outcome};
 use crate::protocol::Protocol;
 use crate::request::{Request, Target};
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Settings, TEXT_BYTES};
@@ -143,10 +144,7 @@ impl Case<'_> {
                 .answer
                 .fails
                 .is_some_and(|(_, how)| how == Failing::Close);
-            if has_failed
-                && is_closed
-                && (last.answer.ending == Ending::Close && last.protocol == Protocol::Http1)
-            {
+            if has_failed && is_closed && is_ended_by_close(last) {
                 // Its end cannot be told from that of a whole part.
                 let rest = whole(b"").len();
                 part.truncate(self.answer.body.len().saturating_sub(rest));
@@ -289,11 +287,7 @@ impl Case<'_> {
         Ok(Expected {
             body: body(arrival.content, answer.length),
             may_be_cut: has_failed || arrival.broken.is_some(),
-            // Only records show that the end of a connection is not that of the answer.
-            may_seem_whole: has_failed
-                && arrival.protocol != Protocol::FastCgi
-                && answer.ending == Ending::Close
-                && how == Some(Failing::Close),
+            may_seem_whole: has_failed && is_ended_by_close(arrival) && how == Some(Failing::Close),
             has_length: false,
         })
     }
@@ -323,6 +317,11 @@ impl Case<'_> {
             // A wrong part of the body may come together with the head.
             502 => (is_cut && !is_silent) || arrival.broken.is_some(),
             504 => is_late || is_silent,
+            // There is no value, and that is all that is said.
+            404 => {
+                let is_none = arrival.answer.status != 200 && !is_cut;
+                arrival.protocol == Protocol::Memcached && is_none
+            }
             _ => false,
         }
     }
@@ -387,6 +386,17 @@ impl Expected {
             return Some(format!("Content-Length is {length:?}, not {wanted}"));
         }
         None
+    }
+}
+
+/// Whether only the end of the connection shows the end of the answer: records and lengths show it
+/// otherwise.
+fn is_ended_by_close(arrival: &Arrival) -> bool {
+    match arrival.protocol {
+        Protocol::Http1 => arrival.answer.ending == Ending::Close,
+        // There are no chunks.
+        Protocol::Scgi | Protocol::Uwsgi => arrival.answer.ending != Ending::Length,
+        Protocol::FastCgi | Protocol::Memcached => false,
     }
 }
 

@@ -8,6 +8,7 @@
 
 #![cfg(feature = "simulation")]
 
+mod answer;
 mod client;
 mod content;
 mod expected;

@@ -5,53 +5,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use crate::answer::{Answer, Disorder, Ending, Failing};
 use crate::content::{body, shown};
-use crate::protocol::{Asked, Disorder, Protocol};
-
-/// The marking of an answer's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Length,
-    Chunked,
-    Close,
-    /// An origin that switches protocols, and what it sends has no end but that of the connection.
-    Tunnel,
-}
-
-/// The kind of an origin's failure in the middle of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failing {
-    Close,
-    Reset,
-    Stall,
-}
-
-/// An origin's answer to one request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) length: usize,
-    pub(crate) ending: Ending,
-    pub(crate) delay_ms: u64,
-    pub(crate) has_interim: bool,
-    pub(crate) piece_bytes: usize,
-    pub(crate) piece_pause_ms: u64,
-    /// The failure after this many bytes; none if the answer is shorter.
-    pub(crate) fails: Option<(usize, Failing)>,
-    pub(crate) says_close: bool,
-    /// The idle time for which it keeps a connection.
-    pub(crate) idle_ms: u64,
-    /// The lifetime for storing, in seconds.
-    pub(crate) fresh_s: Option<u64>,
-    /// What the origin does against its protocol.
-    pub(crate) disorder: Option<Disorder>,
-    /// The most bytes of a record, where the protocol has records.
-    pub(crate) record_bytes: usize,
-    /// Whether records for the error log stand between them.
-    pub(crate) has_messages: bool,
-    /// Whether the end of the stream has a record of its own.
-    pub(crate) ends_stream: bool,
-}
+use crate::protocol::{Asked, Protocol};
 
 /// The part of an answer in which it breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

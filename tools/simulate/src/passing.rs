@@ -55,39 +55,58 @@ impl ProxySettings {
 
     fn family(&self, protocol: Protocol, text: &mut String) {
         let flag = |on: bool| if on { "on" } else { "off" };
+        let prefix = protocol.name();
+        let mut put = |name: &str, value: &str| {
+            let _ = write!(text, "{prefix}_{name} {value}; ");
+        };
+        put("connect_timeout", "1s");
+        put("send_timeout", "1s");
+        put("read_timeout", &format!("{}ms", self.read_timeout_ms));
+        if protocol == Protocol::Memcached {
+            let [buffer, ..] = self.buffers else { return };
+            put(buffer.0, buffer.1);
+            put("next_upstream", self.next_upstream_of_values());
+            return;
+        }
         let stale = match self.uses_stale {
             true => "error timeout updating http_500",
             false => "off",
         };
-        let directives = [
-            ("buffering", flag(self.buffering)),
-            ("request_buffering", flag(self.request_buffering)),
-            ("next_upstream", self.next_upstream),
-            ("connect_timeout", "1s"),
-            ("send_timeout", "1s"),
-            ("ignore_client_abort", flag(self.ignores_client_abort)),
-            ("cache_use_stale", stale),
-            (
-                "cache_background_update",
-                flag(self.updates_behind && self.uses_stale),
-            ),
-            ("cache_lock", flag(self.locks)),
-        ];
-        let prefix = protocol.name();
-        for (name, value) in directives {
-            let _ = write!(text, "{prefix}_{name} {value}; ");
-        }
+        let updates_behind = self.updates_behind && self.uses_stale;
+        put("buffering", flag(self.buffering));
+        put("request_buffering", flag(self.request_buffering));
+        put("next_upstream", self.next_upstream);
+        put("ignore_client_abort", flag(self.ignores_client_abort));
+        put("cache_use_stale", stale);
+        put("cache_background_update", flag(updates_behind));
+        put("cache_lock", flag(self.locks));
         for (name, value) in self.buffers {
-            let _ = write!(text, "{prefix}_{name} {value}; ");
+            put(name, value);
         }
-        let _ = writeln!(text, "{prefix}_read_timeout {}ms;", self.read_timeout_ms);
+        text.push('\n');
+    }
+
+    /// There is no status of a value.
+    fn next_upstream_of_values(&self) -> &'static str {
+        match self.next_upstream {
+            "off" => "off",
+            _ => "error timeout",
+        }
     }
 
     /// Appends the locations of the protocols, and that of cached answers.
-    pub(crate) fn write_locations(&self, text: &mut String) {
+    pub(crate) fn write_locations(&self, plan: u64, text: &mut String) {
         for protocol in [Protocol::Http1, self.other] {
             let (name, pass) = (protocol.name(), self.pass(protocol));
-            let _ = writeln!(text, "location /{name}/ {{ {pass} }}");
+            // A value has no fields that could name its content, and fields of a location take the
+            // place of others.
+            let fields = match protocol {
+                Protocol::Memcached => {
+                    format!("add_header X-Plan {plan} always; add_header X-Content $http_x_number;")
+                }
+                _ => String::new(),
+            };
+            let _ = writeln!(text, "location /{name}/ {{ {pass} {fields} }}");
         }
         let (name, pass) = (self.cached_by.name(), self.pass(self.cached_by));
         let _ = writeln!(
@@ -130,6 +149,9 @@ impl ProxySettings {
                 "fastcgi_pass fastcgi; fastcgi_keep_conn on;"
             }
             Protocol::FastCgi => "fastcgi_pass fastcgi;",
+            Protocol::Scgi => "scgi_pass scgi;",
+            Protocol::Uwsgi => "uwsgi_pass uwsgi;",
+            Protocol::Memcached => "set $memcached_key $uri; memcached_pass memcached;",
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::answer::{Answer, Disorder, Ending, Failing};
 use crate::client::{Cut, CutAt, How, Piece, Script};
 use crate::handshake;
-use crate::origin::{AUTH, Answer, Ending, Failing, MIRROR, Origins};
-use crate::protocol::{Disorder, OTHERS, Protocol};
+use crate::origin::{AUTH, MIRROR, Origins};
+use crate::protocol::{OTHERS, Protocol};
 use crate::request::{Request, Target, Upload};
 use crate::world::Weather;
 use turnpike_testkit::random::Random;
@@ -244,7 +245,11 @@ fn proxy_settings(random: &mut Random) -> ProxySettings {
     let other = random.pick(OTHERS);
     ProxySettings {
         other,
-        cached_by: random.pick(&[Protocol::Http1, Protocol::Http1, other]),
+        // A value says nothing about how long it may be stored.
+        cached_by: match random.pick(&[Protocol::Http1, Protocol::Http1, other]) {
+            Protocol::Memcached => Protocol::Http1,
+            protocol => protocol,
+        },
         buffering: random.percent(60),
         request_buffering: random.percent(60),
         buffers: random.pick(BUFFERS),
@@ -321,10 +326,11 @@ fn request(random: &mut Random, settings: &Settings, number: u64) -> Request {
         77..82 => Target::Page,
         _ => Target::Cached(random.below(CACHED_PATHS)),
     };
-    let may_have_body = matches!(
-        target,
-        Target::Text(_) | Target::Passed(_) | Target::Guarded | Target::Mirrored
-    );
+    let may_have_body = match target {
+        Target::Passed(protocol) => protocol != Protocol::Memcached,
+        Target::Text(_) | Target::Guarded | Target::Mirrored => true,
+        _ => false,
+    };
     let has_body = may_have_body && random.percent(40);
     let method = match random.below(100) {
         _ if has_body => "POST",
@@ -593,7 +599,7 @@ impl Settings {
              location /slow/ {{ alias {folder}/files/; etag off; limit_rate {}; }}\n",
             self.rate_bytes
         ));
-        self.proxy.write_locations(&mut text);
+        self.proxy.write_locations(plan, &mut text);
         self.proxy
             .write_subrequests(folder, self.mirrors_bodies, &mut text);
         text.push_str("} }\n");

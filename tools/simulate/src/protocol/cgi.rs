@@ -1,7 +1,7 @@
 //! What the protocols of applications have in common: requests of parameters, answers of CGI.
 
-use super::{Asked, Disorder, breaks_head, content_of, fields};
-use crate::origin::Answer;
+use super::parts::{Asked, breaks_head, content_of, fields};
+use crate::answer::{Answer, Disorder};
 
 /// The parameters of a request, in order.
 pub(super) type Params = Vec<(String, String)>;
@@ -42,6 +42,24 @@ pub(super) fn asked(params: &Params, body: Vec<u8>, length: usize) -> Result<Ask
         length,
         keeps: true,
     })
+}
+
+/// The request with these parameters and the body that follows them at `from`; `None` if the body
+/// is incomplete.
+pub(super) fn with_body(
+    params: &Params,
+    input: &[u8],
+    from: usize,
+) -> Result<Option<Asked>, String> {
+    let said = params.iter().find(|(name, _)| name == "CONTENT_LENGTH");
+    let length = match said.map(|(_, value)| value.as_str()) {
+        None | Some("") => 0,
+        Some(value) => value.parse().map_err(|_| "CONTENT_LENGTH is no number")?,
+    };
+    let Some(body) = input.get(from..from + length) else {
+        return Ok(None);
+    };
+    asked(params, body.to_vec(), from + length).map(Some)
 }
 
 /// An answer of CGI. `breaks_field`: a wrong part stands in its head.

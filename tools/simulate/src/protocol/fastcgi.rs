@@ -1,8 +1,8 @@
 //! FastCGI as applications speak it (FastCGI specification 1.0).
 
 use super::cgi::{self, Params};
-use super::{Asked, Disorder, Written, at_percent};
-use crate::origin::Answer;
+use super::parts::{Asked, Written, at_percent};
+use crate::answer::{Answer, Disorder};
 
 const BEGIN_REQUEST: u8 = 1;
 const END_REQUEST: u8 = 3;

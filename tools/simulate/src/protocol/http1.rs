@@ -1,9 +1,9 @@
 //! HTTP/1 as origins speak it.
 
-use super::{Asked, Disorder, Written, at_percent, breaks_head, content_of, fields};
+use super::parts::{Asked, Written, at_percent, breaks_head, content_of, fields};
+use crate::answer::{Answer, Disorder, Ending};
 use crate::content::chunked;
 use crate::message;
-use crate::origin::{Answer, Ending};
 
 /// A field that no reader may accept.
 const WRONG_FIELD: &str = "X-Wrong: \0\r\n";
