@@ -12,6 +12,8 @@ use std::{fmt, io, thread};
 use tokio::sync::oneshot;
 
 use crate::affinity::CpuSet;
+#[cfg(feature = "simulation")]
+use crate::sys::simulation;
 
 #[cfg(test)]
 mod tests;
@@ -161,6 +163,12 @@ impl WorkerPool {
     }
 
     fn push(&'static self, job: Box<dyn Job>) -> Result<(), PoolRefusal> {
+        // A simulated lane has no other threads, and waits for none.
+        #[cfg(feature = "simulation")]
+        if simulation::is_on() {
+            job.run();
+            return Ok(());
+        }
         let mut state = self.lock();
         let capacity = self.limits.threads_max + self.limits.queued_max;
         if state.queue.len() + state.busy >= capacity {

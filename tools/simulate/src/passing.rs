@@ -21,11 +21,11 @@ impl ProxySettings {
         self.family(self.other, text);
         let connection = if self.version == "1.0" { "close" } else { "" };
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{}_cache_path simulated keys_zone=simulated:1m memory;",
-            self.cached_by.name()
-        );
+        let place = match self.caches_on_disk {
+            true => format!("{folder}/cache keys_zone=simulated:1m"),
+            false => "simulated keys_zone=simulated:1m memory".to_owned(),
+        };
+        let _ = writeln!(text, "{}_cache_path {place};", self.cached_by.name());
         let _ = writeln!(
             text,
             "proxy_http_version {}; proxy_set_header Connection \"{connection}\";",

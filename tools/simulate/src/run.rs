@@ -28,7 +28,7 @@ use crate::client::Client;
 use crate::expected::PAGE;
 use crate::handshake;
 use crate::plan;
-use crate::protocol::ORIGINS;
+use crate::protocol::{ALL, ORIGINS};
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario, stream};
 use crate::verdict;
 use crate::world::{Shared, Start, World};
@@ -89,6 +89,9 @@ impl Bench {
             let body = crate::content::body(FILE_NUMBER + number as u64, *length);
             std::fs::write(files.join(number.to_string()), body)?;
         }
+        for protocol in ALL {
+            std::fs::create_dir_all(folder.join(format!("{}_temp", protocol.name())))?;
+        }
         let pages = folder.join("pages");
         std::fs::create_dir_all(&pages)?;
         std::fs::write(pages.join("page"), PAGE.concat())?;
@@ -120,7 +123,7 @@ impl Bench {
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, String> {
         let scenario = Scenario::new(seed);
         let folder = self.folder.display().to_string();
-        let mut logs = Logs::new(&self.folder)?;
+        let mut logs = self.logs(&scenario)?;
         let plans = self.plans(&scenario, &folder, &mut logs)?;
         let old_plans: Vec<_> = plans.iter().map(Arc::downgrade).collect();
         let mut applies = plans.into_iter().map(|plan| self.apply(plan));
@@ -184,7 +187,41 @@ impl Bench {
             Ok(Err(error)) => return Err(format!("no lane: {error}")),
             Err(_) => report.problems.push("a panic ended the lane".to_owned()),
         }
+        report.problems.extend(self.leftover_files()?);
         Ok(report)
+    }
+
+    /// The temporary files that a run has left, as an error; they are removed.
+    fn leftover_files(&self) -> Result<Option<String>, String> {
+        let failed = |error| format!("temporary files: {error}");
+        let mut files = 0;
+        for protocol in ALL {
+            let folder = self.folder.join(format!("{}_temp", protocol.name()));
+            for entry in std::fs::read_dir(folder).map_err(failed)? {
+                let path = entry.map_err(failed)?.path();
+                std::fs::remove_file(path).map_err(failed)?;
+                files += 1;
+            }
+        }
+        Ok((files > 0).then(|| format!("{files} temporary files were left")))
+    }
+
+    /// The logs of a run, whose cache is empty.
+    fn logs(&self, scenario: &Scenario) -> Result<Logs, String> {
+        if scenario.settings.proxy.caches_on_disk {
+            self.empty_cache()
+                .map_err(|error| format!("the cache: {error}"))?;
+        }
+        Logs::new(&self.folder)
+    }
+
+    /// Makes the cache's folder anew: no run finds answers of another one.
+    fn empty_cache(&self) -> io::Result<()> {
+        let cache = self.folder.join("cache");
+        match std::fs::remove_dir_all(&cache) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => std::fs::create_dir(&cache),
+        }
     }
 
     /// Removes the leftovers of a run from the queues of the listening sockets.

@@ -53,6 +53,8 @@ pub(crate) struct ProxySettings {
     pub(crate) other: Protocol,
     /// The protocol of the origins whose answers are stored.
     pub(crate) cached_by: Protocol,
+    /// Whether answers are stored in files.
+    pub(crate) caches_on_disk: bool,
     pub(crate) buffering: bool,
     pub(crate) request_buffering: bool,
     /// Directives of buffers without their prefix.
@@ -250,6 +252,7 @@ fn proxy_settings(random: &mut Random) -> ProxySettings {
             Protocol::Memcached => Protocol::Http1,
             protocol => protocol,
         },
+        caches_on_disk: random.percent(30),
         buffering: random.percent(60),
         request_buffering: random.percent(60),
         buffers: random.pick(BUFFERS),

@@ -35,6 +35,15 @@ pub(crate) const OTHERS: &[Protocol] = &[
     Protocol::Memcached,
 ];
 
+/// All protocols.
+pub(crate) const ALL: [Protocol; 5] = [
+    Protocol::Http1,
+    Protocol::FastCgi,
+    Protocol::Scgi,
+    Protocol::Uwsgi,
+    Protocol::Memcached,
+];
+
 /// The number of origins of each protocol.
 pub(crate) const ORIGINS_EACH: usize = 2;
 
