@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::content::shown;
+use crate::http2::Http2;
 use crate::message;
 use crate::request::Request;
 
@@ -31,6 +32,8 @@ pub(crate) struct Script {
     pub(crate) close_after_ms: Option<u64>,
     /// Whether it sends the beginning of a TLS handshake instead of requests.
     pub(crate) is_handshake: bool,
+    /// Whether it speaks HTTP/2. Each piece is a request then, and has no bytes.
+    pub(crate) is_http2: bool,
 }
 
 /// Bytes that are sent at one time.
@@ -124,6 +127,9 @@ pub(crate) struct Client {
     is_tunnel: bool,
     /// An error of the reader: no server may write such a message.
     pub(crate) misread: Option<String>,
+    pub(crate) http2: Option<Http2>,
+    /// The time before which it does not try to write frames.
+    write_at_ms: u64,
 }
 
 impl Client {
@@ -146,6 +152,8 @@ impl Client {
             last_change_ms: script.start_ms,
             is_tunnel: false,
             misread: None,
+            http2: script.is_http2.then(Http2::new),
+            write_at_ms: 0,
             script,
         }
     }
@@ -153,6 +161,23 @@ impl Client {
     /// The client's socket, while it has one.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.stream.as_ref().map(UnixStream::as_fd)
+    }
+
+    /// The time of the end of the answer to the request with this index.
+    pub(crate) fn answered_at_ms(&self, index: usize) -> Option<u64> {
+        match &self.http2 {
+            None => self.answered_ms.get(index).copied(),
+            Some(http2) => http2.streams.get(index)?.ended.map(|(_, at_ms)| at_ms),
+        }
+    }
+
+    /// Whether not all of the request with this index was sent.
+    pub(crate) fn is_unsent(&self, index: usize) -> bool {
+        let is_unwritten = |http2: &Http2| {
+            let stream = http2.streams.get(index);
+            self.cut_done.is_some() || stream.is_none_or(|stream| !stream.is_written())
+        };
+        index >= self.asked_ms.len() || self.http2.as_ref().is_some_and(is_unwritten)
     }
 
     /// Records that there is input.
@@ -178,9 +203,20 @@ impl Client {
         if self.cut_done.is_some() {
             return None;
         }
+        if let Some(http2) = &self.http2 {
+            let writes = (!http2.output().is_empty()).then_some(self.write_at_ms);
+            return [writes, self.asks_at_ms()].into_iter().flatten().min();
+        }
         let piece = self.script.pieces.get(self.piece)?;
         let has_way = self.is_tunnel || !piece.in_tunnel;
         (has_way && self.answers >= piece.answers).then_some(self.piece_at_ms)
+    }
+
+    /// The time at which it begins its next request of HTTP/2.
+    fn asks_at_ms(&self) -> Option<u64> {
+        let piece = self.script.pieces.get(self.piece)?;
+        let may_ask = self.http2.as_ref().is_some_and(Http2::may_ask);
+        (may_ask && self.answers >= piece.answers).then_some(self.piece_at_ms)
     }
 
     fn closes_at_ms(&self) -> Option<u64> {
@@ -319,7 +355,7 @@ impl Client {
             Ok(0) => {
                 note(&|| "reads the end, closes".to_owned());
                 self.end(Ended::ByServer, now_ms);
-                self.follow(now_ms);
+                self.follow(from, now_ms);
                 Some(Effect::None)
             }
             Ok(read) => {
@@ -330,7 +366,7 @@ impl Client {
                     false => format!("reads {}", shown(&self.received[from..])),
                 });
                 self.read_at_ms = now_ms + self.script.read_pause_ms;
-                self.follow(now_ms);
+                self.follow(from, now_ms);
                 Some(Effect::Read(read))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -345,9 +381,13 @@ impl Client {
         }
     }
 
-    /// Counts the complete responses.
-    fn follow(&mut self, now_ms: u64) {
+    /// Counts the complete responses, of which bytes have come from this position on.
+    fn follow(&mut self, from: usize, now_ms: u64) {
         if self.script.is_handshake {
+            return;
+        }
+        if self.http2.is_some() {
+            self.follow_http2(from, now_ms);
             return;
         }
         while self.misread.is_none() && !self.is_tunnel && self.response_at < self.received.len() {
@@ -370,12 +410,79 @@ impl Client {
         }
     }
 
+    fn follow_http2(&mut self, from: usize, now_ms: u64) {
+        let Some(http2) = self.http2.as_mut().filter(|_| self.misread.is_none()) else {
+            return;
+        };
+        if let Err(error) = http2.receive(&self.received[from..], now_ms) {
+            self.misread = Some(error);
+        }
+        let has_ended = |stream: &&crate::http2::Stream| stream.ended.is_some();
+        let answers = http2.streams.iter().filter(has_ended).count();
+        if answers > self.answers {
+            self.answers = answers;
+            self.answered_ms.resize(answers, now_ms);
+            self.piece_at_ms = self.piece_at_ms.max(now_ms + self.pause_ms());
+        }
+    }
+
+    /// Begins the next request of HTTP/2, or writes frames.
+    fn send_http2(
+        &mut self,
+        now_ms: u64,
+        note: &mut dyn FnMut(&dyn Fn() -> String),
+    ) -> Option<Effect> {
+        let asks = self.asks_at_ms().is_some_and(|at_ms| at_ms <= now_ms);
+        let http2 = self.http2.as_mut()?;
+        if asks {
+            let request = self.script.requests.get(self.piece)?;
+            note(&|| format!("asks for {} {}", request.method, request.path()));
+            http2.ask(request, now_ms);
+            self.asked_ms.push(now_ms);
+            self.piece += 1;
+            self.piece_at_ms = now_ms + self.pause_ms();
+            return Some(Effect::None);
+        }
+        let mut bytes = http2.output();
+        if let Some(Cut {
+            at: CutAt::Sent(most),
+            ..
+        }) = self.script.cut
+        {
+            bytes = &bytes[..bytes.len().min(most.saturating_sub(self.sent))];
+        }
+        if bytes.is_empty() || self.write_at_ms > now_ms {
+            return None;
+        }
+        match self.stream.as_mut()?.write(bytes) {
+            Ok(count) => {
+                note(&|| format!("sends {count} bytes of frames"));
+                http2.sent(count);
+                self.sent += count;
+                self.sent_ms = now_ms;
+                Some(Effect::None)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.write_at_ms = now_ms + 10;
+                None
+            }
+            Err(error) => {
+                note(&|| format!("cannot send: {error}"));
+                self.cut_done = Some(How::HalfClose);
+                Some(Effect::None)
+            }
+        }
+    }
+
     fn pause_ms(&self) -> u64 {
         let piece = self.script.pieces.get(self.piece);
         piece.map_or(0, |piece| piece.pause_ms)
     }
 
     fn send(&mut self, now_ms: u64, note: &mut dyn FnMut(&dyn Fn() -> String)) -> Option<Effect> {
+        if self.http2.is_some() {
+            return self.send_http2(now_ms, note);
+        }
         let piece = self.script.pieces.get(self.piece)?;
         let mut end = piece.bytes.end;
         if let Some(Cut {

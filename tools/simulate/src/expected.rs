@@ -59,7 +59,7 @@ impl Case<'_> {
 
     fn expected(&self) -> Result<Expected, String> {
         let status = self.answer.status();
-        let is_unsent = self.index >= self.client.asked_ms.len();
+        let is_unsent = self.client.is_unsent(self.index);
         if is_unsent && (status == 400 || status == 408) {
             return Ok(page(status));
         }
@@ -336,6 +336,9 @@ impl Case<'_> {
     fn connection(&self, may_be_cut: bool) -> Option<String> {
         let request = self.request;
         let value = self.answer.field("Connection");
+        if self.client.http2.is_some() {
+            return value.map(|value| format!("Connection is {value:?} in HTTP/2"));
+        }
         let status = self.answer.status();
         if status == 101 {
             return (value != Some("upgrade")).then(|| format!("Connection is {value:?}"));

@@ -49,5 +49,6 @@ pub(crate) fn script(random: &mut Random) -> Script {
         cut: None,
         close_after_ms: random.percent(30).then(|| random.pick(&[0, 100, 1_500])),
         is_handshake: true,
+        is_http2: false,
     }
 }

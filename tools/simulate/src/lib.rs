@@ -13,6 +13,7 @@ mod client;
 mod content;
 mod expected;
 mod handshake;
+mod http2;
 pub mod message;
 mod origin;
 mod passing;

@@ -10,7 +10,7 @@ pub enum Framing {
 }
 
 /// A message, or the part that has come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Message {
     /// The first line without its end.
     pub first_line: String,
@@ -25,9 +25,11 @@ pub struct Message {
 }
 
 impl Message {
-    /// The value of the only field with that name.
+    /// The value of the only field with that name, in any case: requests of HTTP/2 have small
+    /// letters.
     pub fn field(&self, name: &str) -> Option<&str> {
-        let mut found = self.fields.iter().filter(|field| field.0 == name);
+        let is_it = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
+        let mut found = self.fields.iter().filter(is_it);
         match (found.next(), found.next()) {
             (Some((_, value)), None) => Some(value),
             _ => None,

@@ -41,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) rate_bytes: usize,
     /// Whether the gate is for TLS: then no client gets beyond the handshake.
     pub(crate) is_tls: bool,
+    /// Whether HTTP/2 is spoken too.
+    pub(crate) has_http2: bool,
     /// Whether copies of requests have their bodies.
     pub(crate) mirrors_bodies: bool,
     pub(crate) proxy: ProxySettings,
@@ -96,11 +98,18 @@ impl Scenario {
         if settings.is_tls {
             scripts = (0..clients).map(|_| failing_handshake(&mut tls)).collect();
         }
+        let mut http2 = stream(seed, 6);
+        for script in scripts.iter_mut().filter(|_| !settings.is_tls) {
+            if http2.percent(HTTP2_PERCENT) {
+                speak_http2(&mut http2, script);
+                settings.has_http2 = true;
+            }
+        }
         let mut origins = origins(&mut random, &settings, &scripts);
         if !settings.is_tls && settings.proxy.version == "1.1" {
             let mut tunnels = stream(seed, 5);
             for script in &mut scripts {
-                if tunnels.percent(TUNNEL_PERCENT) {
+                if !script.is_http2 && tunnels.percent(TUNNEL_PERCENT) {
                     let number = numbers.next().unwrap_or_default();
                     add_tunnel(&mut tunnels, number, script, &settings, &mut origins);
                 }
@@ -119,6 +128,34 @@ impl Scenario {
             reloads_ms: reloads_ms(&mut stream(seed, 3)),
         }
     }
+}
+
+/// The part of the clients that speak HTTP/2, in percent.
+const HTTP2_PERCENT: u64 = 15;
+
+/// Has a client send its requests by HTTP/2, one after another or at once.
+fn speak_http2(random: &mut Random, script: &mut Script) {
+    script.is_http2 = true;
+    script.bytes = Vec::new();
+    script.pieces.clear();
+    let is_sequential = random.percent(40);
+    for (index, request) in script.requests.iter_mut().enumerate() {
+        request.is_version_10 = false;
+        request.says_close = false;
+        if request.target == Target::Malformed {
+            request.target = Target::Missing;
+        }
+        if let Some(upload) = &mut request.upload {
+            upload.expects_continue = false;
+        }
+        script.pieces.push(Piece {
+            bytes: 0..0,
+            pause_ms: random.pick(&[0, 0, 0, 1, 20, 400]),
+            answers: if is_sequential { index } else { 0 },
+            in_tunnel: false,
+        });
+    }
+    script.cut = random.percent(25).then(|| cut(random, 600));
 }
 
 /// The times of the reloads: most runs have none.
@@ -238,6 +275,7 @@ fn settings(random: &mut Random) -> Settings {
         header_buffer_bytes: random.pick(&[64, 1024]),
         rate_bytes: random.pick(&[5_000, 20_000]),
         is_tls: false,
+        has_http2: false,
         mirrors_bodies: random.percent(50),
         proxy: proxy_settings(random),
     }
@@ -312,6 +350,7 @@ fn script(
         bytes,
         pieces,
         is_handshake: false,
+        is_http2: false,
     }
 }
 
@@ -553,7 +592,7 @@ impl Settings {
             "events {{ worker_connections 64; multi_accept {}; accept_mutex off; }}\n\
              http {{\n\
              log_format simulated '$connection $connection_requests $status $bytes_sent \
-             $request_length $body_bytes_sent';\n\
+             $request_length $body_bytes_sent $server_protocol';\n\
              access_log {folder}/access simulated;\n\
              default_type text/plain;\n\
              add_header X-Plan {plan} always;\n\
@@ -590,6 +629,9 @@ impl Settings {
             false => String::new(),
         };
         text.push_str(&format!("server {{ listen unix:{folder}/gate{ssl};\n"));
+        if self.has_http2 {
+            text.push_str("http2 on;\n");
+        }
         for (number, length) in TEXT_BYTES.iter().enumerate() {
             let body = crate::content::body(number as u64, *length);
             let body = String::from_utf8_lossy(&body);

@@ -8,6 +8,7 @@ use turnpike_http::counters::{CloseReason, HttpCounters};
 use crate::client::{Client, Cut, Ended, How};
 use crate::content::shown;
 use crate::expected::Case;
+use crate::http2::{Http2, Stream, StreamEnd};
 use crate::message::{self, Message};
 use crate::origin::{Arrival, MIRROR, OriginConnection, Outcome};
 use crate::request::{Request, Target};
@@ -184,7 +185,8 @@ fn read_log(access: &str, report: &mut Report) -> AccessLog {
             report.problems.push(format!("a broken access log: {text}"));
             continue;
         };
-        if status == 408 && bytes_sent == 0 {
+        let is_http2 = text.ends_with("HTTP/2.0");
+        if status == 408 && bytes_sent == 0 && !is_http2 {
             // An incomplete head: no request was counted, and none is answered.
             if !given_up.insert(connection) {
                 let problem = format!("connection {connection} was given up twice");
@@ -208,7 +210,8 @@ fn read_log(access: &str, report: &mut Report) -> AccessLog {
 
 /// The responses that a client has read.
 struct Transcript {
-    answers: Vec<Message>,
+    /// The answers, with the indexes of their requests.
+    answers: Vec<(usize, Message)>,
     /// The length of each with the interim responses before it.
     interim_bytes: usize,
 }
@@ -216,7 +219,16 @@ struct Transcript {
 impl Transcript {
     fn read(client: &Client, problems: &mut Vec<String>) -> Transcript {
         let has_ended = matches!(client.ended, Some((Ended::ByServer, _)));
-        let mut answers: Vec<Message> = Vec::new();
+        if let Some(http2) = &client.http2 {
+            problems.extend(client.misread.clone());
+            let streams = http2.streams.iter().enumerate();
+            let answer = |(index, stream): (usize, &Stream)| Some((index, stream.answer.clone()?));
+            return Transcript {
+                answers: streams.filter_map(answer).collect(),
+                interim_bytes: 0,
+            };
+        }
+        let mut answers: Vec<(usize, Message)> = Vec::new();
         let mut interim_bytes = 0;
         let mut at = 0;
         while at < client.received.len() && !client.script.is_handshake {
@@ -230,7 +242,7 @@ impl Transcript {
                         continue;
                     }
                     let is_whole = message.is_whole;
-                    answers.push(message);
+                    answers.push((answers.len(), message));
                     if !is_whole {
                         break;
                     }
@@ -260,7 +272,8 @@ impl Transcript {
     ) {
         let requests = &client.script.requests;
         report.requests += client.asked_ms.len() as u64;
-        for (index, answer) in self.answers.iter().enumerate() {
+        for (index, answer) in &self.answers {
+            let index = *index;
             let Some(request) = requests.get(index) else {
                 problems.push(format!("an answer to no request: {}", answer.first_line));
                 return;
@@ -278,11 +291,14 @@ impl Transcript {
             problems.extend(case.problem());
             problems.extend(plan_problem(world, client, index, answer));
             let has_close = answer.field("Connection") == Some("close");
-            if has_close && self.answers.len() > index + 1 {
+            if has_close && client.http2.is_none() && self.answers.len() > index + 1 {
                 problems.push(format!("was answered after a close, at request {index}"));
             }
         }
-        self.missing(settings, client, problems);
+        match &client.http2 {
+            None => self.missing(settings, client, problems),
+            Some(http2) => missing_streams(http2, settings, client, problems),
+        }
     }
 
     /// Checks whether requests may be without an answer.
@@ -298,7 +314,7 @@ impl Transcript {
         if count >= client.asked_ms.len() || ended == Ended::ByClient {
             return;
         }
-        let last = self.answers.last();
+        let last = self.answers.last().map(|(_, answer)| answer);
         let has_close = last.is_some_and(|answer| answer.field("Connection") == Some("close"));
         let is_cut = last.is_some_and(|answer| !answer.is_whole);
         // The server closed the idle connection while the request was on its way.
@@ -333,15 +349,58 @@ fn plan_problem(world: &World, client: &Client, index: usize, answer: &Message) 
     let is_plain = request.is_some_and(|request| request.upload.is_none());
     let asked_ms = client.asked_ms.get(index).copied().filter(|_| is_plain);
     let least = in_force_by(asked_ms.unwrap_or(0));
-    let answered_ms = client.answered_ms.get(index);
+    let answered_ms = client.answered_at_ms(index);
     let most = in_force_by(answered_ms.map_or(u64::MAX, |at_ms| at_ms + 1));
     (!(least..=most).contains(&number))
         .then(|| format!("request {index} was served by plan {number}, not by {least} to {most}"))
 }
 
+/// Checks whether requests of HTTP/2 may be without an answer.
+fn missing_streams(
+    http2: &Http2,
+    settings: &Settings,
+    client: &Client,
+    problems: &mut Vec<String>,
+) {
+    let Some((ended, ended_ms)) = client.ended else {
+        problems.push("has not ended".to_owned());
+        return;
+    };
+    if ended == Ended::Impatient {
+        problems.push("was forgotten: it neither got an answer nor was it closed".to_owned());
+    }
+    if has_left(client) {
+        return;
+    }
+    let begun_ms = client.answered_ms.last().copied();
+    let idle_ms = begun_ms.map_or(settings.header_timeout_ms, |_| {
+        settings.keepalive_timeout_ms
+    });
+    let idle_until_ms = begun_ms.unwrap_or(client.script.start_ms) + idle_ms;
+    for (index, stream) in http2.streams.iter().enumerate() {
+        let is_answered = match stream.ended {
+            Some((StreamEnd::Whole | StreamEnd::Refused, _)) => true,
+            Some((StreamEnd::Reset, _)) => stream.answer.is_some(),
+            // The server closed the idle connection while the request was on its way.
+            None => {
+                ended_ms + LATE_MS >= idle_until_ms && stream.asked_ms + LATE_MS >= idle_until_ms
+            }
+        };
+        if !is_answered {
+            let end = stream.ended;
+            problems.push(format!(
+                "request {index} got no answer, its stream: {end:?}"
+            ));
+        }
+    }
+}
+
 /// Whether the server may abort an answer because the client has left.
 fn has_left(client: &Client) -> bool {
     let left = matches!(client.ended, Some((Ended::ByClient, _)));
+    if client.http2.is_some() && client.cut_done.is_some() {
+        return true;
+    }
     let cut = client.script.cut.map(|cut: Cut| cut.how);
     if left || (client.cut_done.is_some() && cut == Some(How::Stall)) {
         return true;
@@ -376,7 +435,9 @@ fn byte_counts(
     let interim = transcript.interim_bytes as u64;
     let rest = socket.sent.wrapping_sub(logged);
     let is_continue = rest % CONTINUE_BYTES == 0 && rest / CONTINUE_BYTES <= expecting;
-    if rest != interim && !is_continue {
+    // Frames of the connection belong to no request, and a client that leaves does not get all.
+    let is_http2 = client.http2.is_some() && (socket.sent >= logged || has_left(client));
+    if rest != interim && !is_continue && !is_http2 {
         let sent = socket.sent;
         problems.push(format!("{sent} bytes were sent, {logged} were logged"));
     }
@@ -393,15 +454,16 @@ fn byte_counts(
             continue;
         };
         // The end of a malformed request line is undefined.
-        let has_end = request.target != Target::Malformed;
+        let has_end = request.target != Target::Malformed && client.http2.is_none();
         if has_end && line.request_length > request.length as u64 {
             let (logged, sent) = (line.request_length, request.length);
             problems.push(format!(
                 "request {number} has {sent} bytes, {logged} were logged"
             ));
         }
-        let answer = transcript.answers.get(index);
-        if let Some(answer) = answer.filter(|answer| answer.is_whole)
+        let mut answers = transcript.answers.iter();
+        let answer = answers.find(|(answered, _)| *answered == index);
+        if let Some((_, answer)) = answer.filter(|(_, answer)| answer.is_whole)
             && answer.status() != line.status
         {
             let (sent, logged) = (answer.status(), line.status);

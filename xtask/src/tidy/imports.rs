@@ -76,6 +76,7 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "tools/simulate",
         &[
+            "crates/wire",
             "crates/conf",
             "crates/lane",
             "crates/http",
