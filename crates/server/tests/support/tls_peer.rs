@@ -1,10 +1,11 @@
 //! A client of TLS 1.3 whose every step a test decides.
 
-#![allow(clippy::unwrap_used, unreachable_pub)]
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
 
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
@@ -52,7 +53,12 @@ impl ServerCertVerifier for Trusting {
 
 /// A client of TLS 1.3.
 pub fn client() -> ClientConfig {
-    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    client_of(default_provider())
+}
+
+/// A client of TLS 1.3 that can what the provider has.
+pub fn client_of(provider: CryptoProvider) -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider));
     let builder = builder
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap();
