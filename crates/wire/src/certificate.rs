@@ -63,10 +63,9 @@ pub struct Signature<'a> {
     pub bits: &'a [u8],
 }
 
-/// The certificate without the bytes after it. `None`: nothing follows, or there is no certificate.
+/// The certificate without the bytes after it; `None` if it is cut, or none.
 pub fn without_rest(der: &[u8]) -> Option<&[u8]> {
-    let (own, rest) = take_whole(der, SEQUENCE)?;
-    (!rest.is_empty()).then_some(own)
+    take_whole(der, SEQUENCE).map(|(own, _)| own)
 }
 
 impl<'a> Certificate<'a> {

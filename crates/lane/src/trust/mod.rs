@@ -153,8 +153,9 @@ pub fn certificates(
     let read: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     read.into_iter().map(|certificate| {
         let certificate = certificate.map_err(TrustError::Pem)?;
-        let own = certificate::without_rest(&certificate).map(<[u8]>::to_vec);
-        Ok(own.map_or(certificate, CertificateDer::from))
+        let own = certificate::without_rest(&certificate);
+        let own = own.ok_or(TrustError::MalformedCertificate)?.to_vec();
+        Ok(CertificateDer::from(own))
     })
 }
 
