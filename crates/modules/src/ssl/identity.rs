@@ -9,8 +9,9 @@ use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificateSource, CertificatesByName};
 
 use super::commands::Commands;
+use super::ocsp::now_s;
 use super::source::Source;
-use super::{files, private_key};
+use super::{chain, files, private_key};
 use crate::issued::IssuedSource;
 
 /// What a text begins with that stands in the configuration itself, in place of a file's name.
@@ -151,7 +152,8 @@ fn is_of_acme([certificate, key]: [&Entry; 2]) -> bool {
 /// The certificate that a directive names, with the key that another one names.
 ///
 /// # Errors
-/// What is unreadable or does not belong together, in nginx's words.
+/// What is unreadable or does not belong together, in nginx's words. What clients may refuse is a
+/// warning.
 pub(super) fn certified<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
@@ -159,7 +161,7 @@ pub(super) fn certified<S>(
     passwords: &[Vec<u8>],
 ) -> Result<CertifiedKey, ConfError> {
     let (name, pem) = file(view, builder, certificate, "certificate")?;
-    let chain = trust::all_certificates(&pem).map_err(|why| {
+    let certificates = trust::all_certificates(&pem).map_err(|why| {
         let message = format!(
             "cannot load certificate \"{name}\": PEM_read_bio_X509_AUX() failed (SSL: {why})"
         );
@@ -174,11 +176,17 @@ pub(super) fn certified<S>(
         view.error(key.span, message)
     };
     let signer = private_key::read(&pem, passwords).map_err(|why| unreadable(&why))?;
-    let identity = CertifiedKey::new(chain, signer);
+    let identity = CertifiedKey::new(certificates, signer);
     if !is_its_key(&identity) {
         let message =
             format!("SSL_CTX_use_PrivateKey(\"{key_name}\") failed (SSL: key values mismatch)");
         return Err(view.error(key.span, message));
+    }
+    let ders = identity.cert.iter().map(AsRef::as_ref);
+    // A text in the configuration itself is named by its first line.
+    let name = name.lines().next().unwrap_or_default();
+    for oddity in chain::oddities(name, ders, now_s()) {
+        builder.warn(view, certificate, oddity);
     }
     Ok(identity)
 }

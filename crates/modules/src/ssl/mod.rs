@@ -7,6 +7,7 @@
 //! name, with the place of its directive; what only cannot be done as well is a warning.
 
 mod certificate_compression;
+mod chain;
 mod checks;
 mod ciphers;
 mod client_status;
