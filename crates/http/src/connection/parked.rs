@@ -265,13 +265,8 @@ impl Connections {
                 More::No
             }
             Err(error) => {
-                self.receive_failed(
-                    event_loop,
-                    token,
-                    connection,
-                    exchange,
-                    (&waits_for, &error),
-                );
+                let failed = (&waits_for, &error);
+                self.receive_failed(event_loop, Some(token), connection, exchange, failed);
                 More::No
             }
         }
@@ -300,10 +295,11 @@ impl Connections {
         self.serve(event_loop, Some(token), connection, exchange, started_ms);
     }
 
-    fn receive_failed(
+    /// Says why nothing could be received, and closes the connection.
+    pub(super) fn receive_failed(
         &mut self,
         event_loop: &mut EventLoop,
-        token: u32,
+        token: Option<u32>,
         connection: Connection,
         exchange: Box<Exchange>,
         (waits_for, error): (&Await, &io::Error),
@@ -323,7 +319,7 @@ impl Connections {
             _ => exchange.log(Level::Alert, format_args!("recv() failed ({error})")),
         }
         self.recycle(exchange);
-        self.unpark(event_loop, Some(token));
+        self.unpark(event_loop, token);
         self.close(connection, CloseReason::of(error));
     }
 

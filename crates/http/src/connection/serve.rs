@@ -84,9 +84,8 @@ impl Connections {
                 More::No
             }
             Err(error) => {
-                self.recycle(exchange);
-                self.unpark(event_loop, token);
-                self.close(connection, CloseReason::of(&error));
+                let failed = (&Await::First, &error);
+                self.receive_failed(event_loop, token, connection, exchange, failed);
                 More::No
             }
         }
