@@ -4,20 +4,24 @@ use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
+use rustls::{InvalidMessage, ServerConfig};
 use turnpike_wire::client_hello::ja4;
 
 use super::Transport;
 use super::session::{Session, Sink};
 
-/// A TLS record that refuses the server name: a fatal alert, unrecognized_name (RFC 6066 section
-/// 3).
-const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+/// Alerts (RFC 8446 section 6, RFC 6066 section 3).
+const UNEXPECTED_MESSAGE: u8 = 10;
+const RECORD_OVERFLOW: u8 = 22;
+const DECODE_ERROR: u8 = 50;
+const INTERNAL_ERROR: u8 = 80;
+const UNRECOGNIZED_NAME: u8 = 112;
 
-/// A TLS record that reports an error of the server: a fatal alert, internal_error (RFC 8446
-/// section 6.2).
-const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+/// A TLS record with a fatal alert.
+const fn fatal(alert: u8) -> [u8; 7] {
+    [21, 3, 3, 0, 2, 2, alert]
+}
 
 /// A ClientHello, possibly incomplete.
 pub struct Hello {
@@ -48,7 +52,13 @@ pub struct Greeting {
 /// Why the bytes are not a ClientHello.
 pub struct HelloError {
     pub error: rustls::Error,
-    alert: Option<AcceptedAlert>,
+    alert: Option<Refusal>,
+}
+
+/// The alert about a refused ClientHello.
+enum Refusal {
+    Library(AcceptedAlert),
+    Own(u8),
 }
 
 impl Hello {
@@ -114,10 +124,29 @@ impl From<&io::Error> for HelloError {
 
 impl From<(rustls::Error, AcceptedAlert)> for HelloError {
     fn from((error, alert): (rustls::Error, AcceptedAlert)) -> Self {
+        let own = own_alert(&error).map(Refusal::Own);
         Self {
             error,
-            alert: Some(alert),
+            alert: own.or(Some(Refusal::Library(alert))),
         }
+    }
+}
+
+/// The alert that RFC 8446 wants (sections 5.1 and 6.2), where the library has none, or the one for
+/// a message that it cannot decode.
+fn own_alert(error: &rustls::Error) -> Option<u8> {
+    match error {
+        rustls::Error::InvalidMessage(why) => match why {
+            InvalidMessage::MessageTooLarge => Some(RECORD_OVERFLOW),
+            InvalidMessage::InvalidContentType | InvalidMessage::InvalidEmptyPayload => {
+                Some(UNEXPECTED_MESSAGE)
+            }
+            InvalidMessage::HandshakePayloadTooLarge => Some(DECODE_ERROR),
+            _ => None,
+        },
+        rustls::Error::InappropriateMessage { .. }
+        | rustls::Error::InappropriateHandshakeMessage { .. } => Some(UNEXPECTED_MESSAGE),
+        _ => None,
     }
 }
 
@@ -162,18 +191,25 @@ impl Transport {
     /// Sends a client the alert for a refused ClientHello, as far as the socket takes it: the
     /// connection is closed next.
     pub fn refuse(&self, why: HelloError) {
-        if let Some(mut alert) = why.alert {
-            let _ = alert.write_all(&mut Sink(self.as_fd()));
+        let mut sink = Sink(self.as_fd());
+        match why.alert {
+            Some(Refusal::Library(mut alert)) => {
+                let _ = alert.write_all(&mut sink);
+            }
+            Some(Refusal::Own(alert)) => {
+                let _ = sink.write(&fatal(alert));
+            }
+            None => {}
         }
     }
 
     /// Sends a client the alert for an error of the server.
     pub fn refuse_for_error(&self) {
-        let _ = Sink(self.as_fd()).write(&INTERNAL_ERROR);
+        let _ = Sink(self.as_fd()).write(&fatal(INTERNAL_ERROR));
     }
 
     /// Sends a client the alert for an unknown server name.
     pub fn refuse_name(&self) {
-        let _ = Sink(self.as_fd()).write(&UNRECOGNIZED_NAME);
+        let _ = Sink(self.as_fd()).write(&fatal(UNRECOGNIZED_NAME));
     }
 }
