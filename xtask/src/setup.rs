@@ -151,6 +151,7 @@ const SETS: &[Set] = &[
             package("varnish", "varnishd"),
             package("wrk", "wrk"),
             package("apache2-utils", "ab"),
+            package("nghttp2-client", "h2load"),
             package("iproute2", "ip"),
             package("ethtool", "ethtool"),
         ],
