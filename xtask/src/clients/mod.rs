@@ -4,6 +4,7 @@
 
 mod browser;
 mod commands;
+mod groups;
 mod matrix;
 
 use std::process::Command;
@@ -34,7 +35,8 @@ const CONFIGURATION: &str = "
 error_log %FOLDER%/error.log notice;
 events { }
 http {
-    access_log off;
+    log_format groups '$ssl_curve $http_user_agent';
+    access_log %FOLDER%/groups.log groups;
     http2 on;
     ssl_certificate %KEYS%/server.pem;
     ssl_certificate_key %KEYS%/server.key;
@@ -145,7 +147,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         }
     }
     print!("{}", matrix::table(&rows));
-    let judged = matrix::judge(&rows);
+    let judged = matrix::judge(&rows).and_then(|()| groups::judge(&asked.server.log("groups.log")));
     judged.map_err(|error| format!("{error}\n{}", asked.server.log("error.log")))
 }
 
