@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
 .PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
-	dokuwiki otel acme websockets tls-judges clients express-long fuzz-long fuzz-live-long choices-long bench lab clean
+	dokuwiki otel acme grpc websockets tls-judges clients express-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -41,7 +41,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
-		otel acme websockets tls-judges clients express-long fuzz-live-long fuzz-long accessibility \
+		otel acme grpc websockets tls-judges clients express-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
@@ -125,6 +125,10 @@ choices-long: ## 10,000 random server blocks, each request compared with nginx
 dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
 	$(XTASK) setup applications
 	$(XTASK) dokuwiki --debug
+
+grpc: ## A gRPC service behind us and its client, both of gRPC's own library, plain and over TLS
+	$(XTASK) setup applications
+	$(XTASK) grpc --debug
 
 websockets: ## WebSockets over TLS, by HTTP/1.1 and HTTP/2, judged by foreign libraries
 	$(XTASK) websockets --debug

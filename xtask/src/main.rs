@@ -17,6 +17,7 @@ mod express;
 mod fuzz;
 mod fuzz_live;
 mod go_program;
+mod grpc;
 mod h2spec;
 mod machine;
 mod options;
@@ -208,6 +209,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--server PATH | --debug]",
         summary: "send spans to a collector of gRPC's and OpenTelemetry's own code",
         run: otel::run,
+    },
+    Chore {
+        name: "grpc",
+        arguments: "[--server PATH | --debug]",
+        summary: "call a gRPC service through us by gRPC's own client",
+        run: grpc::run,
     },
     Chore {
         name: "websockets",
