@@ -100,7 +100,7 @@ torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
 	$(XTASK) torture --debug --minutes 10
 
 operations-long: ## A hundred reloads, twenty changes of lanes and ten of the binary under HTTPS load
-	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test secure_operations
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test secure_operations -- --nocapture
 
 stream-long: ## A hundred reloads and ten changes of the binary under TCP relays and UDP flows
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test stream_relays --test stream_udp
