@@ -41,7 +41,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
-		otel acme grpc websockets tls-judges clients express-long fuzz-live-long fuzz-long accessibility \
+		otel acme grpc websockets peers tls-judges clients express-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
@@ -132,6 +132,11 @@ grpc: ## A gRPC service behind us and its client, both of gRPC's own library, pl
 
 websockets: ## WebSockets over TLS, by HTTP/1.1 and HTTP/2, judged by foreign libraries
 	$(XTASK) websockets --debug
+
+.PHONY: peers
+peers: ## Flask under uWSGI and SCGI, PostgreSQL and QUIC, each used through us by a foreign client
+	$(XTASK) setup peers
+	$(XTASK) peers --debug
 
 tls-judges: ## testssl.sh and sslyze against our TLS: no finding, Mozilla's rules kept
 	$(XTASK) setup tls

@@ -24,6 +24,7 @@ mod options;
 mod otel;
 mod outcome;
 mod package;
+mod peers;
 mod python;
 mod reload_torture;
 mod set_on_drop;
@@ -54,7 +55,7 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
-        arguments: "[build] [test] [applications] [tls] [accessibility] [package] [cross] \
+        arguments: "[build] [test] [applications] [tls] [peers] [accessibility] [package] [cross] \
                     [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
@@ -162,6 +163,12 @@ const CHORES: &[Chore] = &[
         run: acme::run,
     },
     Chore {
+    Chore {
+        name: "peers",
+        arguments: "[--server FILE | --debug] [--only pages|database|quic]",
+        summary: "use Flask under uWSGI and SCGI, PostgreSQL and QUIC through the server",
+        run: peers::run,
+    },
         name: "tls-judges",
         arguments: "[--server PATH | --debug]",
         summary: "have testssl.sh and sslyze judge our TLS",

@@ -1,7 +1,8 @@
 //! Programs in Python that judge our server, with packages from PyPI in a folder of the build.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
@@ -48,5 +49,38 @@ impl Environment {
         let written: Outcome = std::fs::write(&program, text)
             .map_err(|error| format!("{}: {error}", program.display()));
         written.map(|()| program)
+    }
+}
+
+/// A running program that has printed its port, and ends when its input does.
+pub(crate) struct Companion {
+    pub(crate) port: u16,
+    child: Child,
+}
+
+impl Companion {
+    /// Starts it, and waits for its port.
+    ///
+    /// # Errors
+    /// The program does not start, or prints something else.
+    pub(crate) fn start(command: &mut Command) -> Result<Companion, String> {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        let output = child.stdout.take();
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        let mut companion = Companion { port: 0, child };
+        companion.port = match (read, line.trim().parse()) {
+            (Some(Ok(_)), Ok(port)) => port,
+            _ => return Err(format!("{command:?} did not start")),
+        };
+        Ok(companion)
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
     }
 }

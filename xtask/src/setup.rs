@@ -134,6 +134,18 @@ const SETS: &[Set] = &[
         ],
     },
     Set {
+        name: "peers",
+        purpose: "to use foreign servers through ours",
+        packages: &[
+            package("postgresql", "/usr/lib/postgresql"),
+            package("nginx-light", "/etc/nginx/uwsgi_params"),
+            package("openssl", "openssl"),
+            package("gcc", "cc"), // builds uWSGI
+            package("python3-dev", "/usr/include/python3.11/Python.h"),
+            package("python3-venv", "/usr/lib/python3.11/ensurepip"),
+        ],
+    },
+    Set {
         name: "accessibility",
         purpose: "to judge pages by axe-core",
         packages: &[package("chromium", "chromium"), package("npm", "npm")],

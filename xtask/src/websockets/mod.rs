@@ -2,15 +2,13 @@
 //! with an echo must be the same directly and through the proxy, over TLS, by HTTP/1.1 and on
 //! streams of HTTP/2.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use crate::certificates::{Certificates, Kind};
 use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::python::Environment;
+use crate::python::{Companion, Environment};
 use crate::workspace::must;
 
 const PROGRAM: &str = include_str!("judge.py");
@@ -47,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let python = ENVIRONMENT.python()?;
     let program = ENVIRONMENT.program("judge.py", PROGRAM)?;
     let keys = Certificates::create(&[("server", Kind::Rsa)])?;
-    let echo = Echo::start(&python, &program)?;
+    let echo = Companion::start(Command::new(&python).arg(&program).arg("echo"))?;
     let configuration = CONFIGURATION
         .replace("%KEYS%", &keys.path().display().to_string())
         .replace("%ECHO%", &echo.port.to_string());
@@ -59,38 +57,4 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             .args([echo.port.to_string(), server.port().to_string()]),
     );
     judged.map_err(|error| format!("{error}\n{}", server.log("error.log")))
-}
-
-/// A running echo, which ends when its input does.
-struct Echo {
-    port: u16,
-    child: Child,
-}
-
-impl Echo {
-    fn start(python: &Path, program: &Path) -> Result<Echo, String> {
-        let mut child = Command::new(python)
-            .arg(program)
-            .arg("echo")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut line = String::new();
-        let output = child.stdout.take();
-        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
-        let mut echo = Echo { port: 0, child };
-        echo.port = match (read, line.trim().parse()) {
-            (Some(Ok(_)), Ok(port)) => port,
-            _ => return Err("the echo did not start".to_owned()),
-        };
-        Ok(echo)
-    }
-}
-
-impl Drop for Echo {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        let _ = self.child.wait();
-    }
 }
