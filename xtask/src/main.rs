@@ -31,6 +31,7 @@ mod set_on_drop;
 mod setup;
 mod simulate;
 mod stall;
+mod strangers;
 mod studies;
 mod suites;
 mod tidy;
@@ -163,16 +164,22 @@ const CHORES: &[Chore] = &[
         run: acme::run,
     },
     Chore {
-    Chore {
         name: "peers",
         arguments: "[--server FILE | --debug] [--only pages|database|quic]",
         summary: "use Flask under uWSGI and SCGI, PostgreSQL and QUIC through the server",
         run: peers::run,
     },
+    Chore {
         name: "tls-judges",
         arguments: "[--server PATH | --debug]",
         summary: "have testssl.sh and sslyze judge our TLS",
         run: tls_judges::run,
+    },
+    Chore {
+        name: "strangers",
+        arguments: "FOLDER [NAME...] [--debug]",
+        summary: "compare the answers to strangers' configurations with nginx's",
+        run: strangers::run,
     },
     Chore {
         name: "clients",
