@@ -26,7 +26,7 @@ CONF = "/etc/nginx"
 REQUESTS = 30
 PATIENCE_S = 10
 # What differs from run to run, or by the version that is asked for.
-UNLIKE = {"date", "server", "x-request-id", "request-id", "x-runtime", "x-response-time"}
+UNLIKE = {"date", "expires", "server", "x-request-id", "request-id", "x-runtime", "x-response-time"}
 LINE = re.compile(r"(?:^|(?<=[;{]))\s*([a-z0-9_]+)\s+([^;{}]+);", re.M)
 NO_FILES = ("data:", "engine:", "syslog:", "unix:")
 VERSION = re.compile(rb"nginx/[0-9.]+")
