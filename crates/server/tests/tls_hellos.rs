@@ -61,8 +61,8 @@ fn the_offered_signature_algorithms_are_a_variable() {
     let cases = [
         ("ECDSA+SHA256", "<ecdsa_secp256r1_sha256>"),
         (
-            "RSA-PSS+SHA384:ECDSA+SHA256:RSA+SHA1",
-            "<rsa_pss_rsae_sha384:ecdsa_secp256r1_sha256:rsa_pkcs1_sha1>",
+            "RSA-PSS+SHA384:ECDSA+SHA256:RSA+SHA256",
+            "<rsa_pss_rsae_sha384:ecdsa_secp256r1_sha256:rsa_pkcs1_sha256>",
         ),
     ];
     for (offered, expected) in cases {
