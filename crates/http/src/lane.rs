@@ -56,8 +56,6 @@ pub struct LaneShared {
     pub handshakes: Rc<Handshakes>,
     /// Where sockets of upstream servers are watched; not there before the first plan.
     pub watched_sockets: OnceCell<WatchedSockets>,
-    /// By which bodies pass inside the kernel.
-    pub(crate) pipes: Rc<Pipes>,
     buffers: Buffers,
     random: Random,
     /// The next connection number, and the end of the block it is from.
@@ -72,6 +70,8 @@ struct Buffers {
     exchanges: RefCell<ExchangePool>,
     /// Buffers that connections read into.
     inputs: Rc<InputPool>,
+    /// See [`LaneShared::pipes`].
+    pipes: Rc<Pipes>,
     /// See [`LaneShared::take_scratch`].
     scratch: Cell<Vec<u8>>,
     /// Room for frames.
@@ -126,11 +126,15 @@ impl LaneShared {
             handshakes: Rc::new(Handshakes::new(background.wake().clone())),
             background,
             watched_sockets: OnceCell::new(),
-            pipes: Rc::default(),
             buffers: Buffers::default(),
             random: Random::new(seed),
             serials: Cell::new((0, 0)),
         })
+    }
+
+    /// The pipes by which bodies pass inside the kernel.
+    pub(crate) fn pipes(&self) -> &Rc<Pipes> {
+        &self.buffers.pipes
     }
 
     /// An exchange for a connection: one that was used before, or a new one.

@@ -235,6 +235,41 @@ pub(super) enum Cut {
     Body,
 }
 
+/// Waits for the first piece of a body whose head is held back for it.
+async fn collect_first_piece(
+    exchange: &mut Exchange,
+    peer: &Peer,
+    transfer: &mut Transfer,
+) -> Result<(), Cut> {
+    while transfer.is_postponed(exchange) {
+        match pieces::next(exchange, Client::Http1(peer)).await {
+            Some(more) => transfer.first_piece_ready(exchange, more.map_err(|_| Cut::Body)?),
+            None => transfer.ended = true,
+        }
+    }
+    Ok(())
+}
+
+/// Gets the next piece of the body, or has all that is left moved inside the kernel.
+async fn next_piece(
+    exchange: &mut Exchange,
+    peer: &Peer,
+    transfer: &mut Transfer,
+    is_limited: bool,
+    timeout_ms: u64,
+) -> Result<(), Cut> {
+    let is_raw = !is_limited && !transfer.is_chunked();
+    if is_raw && splicing::pass_on(exchange, peer, timeout_ms).await? == Moved::All {
+        transfer.ended = true;
+        return Ok(());
+    }
+    match pieces::next(exchange, Client::Http1(peer)).await {
+        Some(more) => transfer.piece_ready(exchange, more.map_err(|_| Cut::Body)?),
+        None => transfer.ended = true,
+    }
+    Ok(())
+}
+
 /// Sends the whole response, as fast as its rate limit allows.
 async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) -> Result<(), Cut> {
     let plan = exchange.plan.clone();
@@ -245,12 +280,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
     let rate = exchange.rate_limit();
     let started_ms = exchange.lane.clock.now_ms();
     let mut is_first = exchange.requester.requests() == 1;
-    while transfer.is_postponed(exchange) {
-        match pieces::next(exchange, Client::Http1(peer)).await {
-            Some(more) => transfer.first_piece_ready(exchange, more.map_err(|_| Cut::Body)?),
-            None => transfer.ended = true,
-        }
-    }
+    collect_first_piece(exchange, peer, &mut transfer).await?;
     loop {
         let budget = match &rate {
             None => SLICE_BYTES,
@@ -300,15 +330,8 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
             Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
             Sent::WantsFile => transfer.read_file(exchange).await.map_err(Cut::Client)?,
             Sent::WantsPiece => {
-                let is_raw = rate.is_none() && !transfer.is_chunked();
-                if is_raw && splicing::pass_on(exchange, peer, timeout_ms).await? == Moved::All {
-                    transfer.ended = true;
-                    continue;
-                }
-                match pieces::next(exchange, Client::Http1(peer)).await {
-                    Some(more) => transfer.piece_ready(exchange, more.map_err(|_| Cut::Body)?),
-                    None => transfer.ended = true,
-                }
+                let is_limited = rate.is_some();
+                next_piece(exchange, peer, &mut transfer, is_limited, timeout_ms).await?;
             }
         }
     }

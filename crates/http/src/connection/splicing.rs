@@ -34,7 +34,7 @@ pub(super) async fn pass_on(
     peer: &Peer,
     timeout_ms: u64,
 ) -> Result<Moved, Cut> {
-    let pipes = Rc::clone(&exchange.lane.pipes);
+    let pipes = Rc::clone(exchange.lane.pipes());
     let Some(mut held) = pieces::hold(exchange).filter(|_| peer.transport().is_plain()) else {
         return Ok(Moved::WantsPiece);
     };
