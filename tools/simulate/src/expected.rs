@@ -246,7 +246,8 @@ impl Case<'_> {
         let Some(content) = self.content() else {
             let has_failed = arrivals.iter().any(|one| self.fails_with(one, status));
             let is_refused = status == 502 && self.settings.proxy.has_dead_server;
-            return match has_failed || is_refused {
+            let is_closed = status == 502 && self.met_a_closed_connection();
+            return match has_failed || is_refused || is_closed {
                 true => Ok(page(status)),
                 false => Err(format!("was answered with {}", self.answer.first_line)),
             };
@@ -377,8 +378,11 @@ impl Expected {
         let is_whole = answer.body.len() == body.len();
         let seems_cut = !answer.is_whole && !case.has_left && !self.may_be_cut;
         let ends_early = answer.is_whole && !is_whole && !self.may_seem_whole;
-        // Without a length and chunks, the end of the connection is the end of the body.
-        let is_bare = case.request.is_version_10 && (self.may_be_cut || is_whole);
+        // Without a length and chunks, the end of the connection is the end of the body. It comes
+        // early for a client that has ended its side, and has read that end as its answer's.
+        let has_cut = case.has_left || case.client.cut_done.is_some();
+        let may_end = self.may_be_cut || is_whole || has_cut;
+        let is_bare = case.request.is_version_10 && may_end;
         if (seems_cut || ends_early) && !is_bare {
             let (come, whole) = (answer.body.len(), body.len());
             return Some(format!("{come} bytes of {whole} came"));

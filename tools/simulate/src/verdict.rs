@@ -296,13 +296,19 @@ impl Transcript {
             }
         }
         match &client.http2 {
-            None => self.missing(settings, client, problems),
-            Some(http2) => missing_streams(http2, settings, client, problems),
+            None => self.missing(world, settings, client, problems),
+            Some(http2) => missing_streams(http2, world, settings, client, problems),
         }
     }
 
     /// Checks whether requests may be without an answer.
-    fn missing(&self, settings: &Settings, client: &Client, problems: &mut Vec<String>) {
+    fn missing(
+        &self,
+        world: &World,
+        settings: &Settings,
+        client: &Client,
+        problems: &mut Vec<String>,
+    ) {
         let Some((ended, ended_ms)) = client.ended else {
             problems.push("has not ended".to_owned());
             return;
@@ -325,7 +331,8 @@ impl Transcript {
         let begun_ms = begun_ms.unwrap_or(client.script.start_ms);
         let was_idle = ended_ms + LATE_MS >= begun_ms + idle_ms;
         let is_slow = was_idle && client.asked_ms[count] + LATE_MS >= begun_ms + idle_ms;
-        if !has_close && !is_cut && !is_slow && !has_left(client) {
+        let is_failed_page = is_failed_page(world, client, count);
+        if !has_close && !is_cut && !is_slow && !is_failed_page && !has_left(client) {
             problems.push(format!("request {count} got no answer"));
         }
     }
@@ -344,9 +351,11 @@ fn plan_problem(world: &World, client: &Client, index: usize, answer: &Message) 
         let reloads = world.reloaded_ms.iter();
         1 + reloads.filter(|reload_ms| **reload_ms < at_ms).count()
     };
-    // An earlier head may have been read before the reload, so its body is of the old plan.
+    // An earlier head may have been read before the reload, so its body is of the old plan. What is
+    // malformed is answered before it has come whole.
     let request = client.script.requests.get(index);
-    let is_plain = request.is_some_and(|request| request.upload.is_none());
+    let is_plain = request
+        .is_some_and(|request| request.upload.is_none() && request.target != Target::Malformed);
     let asked_ms = client.asked_ms.get(index).copied().filter(|_| is_plain);
     let least = in_force_by(asked_ms.unwrap_or(0));
     let answered_ms = client.answered_at_ms(index);
@@ -355,9 +364,22 @@ fn plan_problem(world: &World, client: &Client, index: usize, answer: &Message) 
         .then(|| format!("request {index} was served by plan {number}, not by {least} to {most}"))
 }
 
+/// Whether a request is for a page whose part failed on the way: the head waits for the first bytes
+/// of the body (`postpone_output`), and is not sent where these do not come.
+fn is_failed_page(world: &World, client: &Client, index: usize) -> bool {
+    let request = client.script.requests.get(index);
+    request.is_some_and(|request| {
+        let arrivals = world.origins.arrivals.get(&request.number);
+        let last = arrivals.and_then(|arrivals| arrivals.last());
+        request.target == Target::Page
+            && last.is_some_and(|last| last.outcome != Outcome::Whole || last.broken.is_some())
+    })
+}
+
 /// Checks whether requests of HTTP/2 may be without an answer.
 fn missing_streams(
     http2: &Http2,
+    world: &World,
     settings: &Settings,
     client: &Client,
     problems: &mut Vec<String>,
@@ -380,7 +402,9 @@ fn missing_streams(
     for (index, stream) in http2.streams.iter().enumerate() {
         let is_answered = match stream.ended {
             Some((StreamEnd::Whole | StreamEnd::Refused, _)) => true,
-            Some((StreamEnd::Reset, _)) => stream.answer.is_some(),
+            Some((StreamEnd::Reset, _)) => {
+                stream.answer.is_some() || is_failed_page(world, client, index)
+            }
             // The server closed the idle connection while the request was on its way.
             None => {
                 ended_ms + LATE_MS >= idle_until_ms && stream.asked_ms + LATE_MS >= idle_until_ms

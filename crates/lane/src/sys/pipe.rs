@@ -5,6 +5,8 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
+#[cfg(feature = "simulation")]
+use super::simulation;
 use super::{check, check_size, retry};
 
 /// A pipe of one owner, who fills and drains it. It never blocks.
@@ -41,7 +43,10 @@ impl Pipe {
     /// The error of splice(2) (Linux 2.6.17); `WouldBlock` if the socket has nothing or the pipe is
     /// full, `InvalidInput` if the socket cannot be spliced.
     pub fn fill(&self, socket: BorrowedFd<'_>, bytes_max: usize) -> io::Result<usize> {
-        splice(socket.as_raw_fd(), self.writer.as_raw_fd(), bytes_max)
+        let result = splice(socket.as_raw_fd(), self.writer.as_raw_fd(), bytes_max);
+        #[cfg(feature = "simulation")]
+        let result = simulation::received(socket, result, false);
+        result
     }
 
     /// Moves up to `bytes_max`, which the pipe holds, into a socket; returns their number.
@@ -49,7 +54,12 @@ impl Pipe {
     /// # Errors
     /// The error of splice(2); `WouldBlock` if the socket is full.
     pub fn drain(&self, socket: BorrowedFd<'_>, bytes_max: usize) -> io::Result<usize> {
-        splice(self.reader.as_raw_fd(), socket.as_raw_fd(), bytes_max)
+        #[cfg(feature = "simulation")]
+        let bytes_max = simulation::may_send(socket, bytes_max)?;
+        let result = splice(self.reader.as_raw_fd(), socket.as_raw_fd(), bytes_max);
+        #[cfg(feature = "simulation")]
+        let result = simulation::sent(socket, result);
+        result
     }
 }
 
