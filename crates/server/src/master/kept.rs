@@ -6,9 +6,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::OnceLock;
 
-use nix::libc;
 use turnpike_lane::sys::mapping::SharedWords;
-use turnpike_lane::sys::signal;
 use turnpike_plan::environment::KEPT_WORDS;
 
 /// The memory; `None` where the kernel gives none.
@@ -27,10 +25,6 @@ pub(super) fn inherit(memory: OwnedFd) {
 /// # Errors
 /// Those of `dup(2)`.
 pub(super) fn copy() -> io::Result<Option<OwnedFd>> {
-    let memory = MEMORY.get_or_init(|| {
-        // A limit on the size of files counts for memory too. It costs sessions, not the process.
-        let _ = signal::ignore(libc::SIGXFSZ);
-        SharedWords::create(KEPT_WORDS).ok()
-    });
+    let memory = MEMORY.get_or_init(|| SharedWords::create(KEPT_WORDS).ok());
     memory.as_ref().map(OwnedFd::try_clone).transpose()
 }

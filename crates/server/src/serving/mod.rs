@@ -69,8 +69,6 @@ pub fn process_main() -> ExitCode {
         let signals = SignalQueue::new(&numbers)?;
         // The master takes it, and has left it blocked: here it ends the process with a core file.
         signal::unblock(&[libc::SIGABRT])?;
-        // A file that reaches its limit is an error of that write, not the end of the process.
-        signal::ignore(libc::SIGXFSZ)?;
         process::set_thread_name(c"turnpike-serve")?;
         // Without it a silent lane is rescued all the same, and only its stack is not told.
         let _ = stack::prepare();

@@ -23,10 +23,11 @@ use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use nix::libc;
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::epoll::EventBuffer;
 use turnpike_lane::sys::process;
-use turnpike_lane::sys::signal::{Signal, SignalQueue};
+use turnpike_lane::sys::signal::{self, Signal, SignalQueue};
 
 use super::child::State;
 use super::daemon::Launcher;
@@ -117,6 +118,9 @@ impl Master {
     ) -> io::Result<Master> {
         let numbers: Vec<i32> = signals::SIGNALS.iter().map(|row| row.number).collect();
         let signals = SignalQueue::new(&numbers)?;
+        // A file or memory that reaches its limit is an error of that write, not the end of the
+        // process. Serving processes inherit this.
+        signal::ignore(libc::SIGXFSZ)?;
         let settings = &loaded.configuration.settings;
         let has_processes = settings.master_process;
         if settings.daemon || !paths.embedded {
