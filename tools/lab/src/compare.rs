@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::columns::aligned;
 use crate::error::LabError;
 use crate::matrix::Case;
 use crate::metric::{self, Better, Metric};
@@ -47,7 +48,10 @@ pub(crate) fn compare(a: &Path, b: &Path, page: Option<&Path>) -> Result<(), Lab
         ));
     }
     match page {
-        None => print!("{}\n\n{}", notes.join("\n"), aligned(&lines)),
+        None => {
+            let table = aligned(&HEAD.map(str::to_owned), &lines);
+            print!("{}\n\n{table}", notes.join("\n"));
+        }
         Some(path) => {
             let text = report::comparison(&of.study, &notes, &HEAD, &lines)?;
             std::fs::write(path, text).map_err(|error| LabError::step("compare", error))?;
@@ -62,26 +66,6 @@ const HEAD: [&str; 6] = ["case", "metric", "A", "B", "A/B", ""];
 
 /// One row of the table.
 type Line = [String; 6];
-
-/// The table for a terminal.
-fn aligned(lines: &[Line]) -> String {
-    let head = HEAD.map(str::to_owned);
-    let all = || std::iter::once(&head).chain(lines);
-    let width = |column: usize| all().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..HEAD.len())
-        .map(|column| width(column).unwrap_or_default())
-        .collect();
-    let mut text = String::new();
-    for line in all() {
-        let cells = line.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
 
 fn lines(a: &[Run], b: &[Run], seed: u64) -> Vec<Line> {
     let mut cases: Vec<&Case> = Vec::new();

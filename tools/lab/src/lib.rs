@@ -6,6 +6,7 @@
 //! only the command line of ours.
 
 mod cli;
+mod columns;
 mod compare;
 mod contender;
 mod driver;

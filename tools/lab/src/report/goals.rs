@@ -1,6 +1,7 @@
 //! The tables of goals and of counted system calls, without any mark-up.
 
 use super::words::{Table, figure, plain_ratio, ratio_text};
+use crate::columns::aligned;
 use crate::goals::GoalSummary;
 use crate::metric::{self, Metric};
 use crate::probe::is_waiting;
@@ -90,23 +91,5 @@ pub(super) fn text(summary: &Summary) -> String {
         return String::new();
     }
     let Table { head, rows } = table(summary);
-    let all = || std::iter::once(&head).chain(&rows);
-    let width = |column: usize| {
-        let cells = all().filter_map(|line| line.get(column));
-        cells
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut text = String::new();
-    for line in all() {
-        let cells = line.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+    aligned(&head, &rows)
 }
