@@ -309,13 +309,9 @@ impl Transcript {
         client: &Client,
         problems: &mut Vec<String>,
     ) {
-        let Some((ended, ended_ms)) = client.ended else {
-            problems.push("has not ended".to_owned());
+        let Some((ended, ended_ms)) = end(client, problems) else {
             return;
         };
-        if ended == Ended::Impatient {
-            problems.push("was forgotten: it neither got an answer nor was it closed".to_owned());
-        }
         let count = self.answers.len();
         if count >= client.asked_ms.len() || ended == Ended::ByClient {
             return;
@@ -324,13 +320,9 @@ impl Transcript {
         let has_close = last.is_some_and(|answer| answer.field("Connection") == Some("close"));
         let is_cut = last.is_some_and(|answer| !answer.is_whole);
         // The server closed the idle connection while the request was on its way.
-        let begun_ms = client.answered_ms.last().copied();
-        let idle_ms = begun_ms.map_or(settings.header_timeout_ms, |_| {
-            settings.keepalive_timeout_ms
-        });
-        let begun_ms = begun_ms.unwrap_or(client.script.start_ms);
-        let was_idle = ended_ms + LATE_MS >= begun_ms + idle_ms;
-        let is_slow = was_idle && client.asked_ms[count] + LATE_MS >= begun_ms + idle_ms;
+        let idle_until_ms = idle_until_ms(settings, client);
+        let was_idle = ended_ms + LATE_MS >= idle_until_ms;
+        let is_slow = was_idle && client.asked_ms[count] + LATE_MS >= idle_until_ms;
         let is_failed_page = is_failed_page(world, client, count);
         if !has_close && !is_cut && !is_slow && !is_failed_page && !has_left(client) {
             problems.push(format!("request {count} got no answer"));
@@ -364,6 +356,26 @@ fn plan_problem(world: &World, client: &Client, index: usize, answer: &Message) 
         .then(|| format!("request {index} was served by plan {number}, not by {least} to {most}"))
 }
 
+/// How and when the client's connection ended; a problem where it did not, or was forgotten.
+fn end(client: &Client, problems: &mut Vec<String>) -> Option<(Ended, u64)> {
+    match client.ended {
+        None => problems.push("has not ended".to_owned()),
+        Some((Ended::Impatient, _)) => {
+            problems.push("was forgotten: it neither got an answer nor was it closed".to_owned());
+        }
+        Some(_) => {}
+    }
+    client.ended
+}
+
+/// Until when the server keeps the idle connection, in milliseconds.
+fn idle_until_ms(settings: &Settings, client: &Client) -> u64 {
+    match client.answered_ms.last() {
+        Some(answered_ms) => answered_ms + settings.keepalive_timeout_ms,
+        None => client.script.start_ms + settings.header_timeout_ms,
+    }
+}
+
 /// Whether a request is for a page whose part failed on the way: the head waits for the first bytes
 /// of the body (`postpone_output`), and is not sent where these do not come.
 fn is_failed_page(world: &World, client: &Client, index: usize) -> bool {
@@ -384,21 +396,13 @@ fn missing_streams(
     client: &Client,
     problems: &mut Vec<String>,
 ) {
-    let Some((ended, ended_ms)) = client.ended else {
-        problems.push("has not ended".to_owned());
+    let Some((_, ended_ms)) = end(client, problems) else {
         return;
     };
-    if ended == Ended::Impatient {
-        problems.push("was forgotten: it neither got an answer nor was it closed".to_owned());
-    }
     if has_left(client) {
         return;
     }
-    let begun_ms = client.answered_ms.last().copied();
-    let idle_ms = begun_ms.map_or(settings.header_timeout_ms, |_| {
-        settings.keepalive_timeout_ms
-    });
-    let idle_until_ms = begun_ms.unwrap_or(client.script.start_ms) + idle_ms;
+    let idle_until_ms = idle_until_ms(settings, client);
     for (index, stream) in http2.streams.iter().enumerate() {
         let is_answered = match stream.ended {
             Some((StreamEnd::Whole | StreamEnd::Refused, _)) => true,
