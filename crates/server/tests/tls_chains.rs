@@ -11,17 +11,9 @@ use turnpike_testkit::{Folder, Server, StartError};
 
 #[path = "support/tls.rs"]
 mod tls_support;
-use tls_support::{TURNPIKE, configured, openssl, s_client};
+use tls_support::{NEW_KEY, TURNPIKE, configured, openssl, s_client};
 
 const NGINX: &str = "/usr/sbin/nginx";
-
-const NEW: [&str; 5] = [
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-];
 
 /// The certificates: the name, the issuer, and the first and the last day.
 const CERTIFICATES: &[(&str, &str, &str, &str)] = &[
@@ -105,7 +97,7 @@ fn keys() -> Folder {
         let (key, pem) = (format!("{name}.key"), format!("{name}.pem"));
         let (subject, csr) = (format!("/CN={name}"), format!("{name}.csr"));
         let request = ["req", "-new", "-subj", &subject, "-keyout", &key];
-        openssl(at, &[&request[..], &["-out", &csr], &NEW].concat());
+        openssl(at, &[&request[..], &["-out", &csr], &NEW_KEY].concat());
         let (ca, ca_key) = (format!("{issuer}.pem"), format!("{issuer}.key"));
         let by: &[&str] = match name == issuer {
             true => &["-selfsign", "-keyfile", &key],

@@ -10,7 +10,7 @@ use turnpike_testkit::{Folder, Server, wait_for};
 
 #[path = "support/tls.rs"]
 mod tls_support;
-use tls_support::{curl, keys, openssl, s_client, start};
+use tls_support::{NEW_KEY, curl, keys, openssl, s_client, start};
 
 /// OpenSSL's command of the authority `root`.
 const CA: &[&str] = &[
@@ -22,13 +22,6 @@ const CA: &[&str] = &[
 fn clients() -> Folder {
     let keys = keys();
     let at = keys.path();
-    let new = [
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-    ];
     let root = [
         "req",
         "-x509",
@@ -41,7 +34,7 @@ fn clients() -> Folder {
         at,
         &[
             &root[..],
-            &new,
+            &NEW_KEY,
             &["-keyout", "root.key", "-out", "root.pem"],
         ]
         .concat(),
@@ -59,7 +52,7 @@ fn clients() -> Folder {
         let request = [
             "req", "-new", "-subj", &subject, "-keyout", &key, "-out", "csr",
         ];
-        openssl(at, &[&request[..], &new].concat());
+        openssl(at, &[&request[..], &NEW_KEY].concat());
         let sign = [
             "x509", "-req", "-in", "csr", "-CA", "root.pem", "-CAkey", "root.key",
         ];

@@ -8,15 +8,7 @@ use std::path::Path;
 
 use turnpike_testkit::{Folder, Origin, Step};
 
-use crate::tls_support::{keys, openssl};
-
-const NEW: [&str; 5] = [
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-];
+use crate::tls_support::{NEW_KEY, keys, openssl};
 
 /// The certificates of a table: the name, the issuer, the serial number, and the extensions.
 const CERTIFICATES: &[(&str, &str, &str, &str)] = &[
@@ -44,7 +36,7 @@ pub fn certificates(port: u16) -> Folder {
     let at = keys.path();
     let root = ["req", "-x509", "-subj", "/CN=root", "-days", "99"];
     let files = ["-keyout", "root.key", "-out", "root.pem"];
-    openssl(at, &[&root[..], &NEW, &files].concat());
+    openssl(at, &[&root[..], &NEW_KEY, &files].concat());
     let url = format!("authorityInfoAccess=OCSP;URI:http://127.0.0.1:{port}");
     let named = ("named", "int", "0x11", url.as_str());
     for certificate in CERTIFICATES.iter().chain([&named]) {
@@ -65,7 +57,7 @@ fn sign(at: &Path, (name, issuer, serial, extensions): (&str, &str, &str, &str))
     let (ca, ca_key) = (format!("{issuer}.pem"), format!("{issuer}.key"));
     let subject = format!("/CN={name}");
     let request = ["req", "-new", "-subj", &subject, "-keyout", &key];
-    openssl(at, &[&request[..], &["-out", "csr"], &NEW].concat());
+    openssl(at, &[&request[..], &["-out", "csr"], &NEW_KEY].concat());
     let sign = ["x509", "-req", "-in", "csr", "-CA", &ca, "-CAkey", &ca_key];
     let more = ["-days", "9", "-set_serial", serial, "-out", &pem];
     let extensions = ["-extfile", "extensions"];

@@ -10,6 +10,15 @@ use turnpike_testkit::{Folder, Server};
 
 pub const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
 
+/// Options of OpenSSL for a new key that is not encrypted.
+pub const NEW_KEY: [&str; 5] = [
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+];
+
 /// A server's first directives.
 const SECURE: &str = "listen 127.0.0.1:%PORT% ssl;
     ssl_certificate %KEYS%/ec.pem;
