@@ -11,18 +11,19 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+mod beside;
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use beside::{Server, built, free_port};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use serde_json::Value;
 
 const CONNECTIONS: &str = "10";
 const STREAMS: [&str; 3] = ["1", "10", "100"];
-const BODY_BYTES: u64 = 600;
+const BODY_BYTES: usize = 600;
 
 /// Microseconds of a client for a request: of its own, and with the kernel's.
 #[derive(Clone, Copy, Default)]
@@ -49,11 +50,12 @@ fn main() {
         Some(program) => PathBuf::from(program),
         None => built(),
     };
-    let server = Server::start();
-    for scheme in ["https", "http"] {
+    let ports = [free_port(), free_port()];
+    let server = start(ports);
+    for (scheme, port) in ["https", "http"].into_iter().zip(ports) {
         for streams in STREAMS {
             let mode = format!("{scheme:<5} {streams:>3} streams");
-            let url = server.url(scheme);
+            let url = format!("{scheme}://127.0.0.1:{port}/");
             check_bodies(&ours, &server, &url);
             let mut ratios = Vec::new();
             for round in 0..rounds {
@@ -80,13 +82,6 @@ fn main() {
             );
         }
     }
-}
-
-/// The program of this build.
-fn built() -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let folder = own.parent().and_then(Path::parent).unwrap();
-    folder.join("turnpike-load")
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -132,7 +127,7 @@ fn run(client: Client, ours: &Path, streams: &str, requests: u64, url: &str) -> 
             assert_eq!(report["requests"]["answered"], requests, "{report}");
             assert_eq!(report["errors_total"], 0, "{report}");
             let bytes = report["bytes_read"].as_u64().unwrap();
-            assert!(bytes > requests * BODY_BYTES, "{report}");
+            assert!(bytes > requests * BODY_BYTES as u64, "{report}");
         }
         Client::H2load => {
             let output = Command::new("taskset")
@@ -141,7 +136,7 @@ fn run(client: Client, ours: &Path, streams: &str, requests: u64, url: &str) -> 
                 .output()
                 .unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
-            let bodies = format!("({}) data", requests * BODY_BYTES);
+            let bodies = format!("({}) data", requests * BODY_BYTES as u64);
             let answered = format!("{requests} succeeded, 0 failed, 0 errored");
             assert!(text.contains(&bodies) && text.contains(&answered), "{text}");
         }
@@ -163,61 +158,21 @@ fn children_us() -> Cost {
     }
 }
 
-/// One nginx process, pinned to CPU 0, with HTTP/2 over TLS and without.
-struct Server {
-    child: Child,
-    folder: PathBuf,
-    /// Of https and of http.
-    ports: [u16; 2],
-}
-
-impl Server {
-    fn start() -> Server {
-        let folder = std::env::temp_dir().join(format!("beside-h2load-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join("html")).unwrap();
-        let body = "a".repeat(usize::try_from(BODY_BYTES).unwrap());
-        std::fs::write(folder.join("html/index.html"), body).unwrap();
-        make_key(&folder);
-        let ports = [free_port(), free_port()];
-        let [secure, plain] = ports;
+/// nginx with HTTP/2 over TLS at the first port, and without at the second.
+fn start(ports: [u16; 2]) -> Server {
+    let [secure, plain] = ports;
+    Server::start("beside-h2load", BODY_BYTES, &ports, |folder| {
+        make_key(folder);
         let at = folder.display();
-        let configuration = format!(
-            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log;\n\
-             events {{ worker_connections 1024; accept_mutex off; }}\n\
+        format!(
+            "events {{ worker_connections 1024; accept_mutex off; }}\n\
              http {{ access_log off; keepalive_timeout 600; keepalive_requests 100000000;\n\
              sendfile off; tcp_nodelay on; open_file_cache max=1000;\n\
              ssl_certificate {at}/pem; ssl_certificate_key {at}/key;\n\
              server {{ listen 127.0.0.1:{secure} ssl http2; listen 127.0.0.1:{plain} http2;\n\
              root {at}/html; }} }}\n"
-        );
-        let file = folder.join("nginx.conf");
-        std::fs::write(&file, configuration).unwrap();
-        let child = Command::new("taskset")
-            .args(["-c", "0", "nginx", "-c"])
-            .arg(&file)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        while TcpStream::connect(("127.0.0.1", plain)).is_err() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Server {
-            child,
-            folder,
-            ports,
-        }
-    }
-
-    fn url(&self, scheme: &str) -> String {
-        let [secure, plain] = self.ports;
-        let port = if scheme == "https" { secure } else { plain };
-        format!("{scheme}://127.0.0.1:{port}/")
-    }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+        )
+    })
 }
 
 fn make_key(folder: &Path) {
@@ -229,12 +184,4 @@ fn make_key(folder: &Path) {
         .stderr(Stdio::null())
         .status();
     assert!(made.unwrap().success());
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }

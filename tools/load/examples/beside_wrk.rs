@@ -9,11 +9,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+mod beside;
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use beside::{Server, built, free_port};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 
@@ -29,14 +30,10 @@ fn main() {
     let rounds = words.next().unwrap_or(7);
     let seconds = words.next().unwrap_or(3).to_string();
     let connections = words.next().unwrap_or(50).to_string();
-    let ours = std::env::current_exe().unwrap();
-    let ours = ours
-        .parent()
-        .and_then(Path::parent)
-        .unwrap()
-        .join("turnpike-load");
-    let clients = [PathBuf::from("wrk"), ours];
-    let server = Server::start();
+    let clients = [PathBuf::from("wrk"), built()];
+    let port = free_port();
+    let server = start(port);
+    let url = format!("http://127.0.0.1:{port}/");
     for (mode, options) in MODES {
         let mut ratios = Vec::new();
         for round in 0..rounds {
@@ -44,7 +41,7 @@ fn main() {
             for turn in 0..2 {
                 // Who goes first changes from round to round.
                 let client = usize::try_from((round + turn) % 2).unwrap();
-                let line = command_line(&seconds, &connections, options, &server.url);
+                let line = command_line(&seconds, &connections, options, &url);
                 cpu_us[client] = run(&clients[client], &line).0;
             }
             ratios.push(cpu_us[1] / cpu_us[0]);
@@ -58,7 +55,7 @@ fn main() {
         ratios.sort_by(f64::total_cmp);
         println!("{mode:<12} median ratio {:.3}", ratios[ratios.len() / 2]);
         for client in &clients {
-            let line = command_line("1", &connections, options, &server.url);
+            let line = command_line("1", &connections, options, &url);
             let calls = system_calls(client, &line, &server.folder);
             println!(
                 "{mode:<12} {}: {calls:.2} system calls per request",
@@ -121,55 +118,16 @@ fn system_calls(client: &Path, line: &[String], folder: &Path) -> f64 {
     calls / requests(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// One nginx process, pinned to CPU 0, with the settings of study S2.
-struct Server {
-    child: Child,
-    folder: PathBuf,
-    url: String,
-}
-
-impl Server {
-    fn start() -> Server {
-        let folder = std::env::temp_dir().join(format!("beside-wrk-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join("html")).unwrap();
-        std::fs::write(folder.join("html/index.html"), "a".repeat(600)).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let at = folder.display();
-        let configuration = format!(
-            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log;\n\
-             worker_rlimit_nofile 16384;\n\
+/// nginx with the settings of study S2, at this port.
+fn start(port: u16) -> Server {
+    Server::start("beside-wrk", 600, &[port], |folder| {
+        format!(
+            "worker_rlimit_nofile 16384;\n\
              events {{ worker_connections 8192; multi_accept on; accept_mutex off; }}\n\
              http {{ access_log off; keepalive_timeout 600; keepalive_requests 10000000;\n\
              sendfile on; tcp_nopush on; tcp_nodelay on; open_file_cache max=1000;\n\
-             server {{ listen 127.0.0.1:{port} backlog=65535 deferred; root {at}/html; }} }}\n"
-        );
-        let file = folder.join("nginx.conf");
-        std::fs::write(&file, configuration).unwrap();
-        let child = Command::new("taskset")
-            .args(["-c", "0", "nginx", "-c"])
-            .arg(&file)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Server {
-            child,
-            folder,
-            url: format!("http://127.0.0.1:{port}/"),
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
+             server {{ listen 127.0.0.1:{port} backlog=65535 deferred; root {}/html; }} }}\n",
+            folder.display()
+        )
+    })
 }
