@@ -33,6 +33,7 @@ mod stream;
 mod tests;
 mod ticket_keys;
 mod variables;
+mod versioned;
 
 use std::sync::LazyLock;
 

@@ -11,12 +11,14 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, fence};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use aws_lc_rs::digest::{Context as Digest, SHA256};
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_plan::environment::KEPT_KEY_WORDS;
+
+use super::versioned;
 
 /// The number of this layout: another binary may have another one.
 const LAYOUT: u64 = 1;
@@ -57,8 +59,7 @@ impl SharedSessions {
     /// The sessions of a cache of that name; `None` where the memory has another layout or no room.
     pub(super) fn new(words: Arc<SharedWords>, cache: &str) -> Option<SharedSessions> {
         let layout = words.words().get(LAYOUT_AT)?;
-        let found = layout.compare_exchange(0, LAYOUT, Relaxed, Relaxed);
-        if found.is_err_and(|layout| layout != LAYOUT) || sets(&words) == 0 {
+        if !versioned::has_layout(layout, LAYOUT) || sets(&words) == 0 {
             return None;
         }
         Some(SharedSessions {
@@ -142,26 +143,18 @@ fn key_of(place: &[AtomicU64]) -> Key {
 
 /// Writes a place, unless another thread does.
 fn write(place: &[AtomicU64], store: impl FnOnce(&[AtomicU64])) {
-    let version = place[VERSION].load(Relaxed);
-    if !version.is_multiple_of(2) {
-        return;
-    }
-    let odd = version.wrapping_add(1);
-    let taken = place[VERSION].compare_exchange(version, odd, Acquire, Relaxed);
-    if taken.is_err() {
-        return;
-    }
-    fence(Release);
-    store(place);
-    place[VERSION].store(odd.wrapping_add(1), Release);
+    let version = &place[VERSION];
+    versioned::write(version, version.load(Relaxed), || store(place));
 }
 
 /// The session in a place, if it is the one that is looked for and nobody writes there.
 fn read(place: &[AtomicU64], key: &Key) -> Option<Vec<u8>> {
-    let version = place[VERSION].load(Acquire);
-    if !version.is_multiple_of(2) || key_of(place) != *key {
-        return None;
-    }
+    let load = || (key_of(place) == *key).then(|| content(place)).flatten();
+    versioned::read(&place[VERSION], load)?.1
+}
+
+/// The session that a place holds; `None` where its length is none of a session.
+fn content(place: &[AtomicU64]) -> Option<Vec<u8>> {
     let bytes = usize::try_from(place[BYTES].load(Relaxed)).ok()?;
     if bytes > SESSION_BYTES_MAX {
         return None;
@@ -171,8 +164,7 @@ fn read(place: &[AtomicU64], key: &Key) -> Option<Vec<u8>> {
         .flat_map(|word| word.load(Relaxed).to_ne_bytes())
         .collect();
     session.truncate(bytes);
-    fence(Acquire);
-    (place[VERSION].load(Relaxed) == version).then_some(session)
+    Some(session)
 }
 
 #[cfg(test)]

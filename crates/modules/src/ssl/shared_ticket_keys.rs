@@ -10,8 +10,8 @@
 //!  slot:   lifetime, version (odd while it is written), key and its time, key before and its time
 //! ```
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, fence};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::rand;
@@ -21,6 +21,7 @@ use turnpike_plan::environment::KEPT_KEY_WORDS;
 
 use super::sessions::now_s;
 use super::ticket_keys::{FRESH_BYTES, Keys};
+use super::versioned;
 
 /// The number of this layout: another binary may have another one.
 const LAYOUT: u64 = 1;
@@ -140,18 +141,13 @@ impl SharedKeys {
     /// Reads the slot, once nobody writes it.
     fn read(&self) -> Option<Stored> {
         for _ in 0..READS_MAX {
-            let version = self.word(VERSION).load(Acquire);
-            if version.is_multiple_of(2) {
-                let present = self.timed(KEYS);
-                let before = self.timed(KEYS + TIMED_WORDS);
-                fence(Acquire);
-                if self.word(VERSION).load(Relaxed) == version {
-                    return Some(Stored {
-                        version,
-                        present,
-                        before,
-                    });
-                }
+            let load = || (self.timed(KEYS), self.timed(KEYS + TIMED_WORDS));
+            if let Some((version, (present, before))) = versioned::read(self.word(VERSION), load) {
+                return Some(Stored {
+                    version,
+                    present,
+                    before,
+                });
             }
             std::hint::spin_loop();
         }
@@ -167,17 +163,10 @@ impl SharedKeys {
             true => stored.present,
             false => TimedKey::default(),
         };
-        let version = self.word(VERSION);
-        let odd = stored.version + 1;
-        let taken = version.compare_exchange(stored.version, odd, Acquire, Relaxed);
-        if taken.is_err() {
-            return Some(false);
-        }
-        fence(Release);
-        self.put(KEYS, &fresh);
-        self.put(KEYS + TIMED_WORDS, &before);
-        version.store(odd + 1, Release);
-        Some(true)
+        Some(versioned::write(self.word(VERSION), stored.version, || {
+            self.put(KEYS, &fresh);
+            self.put(KEYS + TIMED_WORDS, &before);
+        }))
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
@@ -219,8 +208,7 @@ impl TimedKey {
 /// The slot of a lifetime: the one that has it, or the first that is free.
 fn find_slot(words: &[AtomicU64], lifetime_s: u64) -> Option<usize> {
     let layout = words.first()?;
-    let found = layout.compare_exchange(0, LAYOUT, Relaxed, Relaxed);
-    if found.is_err_and(|layout| layout != LAYOUT) {
+    if !versioned::has_layout(layout, LAYOUT) {
         return None;
     }
     let end = words.len().min(KEPT_KEY_WORDS);
