@@ -101,11 +101,12 @@ pub fn unix_seconds(date: [i64; 3], time: [i64; 3]) -> Option<i64> {
 pub fn format(unix_seconds: i64) -> [u8; 29] {
     let civil = civil(unix_seconds.clamp(SECONDS_RANGE.0, SECONDS_RANGE.1));
     let mut out = *b"Thu, 01 Jan 1970 00:00:00 GMT";
-    out[..3].copy_from_slice(WEEKDAYS[usize::from(civil.weekday % 7)].as_bytes());
+    out[..3].copy_from_slice(&three_letters(WEEKDAYS[usize::from(civil.weekday % 7)]));
     two_digits(&mut out, 5, civil.day);
-    out[8..11].copy_from_slice(MONTHS[usize::from((civil.month + 11) % 12)].as_bytes());
-    two_digits(&mut out, 12, (civil.year / 100) as u8);
-    two_digits(&mut out, 14, (civil.year % 100) as u8);
+    out[8..11].copy_from_slice(&three_letters(MONTHS[usize::from((civil.month + 11) % 12)]));
+    let year = civil.year as u32;
+    two_digits(&mut out, 12, (year / 100) as u8);
+    two_digits(&mut out, 14, (year % 100) as u8);
     two_digits(&mut out, 17, civil.hour);
     two_digits(&mut out, 20, civil.minute);
     two_digits(&mut out, 23, civil.second);
@@ -116,7 +117,7 @@ pub fn format(unix_seconds: i64) -> [u8; 29] {
 #[must_use]
 pub fn civil(unix_seconds: i64) -> Civil {
     let days = unix_seconds.div_euclid(DAY_SECONDS);
-    let seconds = unix_seconds.rem_euclid(DAY_SECONDS);
+    let seconds = (unix_seconds - days * DAY_SECONDS) as u32;
     let (year, month, day) = civil_of_days(days);
     Civil {
         year,
@@ -133,14 +134,16 @@ pub fn civil(unix_seconds: i64) -> Civil {
 fn civil_of_days(days: i64) -> (i64, u8, u8) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
+    // 32 bits from here on: divisions of signed 64-bit numbers cost several times as much, and each
+    // response has a date.
+    let day_of_era = (shifted - era * 146_097) as u32;
     let year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = (month_from_march + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let year = i64::from(year_of_era) + era * 400 + i64::from(month <= 2);
     (year, month as u8, day as u8)
 }
 
@@ -153,9 +156,14 @@ fn days_of_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
+/// A name of three letters, whose length the compiler then knows.
+fn three_letters(name: &str) -> [u8; 3] {
+    name.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+/// Writes a number below 100.
 fn two_digits(out: &mut [u8], at: usize, value: u8) {
-    out[at] = b'0' + value / 10 % 10;
-    out[at + 1] = b'0' + value % 10;
+    out[at..at + 2].copy_from_slice(&[b'0' + value / 10, b'0' + value % 10]);
 }
 
 struct Cursor<'t>(&'t [u8]);

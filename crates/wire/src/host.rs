@@ -29,24 +29,22 @@ pub struct HostError;
 pub fn validate(text: &[u8]) -> Result<Host, HostError> {
     let literal = text.first() == Some(&b'[');
     let allowed = if literal { LITERAL } else { NAME };
-    let mut seen = 0;
-    let mut previous_dot = false;
-    let mut end = text.len();
-    for (index, &byte) in text.iter().enumerate().skip(usize::from(literal)) {
-        let class = CLASS[usize::from(byte)];
-        let dot = byte == b'.';
-        if class & allowed == 0 || (dot && previous_dot) {
-            end = index;
+    let (mut seen, mut previous) = (0, 0);
+    let mut end = usize::from(literal);
+    while let Some(byte) = text.get(end) {
+        let class = CLASS[usize::from(*byte)];
+        if class & allowed == 0 || class & previous & DOT != 0 {
             break;
         }
-        previous_dot = dot;
+        previous = class;
         seen |= class;
+        end += 1;
     }
     let rest = &text[end..];
     let (len, rest) = match (literal, rest.first()) {
         (true, Some(b']')) => (end + 1, &rest[1..]),
         (true, _) => return Err(HostError),
-        (false, _) => (end - usize::from(previous_dot), rest),
+        (false, _) => (end - usize::from(previous & DOT != 0), rest),
     };
     let port = match rest {
         [] => 0,
@@ -71,18 +69,15 @@ pub fn lower_case(host: &[u8], out: &mut Vec<u8>) {
 
 /// Decimal digits, possibly none.
 fn parse_port(digits: &[u8]) -> Result<u16, HostError> {
-    let mut port: u16 = 0;
+    let mut port: u32 = 0;
     for byte in digits {
-        if !byte.is_ascii_digit() {
+        let digit = byte.wrapping_sub(b'0');
+        port = port * 10 + u32::from(digit);
+        if digit > 9 || port > u32::from(u16::MAX) {
             return Err(HostError);
         }
-        let digit = u16::from(byte - b'0');
-        port = port
-            .checked_mul(10)
-            .and_then(|p| p.checked_add(digit))
-            .ok_or(HostError)?;
     }
-    Ok(port)
+    u16::try_from(port).map_err(|_| HostError)
 }
 
 /// Allowed in a name.
@@ -90,6 +85,7 @@ const NAME: u8 = 1;
 /// Allowed between brackets.
 const LITERAL: u8 = 2;
 const UPPER: u8 = 4;
+const DOT: u8 = 8;
 
 const CLASS: [u8; 256] = {
     let mut table = [0; 256];
@@ -104,6 +100,7 @@ const CLASS: [u8; 256] = {
         table[letter as usize] = NAME | LITERAL | UPPER;
         letter += 1;
     }
+    table[b'.' as usize] |= DOT;
     table[b'%' as usize] = NAME;
     table[b':' as usize] = LITERAL;
     table

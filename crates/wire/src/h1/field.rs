@@ -1,7 +1,13 @@
 //! The parser of one header line.
 
 use crate::Span;
-use crate::message::{Field, Known, Strictness, find_control, is_token_byte, is_white_space, trim};
+use crate::message::{
+    Field, Known, Strictness, byte_marks, control_marks, find_control, is_token_byte,
+    is_white_space, trim,
+};
+
+#[cfg(test)]
+mod tests;
 
 /// The rules for a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,6 +95,60 @@ pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
         take(name.of(section), value.of(section));
         start = next;
     }
+}
+
+/// Reads a line in the form that nearly all clients write; returns its field and the offset of the
+/// next line. `None`: [`parse_line`] decides.
+///
+/// The form is a name of letters, digits and hyphens, a colon, one space, a value without control
+/// bytes that neither begins nor ends with white space, and CR LF. All manners read it alike, and
+/// most of the time that a head takes goes into its lines.
+#[inline(always)]
+pub(super) fn parse_usual_line(bytes: &[u8], start: usize) -> Option<(Field, usize)> {
+    let line = bytes.get(start..)?;
+    let colon = find_colon(line)?;
+    let (name, rest) = line.split_at_checked(colon)?;
+    let value = rest.strip_prefix(b": ")?;
+    let length = find_control(value)?;
+    let (value, rest) = value.split_at_checked(length)?;
+    let is_trimmed = !is_white_space(*value.first()?) && !is_white_space(*value.last()?);
+    if !is_trimmed || !rest.starts_with(b"\r\n") {
+        return None;
+    }
+    let known = Known::of(name);
+    if known == Known::Other && name.iter().any(|byte| NAME_CLASS[usize::from(*byte)] != 0) {
+        return None;
+    }
+    let value_start = start + colon + 2;
+    let value_end = value_start + length;
+    let field = Field {
+        name: Span::new(start, start + colon),
+        value: Span::new(value_start, value_end),
+        known,
+        valid: true,
+        underscore: false,
+    };
+    Some((field, value_end + 2))
+}
+
+/// The longest names that [`parse_usual_line`] reads, in words of eight bytes.
+const USUAL_NAME_WORDS_MAX: usize = 4;
+
+/// The offset of the first colon of a line, if it is not at its start and no control byte is before
+/// it.
+#[inline(always)]
+fn find_colon(line: &[u8]) -> Option<usize> {
+    let (words, _) = line.as_chunks::<8>();
+    for (number, word) in words.iter().take(USUAL_NAME_WORDS_MAX).enumerate() {
+        let value = u64::from_le_bytes(*word);
+        let marks = byte_marks(value, b':') | control_marks(value);
+        if marks != 0 {
+            let index = (marks.trailing_zeros() / 8) as usize;
+            let at = number * 8 + index;
+            return (word[index] == b':' && at > 0).then_some(at);
+        }
+    }
+    None
 }
 
 /// Parses the header line that begins at `start`; returns it and the offset of the next one.

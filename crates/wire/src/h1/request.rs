@@ -341,6 +341,11 @@ fn take_fields(
         let start = head.resume;
         let limit = start.saturating_add(rules.line_bytes_max).min(head_limit);
         let window = &buffer[..buffer.len().min(limit)];
+        if let Some((field, next)) = field::parse_usual_line(window, start) {
+            head.resume = next;
+            take_field(buffer, rules, field, head)?;
+            continue;
+        }
         let (line, next) = match field::parse_line(window, start, manner) {
             Ok(parsed) => parsed,
             Err(field::Stop::Bad(at)) => {
@@ -477,6 +482,12 @@ pub(super) fn take_connection(
     connection: &mut Connection,
 ) -> bool {
     let mut line = Connection::default();
+    if value.eq_ignore_ascii_case(b"keep-alive") {
+        // Nearly all lines are this one.
+        connection.close &= strictness == Strictness::Rfc;
+        connection.keep_alive = true;
+        return true;
+    }
     for option in value.split(|byte| *byte == b',').map(trim) {
         match option.len() {
             5 if option.eq_ignore_ascii_case(b"close") => line.close = true,

@@ -41,6 +41,7 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Ve
 }
 
 /// Appends a header line.
+#[inline]
 pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name);

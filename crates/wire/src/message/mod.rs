@@ -31,5 +31,5 @@ pub use status::{StatusLine, reason_phrase};
 pub use strictness::Strictness;
 pub(crate) use strictness::{is_token_byte, is_white_space, trim};
 pub use value::{Digits, decimal, holds_control, unfold};
-pub(crate) use value::{find_control, is_control};
+pub(crate) use value::{byte_marks, control_marks, find_control, is_control};
 pub use version::Version;

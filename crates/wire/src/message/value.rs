@@ -14,30 +14,56 @@ pub fn holds_control(text: &[u8]) -> bool {
 
 /// The offset of the first control byte other than a tab. Eight bytes are looked at in one step:
 /// values are short, and a loop over bytes, or a call into a vector library for each, costs more.
+#[inline(always)]
 pub(crate) fn find_control(text: &[u8]) -> Option<usize> {
     let (words, rest) = text.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
-        let mut marks = control_marks(u64::from_le_bytes(*word));
-        while marks != 0 {
-            let index = (marks.trailing_zeros() / 8) as usize;
-            if is_control(word[index]) {
-                return Some(number * 8 + index);
-            }
-            marks &= marks - 1;
+        if let Some(index) = find_control_in(word) {
+            return Some(number * 8 + index);
         }
     }
-    let at = rest.iter().position(|byte| is_control(*byte));
-    at.map(|at| words.len() * 8 + at)
+    if rest.is_empty() {
+        return None;
+    }
+    // The last eight bytes are one word more, some of which were looked at already.
+    match text.last_chunk::<8>() {
+        Some(word) => find_control_in(word).map(|index| text.len() - 8 + index),
+        None => text.iter().position(|byte| is_control(*byte)),
+    }
+}
+
+#[inline(always)]
+fn find_control_in(word: &[u8; 8]) -> Option<usize> {
+    let mut marks = control_marks(u64::from_le_bytes(*word));
+    while marks != 0 {
+        let index = (marks.trailing_zeros() / 8) as usize;
+        if is_control(word[index]) {
+            return Some(index);
+        }
+        marks &= marks - 1;
+    }
+    None
 }
 
 /// The highest bit of each byte of a word that is below the space or 0x7f, and of some others that
 /// stand behind such a byte.
-fn control_marks(word: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
+#[inline]
+pub(crate) fn control_marks(word: u64) -> u64 {
     let from_delete = word ^ (ONES * 0x7f);
     let borrows = word.wrapping_sub(ONES * 0x20) | from_delete.wrapping_sub(ONES);
     borrows & !word & (ONES << 7)
 }
+
+/// The highest bit of each byte of a word that equals `byte`, and of some others that stand behind
+/// such a byte.
+#[inline]
+pub(crate) fn byte_marks(word: u64, byte: u8) -> u64 {
+    let differing = word ^ (ONES * u64::from(byte));
+    differing.wrapping_sub(ONES) & !differing & (ONES << 7)
+}
+
+/// A word of bytes that are one.
+const ONES: u64 = u64::from_le_bytes([1; 8]);
 
 /// A field value from several lines as one line: each line end and the white space around it become
 /// a space (RFC 9112 section 5.2), and the ends are trimmed.
