@@ -86,39 +86,33 @@ impl Connections {
         token: Option<u32>,
         parked: Parked,
     ) -> Option<u32> {
-        let (token, parked) = match &self.ending {
-            Ending::Leaving(successors) => {
-                if token.is_some() {
-                    event_loop.unwatch(parked.connection.transport.as_fd());
-                }
-                let back = self.hand_over(successors, parked);
-                self.unpark(event_loop, token);
-                (None, back?)
+        let (mut token, mut parked) = (token, parked);
+        if let Ending::Leaving(successors) = &self.ending {
+            if token.is_some() {
+                event_loop.unwatch(parked.connection.transport.as_fd());
             }
-            _ => (token, parked),
-        };
-        let Parked {
-            mut connection,
-            waits_for,
-            deadline_ms,
-        } = parked;
+            let back = self.hand_over(successors, parked);
+            self.unpark(event_loop, token);
+            (token, parked) = (None, back?);
+        }
         // Idle ones are many: they hold no buffer.
-        connection.input.release();
-        let (token, connection) = match token {
-            Some(token) => (token, connection),
-            None => self.insert(event_loop, connection)?,
+        parked.connection.input.release();
+        let token = match token {
+            Some(token) => token,
+            None => {
+                let (token, connection) = self.insert(event_loop, parked.connection)?;
+                parked.connection = connection;
+                token
+            }
         };
+        let deadline_ms = parked.deadline_ms;
         // A deadline that only moves on is left where it is in the wheel. It may be earlier than
         // the one before it: that of a head, or of another location's keep-alive.
         if deadline_ms > 0 {
             event_loop.wheel.insert_if_earlier(token, deadline_ms);
         }
-        self.count_parked(&waits_for);
-        self.slots[token as usize] = Slot::Parked(Parked {
-            connection,
-            waits_for,
-            deadline_ms,
-        });
+        self.count_parked(&parked.waits_for);
+        self.slots[token as usize] = Slot::Parked(parked);
         Some(token)
     }
 
@@ -226,47 +220,38 @@ impl Connections {
             }
             Slot::InTurn | Slot::Parked(_) => {}
         }
-        let Some(Parked {
-            mut connection,
-            waits_for,
-            deadline_ms,
-        }) = slot.take_parked()
-        else {
+        // Its parts stay together: a connection is large, and each taking apart is a copy.
+        let Some(mut parked) = slot.take_parked() else {
             return More::No;
         };
-        self.count_unparked(&waits_for);
-        if let Await::Handshake { .. } = waits_for {
-            return self.shake_hands(event_loop, Some(token), connection);
+        self.count_unparked(&parked.waits_for);
+        if let Await::Handshake { .. } = parked.waits_for {
+            return self.shake_hands(event_loop, Some(token), parked.connection);
         }
-        let exchange = self.exchange(&connection);
-        if let Await::Rest(half) = &waits_for {
-            connection.input.put(&half.input);
+        let exchange = self.exchange(&parked.connection);
+        if let Await::Rest(half) = &parked.waits_for {
+            parked.connection.input.put(&half.input);
         }
-        match receive(&mut connection) {
+        match receive(&mut parked.connection) {
             Ok(0) => {
-                self.went_away(event_loop, token, connection, exchange, &waits_for);
+                self.went_away(event_loop, token, parked, exchange);
                 More::No
             }
             Ok(received) => {
-                let more = More::after(&connection, received);
-                let read = (waits_for, received);
-                self.serve_or_collect(event_loop, token, connection, exchange, read);
+                let more = More::after(&parked.connection, received);
+                self.serve_or_collect(event_loop, token, parked, exchange, received);
                 more
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
-                connection.input.release();
-                self.count_parked(&waits_for);
-                self.slots[token as usize] = Slot::Parked(Parked {
-                    connection,
-                    waits_for,
-                    deadline_ms,
-                });
+                parked.connection.input.release();
+                self.count_parked(&parked.waits_for);
+                self.slots[token as usize] = Slot::Parked(parked);
                 More::No
             }
             Err(error) => {
-                let failed = (&waits_for, &error);
-                self.receive_failed(event_loop, Some(token), connection, exchange, failed);
+                let failed = (&parked.waits_for, &error);
+                self.receive_failed(event_loop, Some(token), parked.connection, exchange, failed);
                 More::No
             }
         }
@@ -277,21 +262,22 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: u32,
-        mut connection: Connection,
+        mut parked: Parked,
         exchange: Box<Exchange>,
-        (waits_for, received): (Await, usize),
+        received: usize,
     ) {
-        let started_ms = match waits_for {
-            Await::Rest(half) if !may_end_line(connection.input.bytes(), received) => {
-                let input = connection.input.take_bytes();
+        let started_ms = match parked.waits_for {
+            Await::Rest(half) if !may_end_line(parked.connection.input.bytes(), received) => {
+                let input = parked.connection.input.take_bytes();
                 self.recycle(exchange);
                 let rest = Await::Rest(Box::new(Half { input, ..*half }));
-                self.park(event_loop, Some(token), connection, rest);
+                self.park(event_loop, Some(token), parked.connection, rest);
                 return;
             }
             Await::Rest(half) => Some(half.started_ms),
             Await::First | Await::Idle { .. } | Await::Handshake { .. } => None,
         };
+        let connection = parked.connection;
         self.serve(event_loop, Some(token), connection, exchange, started_ms);
     }
 
@@ -328,12 +314,11 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: u32,
-        connection: Connection,
+        parked: Parked,
         exchange: Box<Exchange>,
-        waits_for: &Await,
     ) {
         let mut reason = CloseReason::ClientClosed;
-        if let Await::Rest(_) = waits_for {
+        if let Await::Rest(_) = parked.waits_for {
             reason = CloseReason::ClientAborted;
             exchange.account.set_action(Action::ReadingHeaders);
             exchange.log(
@@ -343,7 +328,7 @@ impl Connections {
         }
         self.recycle(exchange);
         self.unpark(event_loop, Some(token));
-        self.close(connection, reason);
+        self.close(parked.connection, reason);
     }
 
     pub(super) fn parked_due(&mut self, event_loop: &mut EventLoop, token: u32) {

@@ -99,9 +99,8 @@ impl Connections {
         token: Option<u32>,
         mut connection: Connection,
         mut exchange: Box<Exchange>,
-        started_ms: Option<u64>,
+        mut started_ms: Option<u64>,
     ) {
-        let mut started_ms = started_ms;
         for _ in 0..PIPELINED_PER_TURN_MAX {
             self.take_plan(&mut connection, &mut exchange);
             exchange.begin_request();
@@ -122,9 +121,10 @@ impl Connections {
                 }
             }
             if connection.facts.requests == 0 {
-                match self.tell_protocol(event_loop, token, connection, exchange) {
-                    Some(http1) => (connection, exchange) = http1,
-                    None => return,
+                let spoken = http2::spoken(&connection);
+                if spoken != Spoken::Http1 {
+                    self.serve_other(event_loop, token, connection, exchange, spoken);
+                    return;
                 }
             }
             let served = self.one(&mut connection, &mut exchange);
@@ -164,24 +164,22 @@ impl Connections {
         self.hand_on(event_loop, token, connection, exchange);
     }
 
-    /// Looks at what a connection speaks that has had no request yet; it is given back where that
-    /// is HTTP/1.
-    fn tell_protocol(
+    /// Serves a connection that has had no request yet, and speaks HTTP/2 or has not said enough to
+    /// tell.
+    fn serve_other(
         &mut self,
         event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
         exchange: Box<Exchange>,
-    ) -> Option<(Connection, Box<Exchange>)> {
-        match http2::spoken(&connection) {
-            Spoken::Http1 => return Some((connection, exchange)),
-            Spoken::Http2 => {
-                self.recycle(exchange);
-                self.begin_http2(event_loop, token, connection);
-            }
-            Spoken::Unclear => self.wait_for_rest(event_loop, token, connection, exchange),
+        spoken: Spoken,
+    ) {
+        if spoken == Spoken::Http2 {
+            self.recycle(exchange);
+            self.begin_http2(event_loop, token, connection);
+        } else {
+            self.wait_for_rest(event_loop, token, connection, exchange);
         }
-        None
     }
 
     /// Counts the time to the first byte of a first answer; a driven one counts its own.

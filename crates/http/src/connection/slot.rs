@@ -46,12 +46,10 @@ impl Slot {
 
     /// Takes a parked connection out, to be served; leaves others where they are.
     pub(super) fn take_parked(&mut self) -> Option<Parked> {
+        self.parked()?;
         match std::mem::replace(self, Slot::InTurn) {
             Slot::Parked(parked) => Some(parked),
-            other => {
-                *self = other;
-                None
-            }
+            _ => None,
         }
     }
 }
