@@ -1,6 +1,5 @@
 //! `health_check` and `match`: active checks of the group that a location passes requests to.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of, value};
@@ -12,17 +11,14 @@ use turnpike_wire::message::{RequestWriter as _, Version};
 
 use super::background::{self, BackgroundTasks};
 use super::handler::Upstream;
+use super::matches::{self, Match};
 use question::{Answer, HttpQuestion};
 
 mod question;
 
-/// Conditions by name.
-#[derive(Default)]
-struct Matches(HashMap<String, Arc<Conditions>>);
-
 /// A `match` block: every condition must hold.
 #[derive(Default)]
-struct Conditions {
+pub(super) struct Conditions {
     statuses: Vec<Statuses>,
     fields: Vec<Field>,
     bodies: Vec<Body>,
@@ -155,25 +151,7 @@ impl Field {
     }
 }
 
-/// Reads the `match` blocks of the http level.
-pub(super) fn conditions(view: View<'_>, builder: &mut Builder<'_>) {
-    for block in view.children("match") {
-        let name = block.argument(0).to_owned();
-        let mut conditions = Conditions::default();
-        for line in block.data() {
-            if let Err(message) = conditions.add(line, &view.place(line.span)) {
-                builder.report(view.error(line.span, message));
-            }
-        }
-        let matches = &mut builder.store::<Matches>().0;
-        if matches.insert(name.clone(), Arc::new(conditions)).is_some() {
-            let message = format!("duplicate match \"{name}\"");
-            builder.report(view.error(block.span(), message));
-        }
-    }
-}
-
-impl Conditions {
+impl Match for Conditions {
     fn add(&mut self, line: &Directive, place: &str) -> Result<(), String> {
         let words: Vec<&str> = line
             .arguments
@@ -207,7 +185,9 @@ impl Conditions {
             (name, _) => Err(format!("unknown directive \"{name}\"")),
         }
     }
+}
 
+impl Conditions {
     fn add_statuses(&mut self, not: bool, ranges: &[&str]) -> Result<(), String> {
         let mut read = Vec::new();
         for range in ranges {
@@ -350,9 +330,7 @@ fn parameters(
                 uri = bytes_of(given);
             }
             Some(("match", given)) => {
-                let found = builder.store::<Matches>().0.get(given).cloned();
-                let unknown = || format!("unknown match \"{given}\"");
-                question.conditions = Some(found.ok_or_else(unknown)?);
+                question.conditions = Some(matches::named(given, builder)?);
                 rules.name = given.to_owned();
             }
             _ => return Err(invalid(text)),

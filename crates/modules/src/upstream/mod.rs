@@ -12,6 +12,7 @@ mod commands;
 mod handler;
 mod health;
 mod limits;
+mod matches;
 mod passed;
 mod plan;
 mod resolver;
@@ -60,7 +61,7 @@ impl Family for Upstreams {
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         resolver::check(view, builder)?;
-        health::conditions(view, builder);
+        matches::read::<health::Conditions, _>(view, builder);
         plan::groups(view, builder)?;
         commands::offer(builder);
         Ok(())

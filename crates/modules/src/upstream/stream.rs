@@ -7,7 +7,7 @@ use turnpike_stream::plan::{Builder, Family, ServerDraft};
 
 use super::background::BackgroundTasks;
 use super::stream_metrics::SessionCounts;
-use super::{Upstreams, commands, plan, resolver, rows, stream_health};
+use super::{Upstreams, commands, matches, plan, resolver, rows, stream_health};
 
 impl Family for Upstreams {
     fn name(&self) -> &'static str {
@@ -20,7 +20,7 @@ impl Family for Upstreams {
 
     fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         resolver::check(view, builder)?;
-        stream_health::conversations(view, builder);
+        matches::read::<stream_health::Conversation, _>(view, builder);
         plan::groups(view, builder)?;
         commands::offer_verbs(builder);
         let tasks = builder.store::<BackgroundTasks>().clone();

@@ -1,7 +1,6 @@
 //! `health_check` and `match` in `stream`: active checks of the group that a server passes its
 //! sessions to.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -14,10 +13,12 @@ use turnpike_upstream::{
     Asked, Asks, Check, CheckRules, CheckTls, Connection, DatagramConnection, DatagramQuestion,
     Question,
 };
+use turnpike_wire::hex;
 
 use super::background::{self, BackgroundTasks};
 use super::handler::Upstream;
 use super::health::{invalid, number, rule};
+use super::matches::{self, Match};
 
 /// The most bytes of an answer that are looked at: greetings of servers are short, and each check
 /// holds so many.
@@ -30,13 +31,9 @@ const FAILED_SENDING: &str = "sending data to upstream";
 const FAILED_READING: &str = "reading data from upstream";
 const FAILED_JUDGING: &str = "checking data from upstream";
 
-/// Conversations by name.
-#[derive(Default)]
-struct Matches(HashMap<String, Arc<Conversation>>);
-
 /// A `match` block.
 #[derive(Default)]
-struct Conversation {
+pub(super) struct Conversation {
     send: Vec<u8>,
     expect: Option<Expectation>,
 }
@@ -58,8 +55,7 @@ enum Judgement {
     Open,
 }
 
-impl Conversation {
-    /// Reads a line of the block.
+impl Match for Conversation {
     fn add(&mut self, line: &Directive, place: &str) -> Result<(), String> {
         let words = line.arguments.iter();
         let words: Vec<&str> = words.map(|word| word.text.as_str()).collect();
@@ -82,7 +78,9 @@ impl Conversation {
         }
         Ok(())
     }
+}
 
+impl Conversation {
     /// Judges an answer of which so much has come.
     fn judge(&self, answer: &[u8]) -> Judgement {
         match &self.expect {
@@ -111,12 +109,9 @@ fn bytes_in(text: &str) -> Result<Vec<u8>, String> {
                 rest = behind;
             }
             Some(digits) => {
-                let (pair, behind) = digits.split_at_checked(2).unwrap_or((b"", digits));
-                let byte = std::str::from_utf8(pair).ok();
-                let byte = byte.filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
-                let byte = byte.and_then(|pair| u8::from_str_radix(pair, 16).ok());
+                let byte = hex::byte(digits);
                 bytes.push(byte.ok_or_else(|| format!("invalid hex literal in \"{text}\""))?);
-                rest = behind;
+                rest = &digits[2..];
             }
         }
     }
@@ -192,25 +187,6 @@ async fn exchange(
     }
 }
 
-/// Reads the `match` blocks of the stream level.
-pub(super) fn conversations(view: View<'_>, builder: &mut Builder<'_>) {
-    for block in view.children("match") {
-        let name = block.argument(0).to_owned();
-        let mut conversation = Conversation::default();
-        for line in block.data() {
-            if let Err(message) = conversation.add(line, &view.place(line.span)) {
-                builder.report(view.error(line.span, message));
-            }
-        }
-        let matches = &mut builder.store::<Matches>().0;
-        let before = matches.insert(name.clone(), Arc::new(conversation));
-        if before.is_some() {
-            let message = format!("duplicate match \"{name}\"");
-            builder.report(view.error(block.span(), message));
-        }
-    }
-}
-
 /// What a server says of the group that is checked.
 pub(crate) struct CheckedServers<'a> {
     /// The group.
@@ -265,7 +241,7 @@ fn parameters(
     rules: &mut CheckRules,
     builder: &mut Builder<'_>,
 ) -> Result<(Arc<Conversation>, bool), String> {
-    let (mut conversation, mut by_datagrams) = (Arc::default(), false);
+    let (mut conversation, mut by_datagrams) = (Arc::<Conversation>::default(), false);
     for word in &entry.arguments {
         let text = word.text.as_str();
         if rule(text, rules)? {
@@ -273,8 +249,7 @@ fn parameters(
         }
         match text.split_once('=') {
             Some(("match", given)) => {
-                let found = builder.store::<Matches>().0.get(given).cloned();
-                conversation = found.ok_or_else(|| format!("unknown match \"{given}\""))?;
+                conversation = matches::named(given, builder)?;
                 rules.name = given.to_owned();
             }
             None if text == "udp" => by_datagrams = true,

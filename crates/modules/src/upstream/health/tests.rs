@@ -5,8 +5,8 @@ use std::path::Path;
 use turnpike_conf::{MemoryLoader, parse};
 use turnpike_wire::message::Head;
 
-use super::Conditions;
 use super::question::Answer;
+use super::{Conditions, Match as _};
 
 fn read(text: &str) -> Result<Conditions, String> {
     let loader: MemoryLoader = [(Path::new("/c").to_path_buf(), text.as_bytes().to_vec())]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use turnpike_conf::{MemoryLoader, parse};
 
-use super::{ANSWER_BYTES_MAX, Conversation, Judgement};
+use super::{ANSWER_BYTES_MAX, Conversation, Judgement, Match as _};
 
 fn read(text: &str) -> Result<Conversation, String> {
     let loader: MemoryLoader = [(Path::new("/c").to_path_buf(), text.as_bytes().to_vec())]
