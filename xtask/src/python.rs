@@ -52,33 +52,37 @@ impl Environment {
     }
 }
 
-/// A running program that has printed its port, and ends when its input does.
-pub(crate) struct Companion {
-    pub(crate) port: u16,
+/// A running program that has printed its ports, and ends when its input does.
+pub(crate) struct Companion<const PORTS: usize> {
+    /// In the order in which they were printed.
+    pub(crate) ports: [u16; PORTS],
     child: Child,
 }
 
-impl Companion {
-    /// Starts it, and waits for its port.
+impl<const PORTS: usize> Companion<PORTS> {
+    /// Starts it, and waits for the line with its ports.
     ///
     /// # Errors
     /// The program does not start, or prints something else.
-    pub(crate) fn start(command: &mut Command) -> Result<Companion, String> {
+    pub(crate) fn start(command: &mut Command) -> Result<Companion<PORTS>, String> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let mut line = String::new();
         let output = child.stdout.take();
         let read = output.map(|output| BufReader::new(output).read_line(&mut line));
-        let mut companion = Companion { port: 0, child };
-        companion.port = match (read, line.trim().parse()) {
-            (Some(Ok(_)), Ok(port)) => port,
+        let ports = [0; PORTS];
+        let mut companion = Companion { ports, child };
+        let printed: Result<Vec<u16>, _> = line.split_whitespace().map(str::parse).collect();
+        let printed = printed.ok().and_then(|ports| ports.try_into().ok());
+        match (read, printed) {
+            (Some(Ok(_)), Some(ports)) => companion.ports = ports,
             _ => return Err(format!("{command:?} did not start")),
-        };
+        }
         Ok(companion)
     }
 }
 
-impl Drop for Companion {
+impl<const PORTS: usize> Drop for Companion<PORTS> {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();

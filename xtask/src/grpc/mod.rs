@@ -2,8 +2,7 @@
 //! side, and through reloads.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use turnpike_testkit::{Server, Signal};
 
@@ -11,7 +10,7 @@ use crate::certificates::{Certificates, Kind};
 use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::python::Environment;
+use crate::python::{Companion, Environment};
 
 const PROGRAM: &str = include_str!("judge.py");
 
@@ -73,7 +72,12 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let python = ENVIRONMENT.python()?;
     let program = ENVIRONMENT.program("judge.py", PROGRAM)?;
     let keys = Certificates::create(&[("server", Kind::Ecdsa)])?;
-    let service = Service::start(&python, &program, keys.path())?;
+    let service = Companion::start(
+        Command::new(&python)
+            .arg(&program)
+            .arg("serve")
+            .args(["server.key", "server.pem"].map(|name| keys.path().join(name))),
+    )?;
     let [plain, secure] = service.ports;
     let configuration = CONFIGURATION
         .replace("%KEYS%", &keys.path().display().to_string())
@@ -111,46 +115,5 @@ fn judge(command: &mut Command, server: &mut Server, configuration: &str) -> Out
     match status.success() {
         true => Ok(()),
         false => Err(format!("the judge ended with {status}")),
-    }
-}
-
-/// A running service, which ends when its input does.
-struct Service {
-    /// The plain and the secure one.
-    ports: [u16; 2],
-    child: Child,
-}
-
-impl Service {
-    fn start(python: &Path, program: &Path, keys: &Path) -> Result<Service, String> {
-        let mut child = Command::new(python)
-            .arg(program)
-            .arg("serve")
-            .args([keys.join("server.key"), keys.join("server.pem")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut line = String::new();
-        if let Some(output) = child.stdout.take() {
-            let _ = BufReader::new(output).read_line(&mut line); // an empty line is an error below
-        }
-        let mut service = Service {
-            ports: [0, 0],
-            child,
-        };
-        let mut ports = line.split_whitespace().map(str::parse);
-        match (ports.next(), ports.next()) {
-            (Some(Ok(plain)), Some(Ok(secure))) => service.ports = [plain, secure],
-            _ => return Err("the service did not start".to_owned()),
-        }
-        Ok(service)
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        let _ = self.child.wait();
     }
 }

@@ -42,9 +42,10 @@ pub(super) fn run(ours: &Contender) -> Outcome {
         Companion::start(&mut command)
     };
     let (one, two) = (serve("one")?, serve("two")?);
+    let ([one_port], [two_port]) = (one.ports, two.ports);
     let text = CONFIGURATION
-        .replace("%ONE%", &one.port.to_string())
-        .replace("%TWO%", &two.port.to_string());
+        .replace("%ONE%", &one_port.to_string())
+        .replace("%TWO%", &two_port.to_string());
     let server = ours.start(&text)?;
     let mut ask = Command::new(&python);
     let port = server.port().to_string();

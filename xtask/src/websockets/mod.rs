@@ -46,15 +46,16 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let program = ENVIRONMENT.program("judge.py", PROGRAM)?;
     let keys = Certificates::create(&[("server", Kind::Rsa)])?;
     let echo = Companion::start(Command::new(&python).arg(&program).arg("echo"))?;
+    let [echo_port] = echo.ports;
     let configuration = CONFIGURATION
         .replace("%KEYS%", &keys.path().display().to_string())
-        .replace("%ECHO%", &echo.port.to_string());
+        .replace("%ECHO%", &echo_port.to_string());
     let server = ours.start(&configuration)?;
     let judged = must(
         Command::new(&python)
             .arg(&program)
             .arg("judge")
-            .args([echo.port.to_string(), server.port().to_string()]),
+            .args([echo_port.to_string(), server.port().to_string()]),
     );
     judged.map_err(|error| format!("{error}\n{}", server.log("error.log")))
 }
