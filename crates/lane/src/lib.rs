@@ -31,8 +31,8 @@ pub mod waiting;
 /// The number of allocations since the process started; `None` if they are not counted.
 pub fn allocations() -> Option<u64> {
     // A program that counts has made some by now.
-    #[cfg(any(feature = "count-allocations", debug_assertions))]
+    #[cfg(debug_assertions)]
     return Some(sys::allocations::count()).filter(|count| *count > 0);
-    #[cfg(not(any(feature = "count-allocations", debug_assertions)))]
+    #[cfg(not(debug_assertions))]
     return None;
 }

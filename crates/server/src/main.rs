@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-#[cfg(any(feature = "count-allocations", debug_assertions))]
+#[cfg(debug_assertions)]
 #[global_allocator]
 static ALLOCATOR: turnpike_lane::sys::allocations::Counting =
     turnpike_lane::sys::allocations::Counting;

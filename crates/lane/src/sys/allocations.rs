@@ -1,7 +1,7 @@
-//! A counting allocator, which proves that the fast path does not allocate: for the tests in
-//! builds with debug assertions, and for the benchmark with the feature `count-allocations`.
+//! A counting allocator, which proves that the fast path does not allocate, for the tests.
 //!
-//! The counter must never be in a release: all lanes share one counter.
+//! Only builds with debug assertions have it. A release must not, because all lanes share one
+//! counter.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,7 +16,7 @@
 
 use std::{ffi::CStr, io, mem::MaybeUninit};
 
-#[cfg(any(feature = "count-allocations", debug_assertions))]
+#[cfg(debug_assertions)]
 pub mod allocations;
 pub mod bpf_link;
 pub mod crypt;
