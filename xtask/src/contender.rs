@@ -33,7 +33,7 @@ impl Contender {
         let program = match options.text("--server") {
             Some(path) => PathBuf::from(path),
             None if options.has("--debug") => built_for_debugging()?,
-            None => built("turnpike")?,
+            None => built()?,
         };
         Ok(Contender {
             name: "turnpike".to_owned(),
@@ -111,8 +111,8 @@ impl Contender {
     }
 }
 
-/// Builds the server and keeps the binary apart, so that builds of another kind do not replace it.
-fn built(name: &str) -> Result<PathBuf, String> {
+/// The binary of the optimised build.
+fn built() -> Result<PathBuf, String> {
     must(workspace::cargo().args([
         "build",
         "--quiet",
@@ -121,13 +121,7 @@ fn built(name: &str) -> Result<PathBuf, String> {
         "--package",
         "turnpike-server",
     ]))?;
-    let folder = workspace::target().join("measured");
-    let kept = folder.join(name);
-    let source = workspace::target().join("release/turnpike");
-    std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::copy(source, &kept))
-        .map_err(|error| format!("{}: {error}", kept.display()))?;
-    Ok(kept)
+    Ok(workspace::target().join("release/turnpike"))
 }
 
 /// The binary that the tests run, where correctness is asked for and speed is not.
