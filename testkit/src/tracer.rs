@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Server;
 
-pub use turnpike_trace::ACCEPTED_NOBODY;
+pub use turnpike_trace::{ACCEPTED_NOBODY, run};
 
 /// A strace on the lanes of a process, or on its only thread if it has no lanes.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ use std::process::Command;
 use beside::{Server, built, free_port};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use turnpike_testkit::tracer;
 
 const MODES: [(&str, &[&str]); 2] = [
     ("keep-alive", &[]),
@@ -103,19 +104,9 @@ fn children_cpu_us() -> f64 {
 
 /// System calls per request, start and end of the program included.
 fn system_calls(client: &Path, line: &[String], folder: &Path) -> f64 {
-    let file = folder.join("strace");
-    let output = Command::new("strace")
-        .args(["-c", "-f", "-o"])
-        .arg(&file)
-        .arg(client)
-        .args(line)
-        .output()
-        .unwrap();
-    let text = std::fs::read_to_string(file).unwrap();
-    let total = text.lines().find(|line| line.ends_with(" total")).unwrap();
-    // Columns: percent, seconds, microseconds a call, calls, errors (may be absent), name.
-    let calls: f64 = total.split_whitespace().nth(3).unwrap().parse().unwrap();
-    calls / requests(&String::from_utf8_lossy(&output.stdout))
+    let (output, counts) = tracer::run(client, line, &folder.join("strace")).unwrap();
+    let calls: u64 = counts.values().sum();
+    calls as f64 / requests(&String::from_utf8_lossy(&output.stdout))
 }
 
 /// nginx with the settings of study S2, at this port.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The pause between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The options for a table of calls, errors and names.
+const TABLE: [&str; 3] = ["-c", "-U", "calls,errors,name"];
 
 /// A strace that counts on threads.
 #[derive(Debug)]
@@ -33,7 +36,7 @@ impl Tracer {
     /// # Errors
     /// There is no strace, or it may not trace.
     pub fn count(threads: Vec<u32>, report: &Path) -> Result<Tracer, String> {
-        Tracer::start(threads, report, &["-c", "-U", "calls,errors,name"])
+        Tracer::start(threads, report, &TABLE)
     }
 
     /// Has calls of these threads fail until the tracer is dropped, as strace's `inject=` says:
@@ -58,7 +61,7 @@ impl Tracer {
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| format!("strace: {error}; please run: cargo xtask setup test"))?;
+            .map_err(missing)?;
         let mut tracer = Tracer {
             child,
             report: report.to_owned(),
@@ -95,10 +98,38 @@ impl Tracer {
         self.child
             .wait()
             .map_err(|error| format!("strace: {error}"))?;
-        let text = std::fs::read_to_string(&self.report);
-        let text = text.map_err(|error| format!("strace left no report: {error}"))?;
-        Ok(counts(&text))
+        counts_in(&self.report)
     }
+}
+
+/// Runs a program to its end, and counts the system calls of its threads from their start; returns
+/// its output and the calls by name. The report is written to that file.
+///
+/// # Errors
+/// There is no strace, or it left no report.
+pub fn run(
+    program: &Path,
+    arguments: &[String],
+    report: &Path,
+) -> Result<(Output, BTreeMap<String, u64>), String> {
+    let output = Command::new("strace")
+        .args(TABLE)
+        .args(["-f", "-o"])
+        .args([report, program])
+        .args(arguments)
+        .output()
+        .map_err(missing)?;
+    Ok((output, counts_in(report)?))
+}
+
+fn missing(error: std::io::Error) -> String {
+    format!("strace: {error}; please run: cargo xtask setup test")
+}
+
+fn counts_in(report: &Path) -> Result<BTreeMap<String, u64>, String> {
+    let text = std::fs::read_to_string(report);
+    let text = text.map_err(|error| format!("strace left no report: {error}"))?;
+    Ok(counts(&text))
 }
 
 /// Waits until the condition is true, or the time limit has passed.

@@ -1,6 +1,10 @@
-//! strace's table.
+//! strace's table, and a program from its start to its end.
 
-use super::{ACCEPTED_NOBODY, counts};
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use super::{ACCEPTED_NOBODY, counts, run};
 
 #[test]
 fn the_table_is_read() {
@@ -24,4 +28,15 @@ fn the_table_is_read() {
         counts,
         expected.map(|(name, calls)| (name.to_owned(), calls))
     );
+}
+
+#[test]
+fn a_program_is_counted_from_its_start() {
+    let report = std::env::temp_dir().join(format!("turnpike-trace-{}", std::process::id()));
+    let arguments = ["-c", "echo said; exit 3"].map(str::to_owned);
+    let (output, counts) = run(Path::new("sh"), &arguments, &report).unwrap();
+    std::fs::remove_file(&report).unwrap();
+    assert_eq!(output.stdout, b"said\n");
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(counts.get("execve"), Some(&1));
 }
