@@ -1,4 +1,5 @@
-//! The packages in a fresh Debian 12: install, start, reload, upgrade under load, removal.
+//! The packages in a fresh Debian 12: install, start, reload, upgrade under load, removal; then
+//! the other ways to install.
 //!
 //! The tree is made by debootstrap once. Each run works on a copy, in mount, process and network
 //! namespaces of its own, so that port 80 is free and nothing outlives the run.
@@ -8,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Build, container, debian, files, output, rpm, target};
+use super::{Build, container, debian, files, output, rpm, tarball, target};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
@@ -118,6 +119,7 @@ pub(super) fn run(options: &Options) -> Outcome {
     inside(&tree)?;
     units(&build)?;
     compare_rpm(&build)?;
+    other_ways(&build, &base)?;
     container::test(&build)
 }
 
@@ -208,6 +210,95 @@ fn units(build: &Build) -> Outcome {
         copies.push(copy);
     }
     must(Command::new("systemd-analyze").arg("verify").args(&copies))
+}
+
+/// The steps of the other ways to install: the tarball, `make install` and the RPM package. What
+/// systemd's tools make of `sysusers.d` and `tmpfiles.d` is made by hand where it is missing, since
+/// the tree has no systemd.
+const OTHER_STEPS: &str = r#"
+set -eu
+PATH=/usr/local/sbin:$PATH
+page() { curl -sS --max-time 10 http://127.0.0.1/ | grep -q '<h1>Turnpike is running</h1>'; }
+getent passwd turnpike >/dev/null || useradd --system --user-group --no-create-home turnpike
+mkdir -p /run/turnpike /var/log/turnpike /var/cache/turnpike
+program=$(command -v turnpike)
+"$program" -t
+"$program"
+page
+"$program" reload >/dev/null
+page
+"$program" drain --wait >/dev/null
+test ! -e /run/turnpike/turnpike.pid
+echo "package-test: served by $program"
+"#;
+
+/// Installs in each of the other ways into a copy of the fresh Debian, where the server starts,
+/// serves a page, reloads and ends.
+fn other_ways(build: &Build, base: &Path) -> Outcome {
+    let tree = base.with_file_name("other");
+    fresh(base, &tree)?;
+    let tarballs = tarball::build(build)?;
+    let tarball = tarballs.first().ok_or("no tarball was built")?;
+    must(
+        Command::new("sha256sum")
+            .current_dir(&build.out)
+            .args(["--check", "--quiet"])
+            .args(tarballs.get(1)),
+    )?;
+    must(
+        Command::new("tar")
+            .arg("-C")
+            .arg(&tree)
+            .args(["--strip-components", "1", "-xzf"])
+            .arg(tarball),
+    )?;
+    other_steps(&tree)?;
+
+    fresh(base, &tree)?;
+    let text = |path: &Path| path.display().to_string();
+    let (root, programs) = (text(&tree), text(&build.programs));
+    let options = [
+        "--destdir",
+        &root,
+        "--prefix",
+        "/usr/local",
+        "--programs",
+        &programs,
+    ];
+    super::install(&options.map(str::to_owned))?;
+    other_steps(&tree)?;
+
+    fresh(base, &tree)?;
+    let package = rpm::build(build)?;
+    must(rpm_in(&tree).args(["--install", "--nodeps"]).arg(&package))?;
+    other_steps(&tree)?;
+    must(rpm_in(&tree).args(["--erase", "turnpike"]))?;
+    if tree.join("usr/sbin/turnpike").exists() {
+        return Err("the RPM package leaves its program behind".to_owned());
+    }
+    fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))
+}
+
+/// A copy of the base tree, in the place of the one before.
+fn fresh(base: &Path, tree: &Path) -> Outcome {
+    if tree.exists() {
+        fs::remove_dir_all(tree).map_err(|error| format!("{}: {error}", tree.display()))?;
+    }
+    must(Command::new("cp").arg("-a").args([base, tree]))?;
+    super::make(&tree.join("test"))
+}
+
+fn other_steps(tree: &Path) -> Outcome {
+    let steps = tree.join("test/steps");
+    fs::write(&steps, OTHER_STEPS).map_err(|error| format!("{}: {error}", steps.display()))?;
+    inside(tree)
+}
+
+/// rpm with a database in the tree, where its scripts run too.
+fn rpm_in(tree: &Path) -> Command {
+    let mut rpm = Command::new("rpm");
+    rpm.arg("--root").arg(tree);
+    rpm
 }
 
 /// Builds the package for `--target` and looks at it: its programs and its description must be for
