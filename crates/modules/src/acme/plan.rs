@@ -254,7 +254,7 @@ fn identifier(text: &str, by_dns: bool) -> Result<Identifier, String> {
     let invalid = |why: &str| format!("\"{text}\" cannot be in a certificate: {why}");
     if text.starts_with('~') {
         return Err(invalid(
-            "it is a pattern, name the identifiers in \"acme_certificate\"",
+            "it is a pattern; list the names in \"acme_certificate\"",
         ));
     }
     let is_wildcard = text.starts_with("*.");
@@ -265,6 +265,6 @@ fn identifier(text: &str, by_dns: bool) -> Result<Identifier, String> {
     let name = text.strip_prefix("*.").unwrap_or(text);
     match name.bytes().all(fits) && !name.starts_with('.') {
         true => Ok(Identifier::Dns(text.to_ascii_lowercase())),
-        false => Err(invalid("it is not a name of DNS")),
+        false => Err(invalid("it is not a DNS name")),
     }
 }
