@@ -6,8 +6,7 @@ use crate::registry::{Registry, Row};
 
 /// The reference as Markdown: families in the registry's order, rows in theirs.
 pub fn reference(registry: &Registry) -> String {
-    let mut out =
-        String::from("# Directives\n\nWritten from the directive rows; not to be edited.\n");
+    let mut out = String::from("# Directives\n\nWritten by `cargo xtask docs`; do not edit.\n");
     for (family, rows) in &registry.index.families {
         // Some only count or add variables.
         if rows.is_empty() {

@@ -20,10 +20,11 @@ const ROWS: &[Row] = &[Row {
     value: Value::Text,
     syntax: "uri | off",
     default: "off",
-    summary: "Sends a subrequest to this path or named location after the request, and ignores \
-              the answer. `$request_completion`, `$bytes_sent`, `$body_bytes_sent` and \
-              `$request_time` are those of the request. Differs from nginx: the next request on \
-              the connection does not wait for it, and the access log has the request as it was.",
+    summary: "Sends a subrequest to this path or named location after the request, and ignores the \
+              answer. In the subrequest, `$request_completion`, `$bytes_sent`, `$body_bytes_sent` \
+              and `$request_time` have the values of the request. Differs from nginx: the next \
+              request on the connection does not wait for the subrequest, and the access log shows \
+              the request without the subrequest's changes.",
     ..Row::PLAIN
 }];
 

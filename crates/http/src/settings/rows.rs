@@ -398,9 +398,9 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "1460",
-        summary: "Holds the head of a response back that is put together of parts (`ssi`, `slice`) \
-            until so many bytes are made: if a part fails before, the connection is closed without \
-            a response. Other responses are sent at once.",
+        summary: "Holds back the head of a response that is built from parts (`ssi`, `slice`) \
+            until this many bytes of the body exist. If a part fails before that, the connection \
+            is closed without a response. Other responses are sent at once.",
         ..PLAIN
     },
     Row {
@@ -439,7 +439,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Lets an error page lead to another.",
+        summary: "Allows an error page to lead to another error page.",
         ..PLAIN
     },
     Row {

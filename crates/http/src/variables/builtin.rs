@@ -263,22 +263,22 @@ pub const BUILTIN: &[VariableRow] = &[
     row(
         "upstream_header_time",
         upstream::header_time,
-        "Time until the heads of their answers, in seconds.",
+        "Time until the heads of the upstream servers' responses, in seconds.",
     ),
     row(
         "upstream_response_length",
         upstream::response_length,
-        "Bytes of the bodies of their answers.",
+        "Bytes in the bodies of the upstream servers' responses.",
     ),
     row(
         "upstream_response_time",
         upstream::response_time,
-        "Time until the ends of their answers, in seconds.",
+        "Time until the ends of the upstream servers' responses, in seconds.",
     ),
     row(
         "upstream_status",
         upstream::status,
-        "Statuses of their answers.",
+        "Statuses of the upstream servers' responses.",
     ),
     row(
         "uri",

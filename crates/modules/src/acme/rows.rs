@@ -27,8 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Custom,
         syntax: "zone=name:size",
         default: "ngx_acme_shared:256k",
-        summary: "Accepted and checked; without effect, since certificates need no memory of a \
-            fixed size here.",
+        summary: "Checked, but without effect: certificates need no memory of a fixed size.",
         ..HTTP
     },
     Row {
@@ -36,10 +35,10 @@ pub(super) const ROWS: &[Row] = &[
         contexts: &[Context::Server],
         arguments: Arguments::at_least(1),
         syntax: "issuer [identifier ...] [key=alg[:size]]",
-        summary: "Orders and renews certificates from the issuer for these names and addresses, or \
-            for the names of the server if none are given. Keys are `ecdsa:256` (default), \
-            `ecdsa:384`, `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`. Use `ssl_certificate \
-            $acme_certificate` and `ssl_certificate_key $acme_certificate_key`.",
+        summary: "Orders certificates from the issuer and renews them. They are for these names \
+            and addresses, or for the names of the server if none are given. Keys are `ecdsa:256` \
+            (default), `ecdsa:384`, `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`. Use \
+            `ssl_certificate $acme_certificate` and `ssl_certificate_key $acme_certificate_key`.",
         ..HTTP
     },
 ];

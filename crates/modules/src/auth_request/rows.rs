@@ -8,10 +8,10 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Text,
         syntax: "uri | off",
         default: "off",
-        summary: "Sends a subrequest without a body to this path to find out whether the request \
-                  is allowed. A status of 2xx allows it, 401 and 403 refuse it with that status, \
-                  and any other status is an error (500). The `WWW-Authenticate` of a 401 is \
-                  passed on.",
+        summary: "Sends a subrequest without a body to this path. Its status decides whether the \
+                  request is allowed: 2xx allows it, 401 and 403 refuse it with that status, and \
+                  any other status is an error (500). The `WWW-Authenticate` of a 401 is passed \
+                  on.",
         ..Row::PLAIN
     },
     Row {

@@ -29,8 +29,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::exactly(1),
         value: Value::Custom,
         syntax: "zone=name",
-        summary: "The zone for locks, which LOCK creates and which modifying requests must \
-            respect, as in the module dav_ext. Locks are exclusive write locks.",
+        summary: "The zone that holds the locks of LOCK, as in the module dav_ext. Requests that \
+            change files respect these locks. Locks are exclusive write locks.",
         ..Row::PLAIN
     },
     Row {

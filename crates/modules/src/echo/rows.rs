@@ -18,8 +18,9 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(0),
         variables: Some(0),
         syntax: "[-n] [--] string ...",
-        summary: "Sends these strings, separated by spaces and followed by a line feed unless `-n` \
-            is given, as in the module echo. The echo commands of a location run in their order.",
+        summary: "Sends these strings with spaces between them, as in the module echo. A line feed \
+            follows unless `-n` is given. The echo commands of a location run in the order in \
+            which they are written.",
         ..COMMAND
     },
     Row {

@@ -59,8 +59,9 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Also answers clients that want to keep their connection, and closes it. \
-                  Otherwise the driver only answers requests that end the connection.",
+        summary: "Also answers clients that want to keep their connection open. The connection is \
+                  then closed. By default the driver answers only requests that end the \
+                  connection.",
         ..PLAIN
     },
     Row {

@@ -34,11 +34,11 @@ const GEOIP2: Row = Row {
     variables: None,
     syntax: "file",
     default: "",
-    summary: "Defines variables by a MaxMind DB file. Each line of the block is `$variable \
-        [default=value] [source=$variable] path ...;`, where the path leads to a value of the \
-        record for the address (the client's, or that of the source), or `$variable metadata \
-        build_epoch | last_check | last_change;`. `auto_reload time;` reads the file again once it \
-        has changed. As in the module ngx_http_geoip2_module.",
+    summary: "Defines variables from a MaxMind DB file, as the module ngx_http_geoip2_module does. \
+        Each line of the block is `$variable [default=value] [source=$variable] path ...;`, where \
+        the path leads to a value of the record for the address (the client's, or that of the \
+        source), or `$variable metadata build_epoch | last_check | last_change;`. `auto_reload \
+        time;` reads the file again once it has changed.",
 };
 
 /// The same in `stream`.

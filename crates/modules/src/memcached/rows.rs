@@ -64,9 +64,10 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "memcached_pass",
         syntax: "address",
-        summary: "Answers requests with the value of the key in `$memcached_key`, which `set` or \
-            another directive has to give a value: an address with a port, the name of an \
-            `upstream` block, or `unix:` and a path. The status is 404 if there is no such key.",
+        summary: "Answers requests with the value that a memcached server has for the key in \
+            `$memcached_key`. Use `set` or another directive to give this variable a value. The \
+            server is an address with a port, the name of an `upstream` block, or `unix:` and a \
+            path. The status is 404 if there is no such key.",
         ..PASS
     },
     Row {

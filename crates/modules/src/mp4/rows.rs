@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "512k",
-        summary: "Checked, without effect: an index is read as a whole.",
+        summary: "Checked, but without effect: the index of a file is always read as a whole.",
         ..Row::PLAIN
     },
     Row {
@@ -35,8 +35,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Begins a part with the key frame before its start. The frames before the start \
-                  are marked as not to be shown.",
+        summary: "Makes a part begin with the last key frame before its start. The frames before \
+                  the start are marked, so that players do not show them.",
         ..Row::PLAIN
     },
 ];

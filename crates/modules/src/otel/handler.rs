@@ -18,19 +18,19 @@ pub(super) const VARIABLES: &[VariableRow] = &[
         name: "otel_trace_id",
         get: |exchange, out| put(own(exchange).map(|own| &own.trace[..]), out),
         set: None,
-        summary: "The number of the request's trace, 32 digits.",
+        summary: "The ID of the request's trace, in 32 hexadecimal digits.",
     },
     VariableRow {
         name: "otel_span_id",
         get: |exchange, out| put(own(exchange).map(|own| &own.span[..]), out),
         set: None,
-        summary: "The number of the request's span, 16 digits.",
+        summary: "The ID of the request's span, in 16 hexadecimal digits.",
     },
     VariableRow {
         name: "otel_parent_id",
         get: |exchange, out| put(parent(exchange).map(|parent| &parent.span[..]), out),
         set: None,
-        summary: "The number of the parent's span, 16 digits.",
+        summary: "The ID of the parent span, in 16 hexadecimal digits.",
     },
     VariableRow {
         name: "otel_parent_sampled",
@@ -40,7 +40,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             true
         },
         set: None,
-        summary: "Whether the parent is sampled: `1` or `0`.",
+        summary: "`1` if the parent span is sampled, otherwise `0`.",
     },
 ];
 

@@ -80,7 +80,7 @@ fn of_validity<S: HasTlsSession>() -> [VariableRow<S>; 5] {
     [
         absent(
             "ssl_client_sigalg",
-            "No value: the library does not show how the client signed.",
+            "No value: the TLS library does not report it.",
         ),
         row(
             "ssl_client_v_end",

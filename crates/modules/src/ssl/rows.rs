@@ -59,33 +59,33 @@ const HTTP_ONLY: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "16k",
-        summary: "The largest TLS record that is sent, in bytes of content; at most 16k. The first \
-                  13,700 bytes of a connection leave in records of at most 1370 bytes, which fit \
-                  into a packet, so that clients can use the first bytes early. So do those after \
-                  a second without output.",
+        summary: "The maximum size of a TLS record, in bytes of content; at most 16k. The first \
+                  13,700 bytes of a connection are sent in records of at most 1370 bytes. Such a \
+                  record fits into a packet, so clients can use its content early. The same \
+                  applies to the first bytes after a second without output.",
         ..SERVER
     },
     Row {
         name: "ssl_early_data",
         summary: "Lets returning clients of TLS 1.3 send a request before the handshake is \
-                  complete. Somebody who recorded such a request can send it to another server: \
-                  see `$ssl_early_data`. This server accepts the early data of a session once. It \
-                  keeps sessions itself, in `ssl_session_cache` or in a cache of its own, and \
-                  gives no tickets that other servers could read.",
+                  complete. Anyone who recorded such a request can send it to another server: see \
+                  `$ssl_early_data`. This server accepts the early data of a session once. It \
+                  keeps the sessions itself, in `ssl_session_cache` or in a cache of its own, and \
+                  issues no tickets that other servers could read.",
         ..FLAG
     },
     Row {
         name: "ssl_engine",
         value: Value::Text,
         syntax: "device",
-        summary: "Accepted without effect: keys are never in a device.",
+        summary: "Accepted without effect: keys on hardware devices are not supported.",
         ..MAIN
     },
     Row {
         name: "ssl_object_cache_inheritable",
         value: Value::Flag,
         syntax: "on | off",
-        summary: "Accepted without effect: certificates and keys are read for every configuration.",
+        summary: "Accepted without effect: every reload reads the certificates and keys again.",
         ..MAIN
     },
 ];
@@ -340,10 +340,11 @@ const SHARED: &[Row] = &[
         value: Value::OneOf(&["off", "on", "optional", "optional_no_ca"]),
         syntax: "on | off | optional | optional_no_ca",
         default: "off",
-        summary: "Requests a certificate from clients. `on`: a request with none is answered with \
-                  the error 496, one with an invalid certificate with 495; a session of `stream` \
-                  is closed. `optional`: a certificate is not required, but it must be valid. \
-                  `optional_no_ca`: its CA may be unknown, see `$ssl_client_verify`.",
+        summary: "Requests a certificate from clients. With `on`, a request without a certificate \
+                  gets the error 496, and one with an invalid certificate gets 495. A session of \
+                  `stream` is closed instead. With `optional`, a client may send no certificate, \
+                  but one that it sends must be valid. With `optional_no_ca`, the CA of the \
+                  certificate may be unknown: see `$ssl_client_verify`.",
         ..SERVER
     },
     Row {

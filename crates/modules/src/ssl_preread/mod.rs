@@ -20,9 +20,8 @@ const ROWS: &[Row] = &[Row {
     value: Value::Flag,
     syntax: "on | off",
     default: "off",
-    summary: "Reads the client's TLS hello before the connection is passed on. With \
-        `listen ... udp` it has connections of QUIC stay with their server when the client's \
-        address changes.",
+    summary: "Reads the client's TLS hello before the connection is passed on. With `listen ... \
+        udp`, a QUIC connection stays with its server when the client's address changes.",
     ..Row::PLAIN
 }];
 

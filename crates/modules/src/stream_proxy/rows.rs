@@ -89,7 +89,7 @@ const OWN: &[Row] = &[
     Row {
         name: "proxy_next_upstream",
         default: "on",
-        summary: "Passes a connection to the next server when one cannot be reached.",
+        summary: "Passes a connection to the next server if a server cannot be reached.",
         ..FLAG_OFF
     },
     Row {

@@ -111,10 +111,11 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         syntax: "percent [min=number]",
         summary: "Limits how many requests of the group are passed to another server after a \
-            failure: within ten seconds at most `percent` of its requests, such as `20%`, counted \
-            over all lanes; `min` retries (10 by default) are always allowed. Beyond that the \
-            client gets the error, so that retries cannot overload the servers that still work. A \
-            kept connection that its server had already closed does not count as a failure.",
+            failure. Within ten seconds, at most `percent` of the group's requests, such as `20%`, \
+            are passed on, counted over all lanes. `min` retries (10 by default) are always \
+            allowed. Beyond the limit the client gets the error, so retries cannot overload the \
+            servers that still work. A kept connection that its server had already closed does not \
+            count as a failure.",
         ..PLAIN
     },
     Row {
@@ -123,9 +124,9 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "connections [local]",
         default: "32 local",
         summary: "The number of idle connections that each lane keeps open to the servers of the \
-            group; 0 keeps none. Of a number above 32, up to twice as many are kept for 0.1 s \
-            after their requests. With `local`, only the location that opened a connection reuses \
-            it.",
+            group; 0 keeps none. If the number is above 32, a lane keeps up to twice as many for \
+            0.1 s after their requests. With `local`, only the location that opened a connection \
+            reuses it.",
         ..PLAIN
     },
     Row {

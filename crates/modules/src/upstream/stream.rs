@@ -107,9 +107,9 @@ const ROWS: &[Row] = &[
     Row {
         contexts: GROUP,
         summary: "Limits how many sessions of the group are passed to another server after a \
-            failure to connect: within ten seconds at most `percent` of its sessions, such as \
-            `20%`, counted over all lanes; `min` retries (10 by default) are always allowed. \
-            Beyond that the session ends.",
+            failure to connect. Within ten seconds, at most `percent` of the group's sessions, \
+            such as `20%`, are passed on, counted over all lanes. `min` retries (10 by default) \
+            are always allowed. Beyond the limit the session ends.",
         ..row("retry_budget")
     },
     Row {
@@ -128,7 +128,8 @@ const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "5s",
-        summary: "The maximum time for connecting in a check, and for the conversation after it.",
+        summary: "The maximum time for connecting in a check. The same limit applies to the data \
+            that is exchanged after that.",
         ..Row::PLAIN
     },
     Row {

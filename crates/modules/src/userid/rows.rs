@@ -61,8 +61,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(check_mark),
         syntax: "letter | digit | = | off",
         default: "off",
-        summary: "A character that replaces the padding of the cookie. A client whose cookie does \
-                  not have it receives the cookie again, with the same identifier.",
+        summary: "A character that replaces the padding of the cookie. A client whose cookie lacks \
+                  this character receives the cookie again, with the same identifier.",
         ..Row::PLAIN
     },
     Row {

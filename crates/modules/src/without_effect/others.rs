@@ -48,9 +48,9 @@ const QUALITY: Row = Row {
 
 /// Settings of how files are read, compressed and sent.
 pub(super) const ROWS: &[Row] = table! {
-    "Checked, without effect: each lane reads files itself through the page cache, with \
-     sendfile(2) where `sendfile` is on and with pread(2) otherwise, compresses what it has at \
-     once, and sends what the socket takes.";
+    "Checked, but without effect. A lane reads files through the page cache, with sendfile(2) if \
+     `sendfile` is on and with pread(2) otherwise. It compresses data as soon as it has some, and \
+     sends as much as the socket takes.";
     "aio" => AIO,
     "aio_write" => FLAG,
     "directio" => OFF_OR_SIZE,

@@ -80,8 +80,9 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "number | auto",
         default: "1",
-        summary: "The number of lanes (pinned threads) that serve requests. `auto` means one per \
-            CPU that the process may use: its CPU set and the quota of its control group count.",
+        summary: "The number of lanes (pinned threads) that serve requests. With `auto` there is \
+            one lane for each CPU that the process may use. Its CPU set and the quota of its \
+            control group limit this number.",
         ..once("worker_processes", MAIN, ONE, Value::Custom)
     },
     Row {
@@ -162,8 +163,9 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         syntax: "nginx | turnpike",
-        summary: "The name in Server, on error pages and in the log. By default, a program whose \
-                  name begins with nginx uses nginx's name, and any other its own.",
+        summary: "The name of the server in the Server field, on error pages and in the log. By \
+                  default it is nginx's name if the name of the program begins with nginx, and \
+                  otherwise the server's own name.",
         ..once(
             "compatibility",
             MAIN,
