@@ -33,6 +33,8 @@ pub(super) struct CacheRules {
 #[derive(Default)]
 pub(super) struct FileCache {
     entries: HashMap<Box<[u8]>, Entry>,
+    /// Uses of all files so far. Many fall into one millisecond, so the clock gives no order.
+    uses: u64,
 }
 
 /// Why a line was not written.
@@ -49,6 +51,8 @@ struct Entry {
     /// Device and inode of the open file.
     identity: (u64, u64),
     uses: u32,
+    /// Which of all uses was its last.
+    last_use: u64,
     used_ms: u64,
     checked_ms: u64,
     inactive_ms: u64,
@@ -158,26 +162,42 @@ impl FileCache {
         line: &[u8],
         now_ms: u64,
     ) -> Result<(), Lost> {
-        if let Some(entry) = self.entries.get_mut(path)
-            && let Some(file) = entry.used(path, rules, now_ms)
-        {
+        if let Some(file) = self.used(path, rules, now_ms) {
             return write(file, line);
         }
         // What cannot be opened takes no other's place.
         let file = open(subject, path)?;
         let written = write(&file, line);
+        self.keep(path, file, rules, now_ms);
+        written
+    }
+
+    /// Counts a use of the file at `path`, and gives it if it is open.
+    pub(super) fn used(
+        &mut self,
+        path: &[u8],
+        rules: &CacheRules,
+        now_ms: u64,
+    ) -> Option<&OwnedFd> {
+        self.uses += 1;
+        let entry = self.entries.get_mut(path)?;
+        entry.last_use = self.uses;
+        entry.used(path, rules, now_ms)
+    }
+
+    /// Keeps a file that was opened for its use now, if it was used often enough.
+    pub(super) fn keep(&mut self, path: &[u8], file: OwnedFd, rules: &CacheRules, now_ms: u64) {
         if !self.entries.contains_key(path) {
             self.make_room(rules.files_max);
         }
         let entry = self.entries.entry(path.into());
-        let entry = entry.or_insert_with(|| Entry::new(rules.inactive_ms, now_ms));
+        let entry = entry.or_insert_with(|| Entry::new(rules.inactive_ms, self.uses, now_ms));
         if entry.uses >= rules.uses_min {
             let identity = file::metadata(file.as_fd());
             entry.identity = identity.map_or((0, 0), |found| (found.device, found.inode));
             entry.checked_ms = now_ms;
             entry.file = Some(file);
         }
-        written
     }
 
     /// Drops the least recently used where there is no room for one more.
@@ -185,7 +205,7 @@ impl FileCache {
         if self.entries.len() < files_max {
             return;
         }
-        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used_ms);
+        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.last_use);
         if let Some(path) = oldest.map(|(path, _)| path.clone()) {
             self.entries.remove(&path);
         }
@@ -193,11 +213,12 @@ impl FileCache {
 }
 
 impl Entry {
-    fn new(inactive_ms: u64, now_ms: u64) -> Entry {
+    fn new(inactive_ms: u64, last_use: u64, now_ms: u64) -> Entry {
         Entry {
             file: None,
             identity: (0, 0),
             uses: 1,
+            last_use,
             used_ms: now_ms,
             checked_ms: now_ms,
             inactive_ms,

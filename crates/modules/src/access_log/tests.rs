@@ -4,7 +4,7 @@ use turnpike_conf::{Span, Word};
 use turnpike_http::variables::table;
 
 use super::escape::Escape;
-use super::files::CacheRules;
+use super::files::{CacheRules, FileCache};
 use super::format::Format;
 
 fn words(texts: &[&str]) -> Vec<Word> {
@@ -87,5 +87,31 @@ fn reads_the_cache_of_log_files() {
     for (text, expected) in cases {
         let got = CacheRules::read(&words(text)).map(|rules| rules.is_some());
         assert_eq!(got, expected.map_err(str::to_owned), "{text:?}");
+    }
+}
+
+#[test]
+fn the_least_recently_used_log_is_closed_though_all_were_used_in_one_millisecond() {
+    let rules = CacheRules::read(&words(&["max=16"])).unwrap().unwrap();
+    let now_ms = 1;
+    let mut cache = FileCache::default();
+    let path = |number: usize| format!("/logs/{number}").into_bytes();
+    let keep = |cache: &mut FileCache, number: usize| {
+        assert!(cache.used(&path(number), &rules, now_ms).is_none());
+        let file = std::fs::File::open("/dev/null").unwrap();
+        cache.keep(&path(number), file.into(), &rules, now_ms);
+    };
+    for number in 0..16 {
+        keep(&mut cache, number);
+    }
+    for number in 0..8 {
+        assert!(cache.used(&path(number), &rules, now_ms).is_some());
+    }
+    for number in 16..24 {
+        keep(&mut cache, number);
+    }
+    for number in 0..24 {
+        let is_open = cache.used(&path(number), &rules, now_ms).is_some();
+        assert_eq!(is_open, !(8..16).contains(&number), "log {number}");
     }
 }
