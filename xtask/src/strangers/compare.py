@@ -9,6 +9,7 @@ line counts the configurations. Root is needed.
 
 import collections
 import glob
+import gzip
 import http.client
 import json
 import os
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 CONF = "/etc/nginx"
 REQUESTS = 30
@@ -156,8 +158,19 @@ def differences(theirs, ours):
         is_allow = name == "allow" and status == 405
         if fields.get(name) != our_fields.get(name) and not is_length and not is_allow:
             yield name, fields.get(name), our_fields.get(name)
+    # One text has many compressed forms.
+    body, our_body = decoded(fields, body), decoded(our_fields, our_body)
     if body != our_body:
         yield "body", body[:60], our_body[:60]
+
+
+def decoded(fields, body):
+    if fields.get("content-encoding") != "gzip":
+        return body
+    try:
+        return gzip.decompress(body)
+    except (OSError, EOFError, zlib.error):
+        return body
 
 
 def folder(path):
