@@ -14,6 +14,9 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
+/// The release of Debian in the tree.
+const RELEASE: &str = "bookworm";
+
 /// The contents of the tree beyond Debian's smallest system: the packages' libraries, and the
 /// programs that the steps below use.
 const INCLUDED: &str = "libelf1,zlib1g,logrotate,curl,procps";
@@ -153,21 +156,44 @@ fn compare_rpm(build: &Build) -> Outcome {
     Ok(())
 }
 
-/// Creates the tree if there is none.
+/// Creates the tree if there is none. One that debootstrap has not finished stands elsewhere.
 fn bootstrap(base: &Path) -> Outcome {
-    if base.join("usr/bin/logrotate").exists() || base.join("usr/sbin/logrotate").exists() {
+    if base.exists() {
         return Ok(());
     }
     println!("package-test: debootstrap makes {}", base.display());
-    must(
+    let unfinished = base.with_file_name("unfinished");
+    if unfinished.exists() {
+        fs::remove_dir_all(&unfinished)
+            .map_err(|error| format!("{}: {error}", unfinished.display()))?;
+    }
+    let made = must(
         Command::new("debootstrap")
             .args([
                 "--variant=minbase",
                 &format!("--include={INCLUDED}"),
-                "bookworm",
+                RELEASE,
             ])
-            .arg(base),
-    )
+            .arg(&unfinished)
+            .args(mirror()),
+    );
+    made.map_err(|error| format!("{error}; it needs a mirror of Debian's packages"))?;
+    fs::rename(&unfinished, base).map_err(|error| format!("{}: {error}", base.display()))
+}
+
+/// The mirror from which apt has this machine's packages, since another one may be out of reach;
+/// `None` on a machine of another release, where debootstrap takes its own.
+fn mirror() -> Option<String> {
+    let targets = output(Command::new("apt-get").args([
+        "indextargets",
+        "--format",
+        "$(REPO_URI)",
+        "Created-By: Packages",
+        "Origin: Debian",
+        "Component: main",
+        &format!("Codename: {RELEASE}"),
+    ]));
+    targets.ok()?.lines().next().map(str::to_owned)
 }
 
 /// Runs the steps in the tree, in namespaces of their own.
