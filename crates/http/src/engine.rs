@@ -147,6 +147,11 @@ impl Exchange {
         if phase == Phase::PreContent && self.asks_whole_server() {
             return self.whole_server_options();
         }
+        let location = self.plan.location(self.walk.location());
+        if location.is_passed(phase) {
+            self.walk.note_difference(location.difference);
+            return self.phase_ended(phase);
+        }
         let plan = self.plan.clone();
         let location = plan.location(self.walk.location());
         if phase == Phase::PreContent

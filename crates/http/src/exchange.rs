@@ -119,28 +119,21 @@ impl Exchange {
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others
     /// hold.
     pub(crate) fn trim_buffers(&mut self, bytes_max: usize) -> usize {
-        let request = Rc::get_mut(&mut self.request).map(Request::buffer);
-        let [upstream_input, upstream_output, upstream_head] = self.upstream.buffers();
-        let [body, arrived_body] = self.body.buffers();
         let mut kept_bytes = 0;
-        for buffer in [
-            upstream_input,
-            upstream_output,
-            upstream_head,
-            self.walk.changed_fields_mut().buffer(),
-            body,
-            arrived_body,
-            self.sending.output(),
-            self.response.text_mut(),
-        ]
-        .into_iter()
-        .chain(request)
-        {
+        let mut trim = |buffer: &mut Vec<u8>| {
             if buffer.capacity() > bytes_max {
                 *buffer = Vec::new();
             }
             kept_bytes += buffer.capacity();
+        };
+        if let Some(request) = Rc::get_mut(&mut self.request) {
+            trim(request.buffer());
         }
+        self.upstream.buffers().into_iter().for_each(&mut trim);
+        self.body.buffers().into_iter().for_each(&mut trim);
+        trim(self.walk.changed_fields_mut().buffer());
+        trim(self.sending.output());
+        trim(self.response.text_mut());
         kept_bytes
     }
 

@@ -240,6 +240,11 @@ impl Location {
         &self.handlers[phase as usize]
     }
 
+    /// Whether a phase has no handlers here and decides nothing by itself: most are such.
+    pub(crate) fn is_passed(&self, phase: Phase) -> bool {
+        self.handlers(phase).is_empty() && !matches!(phase, Phase::PreContent | Phase::Content)
+    }
+
     /// Filters in the order in which they see a response.
     pub fn filters(&self) -> &[(FilterPlace, Arc<dyn Filter>)] {
         &self.filters
