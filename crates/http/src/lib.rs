@@ -29,6 +29,7 @@ mod pieces;
 pub mod plan;
 #[cfg(any(test, feature = "simulation"))]
 pub mod process_rows;
+pub mod received;
 pub mod regex;
 pub mod request;
 pub mod requester;

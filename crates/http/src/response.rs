@@ -14,6 +14,7 @@ use turnpike_wire::message::Fields;
 
 use crate::client::Client;
 use crate::exchange::Exchange;
+use crate::received::Received;
 
 /// A response that a handler made and filters may still change.
 #[derive(Default)]
@@ -31,8 +32,9 @@ pub struct Response {
     withheld: Withheld,
     origin: FromOrigin,
     body: Body,
-    /// Text that a handler made for this one response; [`Body::Text`] sends it.
-    text: Vec<u8>,
+    /// Text that a handler made for this one response, or that was received for it;
+    /// [`Body::Text`] sends it.
+    text: Received,
     trailers: Fields,
     ranges_allowed: bool,
     head_only: bool,
@@ -490,27 +492,33 @@ impl Response {
 
     /// The body, and the text as room for what is read of it.
     pub(crate) fn body_and_room(&mut self) -> (&Body, &mut Vec<u8>) {
-        (&self.body, &mut self.text)
+        (&self.body, self.text.whole())
     }
 
-    /// Text that a handler made for this one response; [`Body::Text`] sends it.
+    /// Text that a handler made for this one response, or that was received for it;
+    /// [`Body::Text`] sends it.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
     /// The text, to be changed.
     pub fn text_mut(&mut self) -> &mut Vec<u8> {
+        self.text.whole()
+    }
+
+    /// The text in the buffer in which it was received.
+    pub fn received_mut(&mut self) -> &mut Received {
         &mut self.text
     }
 
     /// Takes the text out, to be put back when it was written.
     pub fn take_text(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.text)
+        std::mem::take(&mut self.text).into_vec()
     }
 
     /// Sets the text; [`Response::send_text`] makes it the body.
     pub fn set_text(&mut self, text: Vec<u8>) {
-        self.text = text;
+        self.text = text.into();
     }
 
     /// Value of Content-Type; empty sends none.

@@ -10,6 +10,7 @@ use turnpike_lane::log::{Errno, Level};
 
 use crate::client::Client;
 use crate::exchange::Exchange;
+use crate::received::Received;
 use crate::response::{Body, BodyFailed, BodyStream, LocalFuture, Parts, Response};
 
 /// Most bytes that a body at hand gives in one piece: a piece is worth its turn, and does not hold
@@ -77,7 +78,7 @@ impl Response {
         match self.take_body() {
             Body::Stream(stream) => stream,
             body => Box::new(AtHand {
-                text: self.take_text(),
+                text: std::mem::take(self.received_mut()),
                 body,
                 number: 0,
                 at: 0,
@@ -89,7 +90,7 @@ impl Response {
 /// A body at hand, given out in pieces.
 struct AtHand {
     body: Body,
-    text: Vec<u8>,
+    text: Received,
     /// The segment that is given next, and what was given of it in bytes.
     number: usize,
     at: u64,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use turnpike_wire::message::{Fields, Head, Method};
 
+use crate::received::Received;
+
 /// The servers asked, and what the last of them said.
 #[derive(Clone, Default)]
 pub struct Upstream {
@@ -15,7 +17,7 @@ pub struct Upstream {
     host: Vec<u8>,
     port: Vec<u8>,
     output: Vec<u8>,
-    input: Vec<u8>,
+    input: Received,
     head: Head,
     trailers: Fields,
     /// See [`Upstream::answered_from`].
@@ -123,7 +125,7 @@ impl Upstream {
     }
 
     /// What was received, to be read into or taken.
-    pub fn input_mut(&mut self) -> &mut Vec<u8> {
+    pub fn input_mut(&mut self) -> &mut Received {
         &mut self.input
     }
 
@@ -191,7 +193,11 @@ impl Upstream {
 
     /// Buffers that may have grown with a response.
     pub(crate) fn buffers(&mut self) -> [&mut Vec<u8>; 3] {
-        [&mut self.input, &mut self.output, self.head.fields.buffer()]
+        [
+            self.input.whole(),
+            &mut self.output,
+            self.head.fields.buffer(),
+        ]
     }
 
     fn is_untouched(&self) -> bool {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Request;
 use turnpike_http::h1::origin::{BodyReader, HeadReader, RequestLines};
+use turnpike_http::received::Received;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
 use turnpike_plan::background::run_blocking;
@@ -84,11 +85,14 @@ pub(crate) async fn exchange(
 ) -> Result<Answer, Failed> {
     let sent = connection.write_all(request, timeout_ms).await;
     sent.map_err(|_| Failed::Sending)?;
-    let (mut head, mut input) = (Head::default(), Vec::new());
+    let (mut head, mut input) = (Head::default(), Received::default());
     let read = read_head(connection, method, &mut input, &mut head);
     let read = bounded(timeout_ms, read).await;
     let delivery = read.unwrap_or(Err(Failed::ReadingHead))?;
-    let read = bounded(timeout_ms, read_body(connection, input, delivery.end));
+    let read = bounded(
+        timeout_ms,
+        read_body(connection, input.into_vec(), delivery.end),
+    );
     let (body, ended) = read.await.unwrap_or(Err(Failed::ReadingBody))?;
     Ok(Answer {
         head,
@@ -208,7 +212,7 @@ enum Ended {
 async fn read_head(
     connection: &Connection,
     method: Method,
-    input: &mut Vec<u8>,
+    input: &mut Received,
     head: &mut Head,
 ) -> Result<Delivery, Failed> {
     let rules = HeadRules {
@@ -234,7 +238,7 @@ async fn read_head(
                 None => Ok(delivery),
             };
         }
-        let read = connection.read(input, READ_BYTES, 0).await;
+        let read = connection.read(input.room(), READ_BYTES, 0).await;
         if read.map_err(|_| Failed::ReadingHead)? == 0 {
             return Err(Failed::ReadingHead);
         }

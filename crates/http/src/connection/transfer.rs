@@ -98,9 +98,10 @@ impl Transfer {
         let response = &exchange.response;
         if chunked && matches!(response.body(), Body::Text) && !response.is_head_only() {
             // The text becomes one chunk where it stands, with the end of the body behind it.
-            let mut text = exchange.response.take_text();
-            frame_chunk(exchange, &mut output, &mut text, false);
-            exchange.response.set_text(text);
+            let mut text = std::mem::take(exchange.response.received_mut());
+            let length = text.len();
+            frame_chunk(exchange, &mut output, length, text.room(), false);
+            *exchange.response.received_mut() = text;
         }
         if let Segment::Bytes(body) = segment(exchange, 1)
             && body.len() <= COPIED_BODY_BYTES_MAX
@@ -250,7 +251,8 @@ impl Transfer {
         let mut out = std::mem::take(exchange.sending.output());
         let mut piece = exchange.response.take_text();
         if self.chunked {
-            frame_chunk(exchange, &mut out, &mut piece, more);
+            let length = piece.len();
+            frame_chunk(exchange, &mut out, length, &mut piece, more);
         }
         if piece.len() <= COPIED_BODY_BYTES_MAX {
             out.append(&mut piece);
@@ -368,11 +370,18 @@ impl Transfer {
     }
 }
 
-/// Makes a chunk of a piece where it stands: what comes before it is appended to `before`, what
-/// comes behind it to the piece, with the end of the body where no more follows.
-fn frame_chunk(exchange: &Exchange, before: &mut Vec<u8>, piece: &mut Vec<u8>, more: bool) {
-    if !piece.is_empty() {
-        write_chunk_head(piece, before);
+/// Makes a chunk of a piece of `length` bytes where it stands, at the end of `piece`: what comes
+/// before it is appended to `before`, what comes behind it to the piece, with the end of the body
+/// where no more follows.
+fn frame_chunk(
+    exchange: &Exchange,
+    before: &mut Vec<u8>,
+    length: usize,
+    piece: &mut Vec<u8>,
+    more: bool,
+) {
+    if length > 0 {
+        write_chunk_head(length, before);
         piece.extend_from_slice(b"\r\n");
     }
     if !more {

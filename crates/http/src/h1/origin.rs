@@ -7,6 +7,8 @@ use turnpike_wire::h1::{self, BodyDecoder, BodyState, HeadStep, ResponseHead};
 use turnpike_wire::message::{BodyEnd, Delivery, Field, Fields, Head, HeadRules, Method};
 use turnpike_wire::message::{RequestWriter, StatusLine, Strictness, Version};
 
+use crate::received::Received;
+
 /// Reads heads of answers, one after another.
 #[derive(Default)]
 pub struct HeadReader {
@@ -17,23 +19,29 @@ pub struct HeadReader {
 
 impl HeadReader {
     /// Takes what has come of a head, the answer to a request with `method`, and says whether that
-    /// is all of it. A whole one is moved into `head`; what stands behind it is left in `input`.
+    /// is all of it. A whole one is copied into `head`; what stands behind it is left in `input`,
+    /// where it is.
     ///
     /// # Errors
     /// Why it is none, in nginx's words.
     pub fn read(
         &mut self,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         rules: &HeadRules,
         method: Method,
         head: &mut Head,
     ) -> Result<bool, &'static str> {
         let (scanned, parsed) = (self.scanned, &mut self.parsed);
         let read = h1::read_response(input, scanned, rules, method, parsed, head);
-        self.note(read)
+        let is_whole = self.note(read)?;
+        if is_whole {
+            input.skip(self.parsed.head_len);
+        }
+        Ok(is_whole)
     }
 
-    /// Does as [`HeadReader::read`] for the answer of a CGI application (RFC 3875 section 6).
+    /// Does as [`HeadReader::read`] for the answer of a CGI application (RFC 3875 section 6), but
+    /// moves its buffer into `head`.
     ///
     /// # Errors
     /// Those of [`HeadReader::read`].
@@ -78,6 +86,8 @@ pub struct MalformedBody;
 pub struct BodyPiece<'a> {
     /// Bytes of the body.
     pub data: &'a [u8],
+    /// Where in the input they begin.
+    pub data_start: usize,
     /// Bytes of the input that are done with, the data included.
     pub taken_bytes: usize,
     /// Whether the body ends with it. One that ends with its connection never says so.
@@ -101,6 +111,7 @@ impl BodyReader {
         let event = self.0.feed(input).map_err(|_| MalformedBody)?;
         Ok(BodyPiece {
             data: event.data.of(input),
+            data_start: event.data.start(),
             taken_bytes: event.consumed,
             is_last: event.state == BodyState::Finished,
         })

@@ -37,8 +37,8 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
 }
 
 /// Appends what stands before the data of a chunk.
-pub(crate) fn write_chunk_head(data: &[u8], out: &mut Vec<u8>) {
-    h1::write_chunk_head(out, data.len() as u64);
+pub(crate) fn write_chunk_head(length: usize, out: &mut Vec<u8>) {
+    h1::write_chunk_head(out, length as u64);
 }
 
 /// Appends the end of a body that is sent in chunks, and the fields behind it.

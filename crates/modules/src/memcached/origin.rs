@@ -2,6 +2,7 @@
 
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
+use turnpike_http::received::Received;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 use turnpike_wire::memcached::Line;
@@ -75,7 +76,7 @@ impl Origin for MemcachedOrigin {
         &self,
         exchange: &Exchange,
         passing: &Passing,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
@@ -105,7 +106,7 @@ impl Origin for MemcachedOrigin {
                 }
             }
         }
-        input.drain(..=feed);
+        input.skip(feed + 1);
         Ok(ReceivedHead::Whole)
     }
 

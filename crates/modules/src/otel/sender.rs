@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use rustls::pki_types::ServerName;
 use turnpike_http::h1::origin::{HeadReader, RequestLines};
+use turnpike_http::received::Received;
 use turnpike_wire::h2::hpack::Indexing;
 use turnpike_wire::h2::{ClientConnection, ResponseReader, ServerEvent, StreamId};
 use turnpike_wire::message::{Head, HeadRules, Method, RequestWriter as _, Strictness, Version};
@@ -218,7 +219,8 @@ fn read_status(link: &mut Link) -> Result<u16, String> {
         strictness: Strictness::Nginx,
         ..HeadRules::default()
     };
-    let (mut reader, mut head, mut input) = (HeadReader::default(), Head::default(), Vec::new());
+    let (mut reader, mut head, mut input) =
+        (HeadReader::default(), Head::default(), Received::default());
     let none = || "the collector sent no HTTP response".to_owned();
     let mut interim = 0;
     loop {
@@ -226,7 +228,7 @@ fn read_status(link: &mut Link) -> Result<u16, String> {
         match is_whole.map_err(|_| none())? {
             true if head.is_interim() && interim < INTERIM_MAX => interim += 1,
             true => return Ok(head.status),
-            false if link.read(&mut input)? == 0 => return Err(none()),
+            false if link.read(input.room())? == 0 => return Err(none()),
             false => {}
         }
     }

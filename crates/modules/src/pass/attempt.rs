@@ -19,6 +19,7 @@ use turnpike_http::body;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Verdict, Work};
+use turnpike_http::received::Received;
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries, Unqueued};
@@ -541,7 +542,7 @@ impl Attempt {
         exchange: &mut Exchange,
         client: Client<'_>,
         server: &mut UpstreamConnection,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         head: &mut Head,
     ) -> Result<(), Stop> {
         let first_bytes = self.passing.buffers.first_bytes;
@@ -580,7 +581,7 @@ impl Attempt {
             let from = input.len();
             let event = tokio::select! {
                 biased;
-                read = connection.read(input, room, read_ms) => Event::Read(read),
+                read = connection.read(input.room(), room, read_ms) => Event::Read(read),
                 step = self.upload.step(exchange, client, connection, timeouts.send_ms),
                     if !done => Event::Sent(step),
                 () = client.gone(), if done && watched => Event::Gone,

@@ -139,7 +139,7 @@ impl Arriving {
                 return self.await_rest(exchange);
             }
             let room = missing + SURPLUS_BYTES;
-            match connection.try_read(input, room) {
+            match connection.try_read(input.room(), room) {
                 Ok(received @ 1..) => emptied = received < room,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return self.await_rest(exchange);
@@ -167,7 +167,7 @@ impl Arriving {
                     }
                     let room = room + SURPLUS_BYTES;
                     let connection = &self.answer.server.connection;
-                    match connection.try_read(exchange.upstream.input_mut(), room) {
+                    match connection.try_read(exchange.upstream.input_mut().room(), room) {
                         Ok(received @ 1..) => {
                             emptied = received < room;
                             continue;
@@ -223,15 +223,17 @@ fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
             Err(_) => break Chunks::Malformed,
         };
         let (length, taken_bytes, is_last) = (piece.data.len(), piece.taken_bytes, piece.is_last);
-        let text = exchange.response.text_mut();
-        if text.is_empty() && at + taken_bytes == length && length >= MOVED_BYTES_MIN {
-            // The buffer begins with it: it becomes the text as it is.
+        let text = exchange.response.received_mut();
+        let piece_start = piece.data_start;
+        let start = at + piece_start;
+        let left_bytes = input.len() - (start + length);
+        if text.is_empty() && length >= MOVED_BYTES_MIN && left_bytes <= length {
+            // The buffer becomes the text as it stands.
             std::mem::swap(text, &mut input);
-            input.clear();
-            input.extend_from_slice(text.get(length..).unwrap_or_default());
-            text.truncate(length);
+            text.cut(start..start + length, &mut input);
+            at = taken_bytes - (piece_start + length);
         } else {
-            text.extend_from_slice(piece.data);
+            text.room().extend_from_slice(piece.data);
             at += taken_bytes;
         }
         if let Some(one) = exchange.upstream.last_try() {
@@ -250,7 +252,7 @@ fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
     let rest = exchange.upstream.input_mut();
     *rest = input;
     // What is left is behind the body.
-    rest.drain(..at);
+    rest.skip(at);
     taken
 }
 

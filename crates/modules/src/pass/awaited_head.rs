@@ -162,10 +162,10 @@ impl SentRequest {
         let read = loop {
             let from = input.len();
             // A buffer that has grown with a body before takes the next one together with its head.
-            let grown_bytes = input.capacity().min(buffers.all_bytes);
+            let grown_bytes = input.room().capacity().min(buffers.all_bytes);
             let room = buffers.first_bytes.max(grown_bytes);
             let room = room.saturating_sub(from).max(1);
-            let read = match self.server.connection.try_read(&mut input, room) {
+            let read = match self.server.connection.try_read(input.room(), room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     break Ok(ReceivedHead::Incomplete);
                 }

@@ -2,6 +2,7 @@
 //! CGI (RFC 3875).
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::received::Received;
 use turnpike_wire::message::{Head, StatusLine};
 
 use super::head::{Progress, ReceivedHead, read_cgi_head};
@@ -80,10 +81,17 @@ impl<O: CgiOrigin> Origin for O {
         &self,
         exchange: &Exchange,
         passing: &Passing,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
-        read_cgi_head(exchange, passing, Self::STATUS_LINE, input, head, progress)
+        read_cgi_head(
+            exchange,
+            passing,
+            Self::STATUS_LINE,
+            input.whole(),
+            head,
+            progress,
+        )
     }
 }

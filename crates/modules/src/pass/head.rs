@@ -5,6 +5,7 @@ use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::HeadReader;
+use turnpike_http::received::Received;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::Connection;
 use turnpike_wire::message::{Delivery, Head, HeadRules, Known, StatusLine, Strictness, Version};
@@ -117,7 +118,7 @@ impl Progress {
         &mut self,
         exchange: &Exchange,
         connection: &Connection,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         from: usize,
     ) -> Result<(), Stop> {
         let Some(records) = &mut self.records else {
@@ -170,7 +171,7 @@ impl Progress {
         &mut self,
         exchange: &Exchange,
         passing: &Passing,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         head: &mut Head,
     ) -> Result<ReceivedHead, Stop> {
         let origin = &passing.origin;
@@ -201,10 +202,10 @@ pub(crate) fn take_off(
     records: &mut dyn RecordLayer,
     exchange: &Exchange,
     connection: &Connection,
-    bytes: &mut Vec<u8>,
+    bytes: &mut Received,
     from: usize,
 ) -> Result<(), String> {
-    let taken = records.take_off(exchange, bytes, from);
+    let taken = records.take_off(exchange, bytes.whole(), from);
     // What is not sent now is sent with the request. If it cannot be sent, the next read fails.
     let _ = connection.try_write_http2();
     taken

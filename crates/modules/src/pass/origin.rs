@@ -9,6 +9,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::h1::origin::{end_chunks, write_chunk};
+use turnpike_http::received::Received;
 use turnpike_wire::message::{Fields, Head, Version};
 
 use super::head::{Progress, ReceivedHead};
@@ -79,7 +80,7 @@ pub(crate) trait Origin: Send + Sync {
         &self,
         exchange: &Exchange,
         passing: &Passing,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop>;

@@ -20,6 +20,7 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::BodyReader;
 use turnpike_http::phase::Verdict;
+use turnpike_http::received::Received;
 use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture, Source};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::rate::Rate;
@@ -75,7 +76,7 @@ struct Relay {
     /// How its end is marked.
     told_end: BodyEnd,
     /// Received and not decoded.
-    incoming: Vec<u8>,
+    incoming: Received,
     /// Decoded, with no place in `ready` or the file yet.
     late: Vec<u8>,
     /// Decoded, for the client next.
@@ -219,7 +220,8 @@ fn without_body(exchange: &mut Exchange, answer: Answer) -> Verdict {
 
 /// The usual small response: all of it came with its head, and nobody else wants to see it.
 fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict {
-    let (input, text) = (exchange.upstream.input_mut(), exchange.response.text_mut());
+    let input = exchange.upstream.input_mut();
+    let text = exchange.response.received_mut();
     std::mem::swap(input, text);
     input.clear();
     let body_bytes = text.len() as u64;
@@ -342,7 +344,7 @@ impl Relay {
                 Some(expander) => expander.expand(data, decoded),
                 None if is_all => {
                     // The buffer is handed on as it is.
-                    std::mem::swap(decoded, &mut self.incoming);
+                    self.incoming.move_to(decoded);
                     Ok(())
                 }
                 None => {
@@ -516,7 +518,7 @@ impl Relay {
         let uploading = client.filter(|_| !self.upload.is_over(exchange));
         let event = tokio::select! {
             biased;
-            read = connection.read(&mut self.incoming, room, timeouts.read_ms) => {
+            read = connection.read(self.incoming.room(), room, timeouts.read_ms) => {
                 Event::Read(read)
             }
             step = upload(&mut self.upload, exchange, uploading, connection, timeouts.send_ms),

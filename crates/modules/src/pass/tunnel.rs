@@ -63,7 +63,7 @@ pub(crate) fn begin(
         // It answers a key that the client has not sent.
         exchange.response.fields_mut().remove(websocket::ACCEPT);
     }
-    let early = std::mem::take(exchange.upstream.input_mut());
+    let early = std::mem::take(exchange.upstream.input_mut()).into_vec();
     exchange.sending.close_connection();
     exchange.response.set_body(Body::Tunnel(Box::new(Upgraded {
         passing: Arc::clone(passing),

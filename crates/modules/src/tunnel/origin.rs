@@ -2,6 +2,7 @@
 //! the client.
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::received::Received;
 use turnpike_wire::message::{Head, Method};
 
 use crate::pass::Failure;
@@ -61,7 +62,7 @@ impl Origin for TunnelOrigin {
         &self,
         _: &Exchange,
         _: &Passing,
-        _: &mut Vec<u8>,
+        _: &mut Received,
         _: &mut Head,
         _: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {

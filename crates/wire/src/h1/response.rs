@@ -118,13 +118,26 @@ impl ResponseHead {
     /// Moves a complete head with the buffer that it was parsed from into `head`; the bytes after
     /// the head stay in the buffer. Framing and length can still be read here.
     pub fn move_to(&mut self, head: &mut Head, buffer: &mut Vec<u8>) {
+        self.write_parts(head);
+        head.fields
+            .take(&mut self.fields, self.seen, buffer, self.head_len);
+    }
+
+    /// Does as [`ResponseHead::move_to`] with a copy of the head's bytes, which stand at the front
+    /// of `bytes`.
+    pub fn copy_to(&mut self, head: &mut Head, bytes: &[u8]) {
+        self.write_parts(head);
+        let text = bytes.get(..self.head_len).unwrap_or(bytes);
+        head.fields.copy_from(&mut self.fields, self.seen, text);
+    }
+
+    /// Writes all parts of the head except the fields and the bytes.
+    fn write_parts(&self, head: &mut Head) {
         head.clear();
         head.status = self.status;
         head.reason = self.reason;
         head.version = self.version;
         head.connection = self.connection;
-        head.fields
-            .take(&mut self.fields, self.seen, buffer, self.head_len);
     }
 
     /// The first line of a known name.
@@ -209,42 +222,33 @@ pub fn parse_response(
     Ok(HeadStep::Complete)
 }
 
-/// Reads as [`parse_response`] does, and moves the head with its buffer into `head` when it is
-/// complete; the bytes after it stay in `buffer`. `parsed` keeps the data about the body and the
-/// connection.
+/// Reads as [`parse_response`] does, and copies the head into `head` when it is complete. `parsed`
+/// keeps the data about the body and the connection, and how many of the bytes are the head's.
 ///
 /// # Errors
 /// Those of [`parse_response`].
 pub fn read_response(
-    buffer: &mut Vec<u8>,
+    bytes: &[u8],
     scanned: usize,
     rules: &HeadRules,
     method: Method,
     parsed: &mut ResponseHead,
     head: &mut Head,
 ) -> Result<HeadStep, ResponseError> {
-    move_in(buffer, scanned, parsed, head, |buffer, parsed| {
-        parse_response(buffer, scanned, rules, method, parsed)
-    })
+    begin(scanned, parsed, head);
+    let step = parse_response(bytes, scanned, rules, method, parsed)?;
+    if step == HeadStep::Complete {
+        parsed.copy_to(head, bytes);
+    }
+    Ok(step)
 }
 
-/// Parses with `parse`, and moves a complete head with its buffer into `head`.
-fn move_in(
-    buffer: &mut Vec<u8>,
-    scanned: usize,
-    parsed: &mut ResponseHead,
-    head: &mut Head,
-    parse: impl FnOnce(&[u8], &mut ResponseHead) -> Result<HeadStep, ResponseError>,
-) -> Result<HeadStep, ResponseError> {
+/// Makes ready for a head of which nothing was looked at.
+fn begin(scanned: usize, parsed: &mut ResponseHead, head: &mut Head) {
     if scanned == 0 {
         parsed.clear();
         head.fields.lend_room(&mut parsed.fields);
     }
-    let step = parse(buffer, parsed)?;
-    if step == HeadStep::Complete {
-        parsed.move_to(head, buffer);
-    }
-    Ok(step)
 }
 
 /// Parses the status line if it is complete; `false` asks for more bytes.

@@ -2,6 +2,7 @@
 //! no head is refused.
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::received::Received;
 use turnpike_wire::message::{Head, Method};
 
 use crate::pass::head::{Progress, ReceivedHead, head_rules, invalid};
@@ -13,7 +14,7 @@ use crate::pass::settings::Passing;
 pub(super) fn take_head(
     exchange: &Exchange,
     passing: &Passing,
-    input: &mut Vec<u8>,
+    input: &mut Received,
     head: &mut Head,
     progress: &mut Progress,
 ) -> Result<ReceivedHead, Stop> {

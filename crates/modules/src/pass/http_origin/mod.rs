@@ -8,6 +8,7 @@ mod rewrites;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::h1::origin::RequestLines;
+use turnpike_http::received::Received;
 use turnpike_wire::message::{Head, Version};
 
 use super::head::{Progress, ReceivedHead};
@@ -120,7 +121,7 @@ impl Origin for HttpOrigin {
         &self,
         exchange: &Exchange,
         passing: &Passing,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {

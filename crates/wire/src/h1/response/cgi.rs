@@ -4,7 +4,7 @@
 //! line of HTTP, which then overrides `Status`.
 
 use super::{
-    Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, Stop, framing, move_in,
+    Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, Stop, begin, framing,
     status_line, take_fields,
 };
 use crate::message::{Known, StatusLine, Version};
@@ -65,8 +65,8 @@ pub fn parse_cgi_response(
     Ok(HeadStep::Complete)
 }
 
-/// Reads as [`parse_cgi_response`] does, and moves a complete head with its buffer into `head`, as
-/// [`super::read_response`] does.
+/// Reads as [`parse_cgi_response`] does, and moves a complete head with its buffer into `head`; the
+/// bytes after it stay in the buffer. `parsed` keeps the data about the body and the connection.
 ///
 /// # Errors
 /// Those of [`parse_cgi_response`].
@@ -79,9 +79,12 @@ pub fn read_cgi_response(
     parsed: &mut ResponseHead,
     head: &mut Head,
 ) -> Result<HeadStep, ResponseError> {
-    move_in(buffer, scanned, parsed, head, |buffer, parsed| {
-        parse_cgi_response(buffer, scanned, rules, line, method, parsed)
-    })
+    begin(scanned, parsed, head);
+    let step = parse_cgi_response(buffer, scanned, rules, line, method, parsed)?;
+    if step == HeadStep::Complete {
+        parsed.move_to(head, buffer);
+    }
+    Ok(step)
 }
 
 /// Takes the status line if one is allowed and there is one; `false` asks for more bytes.
