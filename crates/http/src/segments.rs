@@ -78,7 +78,10 @@ impl Response {
         match self.take_body() {
             Body::Stream(stream) => stream,
             body => Box::new(AtHand {
-                text: std::mem::take(self.received_mut()),
+                text: match body {
+                    Body::Text => std::mem::take(self.received_mut()),
+                    _ => Received::default(),
+                },
                 body,
                 number: 0,
                 at: 0,

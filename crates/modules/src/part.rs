@@ -41,7 +41,11 @@ impl PartRoom {
 
 impl Room for PartRoom {
     fn clear(&mut self) {
-        *self = Self::default();
+        self.depth = 0;
+        match Rc::get_mut(&mut self.parts) {
+            Some(parts) => parts.set(0),
+            None => self.parts = Rc::default(),
+        }
     }
 
     fn for_subrequest(&self) -> Option<Box<dyn Room>> {

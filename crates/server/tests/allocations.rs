@@ -197,6 +197,14 @@ const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "SSI with one part",
+        site: "root %FOLDER%/html; ssi on; default_type text/html;",
+        target: "/page",
+        body_bytes: 0,
+        allocations: 22.0,
+        ..PLAIN
+    },
+    Row {
         name: "header fields",
         site: "root %FOLDER%/html; add_header X-A a always; add_header X-B $host; expires 1h;",
         ..PLAIN
@@ -299,6 +307,7 @@ fn requests_take_no_allocations_but_where_a_row_says_so() {
     let files = |builder: turnpike_testkit::Builder| {
         builder
             .file("html/600", "x".repeat(600))
+            .file("html/page", "<p><!--# include virtual=\"/600\" --></p>")
             .file("html/16k", "x".repeat(16_384))
             .file("html/64k", "words ".repeat(11_000).split_at(65_536).0)
     };

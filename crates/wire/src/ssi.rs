@@ -129,6 +129,11 @@ impl Parser {
                     break;
                 }
             }
+            let run = self.take_run(&input[at..]);
+            if run > 0 {
+                at += run;
+                continue;
+            }
             let event = self.take(input[at], text);
             at += 1;
             if let Some(event) = event {
@@ -147,9 +152,22 @@ impl Parser {
         self.command = Command::default();
     }
 
+    /// Takes the bytes of a value before the next one that may mean something; returns their
+    /// number. What makes the value too long is left.
+    fn take_run(&mut self, input: &[u8]) -> usize {
+        let State::Value = self.state else {
+            return 0;
+        };
+        let value_bytes_max = self.value_bytes_max;
+        let Parameter { value, quote, .. } = self.last();
+        let length = memchr::memchr2(*quote, b'\\', input).unwrap_or(input.len());
+        let run = length.min(value_bytes_max.saturating_sub(value.len()));
+        value.extend_from_slice(&input[..run]);
+        run
+    }
+
     fn take(&mut self, byte: u8, text: &mut Vec<u8>) -> Option<Event> {
         let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-        let quote = self.command.parameters.last().map(|last| last.quote);
         match self.state {
             State::Text(held) => self.take_text(byte, held, text),
             State::Begun if space => {}
@@ -192,7 +210,7 @@ impl Parser {
             State::BeforeValue => {
                 return Some(self.refused(byte, |command| SyntaxError::BeforeValue(command, byte)));
             }
-            State::Value if quote == Some(byte) => self.state = State::AfterValue,
+            State::Value if self.quote() == Some(byte) => self.state = State::AfterValue,
             State::Value | State::Escaped => return self.take_value(byte),
             State::Hyphen if byte == b'-' => self.state = State::Hyphens,
             State::Hyphens if byte == b'>' => {
@@ -256,6 +274,11 @@ impl Parser {
     fn refused(&mut self, byte: u8, error: impl FnOnce(Command) -> SyntaxError) -> Event {
         self.pass_over(byte, 0);
         Event::Error(error(std::mem::take(&mut self.command)))
+    }
+
+    /// What the value that is being read stands between.
+    fn quote(&self) -> Option<u8> {
+        self.command.parameters.last().map(|last| last.quote)
     }
 
     /// The parameter that is being read.

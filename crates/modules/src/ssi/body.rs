@@ -3,10 +3,12 @@
 
 mod condition;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use turnpike_http::Quoted;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
@@ -44,8 +46,8 @@ pub(super) struct TemplateBody {
     /// The template; `None`: it has ended.
     body: Option<Box<dyn BodyStream>>,
     /// The template first, then blocks that are shown in it.
-    templates: Vec<Template>,
-    error_message: Vec<u8>,
+    templates: SmallVec<[Template; 1]>,
+    error_message: Cow<'static, [u8]>,
     time_format: Option<String>,
     next: Next,
     /// The regular expression that was matched last, with its text.
@@ -139,14 +141,14 @@ impl TemplateBody {
         exchange: &mut Exchange,
     ) -> Self {
         let room = exchange.rooms.get_mut::<PageRoom>();
-        let templates = vec![Template::new(&settings, Vec::new())];
+        let templates = smallvec![Template::new(&settings, Vec::new())];
         Self {
             page: Rc::clone(&room.page),
             depth: room.depth,
             settings,
             body: Some(body),
             templates,
-            error_message: ERROR_MESSAGE.to_vec(),
+            error_message: Cow::Borrowed(ERROR_MESSAGE),
             time_format: None,
             next: Next::Template,
             pattern: None,
@@ -229,12 +231,18 @@ impl TemplateBody {
         let Some(template) = self.templates.last_mut() else {
             return Ok(());
         };
-        let mut text = Vec::new();
-        let rest = template.input.get(template.taken..).unwrap_or_default();
-        let (taken, event) = template.parser.feed(rest, &mut text);
-        template.taken += taken;
-        put_text(template, &self.page, &text, out);
         let shown = template.is_shown();
+        let rest = template.input.get(template.taken..).unwrap_or_default();
+        let (taken, event) = match &template.block {
+            None if shown => template.parser.feed(rest, out),
+            _ => {
+                let mut text = Vec::new();
+                let fed = template.parser.feed(rest, &mut text);
+                put_text(template, &self.page, &text, out);
+                fed
+            }
+        };
+        template.taken += taken;
         match event {
             Event::NeedsMore if is_block || self.body.is_none() => self.end_template(out),
             Event::NeedsMore => return self.read_at_hand(exchange),
@@ -380,7 +388,7 @@ impl TemplateBody {
                 time_format,
             } => {
                 if let Some(text) = error_message {
-                    self.error_message = text;
+                    self.error_message = Cow::Owned(text);
                 }
                 if let Some(format) = time_format {
                     self.time_format = Some(String::from_utf8_lossy(&format).into_owned());
@@ -459,15 +467,14 @@ impl TemplateBody {
             Some(cut) => (&target[..cut], &target[cut + 1..]),
             None => (&target[..], &b""[..]),
         };
-        let mut whole = Vec::new();
-        if !path.starts_with(b"/") {
-            let folder = memchr::memrchr(b'/', exchange.walk.path()).map_or(0, |slash| slash + 1);
-            whole.extend_from_slice(&exchange.walk.path()[..folder]);
-        }
         let shown = || Quoted(&target).to_string();
         let safe = safe_path(path);
-        let path = safe.ok_or_else(|| format!("unsafe URI \"{}\" was detected", shown()))?;
-        whole.extend_from_slice(&path);
+        let mut whole = safe.ok_or_else(|| format!("unsafe URI \"{}\" was detected", shown()))?;
+        if !path.starts_with(b"/") {
+            let folder = memchr::memrchr(b'/', exchange.walk.path()).map_or(0, |slash| slash + 1);
+            let folder = &exchange.walk.path()[..folder];
+            whole.splice(..0, folder.iter().copied());
+        }
         let content = match &stub {
             None => None,
             Some(name) => {

@@ -82,8 +82,9 @@ impl Scope<'_> {
     /// # Errors
     /// nginx's words for a name that is none.
     pub(super) fn value(&self, text: &[u8]) -> Result<Vec<u8>, String> {
-        let mut out = Vec::new();
-        let mut rest = text;
+        let plain_bytes = memchr::memchr2(b'\\', b'$', text).unwrap_or(text.len());
+        let (plain, mut rest) = text.split_at(plain_bytes);
+        let mut out = plain.to_vec();
         while let Some((&byte, behind)) = rest.split_first() {
             rest = behind;
             match (byte, behind.first()) {

@@ -36,6 +36,12 @@ impl Page {
         may
     }
 
+    /// Whether nothing was stored that takes memory.
+    fn holds_nothing(&self) -> bool {
+        let maps_are_empty = self.variables.capacity() == 0 && self.blocks.capacity() == 0;
+        maps_are_empty && self.groups.capacity() == 0
+    }
+
     /// Whether so many bytes more may be stored.
     pub(super) fn has_room(&self, more_bytes: usize) -> bool {
         let length = |(name, value): (&Vec<u8>, &Vec<u8>)| name.len() + value.len();
@@ -55,7 +61,11 @@ pub(super) struct PageRoom {
 
 impl Room for PageRoom {
     fn clear(&mut self) {
-        *self = Self::default();
+        self.depth = 0;
+        match Rc::get_mut(&mut self.page) {
+            Some(page) if page.borrow().holds_nothing() => page.get_mut().turn_parts = 0,
+            _ => self.page = Rc::default(),
+        }
     }
 
     fn for_subrequest(&self) -> Option<Box<dyn Room>> {
