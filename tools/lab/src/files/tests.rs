@@ -69,7 +69,9 @@ fn constant_files_are_links_and_others_are_written() {
     let values = Values::from([("port".to_owned(), "80".to_owned())]);
     let bytes = content("file = 4");
     let lines = content("file = { lines = 1, text = \"{port}\" }");
-    assert_eq!((bytes.is_constant(), lines.is_constant()), (true, false));
+    let page = content("file = { lines = 2, text = \"<p>{line} {PLAIN}</p>\" }");
+    let constants = [&bytes, &page, &lines].map(FileContent::is_constant);
+    assert_eq!(constants, [true, true, false]);
     write(&constant.join("html/a"), &bytes, &values).unwrap();
     place(&own, &constant, "html/a", &bytes, &values).unwrap();
     place(&own, &constant, "conf/b", &lines, &values).unwrap();
