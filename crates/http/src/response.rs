@@ -490,9 +490,12 @@ impl Response {
         std::mem::take(&mut self.body)
     }
 
-    /// The body, and the text as room for what is read of it.
-    pub(crate) fn body_and_room(&mut self) -> (&Body, &mut Vec<u8>) {
-        (&self.body, self.text.whole())
+    /// The body where it is a file, and the text as room for what is read of it.
+    pub(crate) fn file_and_room(&mut self) -> Option<(&FileBody, &mut Vec<u8>)> {
+        match &self.body {
+            Body::File(body) => Some((body, self.text.whole())),
+            _ => None,
+        }
     }
 
     /// Text that a handler made for this one response, or that was received for it;

@@ -298,8 +298,7 @@ impl Transfer {
         let from = offset + self.at;
         let left = usize::try_from(length - self.at).unwrap_or(usize::MAX);
         let lane = Rc::clone(&exchange.lane);
-        let (body, room) = exchange.response.body_and_room();
-        let Body::File(body) = body else {
+        let Some((body, room)) = exchange.response.file_and_room() else {
             return Ok(());
         };
         let descriptor = body.file.descriptor().ok_or(io::ErrorKind::NotFound)?;
@@ -406,8 +405,7 @@ fn send_file(
     count: usize,
 ) -> io::Result<FileSent> {
     let settings = &exchange.plan.location(exchange.walk.location()).settings;
-    let (body, buffer) = exchange.response.body_and_room();
-    let Body::File(body) = body else {
+    let Some((body, buffer)) = exchange.response.file_and_room() else {
         return Ok(FileSent::Bytes(0));
     };
     let descriptor = body.file.descriptor().ok_or(io::ErrorKind::NotFound)?;
@@ -435,8 +433,7 @@ fn inline_small_file(exchange: &mut Exchange) -> bool {
         return true;
     }
     let is_plain = exchange.requester.tls().is_none();
-    let (body, text) = exchange.response.body_and_room();
-    let Body::File(body) = body else {
+    let Some((body, text)) = exchange.response.file_and_room() else {
         return true;
     };
     let Parts::One { offset, length } = body.parts else {
