@@ -168,7 +168,7 @@ def decoded(fields, body):
     if fields.get("content-encoding") != "gzip":
         return body
     try:
-        return gzip.decompress(body)
+        return VERSION.sub(b"nginx", gzip.decompress(body))
     except (OSError, EOFError, zlib.error):
         return body
 
