@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Status(u16),
     /// No server could be asked.
     NoLive,
+    /// `worker_connections` are used up: a failure of ours.
+    NoConnection,
 }
 
 impl Failure {
@@ -25,6 +27,7 @@ impl Failure {
     pub(crate) fn status(self) -> u16 {
         match self {
             Self::Error | Self::InvalidHeader | Self::NoLive => 502,
+            Self::NoConnection => 500,
             Self::Timeout => 504,
             Self::Status(status) => status,
         }
@@ -37,14 +40,14 @@ impl Failure {
             Self::Timeout => Some(FailReason::Timeout),
             Self::InvalidHeader => Some(FailReason::InvalidHeader),
             // These are answers about what was asked for, not about the server.
-            Self::Status(403 | 404) | Self::NoLive => None,
+            Self::Status(403 | 404) | Self::NoLive | Self::NoConnection => None,
             Self::Status(status) => Some(FailReason::Status(status)),
         }
     }
 
     fn bit(self) -> u32 {
         match self {
-            Self::Error => ERROR,
+            Self::Error | Self::NoConnection => ERROR,
             Self::Timeout => TIMEOUT,
             Self::InvalidHeader => INVALID_HEADER,
             Self::NoLive => NO_LIVE,

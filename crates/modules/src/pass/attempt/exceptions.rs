@@ -25,7 +25,7 @@ impl Attempt {
                  server (raise the number, or see whether requests are passed back here)"
             ),
         );
-        self.give_up(exchange, Failure::Error)
+        self.give_up(exchange, Failure::NoConnection)
     }
 
     /// Gives up since no server can be asked, and the request may not wait for one.
