@@ -182,6 +182,10 @@ impl ResponseHead {
         if self.framing == BodyEnd::UntilClose || self.status == 101 {
             return false;
         }
+        // SCGI and uwsgi have one request on a connection. FastCGI's records say it themselves.
+        if self.cgi {
+            return false;
+        }
         // An HTTP/1.0 sender does not know chunks (RFC 9112 section 6.1).
         if self.framing == BodyEnd::Marked && self.version != Version::Http11 {
             return false;

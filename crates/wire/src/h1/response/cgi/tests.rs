@@ -121,3 +121,20 @@ fn a_head_of_a_cgi_response_has_no_body_for_head() {
     assert_eq!(head.framing, BodyEnd::None);
     assert_eq!(head.content_length, Some(5));
 }
+
+#[test]
+fn no_connection_is_kept_behind_an_answer_of_known_length() {
+    for method in [Method::Get, Method::Head] {
+        let mut head = ResponseHead::default();
+        let step = parse_cgi_response(
+            b"Content-Length: 8\n\n",
+            0,
+            &HeadRules::default(),
+            StatusLine::Optional,
+            method,
+            &mut head,
+        );
+        assert!(matches!(step, Ok(HeadStep::Complete)), "{method:?}");
+        assert!(!head.delivery().keeps_connection, "{method:?}");
+    }
+}
