@@ -13,6 +13,12 @@ pub fn set_no_delay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
 }
 
+/// Acknowledges now what was received, and delays later acknowledgements as before
+/// (`TCP_QUICKACK`, whose even values say so).
+pub fn acknowledge(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 2)
+}
+
 /// Makes the next close send a reset and drop unsent bytes (`SO_LINGER` with 0 seconds).
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(
@@ -171,6 +177,8 @@ pub struct TcpInfo {
     pub receive_space_bytes: u32,
     /// The segments retransmitted since the connection began.
     pub retransmits_total: u32,
+    /// The segments that were sent and not acknowledged; 0 for a listening socket.
+    pub unacknowledged: u32,
     /// The connections that wait to be accepted; only for a listening socket.
     pub accept_queue: u32,
     /// The limit of waiting connections; only for a listening socket.
@@ -191,11 +199,12 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         congestion_window_segments: raw.tcpi_snd_cwnd,
         receive_space_bytes: raw.tcpi_rcv_space,
         retransmits_total: raw.tcpi_total_retrans,
+        unacknowledged: raw.tcpi_unacked,
         accept_queue: 0,
         accept_queue_max: 0,
     };
     if info.state == TCP_STATE_LISTEN {
-        info.accept_queue = raw.tcpi_unacked;
+        info.accept_queue = mem::take(&mut info.unacknowledged);
         info.accept_queue_max = raw.tcpi_sacked;
     }
     Ok(info)

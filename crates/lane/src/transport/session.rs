@@ -11,6 +11,7 @@ use super::records::{self, Records, SLICES_MAX};
 use crate::log::Errno;
 use crate::sys::process::monotonic_ns;
 use crate::sys::socket::{self, More};
+use crate::sys::socket_option;
 
 /// Bytes of encrypted records that a session keeps before they are sent. The usual 64 KB would cut
 /// the output of an HTTP/2 connection, which may have a frame and some heads more, into two calls.
@@ -102,11 +103,14 @@ impl Session {
     ) -> Result<Handshake, HandshakeError> {
         loop {
             // The input from before the session was made may have been read already.
-            if let Err(error) = self.connection.process_new_packets() {
-                // Sends the alert, if possible.
-                let _ = self.flush(socket);
-                return Err(HandshakeError::Tls(error));
-            }
+            let state = match self.connection.process_new_packets() {
+                Ok(state) => state,
+                Err(error) => {
+                    // Sends the alert, if possible.
+                    let _ = self.flush(socket);
+                    return Err(HandshakeError::Tls(error));
+                }
+            };
             match self.flush(socket) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -116,6 +120,10 @@ impl Session {
             }
             self.take_early();
             if !self.connection.is_handshaking() || !self.early.is_empty() {
+                let is_silent = state.tls_bytes_to_write() == 0;
+                if is_silent && state.plaintext_bytes_to_read() == 0 && self.early.is_empty() {
+                    self.acknowledge(socket);
+                }
                 return Ok(Handshake::Done);
             }
             match self.receive(socket) {
@@ -129,6 +137,15 @@ impl Session {
                 }
                 Err(error) => return Err(HandshakeError::Socket(error)),
             }
+        }
+    }
+
+    /// Acknowledges the end of a client's handshake that nothing is sent for, not even a ticket. A
+    /// client with Nagle's algorithm sends no request before that, and the kernel would wait 40 ms.
+    fn acknowledge(&self, socket: BorrowedFd<'_>) {
+        if let Connection::Server(_) = self.connection {
+            // A socket of another kind delays nothing.
+            let _ = socket_option::acknowledge(socket);
         }
     }
 

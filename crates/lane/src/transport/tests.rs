@@ -15,6 +15,7 @@ use super::facts::SocketFacts;
 use super::{FileSent, Handshake, HandshakeError, Hello, Identify, Transport};
 use crate::sys::file::fake_disk;
 use crate::sys::socket::More;
+use crate::sys::socket_option::tcp_info;
 use crate::timeout::within;
 use crate::waiting::Waited;
 
@@ -25,14 +26,19 @@ const KEY: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.key");
 const PIECE: usize = 4096;
 
 fn server() -> rustls::Connection {
+    server_with_tickets(2)
+}
+
+fn server_with_tickets(count: usize) -> rustls::Connection {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let chain = vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()];
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(chain, PrivateKeyDer::from_pem_slice(KEY).unwrap())
         .unwrap();
+    config.send_tls13_tickets = count;
     rustls::Connection::Server(ServerConnection::new(Arc::new(config)).unwrap())
 }
 
@@ -369,6 +375,25 @@ fn an_end_without_the_sessions_end_is_an_error() {
     insist(|| transport.try_read(&mut buffer, PIECE)).unwrap();
     let ended = insist(|| transport.try_read(&mut buffer, PIECE));
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn the_end_of_a_handshake_is_acknowledged_though_nothing_is_sent_for_it() {
+    use std::net::{TcpListener, TcpStream};
+    for tickets in [0, 2] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = listener.accept().unwrap().0;
+        socket.set_nonblocking(true).unwrap();
+        let transport = Transport::plain(socket.into());
+        transport.secure(server_with_tickets(tickets));
+        let watched = peer.try_clone().unwrap();
+        let shaken = std::thread::spawn(move || client().complete_io(&mut peer).map(|_| peer));
+        shake(&transport);
+        let info = tcp_info(watched.as_fd()).unwrap();
+        assert_eq!(info.unacknowledged, 0, "{tickets} tickets");
+        shaken.join().unwrap().unwrap();
+    }
 }
 
 #[test]
