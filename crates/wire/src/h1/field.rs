@@ -49,13 +49,9 @@ pub(crate) enum Stop {
 
 /// A parsed line of a header section.
 pub(crate) enum Line {
-    /// A header line; `odd` if the name has bytes other than letters, digits, `-` and `_`.
-    Field {
-        name: Span,
-        value: Span,
-        underscore: bool,
-        odd: bool,
-    },
+    /// A header line; its field is not `valid` if the name has bytes other than letters, digits,
+    /// `-` and `_`.
+    Field(Field),
     /// The empty line that ends the section.
     Empty,
 }
@@ -89,22 +85,20 @@ pub(super) fn is_connection_option(fields: &[Field], buffer: &[u8], name: &[u8])
 /// first line that is malformed.
 pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
     let mut start = 0;
-    while let Ok((Line::Field { name, value, .. }, next)) =
-        parse_line(section, start, Manner::Nginx)
-    {
-        take(name.of(section), value.of(section));
+    while let Ok((Line::Field(field), next)) = parse_line(section, start, Manner::Nginx) {
+        take(field.name.of(section), field.value.of(section));
         start = next;
     }
 }
 
-/// Reads a line in the form that nearly all clients write; returns its field and the offset of the
-/// next line. `None`: [`parse_line`] decides.
+/// Reads a line in the form that nearly all programs write; returns its field and the offset of the
+/// next line. `None`: [`parse_by_rules`] decides.
 ///
 /// The form is a name of letters, digits and hyphens, a colon, one space, a value without control
 /// bytes that neither begins nor ends with white space, and CR LF. All manners read it alike, and
 /// most of the time that a head takes goes into its lines.
 #[inline(always)]
-pub(super) fn parse_usual_line(bytes: &[u8], start: usize) -> Option<(Field, usize)> {
+fn parse_usual_line(bytes: &[u8], start: usize) -> Option<(Field, usize)> {
     let line = bytes.get(start..)?;
     let colon = find_colon(line)?;
     let (name, rest) = line.split_at_checked(colon)?;
@@ -152,16 +146,25 @@ fn find_colon(line: &[u8]) -> Option<usize> {
 }
 
 /// Parses the header line that begins at `start`; returns it and the offset of the next one.
-///
-/// A lone line feed ends a line too, and a line that begins with white space (obsolete folding) is
-/// refused. As in nginx, only spaces are removed from a value, several carriage returns before a
-/// line feed end a line, and a name without a colon is a header with an empty value. By the RFC,
-/// names are tokens, tabs are white space, and values hold no control bytes.
+#[inline(always)]
 pub(crate) fn parse_line(
     bytes: &[u8],
     start: usize,
     manner: Manner,
 ) -> Result<(Line, usize), Stop> {
+    match parse_usual_line(bytes, start) {
+        Some((field, next)) => Ok((Line::Field(field), next)),
+        None => parse_by_rules(bytes, start, manner),
+    }
+}
+
+/// Parses any line.
+///
+/// A lone line feed ends a line too, and a line that begins with white space (obsolete folding) is
+/// refused. As in nginx, only spaces are removed from a value, several carriage returns before a
+/// line feed end a line, and a name without a colon is a header with an empty value. By the RFC,
+/// names are tokens, tabs are white space, and values hold no control bytes.
+fn parse_by_rules(bytes: &[u8], start: usize, manner: Manner) -> Result<(Line, usize), Stop> {
     let first = *bytes.get(start).ok_or(Stop::More)?;
     if first == b'\r' || first == b'\n' {
         let line_feed = if first == b'\r' { start + 1 } else { start };
@@ -193,16 +196,14 @@ pub(crate) fn parse_line(
         _ if strict => return Err(Stop::Bad(colon)),
         _ => (Span::new(colon, colon), end_line(bytes, colon)?),
     };
-    let (underscore, odd) = (seen & UNDERSCORE != 0, seen & ODD != 0);
-    Ok((
-        Line::Field {
-            name,
-            value,
-            underscore,
-            odd,
-        },
-        next,
-    ))
+    let field = Field {
+        name,
+        value,
+        known: Known::of(name.of(bytes)),
+        valid: seen & ODD == 0,
+        underscore: seen & UNDERSCORE != 0,
+    };
+    Ok((Line::Field(field), next))
 }
 
 /// The first byte of a name that a token may not hold; `seen` holds the classes of the name's

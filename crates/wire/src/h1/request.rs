@@ -341,11 +341,6 @@ fn take_fields(
         let start = head.resume;
         let limit = start.saturating_add(rules.line_bytes_max).min(head_limit);
         let window = &buffer[..buffer.len().min(limit)];
-        if let Some((field, next)) = field::parse_usual_line(window, start) {
-            head.resume = next;
-            take_field(buffer, rules, field, head)?;
-            continue;
-        }
         let (line, next) = match field::parse_line(window, start, manner) {
             Ok(parsed) => parsed,
             Err(field::Stop::Bad(at)) => {
@@ -366,25 +361,12 @@ fn take_fields(
         };
         head.resume = next;
         match line {
-            Line::Field {
-                name,
-                value,
-                underscore,
-                odd,
-            } => {
-                let valid = !odd && (rules.underscores || !underscore);
-                if !valid && rules.invalid_fields == InvalidFields::Ignore {
-                    ignore(head, Span::new(name.start(), value.end()));
+            Line::Field(mut field) => {
+                field.valid &= rules.underscores || !field.underscore;
+                if !field.valid && rules.invalid_fields == InvalidFields::Ignore {
+                    ignore(head, Span::new(field.name.start(), field.value.end()));
                     continue;
                 }
-                let known = Known::of(name.of(buffer));
-                let field = Field {
-                    name,
-                    value,
-                    known,
-                    valid,
-                    underscore,
-                };
                 take_field(buffer, rules, field, head)?;
             }
             Line::Empty => {
@@ -481,13 +463,13 @@ pub(super) fn take_connection(
     strictness: Strictness,
     connection: &mut Connection,
 ) -> bool {
-    let mut line = Connection::default();
     if value.eq_ignore_ascii_case(b"keep-alive") {
         // Nearly all lines are this one.
         connection.close &= strictness == Strictness::Rfc;
         connection.keep_alive = true;
         return true;
     }
+    let mut line = Connection::default();
     for option in value.split(|byte| *byte == b',').map(trim) {
         match option.len() {
             5 if option.eq_ignore_ascii_case(b"close") => line.close = true,

@@ -378,22 +378,7 @@ fn take_fields(
         };
         head.resume = next;
         match line {
-            Line::Field {
-                name,
-                value,
-                underscore,
-                odd,
-            } => {
-                let known = Known::of(name.of(buffer));
-                let field = Field {
-                    name,
-                    value,
-                    known,
-                    valid: !odd,
-                    underscore,
-                };
-                take_field(buffer, rules, field, head)?;
-            }
+            Line::Field(field) => take_field(buffer, rules, field, head)?,
             Line::Empty => {
                 head.head_len = next;
                 return Ok(true);
