@@ -20,13 +20,13 @@ const KEPT_BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// What one connection has sent. It holds a buffer only while there is something in it.
 pub(crate) struct Input {
-    received: Option<Box<Received>>,
+    received: Option<Box<Buffer>>,
     pool: Rc<InputPool>,
 }
 
 /// A buffer, and how far it is taken.
 #[derive(Default)]
-struct Received {
+struct Buffer {
     bytes: Vec<u8>,
     /// Where in the bytes those begin that are not taken yet.
     start: usize,
@@ -42,7 +42,7 @@ struct Received {
 pub(crate) struct InputPool {
     // Boxed as they are used: an idle connection is to be small, and a busy one allocates nothing.
     #[expect(clippy::vec_box)]
-    idle: RefCell<Vec<Box<Received>>>,
+    idle: RefCell<Vec<Box<Buffer>>>,
 }
 
 /// A head that cannot be taken: what is said of it in the log, and the status that answers it.
@@ -254,7 +254,7 @@ impl Input {
         }
     }
 
-    fn received(&mut self) -> &mut Received {
+    fn received(&mut self) -> &mut Buffer {
         self.received.get_or_insert_with(|| self.pool.take())
     }
 }
@@ -288,12 +288,12 @@ impl Refused {
 }
 
 impl InputPool {
-    fn take(&self) -> Box<Received> {
+    fn take(&self) -> Box<Buffer> {
         self.idle.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Keeps a buffer, unless there are enough.
-    fn put(&self, mut received: Box<Received>) {
+    fn put(&self, mut received: Box<Buffer>) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() >= KEPT_BUFFERS_MAX {
             return;
@@ -303,9 +303,9 @@ impl InputPool {
         if bytes.capacity() > KEPT_BUFFER_BYTES_MAX {
             bytes = Vec::new();
         }
-        *received = Received {
+        *received = Buffer {
             bytes,
-            ..Received::default()
+            ..Buffer::default()
         };
         idle.push(received);
     }
