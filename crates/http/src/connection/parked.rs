@@ -83,10 +83,9 @@ impl Connections {
     pub(super) fn put_parked(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
-        parked: Parked,
+        mut token: Option<u32>,
+        mut parked: Parked,
     ) -> Option<u32> {
-        let (mut token, mut parked) = (token, parked);
         if let Ending::Leaving(successors) = &self.ending {
             if token.is_some() {
                 event_loop.unwatch(parked.connection.transport.as_fd());
@@ -105,11 +104,12 @@ impl Connections {
                 token
             }
         };
-        let deadline_ms = parked.deadline_ms;
         // A deadline that only moves on is left where it is in the wheel. It may be earlier than
         // the one before it: that of a head, or of another location's keep-alive.
-        if deadline_ms > 0 {
-            event_loop.wheel.insert_if_earlier(token, deadline_ms);
+        if parked.deadline_ms > 0 {
+            event_loop
+                .wheel
+                .insert_if_earlier(token, parked.deadline_ms);
         }
         self.count_parked(&parked.waits_for);
         self.slots[token as usize] = Slot::Parked(parked);
