@@ -5,9 +5,9 @@
 //! namespaces of its own, so that port 80 is free and nothing outlives the run.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use super::{Build, container, debian, files, output, rpm, tarball, target};
 use crate::options::Options;
@@ -104,10 +104,7 @@ pub(super) fn run(options: &Options) -> Outcome {
     let base = folder.join("base");
     let tree = folder.join("tree");
     bootstrap(&base)?;
-    if tree.exists() {
-        fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))?;
-    }
-    must(Command::new("cp").arg("-a").args([&base, &tree]))?;
+    fresh(&base, &tree)?;
     let mut build = Build::of(options)?;
     for revision in [1, 2] {
         build.revision = revision;
@@ -117,9 +114,7 @@ pub(super) fn run(options: &Options) -> Outcome {
             must(Command::new("cp").args([&package, &place]))?;
         }
     }
-    let steps = tree.join("test/steps");
-    fs::write(&steps, STEPS).map_err(|error| format!("{}: {error}", steps.display()))?;
-    inside(&tree)?;
+    inside(&tree, STEPS)?;
     units(&build)?;
     compare_rpm(&build)?;
     other_ways(&build, &base)?;
@@ -163,10 +158,7 @@ fn bootstrap(base: &Path) -> Outcome {
     }
     println!("package-test: debootstrap makes {}", base.display());
     let unfinished = base.with_file_name("unfinished");
-    if unfinished.exists() {
-        fs::remove_dir_all(&unfinished)
-            .map_err(|error| format!("{}: {error}", unfinished.display()))?;
-    }
+    remove(&unfinished)?;
     let made = must(
         Command::new("debootstrap")
             .args([
@@ -197,7 +189,9 @@ fn mirror() -> Option<String> {
 }
 
 /// Runs the steps in the tree, in namespaces of their own.
-fn inside(tree: &Path) -> Outcome {
+fn inside(tree: &Path, steps: &str) -> Outcome {
+    let script = tree.join("test/steps");
+    fs::write(&script, steps).map_err(|error| format!("{}: {error}", script.display()))?;
     let enter = "ip link set lo up && mount -t proc proc proc && \
                  mount --rbind /dev dev && exec chroot . sh /test/steps";
     must(
@@ -278,7 +272,7 @@ fn other_ways(build: &Build, base: &Path) -> Outcome {
             .args(["--strip-components", "1", "-xzf"])
             .arg(tarball),
     )?;
-    other_steps(&tree)?;
+    inside(&tree, OTHER_STEPS)?;
 
     fresh(base, &tree)?;
     let text = |path: &Path| path.display().to_string();
@@ -292,32 +286,34 @@ fn other_ways(build: &Build, base: &Path) -> Outcome {
         &programs,
     ];
     super::install(&options.map(str::to_owned))?;
-    other_steps(&tree)?;
+    inside(&tree, OTHER_STEPS)?;
 
     fresh(base, &tree)?;
     let package = rpm::build(build)?;
     must(rpm_in(&tree).args(["--install", "--nodeps"]).arg(&package))?;
-    other_steps(&tree)?;
+    inside(&tree, OTHER_STEPS)?;
     must(rpm_in(&tree).args(["--erase", "turnpike"]))?;
     if tree.join("usr/sbin/turnpike").exists() {
         return Err("the RPM package leaves its program behind".to_owned());
     }
-    fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))
+    remove(&tree)
 }
 
 /// A copy of the base tree, in the place of the one before.
 fn fresh(base: &Path, tree: &Path) -> Outcome {
-    if tree.exists() {
-        fs::remove_dir_all(tree).map_err(|error| format!("{}: {error}", tree.display()))?;
-    }
+    remove(tree)?;
     must(Command::new("cp").arg("-a").args([base, tree]))?;
     super::make(&tree.join("test"))
 }
 
-fn other_steps(tree: &Path) -> Outcome {
-    let steps = tree.join("test/steps");
-    fs::write(&steps, OTHER_STEPS).map_err(|error| format!("{}: {error}", steps.display()))?;
-    inside(tree)
+/// Removes a tree, if there is one.
+fn remove(tree: &Path) -> Outcome {
+    match fs::remove_dir_all(tree) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", tree.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// rpm with a database in the tree, where its scripts run too.
