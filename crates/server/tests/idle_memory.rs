@@ -1,12 +1,13 @@
-//! The memory of idle connections over TLS: what a connection that waits for its next request costs
-//! the serving process.
+//! The memory of connections that wait, over TLS for the next request, or for a client that does
+//! not read: what one of them costs the serving process.
 
 #![allow(clippy::unwrap_used)]
 
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
-use turnpike_testkit::{Server, wait_for};
+use turnpike_testkit::{Peer, Server, wait_for};
 
 #[path = "support/tls.rs"]
 mod tls_support;
@@ -42,6 +43,66 @@ fn an_idle_connection_over_tls_is_small() {
         println!("{name}: {each} bytes");
         assert!(each <= *bytes_max, "{name}: {each} bytes, not {bytes_max}");
     }
+}
+
+/// Clients that ask for a large proxied body and read nothing.
+const SLOW_CLIENTS: usize = 100;
+
+/// The default of `proxy_buffers`, and the most bytes of such a connection: these buffers, the task
+/// with both connections, and what the allocator rounds up.
+const BODY_BYTES: u64 = 32 * 1024;
+const SLOW_BYTES_MAX: u64 = BODY_BYTES + 40 * 1024;
+
+#[test]
+fn a_client_that_does_not_read_holds_the_buffers_of_its_body_and_little_more() {
+    let http = |place: &str| {
+        format!(
+            "worker_processes 1;
+            events {{ worker_connections 2048; }}
+            http {{
+                access_log off;
+                server {{ listen 127.0.0.1:%PORT% sndbuf=16k; {place} }}
+            }}"
+        )
+    };
+    let origin = Server::builder(TURNPIKE)
+        .file("html/object", "x".repeat(1024 * 1024))
+        .configuration(&http("root %FOLDER%/html;"))
+        .start();
+    let place = format!(
+        "location / {{ proxy_pass http://127.0.0.1:{}; proxy_max_temp_file_size 0; }}",
+        origin.port()
+    );
+    let server = Server::builder(TURNPIKE)
+        .configuration(&http(&place))
+        .start();
+    let serving = u64::from(server.serving_pids()[0]);
+    let ask = |count: usize| -> Vec<Peer> {
+        let requests = (0..count).map(|_| {
+            let mut peer = server.connect();
+            peer.send("GET /object HTTP/1.1\r\nHost: a\r\n\r\n");
+            peer
+        });
+        requests.collect()
+    };
+    // The memory once nothing more is received for these clients.
+    let still = || {
+        let mut last = 0;
+        wait_for(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            let now = proportional_bytes(serving);
+            (std::mem::replace(&mut last, now) == now).then_some(now)
+        })
+        .unwrap()
+    };
+    let first = ask(10);
+    let before = still();
+    let slow = ask(SLOW_CLIENTS);
+    let after = still();
+    drop((first, slow));
+    let each = after.saturating_sub(before) / SLOW_CLIENTS as u64;
+    println!("{each} bytes");
+    assert!(each <= SLOW_BYTES_MAX, "{each} bytes, not {SLOW_BYTES_MAX}");
 }
 
 /// Clients that hold connections open.

@@ -498,6 +498,16 @@ impl Relay {
             .min(buffers.file_write_bytes)
     }
 
+    /// Gives back memory that nothing is in, where the client is what is waited for: many slow
+    /// clients hold what is for them and no more.
+    fn release_room(&mut self) {
+        if self.incoming.is_empty() {
+            self.incoming = Received::default();
+        }
+        self.late.shrink_to_fit();
+        self.ready.shrink_to_fit();
+    }
+
     /// Reads once. Nothing is lost where it is dropped before its end.
     async fn receive(&mut self, exchange: &mut Exchange, client: Option<Client<'_>>) {
         exchange.account.set_action(Action::ReadingUpstream);
@@ -681,6 +691,7 @@ impl BodyStream for Relay {
             while self.ahead && self.state == State::Reading && self.room() > 0 {
                 self.receive(exchange, None).await;
             }
+            self.release_room();
             std::future::pending().await
         })
     }
