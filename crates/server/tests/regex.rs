@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::thread;
 
 use turnpike_testkit::{Server, check};
 
@@ -144,6 +145,9 @@ const HOSTILE: &[(&str, &str, &str)] = &[
     ("/", "xxxxxxxx", ";y"),
 ];
 
+/// Connections that ask at the same time, one for each of the server's processes.
+const CONNECTIONS: usize = 2;
+
 fn subjects() -> Vec<String> {
     let mut subjects: Vec<String> = PATHS.iter().map(|path| (*path).to_owned()).collect();
     for (start, text, end) in HOSTILE {
@@ -157,7 +161,8 @@ fn subjects() -> Vec<String> {
 
 fn configuration() -> String {
     let mut text = String::from(
-        "events { worker_connections 64; }
+        "worker_processes 2;
+        events { worker_connections 64; }
         http {
             access_log off;
             error_log %FOLDER%/error.log alert;
@@ -184,15 +189,36 @@ fn configuration() -> String {
 
 type Verdicts = HashMap<(usize, usize), String>;
 
-/// The results of a server, except for pairs of pattern and subject that are `left_out`.
+/// The results of a server, except for pairs of pattern and subject that are `left_out`. Each
+/// connection asks for a part of the patterns: hostile ones keep a thread of the server busy.
 fn verdicts(
     server: &Server,
+    subjects: &[String],
+    left_out: impl Fn(&(usize, usize)) -> bool + Sync,
+) -> Verdicts {
+    let left_out = &left_out;
+    thread::scope(|scope| {
+        let parts: Vec<_> = (0..CONNECTIONS)
+            .map(|first| {
+                let patterns = (first..PATTERNS.len()).step_by(CONNECTIONS);
+                scope.spawn(move || verdicts_of(server, patterns, subjects, left_out))
+            })
+            .collect();
+        let parts = parts.into_iter().map(|part| part.join().unwrap());
+        parts.flatten().collect()
+    })
+}
+
+/// The results for some of the patterns, one after the other on one connection.
+fn verdicts_of(
+    server: &Server,
+    patterns: impl Iterator<Item = usize>,
     subjects: &[String],
     left_out: impl Fn(&(usize, usize)) -> bool,
 ) -> Verdicts {
     let mut verdicts = HashMap::new();
     let mut peer = server.connect();
-    for pattern in 0..PATTERNS.len() {
+    for pattern in patterns {
         for (number, subject) in subjects.iter().enumerate() {
             if left_out(&(pattern, number)) {
                 continue;
