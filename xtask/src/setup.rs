@@ -161,6 +161,8 @@ const SETS: &[Set] = &[
             ),
             package("haproxy", "haproxy"),
             package("varnish", "varnishd"),
+            package("caddy", "caddy"),
+            package("php-fpm", "php-fpm8.2"), // an application for FastCGI
             package("wrk", "wrk"),
             package("apache2-utils", "ab"),
             package("nghttp2-client", "h2load"),

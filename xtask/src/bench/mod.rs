@@ -1,11 +1,12 @@
 //! The measurements behind this project's claims: our server and nginx in one run.
 //!
 //! Most of them are studies of `turnpike lab`, which this chore builds, runs and puts into the
-//! tables of bench/README.md. What the lab cannot do yet is measured here: the express lane, and
-//! the time that large configurations take to load.
+//! tables of bench/README.md. What the lab cannot do yet is measured here: the express lane, the
+//! time that large configurations take to load, and memory.
 
 mod express;
 mod loading;
+mod memory;
 mod paper;
 mod progress;
 mod study;
@@ -17,6 +18,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
         Some((first, rest)) if first == "express" => express::run(rest),
         Some((first, rest)) if first == "loading" => loading::run(rest),
+        Some((first, rest)) if first == "memory" => memory::run(rest),
+        Some((first, rest)) if first == "applications" => study::run(&study::APPLICATIONS, rest),
         Some((first, rest)) if first == "real" => study::run(&study::REAL, rest),
         Some((first, rest)) if first == "secure" => study::run(&study::SECURE, rest),
         Some((first, rest)) if first == "stream" => study::run(&study::STREAM, rest),

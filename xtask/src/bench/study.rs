@@ -36,6 +36,16 @@ pub(super) const REAL: Study = Study {
     programs: &[],
 };
 
+/// Applications behind FastCGI.
+pub(super) const APPLICATIONS: Study = Study {
+    name: "real-applications",
+    markers: (
+        "<!-- bench:applications:begin -->",
+        "<!-- bench:applications:end -->",
+    ),
+    programs: &[],
+};
+
 /// TLS handshakes, HTTPS and HTTP/2.
 pub(super) const SECURE: Study = Study {
     name: "beside-nginx-secure",

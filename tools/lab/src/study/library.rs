@@ -27,6 +27,7 @@ shipped![
     "s4-tengine",
     "s5-accept-modes",
     "real-configurations",
+    "real-applications",
     "beside-nginx",
     "beside-nginx-secure",
     "beside-nginx-stream",
