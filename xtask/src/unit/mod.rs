@@ -21,6 +21,15 @@ use user::User;
 /// The variable by which the testkit puts servers into their sandbox.
 const SANDBOX: &str = "TURNPIKE_TEST_SANDBOX";
 
+/// Suites that compare thousands of cases, which do not depend on who runs them. They run once, and
+/// `--other-ways` has them as an ordinary user.
+const COMPARISONS: [&str; 4] = [
+    "crates/server verdicts",
+    "crates/server choices_beside_nginx",
+    "crates/server regex",
+    "tools/lab report",
+];
+
 /// A test executable.
 struct Suite {
     /// The folder of the crate and the name of the target.
@@ -36,6 +45,8 @@ struct Pass<'a> {
     user: Option<&'a User>,
     /// Whether every server under test is in its sandbox.
     is_sandboxed: bool,
+    /// Whether the comparisons are a part of it.
+    has_comparisons: bool,
 }
 
 /// Builds and runs the suites.
@@ -78,11 +89,19 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 
 /// Two runs meet every user and the sandbox; `--other-ways` are the two that are left then.
 fn passes<'a>(options: &Options, ordinary: Option<&'a User>) -> Vec<Pass<'a>> {
-    let pass = |user, is_sandboxed| Pass { user, is_sandboxed };
+    let pass = |user, is_sandboxed| Pass {
+        user,
+        is_sandboxed,
+        has_comparisons: true,
+    };
     match options.has("--once") {
         true => vec![pass(None, false)],
         false if options.has("--other-ways") => vec![pass(None, false), pass(ordinary, true)],
-        false => vec![pass(None, true), pass(ordinary, false)],
+        false => {
+            let mut second = pass(ordinary, false);
+            second.has_comparisons = false;
+            vec![pass(None, true), second]
+        }
     }
 }
 
@@ -93,8 +112,12 @@ impl fmt::Display for Pass<'_> {
             Some(_) => write!(formatter, "as an ordinary user (uid {})", user::UID)?,
         }
         match self.is_sandboxed {
-            true => write!(formatter, ", every server in its sandbox"),
-            false => write!(formatter, ", no server in a sandbox"),
+            true => write!(formatter, ", every server in its sandbox")?,
+            false => write!(formatter, ", no server in a sandbox")?,
+        }
+        match self.has_comparisons {
+            true => Ok(()),
+            false => write!(formatter, ", without the comparisons that ran before"),
         }
     }
 }
@@ -133,7 +156,9 @@ fn suite(message: &str) -> Option<Suite> {
 }
 
 fn run_all(suites: &[Suite], pass: &Pass, report: &mut Report) -> Outcome {
-    for suite in suites {
+    let is_part =
+        |suite: &&Suite| pass.has_comparisons || !COMPARISONS.contains(&suite.name.as_str());
+    for suite in suites.iter().filter(is_part) {
         let mut command = match pass.user {
             None => Command::new(&suite.executable),
             Some(user) => user.command(&suite.executable),
