@@ -272,35 +272,55 @@ fn only(
             Some((name, levels)) => (Some(name), levels),
             None => (None, word.as_str()),
         };
-        for level in levels.split(',') {
-            let found = dimensions.iter().find(|dimension| {
-                name.is_none_or(|name| name == dimension.name)
-                    && dimension.levels.iter().any(|known| known.name == level)
-            });
-            let Some(dimension) = found else {
-                let known: Vec<String> = dimensions
-                    .iter()
-                    .map(|dimension| {
-                        let levels = dimension.levels.iter().map(|level| level.name.as_str());
-                        format!(
-                            "{}={}",
-                            dimension.name,
-                            levels.collect::<Vec<_>>().join(",")
-                        )
-                    })
-                    .collect();
-                let text = format!(
-                    "--only {word}: no such level; there are {}",
-                    known.join(" ")
-                );
-                return Err(LabError::Unknown(text));
+        let mut rest = Some(levels);
+        while let Some(levels) = rest {
+            let Some((dimension, level)) = first_level(dimensions, name, levels) else {
+                return Err(LabError::Unknown(no_such_level(dimensions, word)));
             };
             only.entry(dimension.name.clone())
                 .or_default()
                 .push(level.to_owned());
+            rest = levels[level.len()..].strip_prefix(',');
         }
     }
     Ok(only)
+}
+
+/// The level that a list of levels begins with. Names may have commas: the longest one counts.
+fn first_level<'a>(
+    dimensions: &'a [Dimension],
+    name: Option<&str>,
+    levels: &str,
+) -> Option<(&'a Dimension, &'a str)> {
+    let named = dimensions
+        .iter()
+        .filter(|dimension| name.is_none_or(|name| name == dimension.name));
+    let known = named.flat_map(|dimension| {
+        let levels = dimension.levels.iter();
+        levels.map(move |level| (dimension, level.name.as_str()))
+    });
+    let is_first = |level: &str| {
+        let rest = levels.strip_prefix(level);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+    };
+    known
+        .filter(|(_, level)| is_first(level))
+        .max_by_key(|(_, level)| level.len())
+}
+
+fn no_such_level(dimensions: &[Dimension], word: &str) -> String {
+    let known: Vec<String> = dimensions
+        .iter()
+        .map(|dimension| {
+            let levels = dimension.levels.iter().map(|level| level.name.as_str());
+            let levels = levels.collect::<Vec<_>>().join(",");
+            format!("{}={levels}", dimension.name)
+        })
+        .collect();
+    format!(
+        "--only {word}: no such level; there are {}",
+        known.join(" ")
+    )
 }
 
 /// Takes out the contenders whose program is not installed, and says so.

@@ -17,7 +17,7 @@ fn dimensions() -> Vec<Dimension> {
     };
     vec![
         dimension("contender", &["nginx", "turnpike"]),
-        dimension("mode", &["on", "off"]),
+        dimension("mode", &["on", "off", "on, for a while"]),
     ]
 }
 
@@ -27,10 +27,13 @@ fn only_names_levels_with_or_without_their_dimension() {
     let only = only(&dimensions(), &words).unwrap();
     assert_eq!(only["mode"], ["on", "off"]);
     assert_eq!(only["contender"], ["nginx"]);
+    let words = ["mode=on, for a while,on".to_owned()];
+    let only = super::only(&dimensions(), &words).unwrap();
+    assert_eq!(only["mode"], ["on, for a while", "on"]);
     let error = super::only(&dimensions(), &["mode=up".to_owned()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "--only mode=up: no such level; there are contender=nginx,turnpike mode=on,off"
+        "--only mode=up: no such level; there are contender=nginx,turnpike mode=on,off,on, for a while"
     );
 }
 
