@@ -9,7 +9,7 @@ use turnpike_load::Usage;
 
 use crate::error::LabError;
 use crate::session::{self, Wish};
-use crate::{compare, interrupt, report, show};
+use crate::{compare, interrupt, ladder, report, show};
 
 /// Wrong usage or a mistake in a study: nothing was run.
 const EXIT_USAGE: u8 = 1;
@@ -124,8 +124,7 @@ fn carry_out(command: Command) -> Result<(), LabError> {
         Command::List => show::list(),
         Command::Show { study, source } => show::show(&study, source),
         Command::Run(run) => {
-            interrupt::watch();
-            let folder = session::run(&Wish {
+            let wish = Wish {
                 study: run.study,
                 quick: run.quick,
                 only: run.only,
@@ -136,7 +135,11 @@ fn carry_out(command: Command) -> Result<(), LabError> {
                 topology: run.topology,
                 seed: run.seed,
                 quiet: run.quiet,
-            })?;
+            };
+            // Before signals are blocked, which a command inherits.
+            ladder::climb(&wish)?;
+            interrupt::watch();
+            let folder = session::run(&wish)?;
             println!("{}", folder.join("report.html").display());
             Ok(())
         }

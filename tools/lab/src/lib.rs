@@ -15,6 +15,7 @@ mod error;
 mod files;
 mod goals;
 mod interrupt;
+mod ladder;
 mod matrix;
 mod metric;
 mod noise;

@@ -32,8 +32,10 @@ pub(crate) fn list() -> Result<(), LabError> {
 fn extent(loaded: &study::Loaded) -> String {
     let study = &loaded.study;
     if study.contender.is_empty() {
-        return "a record of published steps: turnpike tune climb repeats it, lab show prints it"
-            .to_owned();
+        return match study.climb.is_some() {
+            true => "published steps, tried on this machine by turnpike tune climb".to_owned(),
+            false => "published results: lab show prints them".to_owned(),
+        };
     }
     let dimensions = matrix::dimensions(study, placement::allowed().len());
     let mut cases = matrix::cases(study, &dimensions, &Choice::default());

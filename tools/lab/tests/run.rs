@@ -148,7 +148,7 @@ fn the_list_says_how_long_a_study_takes_and_which_is_none() {
     let output = lab(&folder, &["list"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains(" cases, about "), "{text}");
-    assert!(text.contains("a record of published steps"), "{text}");
+    assert!(text.contains("by turnpike tune climb"), "{text}");
 }
 
 #[test]
@@ -365,4 +365,65 @@ fn studies_are_listed_and_shown() {
     let output = lab(&folder, &["show", "s9"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("there is no study \"s9\""));
+}
+
+/// A ladder whose climb prints its words and makes its folder.
+const LADDER: &str = r#"
+name = "steps"
+title = "Steps"
+source = "nobody"
+about = "Steps that build on each other."
+
+[climb]
+command = ["sh", "-c", 'mkdir "$1" && echo "$@" > "$1/words"; exit 7', "climb",
+    "{folder}", "{turnpike}"]
+quick = ["--quick"]
+
+[[ladder]]
+text = "the start"
+connections_per_s = 1
+"#;
+
+#[test]
+fn a_ladder_is_climbed_by_its_command() {
+    let folder = Folder::new();
+    for (words, last) in [(&[][..], "turnpike-lab\n"), (&["--quick"], " --quick\n")] {
+        let output = run(&folder, LADDER, words);
+        assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+        let results = folder.results();
+        let said = folder.result("words");
+        assert!(
+            said.starts_with(&format!("results/{}", name_of(&results))),
+            "{said}"
+        );
+        assert!(said.ends_with(last), "{said}");
+        std::fs::remove_dir_all(&results).unwrap();
+    }
+    let output = run(&folder, LADDER, &["--seconds", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "a climb takes --quick and --out, and no --seconds in ";
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+fn name_of(folder: &std::path::Path) -> String {
+    folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[test]
+fn a_study_of_published_steps_alone_has_nothing_to_run() {
+    let folder = Folder::new();
+    let (head, rest) = LADDER.split_once("[climb]").unwrap();
+    let (_, ladder) = rest.split_once("[[ladder]]").unwrap();
+    let output = run(&folder, &format!("{head}[[ladder]]{ladder}"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("this study is data and has nothing to run"),
+        "{said}"
+    );
+    assert!(said.contains("study.toml:2"), "{said}");
 }

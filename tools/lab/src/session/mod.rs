@@ -10,7 +10,7 @@ mod results;
 mod settings;
 pub(crate) mod values;
 
-pub(crate) use results::{replace, write_summary};
+pub(crate) use results::{fresh_folder, replace, write_summary};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -26,10 +26,18 @@ pub(super) fn folder(header: &Header, wish: &Wish) -> Result<PathBuf, LabError> 
         return last(header, wish);
     }
     let name = format!("{}-{}-{}", header.date, header.study, header.machine);
+    fresh_folder(&wish.out, &name)
+}
+
+/// A folder of this name that is not there yet: with a number, if others are.
+///
+/// # Errors
+/// There are too many.
+pub(crate) fn fresh_folder(out: &Path, name: &str) -> Result<PathBuf, LabError> {
     let fresh = (1..SAME_DAY_MAX)
         .map(|count| match count {
-            1 => wish.out.join(&name),
-            _ => wish.out.join(format!("{name}-{count}")),
+            1 => out.join(name),
+            _ => out.join(format!("{name}-{count}")),
         })
         .find(|path| !path.exists());
     fresh.ok_or_else(|| LabError::step("making the folder of results", "too many on one day"))

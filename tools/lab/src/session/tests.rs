@@ -36,17 +36,3 @@ fn only_names_levels_with_or_without_their_dimension() {
         "--only mode=up: no such level; there are contender=nginx,turnpike mode=on,off,on, for a while"
     );
 }
-
-#[test]
-fn a_study_that_is_data_is_not_run() {
-    let wish = Wish {
-        study: "s3-tuning-ladder".to_owned(),
-        ..Wish::default()
-    };
-    let error = run(&wish).unwrap_err().to_string();
-    assert!(error.contains("is data and has nothing to run"), "{error}");
-    assert!(
-        error.contains(" in studies/s3-tuning-ladder.toml:"),
-        "{error}"
-    );
-}

@@ -2,10 +2,12 @@
 //! It starts no process and does not use the machine.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use toml::Spanned;
 
 use super::Source;
+use super::climb::climb_words;
 use super::library::{program, program_names};
 use super::model::{Contender, Count, Drive, PlotKind, Selection, Selector, Study};
 use crate::error::LabError;
@@ -32,6 +34,7 @@ const TRIED_CPUS: usize = 4;
 /// # Errors
 /// The first mistake, with FILE:LINE.
 pub(super) fn check(study: &Study, source: &Source) -> Result<(), LabError> {
+    climbing(study, source)?;
     if study.contender.is_empty() {
         return data(study, source);
     }
@@ -65,6 +68,21 @@ fn data(study: &Study, source: &Source) -> Result<(), LabError> {
         true => Err(source.mistake(&study.name, "a study needs a [[contender]]")),
         false => Ok(()),
     }
+}
+
+fn climbing(study: &Study, source: &Source) -> Result<(), LabError> {
+    let Some(table) = &study.climb else {
+        return Ok(());
+    };
+    let is_whole = !table.get_ref().command.is_empty();
+    if !is_whole || study.ladder.is_empty() || !study.contender.is_empty() {
+        let text = "a [climb] has a command, and belongs to a [[ladder]] without contenders";
+        return Err(source.mistake(table, text));
+    }
+    let all = table.get_ref().command.iter().chain(&table.get_ref().quick);
+    let words = climb_words(all, Path::new("turnpike"), Path::new("/tmp"));
+    let wrong = |error: template::TemplateError| source.mistake(table, error.to_string());
+    words.map(drop).map_err(wrong)
 }
 
 fn run(study: &Study, source: &Source) -> Result<(), LabError> {
@@ -195,7 +213,7 @@ fn factors(study: &Study, source: &Source) -> Result<(), LabError> {
 /// The sizes of files are within their limits, and their paths lead into the contender's folder.
 fn file_contents(study: &Study, source: &Source) -> Result<(), LabError> {
     for (name, content) in &study.files {
-        let path = std::path::Path::new(name.get_ref());
+        let path = Path::new(name.get_ref());
         let is_inside = path
             .components()
             .all(|part| matches!(part, std::path::Component::Normal(_)));

@@ -4,6 +4,7 @@
 //! FILE:LINE before any process is started.
 
 mod check;
+mod climb;
 mod library;
 pub(crate) mod model;
 
@@ -11,6 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::error::LabError;
+pub(crate) use climb::climb_words;
 pub(crate) use library::{NAMES, program};
 pub(crate) use model::Study;
 use toml::Spanned;

@@ -70,9 +70,12 @@ pub(crate) struct Study {
     pub(crate) plot: Vec<Plot>,
     #[serde(default)]
     pub(crate) published: Vec<Published>,
-    /// Steps that build on each other: data for a tuner, not run here.
+    /// Steps that build on each other.
     #[serde(default)]
     pub(crate) ladder: Vec<Step>,
+    /// How such steps are tried on this machine.
+    #[serde(default)]
+    pub(crate) climb: Option<Spanned<Climb>>,
 }
 
 /// How often and how long.
@@ -437,6 +440,18 @@ pub(crate) struct PublishedRow {
     /// What no metric of ours stands for.
     #[serde(default)]
     pub(crate) remark: Option<String>,
+}
+
+/// A command that tries the steps of a ladder.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Climb {
+    /// Program and arguments, templates: `{turnpike}` is this binary, `{folder}` a folder for the
+    /// result, which the command makes.
+    pub(crate) command: Vec<String>,
+    /// More words for a quick run.
+    #[serde(default)]
+    pub(crate) quick: Vec<String>,
 }
 
 /// A step of a ladder.

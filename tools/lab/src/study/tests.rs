@@ -222,6 +222,32 @@ fn a_study_without_contenders_is_refused() {
 }
 
 #[test]
+fn a_climb_belongs_to_a_ladder_and_has_a_command() {
+    let begin = "name = \"t\"\ntitle = \"t\"\nsource = \"s\"\nabout = \"a\"\n";
+    let ladder = "[[ladder]]\ntext = \"x\"\nconnections_per_s = 1\n";
+    let command = "[climb]\ncommand = [\"{turnpike}\", \"{folder}\"]\n";
+    let belongs =
+        "a [climb] has a command, and belongs to a [[ladder]] without contenders in t.toml";
+    let cases = [
+        (format!("{begin}{command}{ladder}"), String::new()),
+        (format!("{begin}{command}"), format!("{belongs}:5")),
+        (
+            format!("{begin}[climb]\ncommand = []\n{ladder}"),
+            format!("{belongs}:5"),
+        ),
+        (format!("{RIGHT}{command}{ladder}"), format!("{belongs}:48")),
+        (
+            format!("{begin}[climb]\ncommand = [\"{{port}}\"]\n{ladder}"),
+            "no value for {port} in t.toml:5".to_owned(),
+        ),
+    ];
+    for (text, expected) in cases {
+        let said = parse("t.toml", &text).map_or_else(|error| error.to_string(), |_| String::new());
+        assert_eq!(said, expected, "{text}");
+    }
+}
+
+#[test]
 fn every_study_that_ships_holds_together() {
     for name in NAMES {
         let study = load(name).unwrap().study;
