@@ -24,6 +24,7 @@ mod probe;
 mod process;
 mod record;
 mod report;
+mod served;
 mod session;
 mod show;
 mod statistics;
@@ -35,11 +36,13 @@ mod topology;
 
 pub use cli::{main, usage};
 
-/// What the tuner needs of a bench: a network, processes on their CPUs, statistics, Ctrl-C.
+/// What the tuner needs of a bench: a network, processes on their CPUs, the servers of studies,
+/// statistics, Ctrl-C.
 pub mod bench {
     pub use crate::interrupt::{is_asked, watch};
     pub use crate::noise::FOREIGN_SHARE_MAX;
     pub use crate::process::Process;
+    pub use crate::served::{Served, Serving, Spot};
     pub use crate::statistics::{Interval, interval, mean};
     pub use crate::study::{Rung, ladder};
     pub use crate::topology::{Namespace, Topology};

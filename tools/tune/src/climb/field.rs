@@ -13,9 +13,8 @@ use turnpike_lab::bench::{Process, Topology, is_asked};
 use super::clock::Clock;
 use super::knobs::{Levels, Place};
 use super::search::{Bench, Failure, Run};
+use super::server::{Running, Server};
 
-/// How long a server may take until it answers.
-const START_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a load generator may go on after its time.
 const LOAD_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
@@ -25,8 +24,7 @@ const PORT: u16 = 8080;
 /// Which server is driven, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
-    /// The server's program, which takes nginx's `-c`.
-    pub(crate) program: PathBuf,
+    pub(crate) server: Server,
     pub(crate) connections: usize,
     pub(crate) seconds: f64,
 }
@@ -70,32 +68,6 @@ impl Field {
         })
     }
 
-    /// The CPU that the load generator is bound to.
-    fn client(&self) -> usize {
-        self.cpus.first().copied().unwrap_or(0)
-    }
-
-    /// The configuration of levels here.
-    fn configuration(&self, levels: Levels) -> String {
-        let folder = self.folder.display().to_string();
-        self.placed(levels, &folder, self.topology.address())
-    }
-
-    /// The configuration of levels for others: its paths begin at the folder that `-p` names.
-    pub(crate) fn portable(&self, levels: Levels) -> String {
-        self.placed(levels, ".", "*")
-    }
-
-    fn placed(&self, levels: Levels, folder: &str, address: &str) -> String {
-        levels.configuration(&Place {
-            folder,
-            address,
-            port: PORT,
-            client: self.client(),
-            cpus: &self.cpus,
-        })
-    }
-
     /// Changes how the server's interface receives, where these levels differ from what is.
     fn receive(&mut self, levels: Levels) -> Result<(), String> {
         let start = Levels::default().interface(&self.cpus);
@@ -115,34 +87,15 @@ impl Field {
         Ok(())
     }
 
-    fn start(&mut self, levels: Levels) -> Result<Process, String> {
+    fn start(&mut self, levels: Levels) -> Result<Running, String> {
         self.receive(levels)?;
         for (path, value) in levels.settings() {
             let changed = self.topology.change(path, value);
             changed.map_err(|error| format!("{path}: {error}"))?;
         }
-        let file = self.folder.join("server.conf");
-        std::fs::write(&file, self.configuration(levels))
-            .map_err(|error| format!("{}: {error}", file.display()))?;
-        let words = [&self.wish.program, Path::new("-c"), &file];
-        let words = words.map(|word| word.display().to_string()).to_vec();
-        let words = self.topology.server_words(words);
-        let mut server =
-            Process::start(&words, &self.cpus, &self.folder, "server", Signal::SIGTERM)?;
-        let end = Instant::now() + START_PATIENCE;
-        while !self.listens() {
-            if server.ended().is_some() || Instant::now() > end || is_asked() {
-                return Err(format!("the server does not listen: {}", server.stderr()));
-            }
-            std::thread::sleep(LOOK_INTERVAL);
-        }
-        Ok(server)
-    }
-
-    /// Whether the server's port listens, in its namespace.
-    fn listens(&self) -> bool {
-        let listeners = self.topology.at_server(|| Host::here().listeners());
-        listeners.is_ok_and(|found| found.iter().any(|listener| listener.port == PORT))
+        let folder = self.folder.display().to_string();
+        let place = place(&folder, self.topology.address(), &self.cpus);
+        self.wish.server.start(levels, &place, &self.topology)
     }
 
     /// A counter of the server's namespace.
@@ -173,7 +126,7 @@ impl Field {
             url,
         ];
         let words = self.topology.driver_words(words.to_vec());
-        let cpus = [self.client()];
+        let cpus = [client(&self.cpus)];
         let mut load = Process::start(&words, &cpus, &self.folder, "load", Signal::SIGINT)?;
         let end = Instant::now() + Duration::from_secs_f64(self.wish.seconds) + LOAD_PATIENCE;
         while load.ended().is_none() {
@@ -215,11 +168,8 @@ impl Bench for Field {
         // Of the children, the load generator alone has ended by now.
         let driver_us = clock.spent().ours_us;
         let overflows = self.overflows().saturating_sub(before);
-        if server.ended().is_some() {
-            let why = format!("the server died: {}", server.stderr());
-            return Err(failure(why));
-        }
-        server.stop();
+        server.check().map_err(failure)?;
+        drop(server);
         let spent = clock.spent();
         let _ = std::fs::remove_file(self.folder.join("access.log"));
         let answered = report["requests"]["answered"].as_u64().unwrap_or(0);
@@ -237,6 +187,29 @@ impl Bench for Field {
         };
         self.runs.push((levels.key(), run.clone()));
         Ok(run)
+    }
+}
+
+/// The CPU that the load generator is bound to.
+fn client(cpus: &[usize]) -> usize {
+    cpus.first().copied().unwrap_or(0)
+}
+
+/// The configuration of levels for others: its paths begin at the folder that `-p` names.
+///
+/// # Errors
+/// A value that the server's study does not have.
+pub(crate) fn portable(server: &Server, levels: Levels, cpus: &[usize]) -> Result<String, String> {
+    server.configuration(levels, &place(".", "*", cpus))
+}
+
+fn place<'a>(folder: &'a str, address: &'a str, cpus: &'a [usize]) -> Place<'a> {
+    Place {
+        folder,
+        address,
+        port: PORT,
+        client: client(cpus),
+        cpus,
     }
 }
 

@@ -151,25 +151,26 @@ impl Levels {
         ]
     }
 
+    /// The CPUs of the workers, one for each.
+    pub(crate) fn workers(self, place: &Place<'_>) -> Vec<usize> {
+        let Place { client, cpus, .. } = place;
+        let other = cpus.iter().copied().find(|cpu| cpu != client);
+        match self.level(Knob::Workers) {
+            0 => vec![*client],
+            1 => vec![other.unwrap_or(*client)],
+            _ => cpus.to_vec(),
+        }
+    }
+
     /// The configuration, which nginx and turnpike both read.
     pub(crate) fn configuration(self, place: &Place<'_>) -> String {
         let Place {
             folder,
             address,
             port,
-            client,
-            cpus,
+            ..
         } = place;
-        let other = cpus
-            .iter()
-            .copied()
-            .find(|cpu| cpu != client)
-            .unwrap_or(*client);
-        let workers: Vec<usize> = match self.level(Knob::Workers) {
-            0 => vec![*client],
-            1 => vec![other],
-            _ => cpus.to_vec(),
-        };
+        let workers = self.workers(place);
         let masks: Vec<String> = workers
             .iter()
             .map(|cpu| format!("{:b}", 1_u128 << cpu))

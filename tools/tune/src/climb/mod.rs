@@ -3,8 +3,8 @@
 //!
 //! `knobs` says what is moved, `search` what is tried next, `judge` whether it stays. They are pure
 //! except for the runs that a `Bench` gives, as is `optimum`, which compares the end with the best
-//! of all. `field` makes real runs, and a record gives them again. `bundle` writes the result, for
-//! people and for other machines.
+//! of all. `field` makes real runs with a `server`, and a record gives them again. `bundle` writes
+//! the result, for people and for other machines.
 
 mod bundle;
 mod clock;
@@ -15,6 +15,7 @@ mod knobs;
 mod optimum;
 mod record;
 mod search;
+mod server;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ use knobs::Levels;
 use optimum::Optimum;
 use record::Climbing;
 use search::{Bench, Climbed, Effort, Failure};
+use server::Server;
 
 pub(crate) use guard::run as guard;
 
@@ -39,7 +41,8 @@ pub(crate) struct Climb {
     /// Seven knobs and shorter runs: about six minutes
     #[arg(long)]
     quick: bool,
-    /// The server: a program that takes nginx's configuration with -c
+    /// The server: a program that takes nginx's configuration with -c, or the contender of a study
+    /// of turnpike lab (a file that ends in .toml), whose factors are settings
     #[arg(long, value_name = "PROGRAM", default_value = "nginx")]
     server: PathBuf,
     /// Connections that the load generator keeps open
@@ -93,15 +96,17 @@ pub(crate) fn run(command: &Climb) -> Result<ExitCode, Failed> {
         let text = "root is needed: climb makes network namespaces of its own";
         return Err((EXIT_FAILED, text.to_owned()));
     }
+    let server = Server::of(&command.server).map_err(|text| (EXIT_USAGE, text))?;
     // What cannot be written at the end is said at the beginning.
     if let Some(path) = &command.bundle {
         let made = std::fs::create_dir(path);
         made.map_err(|error| (EXIT_USAGE, format!("{}: {error}", path.display())))?;
     }
+    turnpike_host::raise_file_limit();
     bench::watch();
     guard::clean_dead();
     let folder = guard::folder(std::process::id());
-    let result = real(command, &folder);
+    let result = real(command, &server, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     result.map_err(|text| (EXIT_FAILED, format!("{text}; everything is put back")))
 }
@@ -131,10 +136,10 @@ fn searched(
     Ok((climbed, Some(optimum)))
 }
 
-fn real(command: &Climb, folder: &Path) -> Result<ExitCode, String> {
+fn real(command: &Climb, server: &Server, folder: &Path) -> Result<ExitCode, String> {
     let climbing = command.climbing();
     let wish = Wish {
-        program: command.server.clone(),
+        server: server.clone(),
         connections: command.connections,
         seconds: if command.quick { 0.6 } else { 3.0 },
     };
@@ -147,7 +152,7 @@ fn real(command: &Climb, folder: &Path) -> Result<ExitCode, String> {
     }
     let (climbed, optimum) = result.map_err(Failure::text)?;
     let text = table::text(&climbed, optimum.as_ref(), report::width());
-    let configuration = field.portable(climbed.levels);
+    let configuration = field::portable(server, climbed.levels, &Host::here().own_cpus())?;
     if let Some(path) = &command.bundle {
         bundle::make(path, &climbing, &climbed, &text, &configuration, &record)?;
     }
