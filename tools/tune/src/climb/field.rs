@@ -36,7 +36,7 @@ pub(crate) struct Field {
     folder: PathBuf,
     cpus: Vec<usize>,
     /// How the server's interface receives now.
-    interface: [(&'static str, String); 3],
+    interface: [(&'static str, String); 5],
     /// Every run by its levels, for a record.
     pub(crate) runs: Vec<(String, Run)>,
 }

@@ -34,7 +34,7 @@ impl Knob {
         Knob::Napi,
     ];
     /// Knobs whose start is deliberately bad. A quick climb tries these alone, and a grid has their
-    /// 432 combinations: twelve knobs would have 20,736.
+    /// 432 combinations: twelve knobs would have 27,648.
     pub(crate) const SEVEN: [Knob; 7] = [
         Knob::Workers,
         Knob::AccessLog,
@@ -90,6 +90,7 @@ impl Knob {
                 "packets received without NAPI",
                 "packets received by NAPI with GRO",
                 "packets received by threaded NAPI",
+                "packets received by NAPI with deferred interrupts",
             ],
         }
     }
@@ -138,15 +139,22 @@ impl Levels {
     }
 
     /// Settings of the server's end of the veth pair, in the order in which they are switched on: a
-    /// thread needs NAPI, which a veth has only with GRO (kernel 5.13).
-    pub(crate) fn interface(self, cpus: &[usize]) -> [(&'static str, String); 3] {
+    /// thread needs NAPI, which a veth has only with GRO (kernel 5.13), and so do interrupts that
+    /// wait while there is work (kernel 5.8).
+    pub(crate) fn interface(self, cpus: &[usize]) -> [(&'static str, String); 5] {
         let mask = cpus.iter().fold(0, |mask, cpu| mask | 1_u128 << cpu);
         let steering = [0, mask][self.level(Knob::PacketSteering)];
-        let gro = ["off", "on", "on"][self.level(Knob::Napi)];
-        let threaded = ["0", "0", "1"][self.level(Knob::Napi)];
+        let napi = self.level(Knob::Napi);
+        let gro = ["off", "on", "on", "on"][napi];
+        let threaded = ["0", "0", "1", "0"][napi];
+        // Polls without a packet until interrupts are on again, and nanoseconds between them.
+        let polls = ["0", "0", "0", "2"][napi];
+        let pause_ns = ["0", "0", "0", "200000"][napi];
         [
             ("gro", gro.to_owned()),
             ("threaded", threaded.to_owned()),
+            ("gro_flush_timeout", pause_ns.to_owned()),
+            ("napi_defer_hard_irqs", polls.to_owned()),
             ("queues/rx-0/rps_cpus", format!("{steering:x}")),
         ]
     }

@@ -79,10 +79,11 @@ fn a_bundle_has_what_was_kept() {
 #[test]
 fn a_thread_that_receives_needs_napi() {
     let cases = [
-        (Knob::Napi, 0, ["off", "0", "0"]),
-        (Knob::Napi, 1, ["on", "0", "0"]),
-        (Knob::Napi, 2, ["on", "1", "0"]),
-        (Knob::PacketSteering, 1, ["off", "0", "9"]),
+        (Knob::Napi, 0, ["off", "0", "0", "0", "0"]),
+        (Knob::Napi, 1, ["on", "0", "0", "0", "0"]),
+        (Knob::Napi, 2, ["on", "1", "0", "0", "0"]),
+        (Knob::Napi, 3, ["on", "0", "200000", "2", "0"]),
+        (Knob::PacketSteering, 1, ["off", "0", "0", "0", "9"]),
     ];
     for (knob, level, expected) in cases {
         let levels = Levels::default().with(knob, level);
