@@ -60,7 +60,7 @@ enum Command {
     /// Find the best of twelve knobs by experiment, in network namespaces of its own
     #[command(
         after_help = "The start is the bad end of each knob. The machine's own settings are \
-        not touched. Exit status: 0, 2 if it was broken off."
+        not touched. Exit status: 0, 2 if it was broken off; 6 if the goals of --grid are missed."
     )]
     Climb(Climb),
     /// Watch over a climb

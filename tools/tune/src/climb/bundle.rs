@@ -1,7 +1,8 @@
 //! A climb in a folder: what another person reads, and what another machine can apply.
 //!
 //! `ladder.txt` and `ladder.svg` are for people, `server.conf` is for nginx's `-p FOLDER -c`,
-//! `plan.json` for `tune apply --plan`, `runs.json` for `tune climb --replay`.
+//! `plan.json` for `tune apply --plan`, `runs.json` for `tune climb --replay`, and `goals.json`,
+//! where the whole grid was run, for a bench.
 
 use std::path::Path;
 
@@ -12,6 +13,9 @@ use super::record::Climbing;
 use super::search::Climbed;
 use crate::change::Change;
 use crate::plan::{Plan, SCHEMA, Step};
+
+/// The file that says whether the goals were reached.
+pub(crate) const GOALS: &str = "goals.json";
 
 /// Writes the files into a folder that is there.
 ///

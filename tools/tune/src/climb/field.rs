@@ -239,3 +239,6 @@ fn pressed(host: &Host) -> Option<String> {
     (full > FULL_PERCENT_MAX)
         .then(|| format!("all work waits for memory in {full} % of the time (PSI)"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,14 @@
 //!
 //! `knobs` says what is moved, `search` what is tried next, `judge` whether it stays. They are pure
 //! except for the runs that a `Bench` gives, as is `optimum`, which compares the end with the best
-//! of all. `field` makes real runs with a `server`, and a record gives them again. `bundle` writes
-//! the result, for people and for other machines.
+//! of all, and `goal`, which says whether that is near enough. `field` makes real runs with a
+//! `server`, and a record gives them again. `bundle` writes the result, for people and for other
+//! machines.
 
 mod bundle;
 mod clock;
 mod field;
+mod goal;
 mod guard;
 mod judge;
 mod knobs;
@@ -28,6 +30,7 @@ use turnpike_lab::bench;
 use crate::cli::{EXIT_FAILED, EXIT_USAGE, Failed, say};
 use crate::report;
 use field::{Field, Wish};
+use goal::Reached;
 use knobs::Levels;
 use optimum::Optimum;
 use record::Climbing;
@@ -63,16 +66,27 @@ pub(crate) struct Climb {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Decide again from recorded runs; runs nothing
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "grid", "bundle"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "grid"])]
     replay: Option<PathBuf>,
 }
 
+/// A climb beside the best of the grid missed its goals.
+const EXIT_MISSED: u8 = 6;
+
 impl Climb {
+    /// A program's name without its folders, which are nobody's business in a record; the whole
+    /// path of a study, which is read again.
+    fn server_name(&self) -> String {
+        let name = self.server.file_name().map(Path::new);
+        let name = name.filter(|name| name.extension().is_none_or(|ending| ending != "toml"));
+        name.unwrap_or(&self.server).display().to_string()
+    }
+
     fn climbing(&self) -> Climbing {
         // A buffer for the access log saves 3 % of the CPU time; 16 quick pairs leave 5 % open.
         let (pairs, pairs_max) = if self.quick { (4, 48) } else { (6, 24) };
         Climbing {
-            server: self.server.display().to_string(),
+            server: self.server_name(),
             effort: Effort {
                 pairs,
                 pairs_max,
@@ -88,20 +102,15 @@ impl Climb {
 pub(crate) fn run(command: &Climb) -> Result<ExitCode, Failed> {
     if let Some(path) = &command.replay {
         let recorded = record::read(path).map_err(|text| (EXIT_USAGE, text))?;
-        let result = replay(recorded).map_err(|failure| (EXIT_USAGE, failure.text()))?;
-        say(&table::text(&result.0, result.1.as_ref(), report::width()));
-        return Ok(ExitCode::SUCCESS);
+        make_folder(command)?;
+        return replayed(command, recorded).map_err(|text| (EXIT_USAGE, text));
     }
     if !nix::unistd::geteuid().is_root() {
         let text = "root is needed: climb makes network namespaces of its own";
         return Err((EXIT_FAILED, text.to_owned()));
     }
     let server = Server::of(&command.server).map_err(|text| (EXIT_USAGE, text))?;
-    // What cannot be written at the end is said at the beginning.
-    if let Some(path) = &command.bundle {
-        let made = std::fs::create_dir(path);
-        made.map_err(|error| (EXIT_USAGE, format!("{}: {error}", path.display())))?;
-    }
+    make_folder(command)?;
     turnpike_host::raise_file_limit();
     bench::watch();
     guard::clean_dead();
@@ -111,10 +120,20 @@ pub(crate) fn run(command: &Climb) -> Result<ExitCode, Failed> {
     result.map_err(|text| (EXIT_FAILED, format!("{text}; everything is put back")))
 }
 
-/// Decides again from recorded runs.
-fn replay(mut recorded: record::Recorded) -> Result<(Climbed, Option<Optimum>), Failure> {
+/// Makes the bundle's folder: what cannot be written at the end is said at the beginning.
+fn make_folder(command: &Climb) -> Result<(), Failed> {
+    let Some(path) = &command.bundle else {
+        return Ok(());
+    };
+    let made = std::fs::create_dir(path);
+    made.map_err(|error| (EXIT_USAGE, format!("{}: {error}", path.display())))
+}
+
+fn replayed(command: &Climb, mut recorded: record::Recorded) -> Result<ExitCode, String> {
     let climbing = recorded.climbing.clone();
-    searched(&mut recorded, &climbing, &mut |_| {})
+    let record = record::text(&climbing, &recorded.all);
+    let result = searched(&mut recorded, &climbing, &mut |_| {}).map_err(Failure::text)?;
+    ended(command, &climbing, &result, &record)
 }
 
 /// A climb, and the best of the grid where that is asked for.
@@ -150,20 +169,44 @@ fn real(command: &Climb, server: &Server, folder: &Path) -> Result<ExitCode, Str
     if let Some(path) = &command.record {
         bundle::write(path, &record)?;
     }
-    let (climbed, optimum) = result.map_err(Failure::text)?;
-    let text = table::text(&climbed, optimum.as_ref(), report::width());
-    let configuration = field::portable(server, climbed.levels, &Host::here().own_cpus())?;
+    let status = ended(command, &climbing, &result.map_err(Failure::text)?, &record)?;
+    drop(field);
+    guard.release();
+    Ok(status)
+}
+
+/// Says how a climb has ended, and writes its bundle.
+fn ended(
+    command: &Climb,
+    climbing: &Climbing,
+    (climbed, optimum): &(Climbed, Option<Optimum>),
+    record: &str,
+) -> Result<ExitCode, String> {
+    let optimum = optimum.as_ref();
+    let reached = optimum.map(|optimum| Reached::of(&climbing.server, climbed, optimum));
+    let mut text = table::text(climbed, optimum, report::width());
+    if let Some(reached) = &reached {
+        text.push_str(&reached.text(report::width()));
+    }
+    // A record of a server whose study is not here any more is judged all the same.
+    let configuration = Server::of(Path::new(&climbing.server))
+        .and_then(|server| field::portable(&server, climbed.levels, &Host::here().own_cpus()))
+        .unwrap_or_else(|why| format!("# not known: {why}\n"));
     if let Some(path) = &command.bundle {
-        bundle::make(path, &climbing, &climbed, &text, &configuration, &record)?;
+        bundle::make(path, climbing, climbed, &text, &configuration, record)?;
+        if let Some(reached) = &reached {
+            bundle::write(&path.join(bundle::GOALS), &reached.json())?;
+        }
     }
     say(&text);
     say(&format!("\nThe final configuration:\n\n{configuration}"));
     for (path, value) in climbed.levels.settings() {
         say(&format!("# {} = {value}\n", path.replace('/', ".")));
     }
-    drop(field);
-    guard.release();
-    Ok(ExitCode::SUCCESS)
+    Ok(match reached {
+        Some(reached) if !reached.is_reached() => ExitCode::from(EXIT_MISSED),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 #[cfg(test)]

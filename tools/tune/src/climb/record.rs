@@ -21,9 +21,8 @@ pub(crate) struct Climbing {
     pub(crate) has_grid: bool,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct File {
-    schema: String,
     climbing: Climbing,
     runs: Vec<(String, Run)>,
 }
@@ -32,18 +31,39 @@ struct File {
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) climbing: Climbing,
+    /// Every run in its order.
+    pub(crate) all: Vec<(String, Run)>,
     runs: BTreeMap<String, VecDeque<Run>>,
 }
 
-/// The text of a record.
+/// The text of a record: a line for each run, with its figures in the order of [`Run`]'s fields,
+/// which keeps a climb with a grid short.
 pub(crate) fn text(climbing: &Climbing, runs: &[(String, Run)]) -> String {
-    let file = File {
-        schema: SCHEMA.to_owned(),
-        climbing: climbing.clone(),
-        runs: runs.to_vec(),
-    };
     // Numbers and names only, which JSON always holds.
-    serde_json::to_string(&file).unwrap_or_default() + "\n"
+    let climbing = serde_json::to_string(climbing).unwrap_or_default();
+    let lines: Vec<String> = runs.iter().map(|(key, run)| line(key, run)).collect();
+    format!(
+        "{{\"schema\":\"{SCHEMA}\",\"climbing\":{climbing},\"runs\":[\n{}\n]}}\n",
+        lines.join(",\n")
+    )
+}
+
+fn line(key: &str, run: &Run) -> String {
+    let Run {
+        connections_per_s,
+        p99_us,
+        errors,
+        answered,
+        client_limited,
+        overflows,
+        cpu_us,
+        server_us,
+        others_share,
+    } = run;
+    format!(
+        "[\"{key}\",[{connections_per_s},{p99_us},{errors},{answered},{client_limited},\
+         {overflows},{cpu_us},{server_us},{others_share}]]"
+    )
 }
 
 /// Reads runs.
@@ -68,11 +88,12 @@ pub(crate) fn of_text(text: &str) -> Result<Recorded, String> {
     }
     let file: File = serde_json::from_value(value).map_err(|error| format!("{wrong}: {error}"))?;
     let mut runs: BTreeMap<String, VecDeque<Run>> = BTreeMap::new();
-    for (key, run) in file.runs {
-        runs.entry(key).or_default().push_back(run);
+    for (key, run) in &file.runs {
+        runs.entry(key.clone()).or_default().push_back(run.clone());
     }
     Ok(Recorded {
         climbing: file.climbing,
+        all: file.runs,
         runs,
     })
 }

@@ -9,8 +9,8 @@ use turnpike_lab::bench::{FOREIGN_SHARE_MAX, Interval};
 use super::judge::{Verdict, is_settled, judged};
 use super::knobs::{Knob, Levels};
 
-/// What one run gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What one run gave. Records have these figures in this order, or by their names.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct Run {
     pub(crate) connections_per_s: f64,

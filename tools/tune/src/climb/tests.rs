@@ -25,6 +25,11 @@ impl Bench for Server {
     }
 }
 
+fn replay(mut recorded: record::Recorded) -> Result<(Climbed, Option<Optimum>), Failure> {
+    let climbing = recorded.climbing.clone();
+    searched(&mut recorded, &climbing, &mut |_| {})
+}
+
 fn climbing(has_grid: bool) -> Climbing {
     Climbing {
         server: "nginx".to_owned(),
@@ -44,7 +49,9 @@ fn a_record_decides_as_its_climb_did() {
     let mut server = Server(Vec::new());
     let (climbed, optimum) = searched(&mut server, &climbing, &mut |_| {}).unwrap();
     let text = table::text(&climbed, optimum.as_ref(), 80);
-    let recorded = record::of_text(&record::text(&climbing, &server.0)).unwrap();
+    let written = record::text(&climbing, &server.0);
+    let recorded = record::of_text(&written).unwrap();
+    assert_eq!(record::text(&climbing, &recorded.all), written);
     let (again, best) = replay(recorded).unwrap();
     assert_eq!(table::text(&again, best.as_ref(), 80), text);
     assert!(text.contains("The best of 432 combinations"), "{text}");
@@ -92,17 +99,70 @@ fn a_thread_that_receives_needs_napi() {
     }
 }
 
-/// Recorded climbs, and what was found on each.
-const RECORDED: &[(&str, &[&str])] = &[(
-    include_str!("../../climbs/two-cpus-busy.json"),
-    &["workers", "backlog", "somaxconn", "accept_mutex"],
-)];
+/// A recorded climb.
+struct Recorded {
+    text: &'static str,
+    found: &'static [&'static str],
+    /// Where the grid was run: what the goals say of the end beside the best.
+    goals: Option<&'static str>,
+}
+
+/// Of two CPUs, one of which the load generator has.
+const RECORDED: &[Recorded] = &[
+    Recorded {
+        text: include_str!("../../climbs/two-cpus-busy.json"),
+        found: &["workers", "backlog", "somaxconn", "accept_mutex"],
+        goals: None,
+    },
+    Recorded {
+        text: include_str!("../../climbs/turnpike-with-grid.json"),
+        found: &[
+            "workers",
+            "access_log",
+            "backlog",
+            "somaxconn",
+            "open_file_cache",
+            "tcp_syncookies",
+        ],
+        goals: Some("432 combinations: x 0.977 [0.928, 1.032]; the client was the limit"),
+    },
+];
 
 #[test]
 fn recorded_climbs_find_what_they_found() {
-    for (text, expected) in RECORDED {
-        let (climbed, _) = replay(record::of_text(text).unwrap()).unwrap();
+    for recorded in RECORDED {
+        let record = record::of_text(recorded.text).unwrap();
+        let server = record.climbing.server.clone();
+        let (climbed, optimum) = replay(record).unwrap();
         let found: Vec<&str> = climbed.found().into_iter().map(Knob::name).collect();
-        assert_eq!(found, *expected);
+        assert_eq!(found, recorded.found, "{server}");
+        let reached = optimum.map(|optimum| Reached::of(&server, &climbed, &optimum));
+        assert_eq!(reached.is_some(), recorded.goals.is_some(), "{server}");
+        if let (Some(reached), Some(words)) = (reached, recorded.goals) {
+            let text = reached.text(1000);
+            assert!(reached.is_reached() && text.contains(words), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_record_names_a_program_without_its_folders() {
+    let cases = [
+        ("nginx", "nginx"),
+        ("/home/me/target/release/turnpike", "turnpike"),
+        ("./mine/haproxy.toml", "./mine/haproxy.toml"),
+    ];
+    for (server, expected) in cases {
+        let command = Climb {
+            quick: true,
+            server: PathBuf::from(server),
+            connections: 1,
+            p99_factor: 3.0,
+            grid: false,
+            bundle: None,
+            record: None,
+            replay: None,
+        };
+        assert_eq!(command.climbing().server, expected);
     }
 }

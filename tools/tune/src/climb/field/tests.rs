@@ -1,0 +1,40 @@
+#![allow(clippy::unwrap_used)]
+
+use turnpike_testkit::Folder;
+
+use super::*;
+
+#[test]
+fn a_climb_ends_before_the_machine_has_no_memory_left() {
+    let cases = [
+        // MemAvailable in kB, the share of time that all work waited for memory, what is said
+        (4_000_000, "0.00", None),
+        (4_000_000, "10.00", None),
+        (4_000_000, "10.01", Some("10.01 % of the time (PSI)")),
+        (131_072, "0.00", None),
+        (131_071, "0.00", Some("only 127 MB of memory left")),
+    ];
+    for (available, full, expected) in cases {
+        let folder = Folder::create().unwrap();
+        let memory = format!("MemTotal: 8000000 kB\nMemAvailable: {available} kB\n");
+        folder.write("proc/meminfo", memory).unwrap();
+        let waits = format!(
+            "some avg10=90.00 avg60=0.00 avg300=0.00 total=1\n\
+             full avg10={full} avg60=0.00 avg300=0.00 total=1\n"
+        );
+        folder.write("proc/pressure/memory", waits).unwrap();
+        let why = pressed(&Host::under(folder.path()));
+        match (expected, &why) {
+            (None, None) => {}
+            (Some(words), Some(why)) => assert!(why.ends_with(words), "{why}"),
+            _ => panic!("{available} {full}: {why:?}"),
+        }
+    }
+}
+
+/// A container may show neither, and a kernel may have no PSI.
+#[test]
+fn a_machine_that_tells_nothing_is_not_out_of_memory() {
+    let folder = Folder::create().unwrap();
+    assert_eq!(pressed(&Host::under(folder.path())), None);
+}
