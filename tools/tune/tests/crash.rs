@@ -37,6 +37,7 @@ fn script(folder: &Folder, text: &str) -> String {
     let output = Command::new("unshare")
         .args(["--net", "--mount", "sh", "-c", &format!("{BEGIN}{text}")])
         .env("TUNE", env!("CARGO_BIN_EXE_turnpike-tune"))
+        .env("CLIMBS", concat!(env!("CARGO_MANIFEST_DIR"), "/climbs"))
         .env("STATE", folder.path())
         .env("TMPDIR", folder.path())
         .output()
@@ -76,6 +77,36 @@ fn every_setting_and_file_is_put_back_to_the_byte() {
     }
     let expected = "applied\nsettings differ\nfiles differ\nreverted\n";
     assert_eq!(changing(&Folder::create().unwrap(), ALL), expected);
+}
+
+/// A climb's own plan, made again from its record: what it sets is put back to the byte too.
+const PLAN_OF_A_CLIMB: &str = "
+    echo 16 > $somaxconn
+    settings > $STATE/settings; files > $STATE/files
+    $TUNE climb --replay $CLIMBS/two-cpus-busy.json --bundle $STATE/bundle > /dev/null
+    plan=$STATE/bundle/plan.json
+    $TUNE apply --seconds 0 --state $STATE/journal --plan $plan --keep --yes > /dev/null
+    echo applied $(cat $somaxconn)
+    settings | cmp -s - $STATE/settings || echo settings differ
+    files | cmp -s - $STATE/files || echo files differ
+    $TUNE revert --state $STATE/journal > /dev/null && echo reverted
+    settings | diff $STATE/settings -
+    files | diff $STATE/files -
+";
+
+#[test]
+fn the_plan_of_a_climb_is_put_back_to_the_byte() {
+    if needs_root(
+        "the_plan_of_a_climb_is_put_back_to_the_byte",
+        "CAP_SYS_ADMIN",
+    ) {
+        return;
+    }
+    let expected = "applied 4096\nsettings differ\nfiles differ\nreverted\n";
+    assert_eq!(
+        changing(&Folder::create().unwrap(), PLAN_OF_A_CLIMB),
+        expected
+    );
 }
 
 /// The apply waits for ever to open a pipe in the place of its file, after two settings.
@@ -167,6 +198,40 @@ fn after_a_restart_of_the_machine_all_is_put_back() {
     assert!(setting.ends_with(" -> 65535, in force"), "{setting}");
 }
 
+/// What a start of the machine finds of an apply that a crash has cut short: neither `/run` nor the
+/// settings, but the journal and half of a file.
+const RESTART_AFTER_A_CRASH: &str = "
+    echo 11111111-2222-3333-4444-555555555555 > $STATE/boot
+    mount --bind $STATE/boot /proc/sys/kernel/random/boot_id
+    settings > $STATE/settings
+    $TUNE status --state $STATE/journal > $STATE/status
+    grep -o 'It was broken off\\|The machine was restarted since' $STATE/status
+    $TUNE apply --seconds 0 --only somaxconn-low --yes --state $STATE/journal > $STATE/applied
+    grep -c ': put back$' $STATE/applied
+    grep -o 'somaxconn: left: a restart of the machine has set it' $STATE/applied
+    echo applied $(cat $somaxconn)
+    $TUNE revert --state $STATE/journal > /dev/null && echo reverted
+    settings | diff $STATE/settings -
+    find /etc -type f -o -type p
+";
+
+#[test]
+fn what_a_crash_of_the_machine_has_left_is_put_back_by_the_next_start() {
+    if needs_root(
+        "what_a_crash_of_the_machine_has_left_is_put_back_by_the_next_start",
+        "CAP_SYS_ADMIN",
+    ) {
+        return;
+    }
+    let folder = Folder::create().unwrap();
+    let killed = "killed with 65535\nIt was broken off\n";
+    assert_eq!(changing(&folder, KILLED_APPLY), killed);
+    let expected = "It was broken off\nThe machine was restarted since\n2\n\
+                    somaxconn: left: a restart of the machine has set it\n\
+                    applied 65535\nreverted\n";
+    assert_eq!(changing(&folder, RESTART_AFTER_A_CRASH), expected);
+}
+
 /// A climb that serves.
 const CLIMB: &str = "
     settings > $STATE/settings
@@ -209,6 +274,83 @@ const KILLED_WITH_WATCHDOG: &str = "
     await is_clean && echo clean
     settings | diff $STATE/settings -
 ";
+
+/// The servers are killed under the climb, which cannot go on without figures of what it had.
+const KILLED_SERVERS: &str = "
+    is_over() {
+        kill -9 $(ip netns pids $server 2> /dev/null) 2> /dev/null
+        ! grep -q '^State:.[^Z]' /proc/$climb/status
+    }
+    await is_over
+    wait $climb
+    echo ended with $?
+    tail -n 1 $STATE/errors | grep -o 'everything is put back'
+    await is_clean && echo clean
+    settings | diff $STATE/settings -
+";
+
+/// Ctrl-C, as a terminal sends it.
+const INTERRUPTED: &str = "
+    kill -INT $climb
+    wait $climb
+    echo ended with $?
+    tail -n 1 $STATE/errors
+    await is_clean && echo clean
+    settings | diff $STATE/settings -
+";
+
+#[test]
+fn a_climb_that_cannot_go_on_puts_everything_back() {
+    if needs_root(
+        "a_climb_that_cannot_go_on_puts_everything_back",
+        "CAP_SYS_ADMIN",
+    ) {
+        return;
+    }
+    let cases = [
+        (KILLED_SERVERS, "everything is put back"),
+        (INTERRUPTED, "tune: interrupted; everything is put back"),
+    ];
+    for (text, said) in cases {
+        let text = format!("{CLIMB}{text}");
+        let printed = script(&Folder::create().unwrap(), &text);
+        assert_eq!(printed, format!("serves\nended with 2\n{said}\nclean\n"));
+    }
+}
+
+/// Power is lost: climb, watchdog and servers are gone at once.
+const POWER_LOST: &str = "
+    kill -9 $climb $(pgrep -P $climb) $processes
+    wait $climb
+    ls $STATE | grep -c turnpike-climb-
+";
+
+/// The next start has an empty `/run` and another network; the files of the dead climb are there.
+const AFTER_POWER_LOST: &str = "
+    $TUNE climb --quick > /dev/null 2> $STATE/errors &
+    climb=$!
+    begins() { [ -e /run/netns/turnpike-lab-$climb-0-server ]; }
+    await begins
+    kill -TERM $climb
+    wait $climb
+    echo ended with $?
+    ls $STATE | grep -c turnpike-climb-
+    ls /run/netns | wc -l
+";
+
+#[test]
+fn the_climb_after_a_loss_of_power_removes_what_was_left() {
+    if needs_root(
+        "the_climb_after_a_loss_of_power_removes_what_was_left",
+        "CAP_SYS_ADMIN",
+    ) {
+        return;
+    }
+    let folder = Folder::create().unwrap();
+    let text = format!("{CLIMB}{POWER_LOST}");
+    assert_eq!(script(&folder, &text), "serves\n1\n");
+    assert_eq!(script(&folder, AFTER_POWER_LOST), "ended with 2\n0\n0\n");
+}
 
 #[test]
 fn a_killed_climb_leaves_nothing() {
