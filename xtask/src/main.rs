@@ -189,7 +189,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[real | secure | stream | express | loading] [--quick] [--no-write] \
+        arguments: "[real | secure | stream | express | loading | climb] [--quick] [--no-write] \
                     [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,

@@ -2,8 +2,10 @@
 //!
 //! Most of them are studies of `turnpike lab`, which this chore builds, runs and puts into the
 //! tables of bench/README.md. What the lab cannot do yet is measured here: the express lane, the
-//! time that large configurations take to load, and memory.
+//! time that large configurations take to load, and memory. The climbs of `turnpike tune` are its
+//! own.
 
+mod climb;
 mod express;
 mod loading;
 mod memory;
@@ -16,6 +18,7 @@ use crate::outcome::Outcome;
 /// Measures what is named, or the small file beside nginx.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
+        Some((first, rest)) if first == "climb" => climb::run(rest),
         Some((first, rest)) if first == "express" => express::run(rest),
         Some((first, rest)) if first == "loading" => loading::run(rest),
         Some((first, rest)) if first == "memory" => memory::run(rest),
