@@ -61,6 +61,37 @@ fn what_somebody_else_has_set_since_stays() {
     assert_eq!(in_namespace(&folder, CHANGED), expected);
 }
 
+/// This machine's own kernel with bad settings, and good ones.
+const CHECK: &str = "
+    cd /proc/sys/net
+    check() { $TUNE check --seconds 0 --json > $STATE/found; echo $?; }
+    found() { grep -c \"\\\"id\\\": \\\"$1\\\"\" $STATE/found; }
+    echo 65535 > core/somaxconn; echo 1 > ipv4/tcp_timestamps; echo 1 > ipv4/tcp_syncookies
+    echo 0 > ipv4/tcp_abort_on_overflow; echo '1024 65535' > ipv4/ip_local_port_range
+    check > /dev/null
+    for id in $IDS; do found $id; done | sort | uniq -c | tr -s ' '
+    echo 16 > core/somaxconn; echo 0 > ipv4/tcp_timestamps; echo 2 > ipv4/tcp_syncookies
+    echo 1 > ipv4/tcp_abort_on_overflow; echo '32768 60999' > ipv4/ip_local_port_range
+    status=$(check)
+    [ $status -ge 3 ] && echo warned
+    for id in $IDS; do found $id; done | sort | uniq -c | tr -s ' '
+    grep -o 'net.core.somaxconn is 16' $STATE/found
+";
+
+#[test]
+fn a_check_of_this_machine_finds_what_is_set_badly() {
+    if needs_root(
+        "a_check_of_this_machine_finds_what_is_set_badly",
+        "CAP_SYS_ADMIN",
+    ) {
+        return;
+    }
+    let ids = "somaxconn-low timestamps-off syn-cookies-always abort-on-overflow ports-narrow";
+    let script = format!("IDS='{ids}'; {CHECK}");
+    let expected = " 5 0\nwarned\n 5 1\nnet.core.somaxconn is 16\n";
+    assert_eq!(in_namespace(&Folder::create().unwrap(), &script), expected);
+}
+
 #[test]
 fn the_page_of_the_documentation_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tune.md");
