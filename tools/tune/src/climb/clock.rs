@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use turnpike_host::Host;
+use turnpike_host::{CpuTimes, Host};
 
 /// The state when a run began.
 pub(super) struct Clock {
     at: Instant,
-    cpus: usize,
-    machine_us: u64,
+    times: Vec<CpuTimes>,
     children_us: u64,
 }
 
@@ -21,15 +20,17 @@ pub(super) struct Spent {
     pub(super) ours_us: f64,
     /// The share of all CPUs' time that other processes and the hypervisor took.
     pub(super) others_share: f64,
+    /// The largest share of a CPU's time in soft interrupts.
+    pub(super) softirq_share: f64,
+    /// The share of all CPUs' time that was idle.
+    pub(super) idle_share: f64,
 }
 
 impl Clock {
     pub(super) fn start() -> Clock {
-        let times = Host::here().cpu_times();
         Clock {
             at: Instant::now(),
-            cpus: times.len(),
-            machine_us: times.iter().map(|cpu| cpu.busy_us + cpu.steal_us).sum(),
+            times: Host::here().cpu_times(),
             children_us: children_us(),
         }
     }
@@ -38,12 +39,21 @@ impl Clock {
     pub(super) fn spent(&self) -> Spent {
         let now = Clock::start();
         let elapsed_us = now.at.duration_since(self.at).as_micros() as f64;
-        let machine_us = now.machine_us.saturating_sub(self.machine_us) as f64;
+        let all = |of: fn(&CpuTimes) -> u64| {
+            let sum = |times: &[CpuTimes]| times.iter().map(of).sum::<u64>();
+            sum(&now.times).saturating_sub(sum(&self.times)) as f64
+        };
+        let machine_us = all(|cpu| cpu.busy_us + cpu.steal_us);
         let ours_us = now.children_us.saturating_sub(self.children_us) as f64;
-        let whole_us = elapsed_us * self.cpus.max(1) as f64;
+        let whole_us = (elapsed_us * self.times.len().max(1) as f64).max(1.0);
+        let pairs = self.times.iter().zip(&now.times);
+        let softirq_us = pairs.map(|(old, new)| new.softirq_us.saturating_sub(old.softirq_us));
+        let softirq_us = softirq_us.max().unwrap_or(0) as f64;
         Spent {
             ours_us,
-            others_share: ((machine_us - ours_us) / whole_us.max(1.0)).clamp(0.0, 1.0),
+            others_share: ((machine_us - ours_us) / whole_us).clamp(0.0, 1.0),
+            softirq_share: (softirq_us / elapsed_us.max(1.0)).clamp(0.0, 1.0),
+            idle_share: (all(|cpu| cpu.idle_us) / whole_us).clamp(0.0, 1.0),
         }
     }
 }
@@ -70,6 +80,10 @@ mod tests {
         assert!(status.is_ok_and(|status| status.success()));
         let spent = clock.spent();
         assert!(spent.ours_us > 1000.0, "{spent:?}");
-        assert!((0.0..=1.0).contains(&spent.others_share), "{spent:?}");
+        let shares = [spent.others_share, spent.softirq_share, spent.idle_share];
+        assert!(
+            shares.iter().all(|share| (0.0..=1.0).contains(share)),
+            "{spent:?}"
+        );
     }
 }

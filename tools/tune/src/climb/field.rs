@@ -164,9 +164,10 @@ impl Bench for Field {
         let clock = Clock::start();
         let mut server = self.start(levels).map_err(failure)?;
         let before = self.overflows();
+        let driving = Clock::start();
         let report = self.drive().map_err(failure)?;
         // Of the children, the load generator alone has ended by now.
-        let driver_us = clock.spent().ours_us;
+        let driven = driving.spent();
         let overflows = self.overflows().saturating_sub(before);
         server.check().map_err(failure)?;
         drop(server);
@@ -182,8 +183,10 @@ impl Bench for Field {
             client_limited: report["client_limited"].as_bool().unwrap_or(false),
             overflows,
             cpu_us: hundredths(spent.ours_us / answered.max(1) as f64),
-            server_us: hundredths((spent.ours_us - driver_us) / answered.max(1) as f64),
+            server_us: hundredths((spent.ours_us - driven.ours_us) / answered.max(1) as f64),
             others_share: hundredths(spent.others_share),
+            softirq_share: hundredths(driven.softirq_share),
+            idle_share: hundredths(driven.idle_share),
         };
         self.runs.push((levels.key(), run.clone()));
         Ok(run)

@@ -2,6 +2,7 @@
 
 use turnpike_lab::bench::{Interval, interval, mean};
 
+use super::cause::Cause;
 use super::search::{Candidate, Effort, Ratio, Run, Tried};
 
 /// Why a step stayed or not.
@@ -99,6 +100,8 @@ pub(super) fn judged(pairs: &[(Run, Run)], candidate: &Candidate, effort: Effort
         knobs: candidate.knobs.clone(),
         pairs: pairs.len(),
         obstacle: String::new(),
+        cause: Cause::Cpu,
+        last: pairs.last().cloned(),
         rate: mean(&rates).unwrap_or(0.0),
         ratio: rate.map_or(1.0, |ratio| ratio.mean),
         bounds: rate.map(|ratio| ratio.bounds),

@@ -1,13 +1,14 @@
 //! `tune climb`: finds the best levels of twelve knobs by experiment, in network namespaces of its
 //! own, as study S3 did by hand: one step, paired runs, keep or undo.
 //!
-//! `knobs` says what is moved, `search` what is tried next, `judge` whether it stays. They are pure
-//! except for the runs that a `Bench` gives, as is `optimum`, which compares the end with the best
-//! of all, and `goal`, which says whether that is near enough. `field` makes real runs with a
-//! `server`, and a record gives them again. `bundle` writes the result, for people and for other
-//! machines.
+//! `knobs` says what is moved, `cause` what binds and so what is tried next, `search` tries it, and
+//! `judge` says whether it stays. They are pure except for the runs that a `Bench` gives, as is
+//! `optimum`, which compares the end with the best of all, and `goal`, which says whether that is
+//! near enough. `field` makes real runs with a `server`, and a record gives them again. `bundle`
+//! writes the result, for people and for other machines.
 
 mod bundle;
+mod cause;
 mod clock;
 mod field;
 mod goal;

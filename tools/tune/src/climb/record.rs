@@ -59,10 +59,12 @@ fn line(key: &str, run: &Run) -> String {
         cpu_us,
         server_us,
         others_share,
+        softirq_share,
+        idle_share,
     } = run;
     format!(
         "[\"{key}\",[{connections_per_s},{p99_us},{errors},{answered},{client_limited},\
-         {overflows},{cpu_us},{server_us},{others_share}]]"
+         {overflows},{cpu_us},{server_us},{others_share},{softirq_share},{idle_share}]]"
     )
 }
 

@@ -1,11 +1,12 @@
-//! The search: what is tried next, and whether it stays. It knows runs only by a trait, so that a
-//! recorded climb is searched as a real one is.
+//! The search: what is tried, in pairs of runs. It knows runs only by a trait, so that a recorded
+//! climb is searched as a real one is.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use turnpike_lab::bench::{FOREIGN_SHARE_MAX, Interval};
 
+use super::cause::{self, Cause};
 use super::judge::{Verdict, is_settled, judged};
 use super::knobs::{Knob, Levels};
 
@@ -28,6 +29,10 @@ pub(crate) struct Run {
     pub(crate) server_us: f64,
     /// The share of all CPU time that others took: other processes, and the hypervisor.
     pub(crate) others_share: f64,
+    /// The largest share of a CPU's time in soft interrupts; 0 in records without it.
+    pub(crate) softirq_share: f64,
+    /// The share of all CPU time that was idle; 0 in records without it.
+    pub(crate) idle_share: f64,
 }
 
 /// Where runs come from.
@@ -81,6 +86,10 @@ pub(crate) struct Tried {
     pub(crate) pairs: usize,
     /// Why it was not possible; empty where it was.
     pub(crate) obstacle: String,
+    /// What bound when the step was chosen.
+    pub(crate) cause: Cause,
+    /// The last pair of runs: the old levels, and the new ones.
+    pub(crate) last: Option<(Run, Run)>,
     /// Connections per second with the step, the mean of its runs.
     pub(crate) rate: f64,
     pub(crate) ratio: f64,
@@ -102,7 +111,8 @@ pub(crate) struct Ratio {
 /// A climb that is over.
 #[derive(Clone, Debug)]
 pub(crate) struct Climbed {
-    pub(crate) cause: String,
+    /// What bound at the start.
+    pub(crate) cause: Cause,
     pub(crate) start_rate: f64,
     pub(crate) tried: Vec<Tried>,
     pub(crate) levels: Levels,
@@ -137,59 +147,32 @@ pub(crate) fn climb(
     mut report: impl FnMut(&Tried),
 ) -> Result<Climbed, Failure> {
     let first = bench.run(start)?;
-    let (cause, order) = order(&first, effort);
+    let mut binds = Cause::of(&first);
+    let mut left = cause::groups(effort.has_all_knobs);
     let mut climbed = Climbed {
-        cause,
+        cause: binds,
         start_rate: first.connections_per_s,
         tried: Vec::new(),
         levels: start,
     };
-    for knobs in order {
+    // Cause before cure: what binds decides what is tried next.
+    while let Some(knobs) = cause::next(&mut left, binds) {
+        let chosen_for = binds;
         for candidate in candidates(climbed.levels, knobs) {
-            let tried = compare(bench, climbed.levels, &candidate, effort)?;
-            if tried.verdict.is_kept() {
+            let mut tried = compare(bench, climbed.levels, &candidate, effort)?;
+            tried.cause = chosen_for;
+            let is_kept = tried.verdict.is_kept();
+            if is_kept {
                 climbed.levels = candidate.levels;
+            }
+            if let Some((old, new)) = &tried.last {
+                binds = Cause::of(if is_kept { new } else { old });
             }
             report(&tried);
             climbed.tried.push(tried);
         }
     }
     Ok(climbed)
-}
-
-/// Cause before cure: what binds at the start decides what is tried first.
-fn order(first: &Run, effort: Effort) -> (String, Vec<&'static [Knob]>) {
-    const QUEUE: &[Knob] = &[Knob::Backlog, Knob::Somaxconn];
-    const REST: [&[Knob]; 5] = [
-        &[Knob::Workers],
-        &[Knob::AccessLog],
-        &[Knob::OpenFileCache],
-        &[Knob::AcceptMutex],
-        &[Knob::SynCookies],
-    ];
-    /// Fine tuning, once the coarse limits are gone.
-    const FINE: [&[Knob]; 5] = [
-        &[Knob::MultiAccept],
-        &[Knob::Deferred],
-        &[Knob::Autocorking],
-        &[Knob::PacketSteering],
-        &[Knob::Napi],
-    ];
-    let overflows = first.overflows;
-    let (cause, mut order) = match overflows > 0 {
-        true => (
-            format!("the listen queue overflowed {overflows} times"),
-            std::iter::once(QUEUE).chain(REST).collect::<Vec<_>>(),
-        ),
-        false => (
-            "no queue overflowed: the CPUs".to_owned(),
-            REST.into_iter().chain(std::iter::once(QUEUE)).collect(),
-        ),
-    };
-    if effort.has_all_knobs {
-        order.extend(FINE);
-    }
-    (cause, order)
 }
 
 /// Levels to compare with the present ones.
@@ -288,6 +271,8 @@ fn impossible(candidate: &Candidate, why: String) -> Tried {
         knobs: candidate.knobs.clone(),
         pairs: 0,
         obstacle: why,
+        cause: Cause::Cpu,
+        last: None,
         rate: 0.0,
         ratio: 1.0,
         bounds: None,

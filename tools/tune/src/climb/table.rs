@@ -21,14 +21,19 @@ pub(crate) fn text(climbed: &Climbed, optimum: Option<&Optimum>, width: usize) -
     let rates = climbed.tried.iter().map(|tried| tried.rate);
     let highest = rates.fold(climbed.start_rate, f64::max).max(1.0);
     let bar = |rate: f64| "#".repeat((rate / highest * BAR as f64).round() as usize);
-    let mut text = format!("What binds at the start: {}.\n\n", climbed.cause);
+    let mut text = format!("What binds at the start: {}.\n\n", climbed.cause.text());
     let _ = writeln!(
         text,
         "{:>8}/s  {:<BAR$}  the start",
         climbed.start_rate.round(),
         bar(climbed.start_rate)
     );
+    let mut cause = climbed.cause;
     for tried in &climbed.tried {
+        if !tried.cause.is_like(cause) {
+            cause = tried.cause;
+            let _ = writeln!(text, "\nWhat binds now: {}.\n", cause.text());
+        }
         let _ = writeln!(
             text,
             "{:>8}/s  {:<BAR$}  {}",

@@ -1,6 +1,7 @@
 use turnpike_lab::bench::Interval;
 
 use super::*;
+use crate::climb::cause::Cause;
 use crate::climb::knobs::Levels;
 use crate::climb::search::Tried;
 
@@ -15,7 +16,7 @@ const fn ratio(mean: f64, low: f64, high: f64) -> Ratio {
 fn climbed(found: usize) -> Climbed {
     let knobs = Knob::SEVEN.into_iter().take(found);
     Climbed {
-        cause: String::new(),
+        cause: Cause::Cpu,
         start_rate: 1000.0,
         tried: Vec::new(),
         levels: knobs.fold(Levels::default(), |levels, knob| levels.with(knob, 1)),
@@ -29,6 +30,8 @@ fn end(rate: Ratio, cpu: Option<Ratio>, client_limited: bool, verdict: Verdict) 
         knobs: Vec::new(),
         pairs: 48,
         obstacle: String::new(),
+        cause: Cause::Cpu,
+        last: None,
         rate: 1000.0,
         ratio: rate.mean,
         bounds: Some(rate.bounds),

@@ -73,7 +73,7 @@ fn a_queue_that_overflows_is_mended_first_with_both_knobs() {
     });
     assert_eq!(climbed.tried[0].text, "backlog 4096, somaxconn 4096");
     assert_eq!(climbed.tried[0].verdict, Verdict::Kept);
-    assert!(climbed.cause.contains("50 times"));
+    assert!(climbed.cause == Cause::Queue(50));
 }
 
 /// Makes a run worse.
@@ -285,4 +285,31 @@ fn pairs_that_others_disturbed_are_run_again() {
         ..rate(1000.0)
     });
     assert_eq!(busy.levels, Levels::default());
+}
+
+/// Fewer workers accepted too slowly for the queue to overflow; more do not.
+#[test]
+fn what_binds_later_decides_what_is_tried_next() {
+    let climbed = climbed(|levels| {
+        let is_moved = levels.level(Knob::Workers) == 1;
+        let is_long = levels.level(Knob::Backlog) + levels.level(Knob::Somaxconn) == 2;
+        Run {
+            overflows: if is_moved && !is_long { 30 } else { 0 },
+            idle_share: if is_moved { 0.0 } else { 0.6 },
+            ..rate(if is_moved { 2000.0 } else { 1000.0 } * if is_long { 1.5 } else { 1.0 })
+        }
+    });
+    let causes: Vec<(&str, Cause)> = climbed
+        .tried
+        .iter()
+        .take(4)
+        .map(|tried| (tried.text.as_str(), tried.cause))
+        .collect();
+    let expected = [
+        ("one worker, on another CPU", Cause::Idle(0.6)),
+        ("a worker for each CPU", Cause::Idle(0.6)),
+        ("backlog 4096, somaxconn 4096", Cause::Queue(30)),
+        ("access log with a buffer of 64 KB", Cause::Cpu),
+    ];
+    assert_eq!(causes, expected);
 }
