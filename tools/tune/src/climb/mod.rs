@@ -118,6 +118,10 @@ pub(crate) fn run(command: &Climb) -> Result<ExitCode, Failed> {
     let folder = guard::folder(std::process::id());
     let result = real(command, &server, &folder);
     let _ = std::fs::remove_dir_all(&folder);
+    if let (Err(_), Some(path)) = (&result, &command.bundle) {
+        // Only where nothing is in it.
+        let _ = std::fs::remove_dir(path);
+    }
     result.map_err(|text| (EXIT_FAILED, format!("{text}; everything is put back")))
 }
 
