@@ -70,6 +70,13 @@ pub trait Service {
     /// Lets every answer from now on say that its connection is closed; all else goes on.
     fn announce_quit(&mut self);
 
+    /// Another serving process is to follow, which is at the other end of this link: flows of UDP
+    /// stay with this service when it reads the sockets no more.
+    fn be_succeeded(&mut self, link: OwnedFd, log: &ErrorLog);
+
+    /// Reads datagrams, which a process before had been left.
+    fn read_datagrams(&mut self);
+
     /// Stops accepting, lets connections finish what they are at, and closes those that begin
     /// nothing any more; then [`Reporter::drained`] is due. Called once.
     fn quit(&mut self);
@@ -102,6 +109,8 @@ pub struct Holdings {
 pub enum Report {
     /// Nothing uses the generation of this number any more.
     Released(u64),
+    /// The process before reads datagrams no more; [`Service::read_datagrams`] is due.
+    DatagramsFree,
     /// Nothing is left to finish after [`Service::quit`].
     Drained,
     /// A question was answered.
@@ -140,6 +149,11 @@ impl Reporter {
     /// has replaced.
     pub fn released(&self, generation: u64) {
         self.report(Report::Released(generation));
+    }
+
+    /// The process before reads datagrams no more.
+    pub fn datagrams_free(&self) {
+        self.report(Report::DatagramsFree);
     }
 
     /// Nothing is left to finish.

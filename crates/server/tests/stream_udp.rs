@@ -355,16 +355,18 @@ fn sessions_are_limited_by_the_lanes_connections() {
     }
 }
 
-/// Clients that each send requests in one flow until they are stopped.
+/// Clients that each send requests until they are stopped, in one flow or in flows that follow each
+/// other.
 struct Flows {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
-    /// Each returns the source addresses at the origin.
+    /// Each returns the source addresses at the origin of its last flow.
     clients: Vec<JoinHandle<BTreeSet<String>>>,
 }
 
 impl Flows {
-    fn start(ports: &[u16]) -> Flows {
+    /// `requests`: how many a flow has. Each comes from one address at the origin.
+    fn start(ports: &[u16], requests: usize) -> Flows {
         let (stop, answered) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
@@ -373,19 +375,10 @@ impl Flows {
         let clients = ports.map(|&port| {
             let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
             thread::spawn(move || {
-                let client = client(port);
                 let mut sources = BTreeSet::new();
-                for number in 0.. {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let question = format!("n{number}");
-                    let answer = ask(&client, &question);
-                    let (source, text) = answer.split_once(' ').unwrap();
-                    assert_eq!(text, question);
-                    sources.insert(source.to_owned());
-                    answered.fetch_add(1, Ordering::Relaxed);
-                    thread::sleep(Duration::from_millis(1));
+                while !stop.load(Ordering::Relaxed) {
+                    sources = flow(port, requests, &stop, &answered);
+                    assert_eq!(sources.len(), 1, "a flow broke: {sources:?}");
                 }
                 sources
             })
@@ -400,8 +393,12 @@ impl Flows {
     /// Waits until all have got a few more answers.
     fn go_on(&self) {
         let until = self.answered.load(Ordering::Relaxed) + 60;
-        wait_for(|| (self.answered.load(Ordering::Relaxed) >= until).then_some(()))
-            .expect("answers");
+        let went_on = || {
+            let has_failed = self.clients.iter().any(JoinHandle::is_finished);
+            assert!(!has_failed, "a flow broke");
+            (self.answered.load(Ordering::Relaxed) >= until).then_some(())
+        };
+        wait_for(went_on).expect("answers");
     }
 
     fn finish(self) -> Vec<BTreeSet<String>> {
@@ -411,6 +408,26 @@ impl Flows {
             .map(|client| client.join().unwrap())
             .collect()
     }
+}
+
+/// Sends so many requests from one socket, fewer where it is stopped; returns the source addresses
+/// at the origin.
+fn flow(port: u16, requests: usize, stop: &AtomicBool, answered: &AtomicU64) -> BTreeSet<String> {
+    let client = client(port);
+    let mut sources = BTreeSet::new();
+    for number in 0..requests {
+        let question = format!("n{number}");
+        let answer = ask(&client, &question);
+        let (source, text) = answer.split_once(' ').unwrap();
+        assert_eq!(text, question);
+        sources.insert(source.to_owned());
+        answered.fetch_add(1, Ordering::Relaxed);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    sources
 }
 
 #[test]
@@ -431,7 +448,8 @@ fn a_flow_stays_whole_through_reloads_and_changes_of_the_lanes() {
     let mut server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&text(2))
         .start();
-    let flows = Flows::start(&[server.port_named("ONE"), server.port_named("EACH")]);
+    let ports = ["ONE", "EACH"].map(|name| server.port_named(name));
+    let flows = Flows::start(&ports, usize::MAX);
     flows.go_on();
     for reload in 1..=10 * rounds().unwrap_or(2) {
         server.write_configuration(&text([1, 2, 3][reload % 3]));
@@ -454,23 +472,101 @@ fn a_flow_stays_whole_through_reloads_and_changes_of_the_lanes() {
     assert!(!log.contains("[alert]") && !log.contains("[crit]"), "{log}");
 }
 
+/// The requests of a flow that ends by itself. A new binary waits for the last flow of the old one.
+const REQUESTS: usize = 200;
+
 #[test]
-fn no_datagram_is_lost_when_configuration_and_binary_change() {
+fn no_flow_breaks_when_configuration_and_binary_change() {
     let (origin, one, each) = (origin(), free_port(), free_port());
     let main = format!(
         "stream {{
-            proxy_timeout 2s;
+            proxy_timeout 60s;
+            proxy_requests {REQUESTS};
+            proxy_responses 1;
             server {{ listen 127.0.0.1:{one} udp; proxy_pass 127.0.0.1:{origin}; }}
             server {{ listen 127.0.0.1:{each} udp reuseport; proxy_pass 127.0.0.1:{origin}; }}
         }}"
     );
     let daemon = Daemon::start_as("", "", &main);
-    let flows = Flows::start(&[one, each]);
+    let flows = Flows::start(&[one, each], REQUESTS);
     flows.go_on();
-    let (changes, reloads) = rounds().map_or((3, 1), |rounds| (rounds, 10));
+    let (changes, reloads) = rounds().map_or((2, 1), |rounds| (rounds, 10));
     daemon.reload_and_upgrade(changes, reloads, || flows.go_on());
     flows.finish();
     daemon.assert_no_alert();
+}
+
+#[test]
+fn a_flow_ends_in_the_process_where_it_began() {
+    let (origin, port) = (origin(), free_port());
+    // The second server needs a future, as it has a rate.
+    let limited = free_port();
+    let main = format!(
+        "stream {{
+            proxy_timeout 60s;
+            proxy_requests 3;
+            proxy_responses 1;
+            server {{ listen {port} udp; proxy_pass 127.0.0.1:{origin}; }}
+            server {{
+                listen 127.0.0.1:{limited} udp reuseport;
+                proxy_upload_rate 1m;
+                proxy_pass 127.0.0.1:{origin};
+            }}
+        }}"
+    );
+    let daemon = Daemon::start_as("", "", &main);
+    let clients = [port, limited].map(client);
+    let source = |client: &UdpSocket| {
+        let answer = ask(client, "x");
+        answer.split_once(' ').unwrap().0.to_owned()
+    };
+    let first = clients.each_ref().map(source);
+    let old = daemon.master();
+    daemon.upgrade(&[]).unwrap();
+    for _ in 0..2 {
+        assert_eq!(clients.each_ref().map(source), first, "in the old process");
+    }
+    // The flows are over, and with them the old process.
+    let next = clients.each_ref().map(source);
+    assert_ne!(next, first);
+    wait_for(|| (!support::is_running(old)).then_some(())).expect("the old one to end");
+    assert_eq!(clients.each_ref().map(source), next, "in the new process");
+    daemon.assert_no_alert();
+}
+
+#[test]
+fn a_flow_outlives_a_reload_that_needs_another_process() {
+    let origin = origin();
+    let text = |environment: &str| {
+        format!(
+            "worker_processes 2; error_log %FOLDER%/error.log notice; {environment}
+            events {{ }}
+            stream {{
+                proxy_requests 3;
+                proxy_responses 1;
+                server {{ listen 127.0.0.1:%PORT% udp reuseport; proxy_pass 127.0.0.1:{origin}; }}
+            }}"
+        )
+    };
+    let mut server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text(""))
+        .start();
+    let client = client(server.port());
+    let first = ask(&client, "x");
+    let before = server.serving_pids();
+    server.write_configuration(&text("env ANOTHER=1;"));
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "reloaded: generation");
+    let both = [&client; 2].map(|client| ask(client, "x"));
+    assert_eq!(both, [first.clone(), first.clone()], "in the old process");
+    assert_ne!(ask(&client, "x"), first, "in the new process");
+    let is_alone = || {
+        let now = server.serving_pids();
+        (now.len() == 1 && now != before).then_some(())
+    };
+    wait_for(is_alone).expect("the old one to end");
+    let log = server.log("error.log");
+    assert!(!log.contains("[alert]") && !log.contains("[crit]"), "{log}");
 }
 
 fn free_port() -> u16 {

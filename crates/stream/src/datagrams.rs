@@ -12,7 +12,7 @@ use turnpike_lane::sys::datagram::{DATAGRAMS_MAX, Datagram};
 use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::client::Client;
-use crate::directory::Stray;
+use crate::directory::{Stray, Way};
 use crate::flow::{FlowKey, Origin};
 use crate::lane::LanePlan;
 use crate::phase::NewClient;
@@ -27,20 +27,10 @@ struct Arrival<'a> {
     plan: &'a Rc<LanePlan>,
     listen: usize,
     key: FlowKey,
-    gate: &'a Arc<OwnedFd>,
+    way: &'a Way,
     /// Our address, where the gate is bound to all of them.
     source: Option<IpAddr>,
     datagrams: &'a [&'a [u8]],
-}
-
-impl Arrival<'_> {
-    fn origin(&self) -> Origin {
-        Origin {
-            key: self.key,
-            gate: Arc::clone(self.gate),
-            source: self.source,
-        }
-    }
 }
 
 impl Sessions {
@@ -55,6 +45,7 @@ impl Sessions {
     ) {
         let plan = self.plan_with(generation, listen);
         let lane = Rc::clone(&self.lane);
+        let way = Way::Gate(Arc::clone(gate));
         let mut batch = lane.batch();
         for _ in 0..CALLS_PER_TURN_MAX {
             let Ok(count) = batch.receive(gate.as_fd(), DATAGRAMS_MAX) else {
@@ -62,7 +53,7 @@ impl Sessions {
             };
             // What came to an address that is gone is read, and lost.
             if let Some(plan) = &plan {
-                let place = (plan, listen, gate);
+                let place = (plan, listen, &way);
                 self.received(event_loop, place, batch.datagrams(), &mut room);
             }
             if count < DATAGRAMS_MAX {
@@ -77,7 +68,9 @@ impl Sessions {
         for stray in self.flows.take_strays() {
             let Stray {
                 address,
-                origin,
+                key,
+                source,
+                way,
                 bytes,
             } = stray;
             let Some(plan) = self.plan_in_force() else {
@@ -88,9 +81,9 @@ impl Sessions {
                 let arrival = Arrival {
                     plan: &plan,
                     listen,
-                    key: origin.key,
-                    gate: &origin.gate,
-                    source: origin.source,
+                    key,
+                    way: &way,
+                    source,
                     datagrams: &[&bytes],
                 };
                 self.arrived(event_loop, &arrival, &mut room);
@@ -103,7 +96,7 @@ impl Sessions {
     fn received<'a>(
         &mut self,
         event_loop: &mut EventLoop,
-        (plan, listen, gate): (&Rc<LanePlan>, usize, &Arc<OwnedFd>),
+        (plan, listen, way): (&Rc<LanePlan>, usize, &Way),
         datagrams: impl Iterator<Item = Datagram<'a>>,
         room: &mut usize,
     ) {
@@ -123,7 +116,7 @@ impl Sessions {
                     plan,
                     listen,
                     key,
-                    gate,
+                    way,
                     source,
                     datagrams: &run[..count],
                 };
@@ -154,7 +147,7 @@ impl Sessions {
         }
     }
 
-    /// A datagram of no flow of this lane begins one, unless another lane has it.
+    /// A datagram of no flow of this lane begins one, unless another lane or process has it.
     fn begin_flow(
         &mut self,
         event_loop: &mut EventLoop,
@@ -163,20 +156,28 @@ impl Sessions {
         room: &mut usize,
     ) {
         let Arrival {
-            plan, listen, key, ..
+            plan,
+            listen,
+            key,
+            source,
+            ..
         } = *arrival;
+        let stray = || Stray {
+            address: plan.listens[listen].address.clone(),
+            key,
+            source,
+            way: arrival.way.clone(),
+            bytes: bytes.to_vec(),
+        };
+        let gate = match arrival.way {
+            Way::Gate(gate) => Arc::clone(gate),
+            Way::Process(link) => return link.give_back(&stray()),
+            Way::Unknown => return,
+        };
         let server = &plan.servers[plan.listens[listen].default_server];
-        let address = plan.listens[listen].address.clone();
         let content = server.content.as_ref();
         let datagrams_max = content.map_or(1, |content| content.datagrams_max());
-        if datagrams_max != 1
-            && let Some(owner) = self.flows.claim(key)
-        {
-            owner.put(Stray {
-                address,
-                origin: arrival.origin(),
-                bytes: bytes.to_vec(),
-            });
+        if datagrams_max != 1 && self.flows.leaves(key, &gate, stray) {
             return;
         }
         let Some(left) = room.checked_sub(1) else {
@@ -188,11 +189,31 @@ impl Sessions {
             return;
         };
         *room = left;
+        self.begin_session(event_loop, arrival, (gate, bytes), datagrams_max);
+    }
+
+    /// The session of a flow that is this lane's; `bytes` is its first datagram.
+    fn begin_session(
+        &mut self,
+        event_loop: &mut EventLoop,
+        arrival: &Arrival<'_>,
+        (gate, bytes): (Arc<OwnedFd>, &[u8]),
+        datagrams_max: u64,
+    ) {
+        let Arrival {
+            plan,
+            listen,
+            key,
+            source,
+            ..
+        } = *arrival;
         let ends = [key.peer, key.local].map(PeerAddress::Inet);
         let mut session = Session::new(self.lane.clone(), plan.clone(), listen, ends);
         session.bytes_received.set(bytes.len() as u64);
         session.preread = bytes.to_vec();
-        let registered = self.flows.add(address, arrival.origin(), datagrams_max);
+        let address = plan.listens[listen].address.clone();
+        let origin = Origin { key, gate, source };
+        let registered = self.flows.add(address, origin, datagrams_max);
         let flow = Rc::clone(&registered.flow);
         match steps(&session, NewClient::Flow(Rc::clone(&flow))) {
             Ok(steps) => {

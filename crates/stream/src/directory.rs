@@ -3,11 +3,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use turnpike_lane::gate::ListenAddress;
 
-use crate::flow::{FlowKey, Origin};
+use crate::flow::FlowKey;
+use crate::succession::{self, FlowLink};
 
 /// Parts of the directory, each with a lock of its own, so that lanes seldom meet at one.
 const SHARDS: usize = 64;
@@ -16,10 +22,50 @@ const SHARDS: usize = 64;
 /// are lost, as in a socket whose buffer is full.
 const STRAYS_MAX: usize = 1024;
 
-/// The flows of all lanes of a process.
+/// The flows of all lanes of a process, and those that another process has whose gates are ours.
 pub struct FlowDirectory {
-    shards: [Mutex<HashMap<FlowKey, Arc<Inbox>>>; SHARDS],
+    shards: [Mutex<HashMap<FlowKey, Owner>>; SHARDS],
     hasher: RandomState,
+    /// Processes that come after this one.
+    successors: Mutex<Vec<Arc<FlowLink>>>,
+    /// This process reads the gates no more.
+    is_draining: AtomicBool,
+    /// Called when no other process needs this one.
+    at_end: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+/// The owner of a flow.
+enum Owner {
+    Lane(Arc<Inbox>),
+    /// A process before this one, and whence its last datagram came.
+    Process(Arc<FlowLink>, Option<Asker>),
+}
+
+/// The one that is given a datagram again whose flow has ended elsewhere.
+enum Asker {
+    /// A lane that has read it from this gate.
+    Lane(Arc<Inbox>, Arc<OwnedFd>),
+    /// The process after this one.
+    Process(Arc<FlowLink>),
+}
+
+/// The owner of a flow that a lane does not have.
+pub(crate) enum Elsewhere {
+    Lane(Arc<Inbox>),
+    Process(Arc<FlowLink>),
+}
+
+impl Elsewhere {
+    /// Gives it a datagram; `false`: that process is there no more.
+    pub(crate) fn put(&self, stray: Stray) -> bool {
+        match self {
+            Self::Lane(inbox) => {
+                inbox.put(stray);
+                true
+            }
+            Self::Process(link) => link.pass_on(&stray),
+        }
+    }
 }
 
 /// Where a lane is given datagrams that came to another one.
@@ -40,8 +86,22 @@ struct Strays {
 pub(crate) struct Stray {
     /// The address that it came by.
     pub(crate) address: ListenAddress,
-    pub(crate) origin: Origin,
+    pub(crate) key: FlowKey,
+    /// Our address, where the gate is bound to all of them.
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) way: Way,
     pub(crate) bytes: Vec<u8>,
+}
+
+/// How a datagram came to a lane.
+#[derive(Clone)]
+pub(crate) enum Way {
+    /// By a gate.
+    Gate(Arc<OwnedFd>),
+    /// From the process that reads the gates, whose it is if its flow has ended here.
+    Process(Arc<FlowLink>),
+    /// From the process that had its flow; another datagram has begun the flow anew.
+    Unknown,
 }
 
 impl Default for FlowDirectory {
@@ -49,39 +109,227 @@ impl Default for FlowDirectory {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
+            successors: Mutex::default(),
+            is_draining: AtomicBool::new(false),
+            at_end: Mutex::default(),
         }
     }
 }
 
 impl FlowDirectory {
-    /// Notes that a flow is the lane's with this inbox. Returns the inbox of the lane that has it
-    /// already, where that is another one which still runs.
-    pub(crate) fn claim(&self, key: FlowKey, inbox: &Arc<Inbox>) -> Option<Arc<Inbox>> {
+    /// Notes that a flow is the lane's with this inbox. Returns who has it already, where that is
+    /// another lane that still runs, or another process; that one gives a datagram which came by
+    /// this gate back when the flow has ended.
+    pub(crate) fn claim(
+        &self,
+        key: FlowKey,
+        inbox: &Arc<Inbox>,
+        gate: &Arc<OwnedFd>,
+    ) -> Option<Elsewhere> {
         let mut shard = self.shard(key);
-        if let Some(owner) = shard.get(&key)
-            && !Arc::ptr_eq(owner, inbox)
-            && !owner.strays().closed
-        {
-            return Some(Arc::clone(owner));
+        match shard.get_mut(&key) {
+            Some(Owner::Lane(owner)) if !Arc::ptr_eq(owner, inbox) && !owner.strays().closed => {
+                return Some(Elsewhere::Lane(Arc::clone(owner)));
+            }
+            Some(Owner::Process(link, asker)) => {
+                *asker = Some(Asker::Lane(Arc::clone(inbox), Arc::clone(gate)));
+                return Some(Elsewhere::Process(Arc::clone(link)));
+            }
+            Some(Owner::Lane(_)) | None => {}
         }
-        shard.insert(key, Arc::clone(inbox));
+        shard.insert(key, Owner::Lane(Arc::clone(inbox)));
         None
     }
 
     /// Forgets a flow of the lane with this inbox.
     pub(crate) fn release(&self, key: FlowKey, inbox: &Arc<Inbox>) {
         let mut shard = self.shard(key);
-        let is_own = |owner: &Arc<Inbox>| Arc::ptr_eq(owner, inbox);
+        let is_own =
+            |owner: &Owner| matches!(owner, Owner::Lane(owner) if Arc::ptr_eq(owner, inbox));
         if shard.get(&key).is_some_and(is_own) {
             shard.remove(&key);
         }
+        drop(shard);
+        if self.is_draining.load(Ordering::Relaxed) {
+            self.finish_if_empty();
+        }
     }
 
-    fn shard(&self, key: FlowKey) -> MutexGuard<'_, HashMap<FlowKey, Arc<Inbox>>> {
+    fn shard(&self, key: FlowKey) -> MutexGuard<'_, HashMap<FlowKey, Owner>> {
         let place = self.hasher.hash_one(key) as usize % SHARDS;
-        let shard = self.shards[place].lock();
-        shard.unwrap_or_else(PoisonError::into_inner)
+        locked(&self.shards[place])
     }
+}
+
+/// The side of a process that another one follows.
+impl FlowDirectory {
+    /// Goes on with this process's flows when another process, at the other end of the link, reads
+    /// the gates.
+    ///
+    /// # Errors
+    /// Those of starting a thread.
+    pub fn add_successor(self: &Arc<Self>, link: OwnedFd) -> io::Result<()> {
+        let link = succession::listen(self, link, || {})?;
+        locked(&self.successors).push(link);
+        Ok(())
+    }
+
+    /// Whether another process is to follow.
+    pub fn has_successor(&self) -> bool {
+        !locked(&self.successors).is_empty()
+    }
+
+    /// No lane reads a gate any more: successors may, and are told which flows stay here. A thread
+    /// does so, since one of them may be slow.
+    ///
+    /// # Errors
+    /// Those of starting a thread.
+    pub fn hand_over(self: &Arc<Self>) -> io::Result<()> {
+        self.is_draining.store(true, Ordering::Relaxed);
+        let links = locked(&self.successors).clone();
+        if links.is_empty() {
+            return Ok(());
+        }
+        let directory = Arc::clone(self);
+        let builder = thread::Builder::new().name("flows".to_owned());
+        builder.spawn(move || {
+            let mut keys = Vec::new();
+            for shard in &directory.shards {
+                keys.extend(locked(shard).keys());
+            }
+            for link in links {
+                // One that is gone is noticed by its own thread.
+                let _ = link.hand_over(&keys);
+            }
+            directory.finish_if_empty();
+        })?;
+        Ok(())
+    }
+
+    /// Lanes read the gates from now on.
+    pub fn take_up(&self) {
+        self.is_draining.store(false, Ordering::Relaxed);
+    }
+
+    /// Calls `end` when no other process needs this one: at once, or when the link to the last one
+    /// ends.
+    pub fn at_end(&self, end: impl FnOnce() + Send + 'static) {
+        *locked(&self.at_end) = Some(Box::new(end));
+        self.end_if_free();
+    }
+
+    fn end_if_free(&self) {
+        if self.has_successor() {
+            return;
+        }
+        let end = locked(&self.at_end).take();
+        if let Some(end) = end {
+            end();
+        }
+    }
+
+    /// A successor need not ask any more where no flow is left here.
+    fn finish_if_empty(&self) {
+        let is_empty = || self.shards.iter().all(|shard| locked(shard).is_empty());
+        if self.has_successor() && is_empty() {
+            let successors = locked(&self.successors);
+            successors.iter().for_each(FlowLink::finish);
+        }
+    }
+
+    /// Gives a successor's datagram to the lane that has its flow, or back.
+    pub(crate) fn deliver(&self, stray: Stray, from: &Arc<FlowLink>) {
+        let mut shard = self.shard(stray.key);
+        let owner = match shard.get_mut(&stray.key) {
+            Some(Owner::Lane(inbox)) if !inbox.strays().closed => {
+                Elsewhere::Lane(Arc::clone(inbox))
+            }
+            Some(Owner::Process(link, asker)) => {
+                *asker = Some(Asker::Process(Arc::clone(from)));
+                Elsewhere::Process(Arc::clone(link))
+            }
+            Some(Owner::Lane(_)) | None => {
+                drop(shard);
+                from.give_back(&stray);
+                return;
+            }
+        };
+        drop(shard);
+        // A process that has just ended took the flow with it.
+        owner.put(stray);
+    }
+}
+
+/// The side of a process that follows another one.
+impl FlowDirectory {
+    /// Leaves the flows to the process before that it has. `free` is called when that one reads the
+    /// gates no more.
+    ///
+    /// # Errors
+    /// Those of starting a thread.
+    pub fn follow(
+        self: &Arc<Self>,
+        link: OwnedFd,
+        free: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        succession::listen(self, link, free).map(|_| ())
+    }
+
+    /// Notes a flow of the process at the other end, unless it has begun anew here.
+    pub(crate) fn add_held(&self, key: FlowKey, link: &Arc<FlowLink>) {
+        let mut shard = self.shard(key);
+        let is_ours = |owner: &Owner| matches!(owner, Owner::Lane(inbox) if !inbox.strays().closed);
+        if shard.get(&key).is_some_and(is_ours) {
+            return;
+        }
+        shard.insert(key, Owner::Process(Arc::clone(link), None));
+    }
+
+    /// A flow of the process at the other end has ended: its datagram begins another one.
+    pub(crate) fn returned(&self, mut stray: Stray, link: &Arc<FlowLink>) {
+        let mut shard = self.shard(stray.key);
+        let is_theirs =
+            |owner: &mut Owner| matches!(owner, Owner::Process(own, _) if Arc::ptr_eq(own, link));
+        if let Some(owner) = shard.get_mut(&stray.key)
+            && is_theirs(owner)
+        {
+            let owner = shard.remove(&stray.key);
+            drop(shard);
+            match owner {
+                Some(Owner::Process(_, Some(Asker::Lane(inbox, gate)))) => {
+                    stray.way = Way::Gate(gate);
+                    inbox.put(stray);
+                }
+                Some(Owner::Process(_, Some(Asker::Process(link)))) => link.give_back(&stray),
+                _ => {}
+            }
+            return;
+        }
+        let inbox = match shard.get(&stray.key) {
+            Some(Owner::Lane(inbox)) => Arc::clone(inbox),
+            _ => return,
+        };
+        drop(shard);
+        inbox.put(stray);
+    }
+
+    /// The process at the other end has no flows any more.
+    pub(crate) fn link_ended(&self, link: &Arc<FlowLink>) {
+        locked(&self.successors).retain(|other| !Arc::ptr_eq(other, link));
+        for shard in &self.shards {
+            locked(shard).retain(
+                |_, owner| !matches!(owner, Owner::Process(own, _) if Arc::ptr_eq(own, link)),
+            );
+        }
+        if self.is_draining.load(Ordering::Relaxed) {
+            self.finish_if_empty();
+        }
+        self.end_if_free();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inbox {
@@ -118,7 +366,7 @@ impl Inbox {
     }
 
     fn strays(&self) -> MutexGuard<'_, Strays> {
-        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.strays)
     }
 }
 

@@ -36,7 +36,6 @@ pub(crate) struct FlowKey {
 }
 
 /// The way back to a client.
-#[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) key: FlowKey,
     pub(crate) gate: Arc<OwnedFd>,

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::gate::ListenAddress;
 
-use crate::directory::{FlowDirectory, Inbox, Stray};
+use crate::directory::{Elsewhere, FlowDirectory, Inbox, Stray, Way};
 use crate::flow::{Flow, FlowKey, Given, Origin};
 
 /// The flows of a lane that take more datagrams. As many as sessions at most, which
@@ -51,9 +52,24 @@ impl FlowTable {
         Some((flow, taken))
     }
 
-    /// The inbox of another lane that has the flow; `None`: it is this lane's from now on.
-    pub(crate) fn claim(&self, key: FlowKey) -> Option<Arc<Inbox>> {
-        self.directory.claim(key, &self.inbox)
+    /// Gives a datagram that came by this gate to who else has its flow; `false`: it is this lane's
+    /// from now on.
+    pub(crate) fn leaves(
+        &self,
+        key: FlowKey,
+        gate: &Arc<OwnedFd>,
+        stray: impl Fn() -> Stray,
+    ) -> bool {
+        // Each round but the last forgets a process.
+        while let Some(owner) = self.directory.claim(key, &self.inbox, gate) {
+            if owner.put(stray()) {
+                return true;
+            }
+            if let Elsewhere::Process(link) = owner {
+                self.directory.link_ended(&link);
+            }
+        }
+        false
     }
 
     /// Gives up a claim: no session begins.
@@ -109,7 +125,9 @@ impl Drop for Registered {
         while let Some(bytes) = self.flow.take() {
             self.table.unread.borrow_mut().push(Stray {
                 address: self.address.clone(),
-                origin: self.flow.origin.clone(),
+                key,
+                source: self.flow.origin.source,
+                way: Way::Gate(Arc::clone(&self.flow.origin.gate)),
                 bytes,
             });
         }

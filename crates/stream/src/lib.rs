@@ -26,6 +26,7 @@ pub mod serve;
 pub mod session;
 pub mod sessions;
 mod stepped;
+mod succession;
 pub mod upstream;
 pub mod variables;
 pub mod watch;

@@ -29,8 +29,18 @@ struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
 
 /// Makes two connected stream sockets, close-on-exec and blocking.
 pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    pair_of(libc::SOCK_STREAM)
+}
+
+/// Makes two connected sockets that keep the bounds of what is sent (SOCK_SEQPACKET),
+/// close-on-exec and non-blocking.
+pub fn packet_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    pair_of(libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK)
+}
+
+fn pair_of(kind: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut pair = [0; 2];
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    let kind = kind | libc::SOCK_CLOEXEC;
     // SAFETY: the pointer points to two ints.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) })?;
     // SAFETY: the kernel has just returned both descriptors, and nothing else owns them.
@@ -95,6 +105,20 @@ pub fn receive_parcel(
     let mut bytes = vec![0; length];
     receive_all(peer, &mut bytes)?;
     Ok((bytes, descriptors))
+}
+
+/// Sends a packet, and waits while the peer takes none.
+pub fn send_packet(peer: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    waiting(peer, libc::POLLOUT, || {
+        socket::send(peer, bytes, socket::More::No)
+    })
+    .map(|_| ())
+}
+
+/// Receives the next packet, and waits for it; what `buffer` has no room for is lost. `Ok(0)`: the
+/// peer has closed.
+pub fn receive_packet(peer: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    waiting(peer, libc::POLLIN, || socket::receive(peer, buffer))
 }
 
 /// Sends `bytes` (at least one) with up to [`DESCRIPTORS_PER_MESSAGE_MAX`] descriptors in one

@@ -36,6 +36,9 @@ const EXPRESS_NAME: &str = "express ";
 /// What a bundle calls the memory that outlives the serving process.
 pub(crate) const KEPT_NAME: &str = "kept";
 
+/// What a bundle calls the link to the serving process before, which goes on with its flows of UDP.
+pub(crate) const FLOWS_NAME: &str = "flows";
+
 /// Another descriptor: what belongs to the gates (steering), or outlives the process.
 #[derive(Debug)]
 pub struct Extra {

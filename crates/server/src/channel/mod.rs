@@ -15,6 +15,7 @@
 //!    ◄─ Answer{number, outcome} ────────────
 //!    ── Counts ────────────────────────────►   what only the master knows, for metrics
 //!    ── Adoption(socket) ──────────────────►   where it is found when the master is gone
+//!    ── Succession(link) ──────────────────►   goes on with its flows when another process serves
 //!    ── Announce | Quit | Stop ────────────►   says that it will end, drains, ends
 //! ```
 
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 
 use turnpike_lane::sys::descriptor;
 
-pub(crate) use bundle::{BOARD_NAME, KEPT_NAME, express_extras, take_express};
+pub(crate) use bundle::{BOARD_NAME, FLOWS_NAME, KEPT_NAME, express_extras, take_express};
 pub use bundle::{Bundle, Extra, ListeningSocket};
 
 use codec::{Decoder, Encoder, Malformed};
@@ -64,6 +65,8 @@ pub enum Order {
     Counts(MasterCounts),
     /// Be found here by another master when this one is gone.
     Adoption(OwnedFd),
+    /// Another serving process is to follow, which is at the other end of this link.
+    Succession(OwnedFd),
     /// Tell clients and balancers that this ends soon; go on with everything (`shutdown_delay`).
     Announce,
     /// Accept what waits, finish what is running, then end.
@@ -115,6 +118,7 @@ const ANSWER: u8 = 9;
 const ANNOUNCE: u8 = 10;
 const COUNTS: u8 = 11;
 const ADOPTION: u8 = 12;
+const SUCCESSION: u8 = 13;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
 ///
@@ -143,6 +147,15 @@ pub fn send_reopen(channel: BorrowedFd<'_>, logs: &[Log]) -> io::Result<()> {
 /// As [`send_apply`].
 pub fn send_adoption(channel: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> io::Result<()> {
     descriptor::send_parcel(channel, &[ADOPTION], &[listener])
+}
+
+/// Says that another serving process is to follow, at the other end of this link. The descriptor is
+/// only borrowed.
+///
+/// # Errors
+/// As [`send_apply`].
+pub fn send_succession(channel: BorrowedFd<'_>, link: BorrowedFd<'_>) -> io::Result<()> {
+    descriptor::send_parcel(channel, &[SUCCESSION], &[link])
 }
 
 /// Tells what the master has counted: reloads, those that failed, restarts.
@@ -287,6 +300,7 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
             cores: decoder.number()?,
         }),
         ADOPTION => Order::Adoption(descriptors.next().ok_or(Malformed)?),
+        SUCCESSION => Order::Succession(descriptors.next().ok_or(Malformed)?),
         ANNOUNCE => Order::Announce,
         QUIT => Order::Quit,
         STOP => Order::Stop,

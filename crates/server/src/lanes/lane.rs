@@ -100,7 +100,9 @@ impl Lane {
                 }
                 letters.close();
                 if start.running.fetch_sub(1, Ordering::SeqCst) == 1 {
-                    start.reporter.drained();
+                    // Another process may still ask for flows, also in vain.
+                    let reporter = start.reporter.clone();
+                    start.flows.at_end(move || reporter.drained());
                 }
             })?;
         Ok(Self {

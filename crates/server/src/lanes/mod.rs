@@ -15,6 +15,7 @@ mod requests;
 mod self_check;
 mod service;
 mod standby_lane;
+mod succession;
 mod watchdog;
 
 use turnpike_conf::Errors;

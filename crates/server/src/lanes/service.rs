@@ -61,6 +61,8 @@ pub(super) struct LaneService {
     background: Arc<Background>,
     /// The listening sockets: the listen, the lane, the socket.
     pub(super) listening_sockets: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
+    /// A process before reads the datagrams of every address.
+    pub(super) are_datagrams_held: bool,
     zones: Zones,
     /// Memory that outlives this process.
     kept: Option<Arc<SharedWords>>,
@@ -78,7 +80,7 @@ pub(super) struct LaneService {
     /// Requests by which the server asked itself.
     pub(super) self_checks: Arc<AtomicU64>,
     /// The gates of each lane under the plan in force.
-    lane_gates: Vec<Vec<LaneGate>>,
+    pub(super) lane_gates: Vec<Vec<LaneGate>>,
 }
 
 impl LaneService {
@@ -96,6 +98,7 @@ impl LaneService {
             plan: None,
             background: Arc::default(),
             listening_sockets: Vec::new(),
+            are_datagrams_held: false,
             zones: Zones::new(),
             kept: None,
             express: ExpressLane::default(),
@@ -211,9 +214,7 @@ impl LaneService {
         let told = process.lanes.max(self.lanes.len());
         let (done, finished) = sync_channel(told);
         self.dismiss(process.lanes, plan, &done);
-        let lane_gates =
-            (0..process.lanes).map(|lane| gates_of(lane, process.lanes, plan, listening_sockets));
-        self.lane_gates = lane_gates.collect();
+        self.lane_gates = self.gates_of_lanes(process.lanes, plan, listening_sockets);
         for index in 0..process.lanes {
             let accept = self.accept_settings(plan, index);
             let cpus = process
@@ -245,6 +246,26 @@ impl LaneService {
         }
         drop(done);
         Ok((told, self.wait_for(told, &finished)))
+    }
+
+    /// The gates of each of so many lanes.
+    pub(super) fn gates_of_lanes(
+        &self,
+        lanes: usize,
+        plan: &Plans,
+        listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
+    ) -> Vec<Vec<LaneGate>> {
+        let of_lane = |lane| {
+            let mut gates = gates_of(lane, lanes, plan, listening_sockets);
+            gates.retain(|gate| self.may_open(gate));
+            gates
+        };
+        (0..lanes).map(of_lane).collect()
+    }
+
+    /// Whether lanes may watch a gate.
+    pub(super) fn may_open(&self, gate: &LaneGate) -> bool {
+        !self.are_datagrams_held || gate.kind != Kind::Datagram
     }
 
     /// Starts what a plan has run in the background, before a lane takes the plan up.
@@ -362,6 +383,7 @@ impl LaneService {
 impl Service for LaneService {
     fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
         self.take_kept(&mut generation);
+        self.follow_predecessor(&mut generation);
         self.express
             .take(&mut generation.extras, &generation.error_log);
         let mut zones = std::mem::take(&mut self.zones);
@@ -407,6 +429,10 @@ impl Service for LaneService {
             format!("a lane cannot be started ({error})")
         })?;
         self.listening_sockets = listening_sockets;
+        match self.listening_sockets.is_empty() {
+            true => self.hand_flows_over(&generation.error_log),
+            false => self.flows.take_up(),
+        }
         self.apply_to_standby_lane(&plan);
         self.plan = Some(plan);
         self.show_gates();
@@ -477,6 +503,14 @@ impl Service for LaneService {
         }
     }
 
+    fn be_succeeded(&mut self, link: OwnedFd, log: &ErrorLog) {
+        self.add_successor(link, log);
+    }
+
+    fn read_datagrams(&mut self) {
+        self.open_datagram_gates();
+    }
+
     fn quit(&mut self) {
         self.express.end();
         self.gates.clear();
@@ -487,6 +521,12 @@ impl Service for LaneService {
         }
         for lane in self.all_lanes() {
             lane.send(Command::Quit);
+        }
+        if self.flows.has_successor() {
+            // Lanes have closed their gates when they have done this too.
+            self.flush_logs();
+            let log = self.watchdog.log().cloned();
+            self.hand_flows_over(&log.unwrap_or_else(ErrorLog::console));
         }
     }
 

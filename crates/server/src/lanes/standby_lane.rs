@@ -131,9 +131,11 @@ impl LaneService {
     fn standby_lane_apply(&self, plan: &Plans) -> Apply {
         // Nobody waits for it to take them up.
         let (done, _) = sync_channel(1);
+        let mut gates = gates_of_all(plan, &self.listening_sockets);
+        gates.retain(|gate| self.may_open(gate));
         Apply {
             plan: plan.http.clone(),
-            gates: gates_of_all(plan, &self.listening_sockets),
+            gates,
             accept: self.accept_settings(plan, self.lanes.len()),
             heartbeat: self.pulse(self.lanes.len()),
             cpus: None,

@@ -1,7 +1,8 @@
 //! What a master takes over from the one before it when a binary is changed, and how it is handed
 //! on: listening sockets, by their numbers in the environment variable that nginx uses too, so
 //! that either can take the other's place; and a link to the master before, where that one wants
-//! to be told how the start goes. The express lane's program is handed on in the same way.
+//! to be told how the start goes. The express lane's program, and a link to the serving process
+//! before, are handed on in the same way.
 
 use std::env;
 use std::ffi::OsString;
@@ -29,6 +30,8 @@ const SOCKETS_VARIABLE: &str = "NGINX";
 const LINK_VARIABLE: &str = "TURNPIKE_UPGRADE";
 /// Ours: the descriptor of the memory that outlives processes.
 const KEPT_VARIABLE: &str = "TURNPIKE_KEPT";
+/// Ours: the descriptor of the link to the serving process before.
+const FLOWS_VARIABLE: &str = "TURNPIKE_FLOWS";
 
 /// Ours: the descriptors of the express lane's program, each followed by a semicolon, and what they
 /// are.
@@ -42,6 +45,8 @@ pub(super) struct Inherited {
     /// The master before.
     pub(super) parent: i32,
     pub(super) link: Option<UnixStream>,
+    /// The link to the serving process before.
+    pub(super) flows: Option<OwnedFd>,
 }
 
 /// Takes over what the environment names; `None` when this is not another binary's start. To be
@@ -68,6 +73,7 @@ pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
     }
     let link = env::var(LINK_VARIABLE).ok();
     let link = link.and_then(|number| adopt(&number).ok());
+    let flows = env::var(FLOWS_VARIABLE).ok();
     let memory = env::var(KEPT_VARIABLE).ok();
     if let Some(memory) = memory.and_then(|number| adopt(&number).ok()) {
         kept::inherit(memory);
@@ -80,6 +86,7 @@ pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
         gates,
         parent: process::parent_process(),
         link: link.map(UnixStream::from),
+        flows: flows.and_then(|number| adopt(&number).ok()),
     })
 }
 
@@ -108,26 +115,31 @@ pub(super) fn start(
     binary: Option<PathBuf>,
     gates: &GateSet,
     link: Option<OwnedFd>,
+    flows: Option<OwnedFd>,
 ) -> io::Result<i32> {
     let sockets = gates.descriptors()?;
     let memory = kept::copy()?;
     let express = gates.express().map(Express::pass).transpose()?;
     let passed = express.iter().flat_map(|express| &express.descriptors);
-    for descriptor in sockets.iter().chain(&link).chain(&memory).chain(passed) {
+    let links = link.iter().chain(&flows);
+    for descriptor in sockets.iter().chain(links).chain(&memory).chain(passed) {
         descriptor::set_close_on_exec(descriptor.as_fd(), false)?;
     }
     let mut command = Command::new(binary.map_or_else(program, Ok)?);
     command
         .args(env::args_os().skip(1))
         .env(SOCKETS_VARIABLE, numbers_of(&sockets));
-    match &link {
-        Some(link) => command.env(LINK_VARIABLE, link.as_raw_fd().to_string()),
-        None => command.env_remove(LINK_VARIABLE),
-    };
-    match &memory {
-        Some(memory) => command.env(KEPT_VARIABLE, memory.as_raw_fd().to_string()),
-        None => command.env_remove(KEPT_VARIABLE),
-    };
+    let single = [
+        (LINK_VARIABLE, &link),
+        (FLOWS_VARIABLE, &flows),
+        (KEPT_VARIABLE, &memory),
+    ];
+    for (variable, descriptor) in single {
+        match descriptor {
+            Some(descriptor) => command.env(variable, descriptor.as_raw_fd().to_string()),
+            None => command.env_remove(variable),
+        };
+    }
     match &express {
         Some(Passed { words, descriptors }) => {
             let numbers = numbers_of(descriptors);

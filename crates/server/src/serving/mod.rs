@@ -238,6 +238,7 @@ impl Serving {
                 self.service.counts(counts);
             }
             Some(Order::Adoption(listener)) => self.be_found_at(listener),
+            Some(Order::Succession(link)) => self.service.be_succeeded(link, &self.log),
             Some(Order::Announce) => self.announce(),
             Some(Order::Quit) => self.quit(),
             Some(Order::Stop) => self.stop(),
@@ -416,6 +417,8 @@ impl Serving {
                     let reply = Reply::Answer { number, outcome };
                     let _ = channel::send_reply(self.channel.as_fd(), &reply);
                 }
+                Report::DatagramsFree if self.is_serving() => self.service.read_datagrams(),
+                Report::DatagramsFree => {}
                 Report::Drained if self.is_serving() => {}
                 Report::Drained => self.stop(),
             }

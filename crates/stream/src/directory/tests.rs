@@ -22,15 +22,17 @@ fn inbox() -> (Arc<Inbox>, Arc<AtomicUsize>) {
     (Arc::new(inbox), woken)
 }
 
-fn stray() -> Stray {
+fn gate() -> Arc<OwnedFd> {
     let (gate, _) = std::os::unix::net::UnixDatagram::pair().unwrap();
+    Arc::new(gate.into())
+}
+
+fn stray() -> Stray {
     Stray {
         address: ListenAddress::Udp(key(0).local),
-        origin: Origin {
-            key: key(7),
-            gate: Arc::new(gate.into()),
-            source: None,
-        },
+        key: key(7),
+        source: None,
+        way: Way::Gate(gate()),
         bytes: b"question".to_vec(),
     }
 }
@@ -39,20 +41,19 @@ fn stray() -> Stray {
 fn a_flow_stays_with_the_lane_that_claimed_it_until_that_lets_go() {
     let directory = FlowDirectory::default();
     let ((one, _), (other, _)) = (inbox(), inbox());
-    assert!(directory.claim(key(7), &one).is_none());
-    assert!(directory.claim(key(7), &one).is_none());
-    let owner = directory.claim(key(7), &other).unwrap();
-    assert!(Arc::ptr_eq(&owner, &one));
-    assert!(directory.claim(key(8), &other).is_none());
+    let gate = gate();
+    let claim = |port: u16, inbox: &Arc<Inbox>| directory.claim(key(port), inbox, &gate);
+    assert!(claim(7, &one).is_none());
+    assert!(claim(7, &one).is_none());
+    let owner = claim(7, &other);
+    assert!(matches!(owner, Some(Elsewhere::Lane(owner)) if Arc::ptr_eq(&owner, &one)));
+    assert!(claim(8, &other).is_none());
     directory.release(key(7), &other);
-    assert!(directory.claim(key(7), &other).is_some(), "not its own");
+    assert!(claim(7, &other).is_some(), "not its own");
     directory.release(key(7), &one);
-    assert!(directory.claim(key(7), &other).is_none());
+    assert!(claim(7, &other).is_none());
     other.close();
-    assert!(
-        directory.claim(key(7), &one).is_none(),
-        "its lane has ended"
-    );
+    assert!(claim(7, &one).is_none(), "its lane has ended");
 }
 
 #[test]

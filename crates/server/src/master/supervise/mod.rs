@@ -12,6 +12,7 @@
 mod adopt;
 mod control;
 mod express;
+mod flows;
 mod link;
 mod reload;
 mod serving;
@@ -20,6 +21,7 @@ mod succeed;
 mod upgrade;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -102,6 +104,8 @@ struct OtherMasters {
     successor: Option<Successor>,
     /// The master whose place this one takes.
     predecessor: Option<Predecessor>,
+    /// The link to the serving process of that one, for the first of this one.
+    flows: Option<OwnedFd>,
     /// The master ends in favour of another one, which has its names and its sockets.
     is_succeeded: bool,
     steering: Steering,
@@ -135,7 +139,9 @@ impl Master {
             Origin::Inherited(inherited) => (Some(inherited), None),
             Origin::Adopted(orphan) => (None, Some(orphan)),
         };
+        let mut flows = None;
         let predecessor = inherited.map(|inherited| {
+            flows = inherited.flows;
             let link = inherited.link.map(|link| (link, link_token));
             Predecessor::new(inherited.parent, link, end_token, &events.epoll)
         });
@@ -155,6 +161,7 @@ impl Master {
             others: OtherMasters {
                 successor: None,
                 predecessor: predecessor.transpose()?,
+                flows,
                 is_succeeded: false,
                 steering: Steering {
                     next_at: (!is_fresh).then(|| Instant::now() + STEER_PAUSE),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use turnpike_lane::log::{Errno, ErrorLog, Kept, Level, Sink, Target};
 
 use super::Master;
+use super::flows::flows_extra;
 use super::state::{Pending, Phase};
 use crate::channel::{self, End};
 use crate::control::RequestError;
@@ -135,6 +136,11 @@ impl Master {
                 self.serving.children.len() - 1
             }
         };
+        // A serving process that takes another's place leaves that one its flows.
+        let flows = serving
+            .filter(|serving| *serving != index)
+            .and_then(|_| self.flow_link());
+        let (ours, flows) = flows.unzip();
         let token = self.serving.children[index].token;
         self.serving.restart_at = None;
         self.loaded.gates.stop_listening_except(&loaded.gates);
@@ -145,8 +151,11 @@ impl Master {
             tickets: std::mem::take(&mut self.reloads.tickets),
             since,
         });
-        let bundle = pending.loaded.bundle(generation)?;
-        channel::send_apply(self.serving.children[index].channel(), &bundle)
+        let mut bundle = pending.loaded.bundle(generation)?;
+        bundle.extras.extend(flows.map(flows_extra));
+        channel::send_apply(self.serving.children[index].channel(), &bundle)?;
+        self.announce_successor(ours);
+        Ok(())
     }
 
     /// The configuration in force stays so; who asked for another is told why. Returns whether

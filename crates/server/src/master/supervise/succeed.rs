@@ -21,6 +21,7 @@ use turnpike_lane::sys::process::{self, ProcessHandle};
 use turnpike_plan::control::Arguments;
 
 use super::control::Purpose;
+use super::flows::flows_extra;
 use super::link::Link;
 use super::state::Phase;
 use super::upgrade::words;
@@ -190,6 +191,9 @@ impl Master {
     /// each, for us to ask them.
     pub(super) fn first_bundle(&mut self) -> io::Result<Bundle> {
         let mut bundle = self.loaded.bundle(self.generation)?;
+        bundle
+            .extras
+            .extend(self.others.flows.take().map(flows_extra));
         let lanes = self.loaded.configuration.settings.process.lanes;
         let has_listen = !bundle.listening_sockets.is_empty();
         let Some(trial) = self.trial() else {

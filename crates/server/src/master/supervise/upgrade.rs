@@ -164,8 +164,10 @@ impl Master {
         }
         self.rename_files()
             .map_err(|error| failed("rename()", &error))?;
-        match inherit::start(binary, &self.loaded.gates, theirs) {
+        let (ours, flows) = self.flow_link().unzip();
+        match inherit::start(binary, &self.loaded.gates, theirs, flows) {
             Ok(process) => {
+                self.announce_successor(ours);
                 let message = format_args!("start new binary process {process}");
                 self.log.event(Level::Notice, message);
                 self.others.successor = Some(Successor { process, watch });
