@@ -52,6 +52,13 @@ struct Chore {
     run: fn(&[String]) -> Outcome,
 }
 
+impl Chore {
+    /// How it is called.
+    fn call(&self) -> String {
+        format!("{} {}", self.name, self.arguments)
+    }
+}
+
 /// Every chore, in the order in which `cargo xtask` lists them.
 const CHORES: &[Chore] = &[
     Chore {
@@ -274,6 +281,11 @@ fn main() -> ExitCode {
         print_chores();
         return ExitCode::FAILURE;
     };
+    if rest.iter().any(|argument| argument == "--help") {
+        println!("Usage: cargo xtask {}", chore.call());
+        println!("  {}", chore.summary);
+        return ExitCode::SUCCESS;
+    }
     match (chore.run)(rest) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -286,7 +298,6 @@ fn main() -> ExitCode {
 fn print_chores() {
     println!("Usage: cargo xtask CHORE, where CHORE is one of:");
     for chore in CHORES {
-        let call = format!("{} {}", chore.name, chore.arguments);
-        println!("  {call:<70} {}", chore.summary);
+        println!("  {:<70} {}", chore.call(), chore.summary);
     }
 }
