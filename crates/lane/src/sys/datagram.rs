@@ -27,19 +27,16 @@ const CONTROL_BYTES: usize = 64;
 /// headers, and some room for those.
 const CUT_BYTES_MAX: usize = 65_000;
 
-/// Memory for received datagrams, reused for each call.
+/// Memory for received datagrams, reused for each call. The headers point to the rest of it from
+/// the beginning: most calls receive one or two datagrams, and are not to prepare 32. No vector ever
+/// grows, so all stays where it is.
 pub struct Batch {
-    bytes: Box<[u8]>,
-    envelopes: Box<Envelopes>,
+    bytes: Vec<u8>,
+    headers: Vec<libc::mmsghdr>,
+    pieces: Vec<libc::iovec>,
+    peers: Vec<libc::sockaddr_storage>,
+    controls: Vec<Control>,
     count: usize,
-}
-
-/// What the kernel says of datagrams.
-struct Envelopes {
-    headers: [libc::mmsghdr; DATAGRAMS_MAX],
-    pieces: [libc::iovec; DATAGRAMS_MAX],
-    peers: [libc::sockaddr_storage; DATAGRAMS_MAX],
-    controls: [Control; DATAGRAMS_MAX],
 }
 
 /// A received datagram.
@@ -62,52 +59,59 @@ const EMPTY_CONTROL: Control = Control([MaybeUninit::zeroed(); CONTROL_BYTES]);
 
 impl Default for Batch {
     fn default() -> Self {
-        let envelopes = Envelopes {
-            // SAFETY: all zero bytes are a valid value of these plain C structures.
-            headers: unsafe { mem::zeroed() },
-            // SAFETY: as above.
-            pieces: unsafe { mem::zeroed() },
-            // SAFETY: as above.
-            peers: unsafe { mem::zeroed() },
-            controls: [EMPTY_CONTROL; DATAGRAMS_MAX],
-        };
-        Self {
-            bytes: vec![0; DATAGRAMS_MAX * DATAGRAM_BYTES].into_boxed_slice(),
-            envelopes: Box::new(envelopes),
+        // SAFETY: all zero bytes are a valid value of these plain C structures.
+        let (header, peer) = unsafe { mem::zeroed() };
+        let mut batch = Self {
+            bytes: vec![0; DATAGRAMS_MAX * DATAGRAM_BYTES],
+            headers: vec![header; DATAGRAMS_MAX],
+            pieces: vec![NO_PIECE; DATAGRAMS_MAX],
+            peers: vec![peer; DATAGRAMS_MAX],
+            controls: vec![EMPTY_CONTROL; DATAGRAMS_MAX],
             count: 0,
-        }
+        };
+        batch.point_headers();
+        batch
     }
 }
 
 impl Batch {
+    /// Points each header to a room, an address and a control buffer of its own.
+    fn point_headers(&mut self) {
+        let bytes = self.bytes.as_mut_ptr();
+        let (pieces, peers) = (self.pieces.as_mut_ptr(), self.peers.as_mut_ptr());
+        let controls = self.controls.as_mut_ptr();
+        for (place, header) in self.headers.iter_mut().enumerate() {
+            let header = &mut header.msg_hdr;
+            // SAFETY: each vector has DATAGRAMS_MAX elements, and `bytes` as many rooms, so `place`
+            // lies inside of them; nobody else refers to a piece meanwhile.
+            unsafe {
+                let piece = pieces.add(place);
+                (*piece).iov_base = bytes.add(place * DATAGRAM_BYTES).cast();
+                (*piece).iov_len = DATAGRAM_BYTES;
+                header.msg_iov = piece;
+                header.msg_name = peers.add(place).cast();
+                header.msg_control = controls.add(place).cast();
+            }
+            header.msg_iovlen = 1;
+            reset_lengths(header);
+        }
+    }
+
     /// Receives up to `datagrams_max` datagrams, which replace those before; returns their number.
     ///
     /// # Errors
     /// The error of recvmmsg(2); `WouldBlock` if none waits.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, datagrams_max: usize) -> io::Result<usize> {
-        self.count = 0;
         let wanted = datagrams_max.clamp(1, DATAGRAMS_MAX);
-        let Envelopes {
-            headers,
-            pieces,
-            peers,
-            controls,
-        } = &mut *self.envelopes;
-        let rooms = self.bytes.chunks_exact_mut(DATAGRAM_BYTES);
-        for (place, room) in rooms.take(wanted).enumerate() {
-            pieces[place].iov_base = room.as_mut_ptr().cast();
-            pieces[place].iov_len = room.len();
-            let header = &mut headers[place].msg_hdr;
-            header.msg_iov = &raw mut pieces[place];
-            header.msg_iovlen = 1;
-            header.msg_name = (&raw mut peers[place]).cast();
-            header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            header.msg_control = controls[place].0.as_mut_ptr().cast();
-            header.msg_controllen = CONTROL_BYTES;
+        let headers = &mut self.headers;
+        // The kernel has written to those of the datagrams before.
+        for used in &mut headers[..self.count] {
+            reset_lengths(&mut used.msg_hdr);
         }
+        self.count = 0;
         self.count = retry(|| {
-            // SAFETY: each of the first `wanted` headers points to a room, an address and a control
-            // buffer of its own with their lengths, and all of them outlive the call.
+            // SAFETY: each header points to a room, an address and a control buffer of its own with
+            // their lengths; the batch owns them, and they outlive the call.
             check_size(unsafe {
                 libc::recvmmsg(
                     socket.as_raw_fd(),
@@ -125,17 +129,23 @@ impl Batch {
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = Datagram<'_>> {
         self.bytes().enumerate().map(|(place, bytes)| Datagram {
             bytes,
-            peer: plain_address(&self.envelopes.peers[place]),
-            local: local_address(&self.envelopes.headers[place].msg_hdr),
+            peer: plain_address(&self.peers[place]),
+            local: local_address(&self.headers[place].msg_hdr),
         })
     }
 
     /// Their bytes alone.
     pub fn bytes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let rooms = self.bytes.chunks_exact(DATAGRAM_BYTES);
-        let all = rooms.zip(&self.envelopes.headers[..self.count]);
+        let all = rooms.zip(&self.headers[..self.count]);
         all.map(|(room, header)| &room[..(header.msg_len as usize).min(DATAGRAM_BYTES)])
     }
+}
+
+/// Says how much room a header has for the address and the control data.
+fn reset_lengths(header: &mut libc::msghdr) {
+    header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    header.msg_controllen = CONTROL_BYTES;
 }
 
 /// The addresses of a datagram to send.
