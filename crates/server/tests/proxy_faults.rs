@@ -262,6 +262,63 @@ fn an_early_answer_to_an_upload_is_passed_on() {
     }
 }
 
+/// Early answers without a body of which the server makes another response, and its status.
+const DISCARDED: &[(&str, u16)] = &[
+    ("HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", 413),
+    (
+        "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /page\r\nContent-Length: 0\r\n\r\n",
+        200,
+    ),
+    (
+        "HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n",
+        413,
+    ),
+];
+
+#[test]
+fn a_connection_whose_request_was_not_sent_whole_gets_no_other_request() {
+    for (answer, status) in DISCARDED {
+        let first = [
+            Step::ReadHead,
+            Step::send(answer),
+            Step::ReadHead,
+            Step::send(OK),
+        ];
+        let origin = Origin::start(vec![first.to_vec(), script(OK)]);
+        let configuration = format!(
+            "events {{ }}
+            http {{
+                upstream u {{ server 127.0.0.1:{} max_fails=0; keepalive 4; }}
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{
+                        proxy_pass http://u;
+                        proxy_http_version 1.1;
+                        proxy_set_header Connection '';
+                        proxy_request_buffering off;
+                        proxy_intercept_errors on;
+                        error_page 413 /page;
+                    }}
+                    location = /page {{ return 200 page; }}
+                }}
+            }}",
+            origin.port()
+        );
+        let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+            .configuration(&configuration)
+            .start();
+        let mut uploading = server.connect();
+        uploading.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
+        let response = uploading.response();
+        assert_eq!((response.status, &*response.text()), (*status, "page"));
+        let next = server.get("/next");
+        assert_eq!((next.status, &*next.text()), (200, "ok"), "{answer}");
+        let received = origin.received();
+        assert_eq!(received.len(), 2, "{answer}");
+        assert!(received[1].starts_with(b"GET /next "), "{answer}");
+    }
+}
+
 /// Directives, the first server's action, the request's method, and the resulting status.
 const NEXT: &[(&str, &str, &str, u16)] = &[
     ("", "", "GET", 200),

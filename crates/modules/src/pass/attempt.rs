@@ -726,14 +726,14 @@ impl Attempt {
             if let Some(mut recorder) = self.recorder.take() {
                 recorder.intercepted(exchange);
             }
-            relay::discard(exchange, server, self.progress.records);
+            relay::discard(exchange, server, self.progress.records, &upload);
             return Err(Verdict::Status(status));
         }
         if let Some(verdict) = response::accelerated_redirect(exchange, passing) {
             if let Some(mut recorder) = self.recorder.take() {
                 recorder.redirected(exchange);
             }
-            relay::discard(exchange, server, self.progress.records);
+            relay::discard(exchange, server, self.progress.records, &upload);
             return Err(verdict);
         }
         response::take_head(exchange, passing);
@@ -744,12 +744,12 @@ impl Attempt {
                 RecorderDecision::Record => Some(recorder),
                 RecorderDecision::Pass => None,
                 RecorderDecision::Replace(verdict) => {
-                    relay::discard(exchange, server, self.progress.records);
+                    relay::discard(exchange, server, self.progress.records, &upload);
                     return Err(verdict);
                 }
                 RecorderDecision::AskAgain => {
                     self.recorder = Some(recorder);
-                    return Err(self.ask_again(exchange, server));
+                    return Err(self.ask_again(exchange, server, &upload));
                 }
             },
         };

@@ -104,15 +104,19 @@ pub(crate) struct Answer {
     pub(crate) recorder: Option<Box<dyn Recorder>>,
 }
 
-/// Throws a response's body away.
+/// Throws a response's body away. The connection is kept only where nothing is left on it: of the
+/// answer, and of the request's body, for which the server would take the next request.
 pub(crate) fn discard(
     exchange: &mut Exchange,
     server: UpstreamConnection,
     records: Option<Box<dyn RecordLayer>>,
+    upload: &Upload,
 ) {
-    let end = server.delivery.end;
-    let empty = matches!(end, BodyEnd::None | BodyEnd::Length(0));
-    finish(exchange, server, records.as_deref(), empty);
+    let empty = matches!(server.delivery.end, BodyEnd::None | BodyEnd::Length(0))
+        && exchange.upstream.input().is_empty();
+    exchange.upstream.input_mut().clear();
+    let clean = empty && upload.is_done(exchange);
+    finish(exchange, server, records.as_deref(), clean);
 }
 
 /// Makes the body of the exchange's response of what the connection brings.

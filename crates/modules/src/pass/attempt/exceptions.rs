@@ -12,6 +12,7 @@ use crate::pass::conditions::Failure;
 use crate::pass::relay;
 use crate::pass::server::UpstreamConnection;
 use crate::pass::try_notes::end_try;
+use crate::pass::upload::Upload;
 
 impl Attempt {
     /// Gives up before any server is asked, since connections run out.
@@ -56,8 +57,9 @@ impl Attempt {
         mut self,
         exchange: &mut Exchange,
         server: UpstreamConnection,
+        upload: &Upload,
     ) -> Verdict {
-        relay::discard(exchange, server, self.progress.records.take());
+        relay::discard(exchange, server, self.progress.records.take(), upload);
         exchange.response.clear();
         if self.unbuffered {
             // The body has gone with the first question.
