@@ -55,6 +55,7 @@ pub(crate) fn begin(
     passing: &Arc<Passing>,
     server: UpstreamConnection,
 ) -> Verdict {
+    server.picked.header_received(exchange.lane.clock.now_ms());
     response::take_head(exchange, passing);
     if let Some(value) = exchange.upstream.head().known(Known::Upgrade) {
         exchange.response.fields_mut().add(b"Upgrade", value);
@@ -83,6 +84,7 @@ pub(crate) fn connected(
     if let Some(one) = exchange.upstream.last_try() {
         one.status = 200;
     }
+    server.picked.connected(exchange.lane.clock.now_ms());
     exchange.sending.close_connection();
     exchange.response.set_status(200);
     exchange.response.set_body(Body::Tunnel(Box::new(Upgraded {

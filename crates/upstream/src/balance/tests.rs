@@ -307,6 +307,26 @@ fn each_time_of_sessions_has_its_own_average() {
 }
 
 #[test]
+fn a_failed_peer_that_answers_is_able_again_although_the_response_has_no_end() {
+    let group = group(Balancer::RoundRobin, vec![plain(), plain()]);
+    let next = |now_ms: u64| group.begin(&Selection::default()).next(now_ms);
+    for _ in 0..2 {
+        let picked = next(NOW_MS).unwrap();
+        assert!(picked.failed(FailReason::Error, NOW_MS));
+    }
+    assert!(next(NOW_MS + 1000).is_err());
+    let later_ms = NOW_MS + 60_000;
+    for _ in 0..2 {
+        let tunnel = next(later_ms).unwrap();
+        tunnel.header_received(later_ms + 1);
+        drop(tunnel);
+    }
+    for _ in 0..10 {
+        assert!(next(later_ms + 2).is_ok());
+    }
+}
+
+#[test]
 fn requests_in_progress_reveal_a_hanging_peer() {
     let balancer = Balancer::LeastTime {
         until: Until::Header,

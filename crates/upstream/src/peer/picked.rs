@@ -79,10 +79,13 @@ impl Picked {
         self.peer.failed(now_ms)
     }
 
-    /// Records the time of the response's head, or of its first byte. Only `least_time` with
-    /// `inflight` uses it; without it all times are recorded at the end.
+    /// Records the time of the response's head, or of its first byte: only `least_time` with
+    /// `inflight` uses it, and without it all times are recorded at the end. The peer works, so
+    /// that its failures are reset, whatever becomes of the rest: tunnels and streams of events
+    /// have no good end.
     pub fn header_received(&self, now_ms: u64) {
         self.reached(Until::Header, now_ms);
+        self.worked(now_ms);
     }
 
     /// Records that the peer was reached. For long sessions this already resets its failures.
