@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
-use turnpike_testkit::{Origin, Server, Step, check};
+use turnpike_testkit::{Origin, Server, Step, check, wait_for};
 
 fn server(origin: &Origin, locations: &str) -> Server {
     server_with("", origin, locations)
@@ -212,6 +213,41 @@ fn a_tunnel_carries_bytes_both_ways() {
     peer.finish();
     assert!(peer.is_closed());
     server.wait_for_log("access.log", "101 ");
+}
+
+#[test]
+fn a_silent_server_of_a_tunnel_is_cut_once_its_client_is_silent_too() {
+    let origin = Origin::start(vec![vec![
+        Step::ReadHead,
+        Step::send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+        Step::ReadToEnd,
+    ]]);
+    let server = server(
+        &origin,
+        "location / {
+            proxy_pass http://%ORIGIN%;
+            proxy_read_timeout 1s;
+            proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection upgrade;
+        }",
+    );
+    let mut peer = server.connect();
+    peer.send("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n");
+    // Half as long again as the time-out.
+    for _ in 0..15 {
+        std::thread::sleep(Duration::from_millis(100));
+        peer.send("telemetry.");
+    }
+    let all_came = || {
+        origin.received()[0]
+            .ends_with(&b"telemetry.".repeat(15))
+            .then_some(())
+    };
+    assert!(wait_for(all_came).is_some());
+    server.wait_for_log(
+        "error.log",
+        "upstream timed out (110: Connection timed out)",
+    );
 }
 
 #[test]

@@ -30,11 +30,14 @@ struct Upgraded {
     piece_bytes: usize,
 }
 
-/// Bytes that a tunnel has carried from the server: a piece may be received and sent in part.
+/// What a tunnel has carried. The bytes are those from the server: a piece may be received and sent
+/// in part.
 #[derive(Default)]
 struct Carried {
     from_server: Cell<u64>,
     to_client: Cell<u64>,
+    /// When the client's last bytes came, on the lane's clock.
+    from_client_ms: Cell<u64>,
 }
 
 /// How a tunnel ended.
@@ -98,7 +101,7 @@ pub(crate) fn connected(
 
 impl Tunnel for Upgraded {
     fn run<'a>(
-        self: Box<Self>,
+        mut self: Box<Self>,
         exchange: &'a mut Exchange,
         client: Client<'a>,
     ) -> LocalFuture<'a, ()> {
@@ -110,9 +113,11 @@ impl Tunnel for Upgraded {
             exchange.account.set_action(Action::Tunnelling);
             let early = std::mem::take(&mut client.early);
             let carried = Carried::default();
+            let first = std::mem::take(&mut self.early);
             let ended = {
-                let down = self.down(exchange, &client, &carried);
-                let up = self.up(&client, early);
+                let exchange = &*exchange;
+                let down = self.down(exchange, &client, first, &carried);
+                let up = self.up(exchange, &client, early, &carried);
                 tokio::select! {
                     biased;
                     ended = down => ended,
@@ -141,11 +146,18 @@ impl Tunnel for Upgraded {
 }
 
 impl Upgraded {
-    /// What the server says goes to the client, until the server ends.
-    async fn down(&self, exchange: &Exchange, client: &Duplex<'_>, carried: &Carried) -> Ended {
+    /// What the server says goes to the client, until the server ends. As in nginx, the server may
+    /// be silent for as long as the client talks.
+    async fn down(
+        &self,
+        exchange: &Exchange,
+        client: &Duplex<'_>,
+        mut piece: Vec<u8>,
+        carried: &Carried,
+    ) -> Ended {
         let send_ms = exchange.location().settings.send_timeout_ms;
         let read_ms = self.passing.timeouts.read_ms;
-        let mut piece = self.early.clone();
+        let mut wait_ms = read_ms;
         loop {
             let from_server = carried.from_server.get() + piece.len() as u64;
             carried.from_server.set(from_server);
@@ -157,15 +169,22 @@ impl Upgraded {
             match self
                 .server
                 .connection
-                .read(&mut piece, self.piece_bytes, read_ms)
+                .read(&mut piece, self.piece_bytes, wait_ms)
                 .await
             {
                 Ok(0) => {
                     client.finish();
                     return Ended::Closed;
                 }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ended::Silent,
+                Ok(_) => wait_ms = read_ms,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    let now_ms = exchange.lane.clock.now_ms();
+                    let silent_ms = now_ms.saturating_sub(carried.from_client_ms.get());
+                    if silent_ms >= read_ms {
+                        return Ended::Silent;
+                    }
+                    wait_ms = read_ms - silent_ms;
+                }
                 Err(error) => return Ended::Upstream("recv()", error),
             }
         }
@@ -173,7 +192,13 @@ impl Upgraded {
 
     /// Passes the client's bytes to the server. When the client ends its side, the server's side is
     /// ended too; the server may still answer.
-    async fn up(&self, client: &Duplex<'_>, mut piece: Vec<u8>) -> Ended {
+    async fn up(
+        &self,
+        exchange: &Exchange,
+        client: &Duplex<'_>,
+        mut piece: Vec<u8>,
+        carried: &Carried,
+    ) -> Ended {
         let send_ms = self.passing.timeouts.send_ms;
         loop {
             if let Err(error) = self.server.connection.write_all(&piece, send_ms).await {
@@ -187,7 +212,7 @@ impl Upgraded {
                     }
                     return std::future::pending().await;
                 }
-                Ok(_) => {}
+                Ok(_) => carried.from_client_ms.set(exchange.lane.clock.now_ms()),
                 Err(_) => return Ended::Client,
             }
         }
