@@ -8,6 +8,7 @@
 //! Read ahead of the client, a body fills memory first and a file then; when neither takes more,
 //! the server waits. Without buffering, each piece is passed on as it comes.
 
+mod answer;
 mod limit;
 mod moving;
 mod spill;
@@ -19,13 +20,14 @@ use turnpike_http::Quoted;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::BodyReader;
-use turnpike_http::phase::Verdict;
 use turnpike_http::received::Received;
-use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture, Source};
+use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture, Source};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::rate::Rate;
 use turnpike_wire::message::{BodyEnd, Fields, Known};
 
+use answer::finish;
+pub(crate) use answer::{Answer, Cut, begin, discard, go_on, whole_chunks};
 pub(crate) use limit::Limit;
 use spill::Spill;
 
@@ -93,182 +95,6 @@ struct Relay {
     state: State,
     recorder: Option<Box<dyn Recorder>>,
     limit: Option<Limit>,
-}
-
-/// An answer whose head was taken.
-pub(crate) struct Answer {
-    pub(crate) passing: Arc<Passing>,
-    pub(crate) server: UpstreamConnection,
-    pub(crate) records: Option<Box<dyn RecordLayer>>,
-    pub(crate) upload: Upload,
-    pub(crate) recorder: Option<Box<dyn Recorder>>,
-}
-
-/// Throws a response's body away. The connection is kept only where nothing is left on it: of the
-/// answer, and of the request's body, for which the server would take the next request.
-pub(crate) fn discard(
-    exchange: &mut Exchange,
-    server: UpstreamConnection,
-    records: Option<Box<dyn RecordLayer>>,
-    upload: &Upload,
-) {
-    let empty = matches!(server.delivery.end, BodyEnd::None | BodyEnd::Length(0))
-        && exchange.upstream.input().is_empty();
-    exchange.upstream.input_mut().clear();
-    let clean = empty && upload.is_done(exchange);
-    finish(exchange, server, records.as_deref(), clean);
-}
-
-/// Makes the body of the exchange's response of what the connection brings.
-pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
-    let end = answer.server.delivery.end;
-    let at_once = end == BodyEnd::Length(exchange.upstream.input().len() as u64)
-        && answer.records.is_none()
-        && answer.recorder.is_none()
-        && answer.upload.is_done(exchange);
-    if at_once {
-        return whole_at_once(exchange, answer.server);
-    }
-    if end == BodyEnd::None {
-        return without_body(exchange, answer);
-    }
-    let mut relay = Relay::new(exchange, answer);
-    relay.decode(exchange);
-    if let (State::Whole, BodyEnd::Length(_)) = (relay.state, end) {
-        // The client gets its head and all of this in one piece.
-        relay.settle(exchange);
-        std::mem::swap(exchange.response.text_mut(), &mut relay.ready);
-        exchange.response.set_body(Body::Text);
-    } else {
-        exchange.response.set_body(Body::Stream(Box::new(relay)));
-    }
-    Verdict::Respond
-}
-
-/// Why a body that was awaited is relayed.
-pub(crate) enum Cut {
-    /// The rest has not come in time, or may take long.
-    Held,
-    /// The last read has brought an end or an error in place of the rest.
-    Read(io::Result<usize>),
-    /// What has come is no chunk.
-    Malformed,
-}
-
-/// As [`begin`], for a body that was awaited. `reader`: what has taken the chunks off what stands
-/// in the response's text.
-pub(crate) fn go_on(
-    exchange: &mut Exchange,
-    answer: Answer,
-    reader: Option<BodyReader>,
-    cut: Cut,
-) -> Verdict {
-    if let (Cut::Held, None) = (&cut, &reader) {
-        return begin(exchange, answer);
-    }
-    let mut relay = Relay::new(exchange, answer);
-    if let Some(reader) = reader {
-        relay.reader = reader;
-        std::mem::swap(exchange.response.text_mut(), &mut relay.ready);
-    }
-    match cut {
-        Cut::Held => {}
-        Cut::Read(read) => {
-            relay.decode(exchange);
-            relay.received(exchange, read, 0);
-        }
-        Cut::Malformed => relay.malformed(exchange),
-    }
-    exchange.response.set_body(Body::Stream(Box::new(relay)));
-    Verdict::Respond
-}
-
-/// A chunked body of which all is in the response's text: it leaves in one piece.
-pub(crate) fn whole_chunks(
-    exchange: &mut Exchange,
-    answer: Answer,
-    reader: &BodyReader,
-) -> Verdict {
-    let surplus = !exchange.upstream.input().is_empty();
-    if surplus {
-        exchange.account.set_action(Action::ReadingUpstream);
-        exchange.log(Level::Warn, format_args!("{SURPLUS_BEHIND_CHUNKS}"));
-        exchange.upstream.input_mut().clear();
-    }
-    if let Some(trailers) = reader.trailers() {
-        take_trailers(exchange, &answer.passing, trailers);
-    }
-    let clean = !surplus && answer.upload.is_done(exchange);
-    finish(exchange, answer.server, None, clean);
-    exchange.response.set_body(Body::Text);
-    Verdict::Respond
-}
-
-fn without_body(exchange: &mut Exchange, answer: Answer) -> Verdict {
-    let Answer {
-        server,
-        records,
-        upload,
-        mut recorder,
-        ..
-    } = answer;
-    let clean = exchange.upstream.input().is_empty() && upload.is_done(exchange);
-    exchange.upstream.input_mut().clear();
-    if let Some(recorder) = &mut recorder {
-        recorder.whole(exchange);
-    }
-    finish(exchange, server, records.as_deref(), clean);
-    exchange.response.set_body(Body::Empty);
-    Verdict::Respond
-}
-
-/// The usual small response: all of it came with its head, and nobody else wants to see it.
-fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict {
-    let input = exchange.upstream.input_mut();
-    let text = exchange.response.received_mut();
-    std::mem::swap(input, text);
-    input.clear();
-    let body_bytes = text.len() as u64;
-    if let Some(one) = exchange.upstream.last_try() {
-        one.response_bytes = body_bytes;
-    }
-    finish(exchange, server, None, true);
-    exchange.response.set_body(Body::Text);
-    Verdict::Respond
-}
-
-/// The response is over as far as the server is concerned: the connection is kept where it can be.
-fn finish(
-    exchange: &mut Exchange,
-    server: UpstreamConnection,
-    records: Option<&dyn RecordLayer>,
-    clean: bool,
-) {
-    end_try(exchange, Some(&server.connection));
-    let UpstreamConnection {
-        connection,
-        picked,
-        upstream,
-        delivery,
-    } = server;
-    let now_ms = exchange.lane.clock.now_ms();
-    let one = exchange.upstream.last_try();
-    let (header_ms, response_ms, said_close) = one.map_or((0, 0, false), |one| {
-        (
-            one.header_ms.unwrap_or_default(),
-            one.response_ms.unwrap_or_default(),
-            one.said_close,
-        )
-    });
-    let lives_on = match records {
-        Some(records) => records.is_reusable(),
-        None => !said_close && delivery.keeps_connection,
-    };
-    let is_kept = connection.http2().is_none() || upstream.keeps_http2();
-    if clean && lives_on && is_kept && !picked.is_draining() {
-        upstream.pool(&exchange.plan).put(connection, now_ms);
-    }
-    upstream.ended(exchange, picked, header_ms, response_ms);
 }
 
 impl Relay {
