@@ -244,6 +244,7 @@ fn the_unit_leaves_the_serving_process_alone() {
         "Restart=always",
         "RestartSec=1",
         "RuntimeDirectoryPreserve=restart",
+        "StateDirectory=turnpike",
     ] {
         assert!(unit.lines().any(|own| own == line), "{line}");
     }
@@ -252,4 +253,18 @@ fn the_unit_leaves_the_serving_process_alone() {
         stop.is_some_and(|line| line.contains(" -s quit ")),
         "{stop:?}"
     );
+}
+
+#[test]
+fn the_packaged_file_and_not_the_unit_switches_the_sandbox_on() {
+    let has_line = |file: &str, part: &str| {
+        let path = format!("{}/../../contrib/{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines()
+            .any(|line| !line.starts_with('#') && line.contains(part))
+    };
+    assert!(has_line("etc/nginx.conf", "sandbox on;"));
+    // A directive of the command line and of the file would be a duplicate.
+    assert!(!has_line("systemd/turnpike.service", "sandbox on"));
+    assert!(has_line("systemd/turnpike.service", "ExecStart="));
 }

@@ -38,6 +38,7 @@ step install
 dpkg -i /test/1/turnpike_*.deb
 turnpike -t
 test "$(stat -c %a:%U:%G /var/log/turnpike)" = 755:root:adm
+test "$(stat -c %a:%U:%G /var/lib/turnpike)" = 755:root:root
 dpkg --verify turnpike
 
 step start

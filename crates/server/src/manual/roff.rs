@@ -77,6 +77,10 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("/var/log/turnpike/", "Logs."),
     ("/var/cache/turnpike/", "Temporary files and caches."),
+    (
+        "/var/lib/turnpike/",
+        "What must be kept, such as certificates of ACME.",
+    ),
     ("/run/turnpike/turnpike.pid", "The master's process ID."),
     ("/usr/share/turnpike/", "Where relative paths begin."),
 ];
