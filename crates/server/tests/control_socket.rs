@@ -254,6 +254,11 @@ fn a_reload_reports_upstream_servers_and_outer_levels() {
         numbers["metrics"][0]["name"], "upstream_requests",
         "{numbers}"
     );
+    for words in [["metrics", "json"], ["metrics", "format=json"]] {
+        let shown = turnpike(&server.files().arguments(&words));
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(shown["metrics"][0]["name"], "upstream_requests", "{shown}");
+    }
     let wrong = ask(server.files(), &["metrics", "format=xml"]).unwrap_err();
     assert_eq!(wrong, "turnpike: \"xml\" is no format of metrics\n");
     let shown = stderr(&turnpike(&server.files().arguments(&["top"])));

@@ -153,8 +153,13 @@ fn carry_out(line: &Line) -> Result<(), String> {
         true => Some(server.master()?),
         false => None,
     };
+    // What was asked for as JSON is not drawn as a table.
+    let is_json = line.json
+        || arguments
+            .get("format")
+            .is_some_and(|format| format == "json");
     let answer = server.ask(&verb, arguments)?;
-    let text = match (line.json, &answer["text"]) {
+    let text = match (is_json, &answer["text"]) {
         (true, _) => format!("{answer}\n"),
         (false, Value::String(text)) => text.clone(),
         (false, _) if line.wait => String::new(),

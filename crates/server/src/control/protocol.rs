@@ -115,7 +115,7 @@ pub(crate) const VERBS: &[Verb] = &[
         Home::Serving,
         "requests",
         "[close=ID]",
-        "Lists the requests that are in progress, the oldest first. With --close ID it closes one \
+        "Lists the requests that are in progress, the oldest first. With close=ID it closes one \
          of them.",
     ),
 ];
