@@ -94,7 +94,14 @@ fn on_free_ports(block: &str, port: u16) -> (String, Vec<RefusedPort>) {
 #[test]
 fn examples_answer_as_they_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let types = fs::read_to_string(folder.join("conf/mime.types")).unwrap();
+    let included = [
+        ("include mime.types;", "conf/mime.types"),
+        ("include fastcgi.conf;", "contrib/etc/fastcgi.conf"),
+    ];
+    let included = included.map(|(line, file)| {
+        let text = fs::read_to_string(folder.join(file)).unwrap();
+        (line, text)
+    });
     let mut count = 0;
     for entry in fs::read_dir(folder.join("docs")).unwrap() {
         let path = entry.unwrap().path();
@@ -110,7 +117,10 @@ fn examples_answer_as_they_say() {
             count += questions.len();
             let port = turnpike_testkit::ports::reserve().unwrap();
             let (text, _refused) = on_free_ports(block, port);
-            let server = start(&text.replace("include mime.types;", &types));
+            let whole = included
+                .iter()
+                .fold(text, |text, (line, file)| text.replace(*line, file));
+            let server = start(&whole);
             for question in questions {
                 judge(block, port, &question);
             }
@@ -139,6 +149,10 @@ fn judge(block: &str, port: u16, question: &Question<'_>) {
 
 /// Files of a distribution that examples include.
 const INCLUDED: &[(&str, &str)] = &[
+    (
+        "fastcgi.conf",
+        include_str!("../../../contrib/etc/fastcgi.conf"),
+    ),
     (
         "fastcgi_params",
         include_str!("../../../contrib/etc/fastcgi_params"),
