@@ -178,7 +178,7 @@ fn prepared(block: &str, folder: &Folder) -> String {
 fn keys(folder: &Folder) {
     let at = folder.path();
     let kind = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
-    for file in ["example.com", "chain", "clients-ca"] {
+    for file in ["example.com", "chain", "clients-ca", "servers-ca"] {
         certificate(at, file, "example.com", &kind);
     }
     let list = "[ca]\ndefault_ca=c\n[c]\ndatabase=index\ncrlnumber=number\n\
