@@ -99,7 +99,7 @@ pub(crate) struct Options {
     /// Use basic authentication
     #[arg(short = 'A', long, value_name = "USER:PASSWORD")]
     pub(crate) auth: Option<String>,
-    /// Fill {{...}} in paths, headers and the body in for N variants, drawn at random (see docs)
+    /// Write N variants of each request with the {{...}} templates filled in, and draw from them
     #[arg(long, value_name = "N", value_parser = parse_positive_count)]
     pub(crate) variants: Option<u64>,
     /// Read URLs from a file of `URL [WEIGHT]` lines
