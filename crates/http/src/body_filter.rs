@@ -237,8 +237,12 @@ impl<F: BodyFilter> BodyStream for Filtered<F> {
         self.body.is_of_parts()
     }
 
-    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
-        self.body.read_ahead(exchange)
+    fn read_ahead<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: Client<'a>,
+    ) -> LocalFuture<'a, ()> {
+        self.body.read_ahead(exchange, client)
     }
 
     fn outlives_client(&mut self) -> bool {

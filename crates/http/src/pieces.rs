@@ -51,10 +51,10 @@ pub(crate) async fn next(
 }
 
 /// Lets the body read ahead, as long as the caller waits for something else. Never ends.
-pub(crate) async fn read_ahead(exchange: &mut Exchange) {
+pub(crate) async fn read_ahead(exchange: &mut Exchange, client: Client<'_>) {
     if let Some(mut held) = hold(exchange) {
         let (exchange, body) = held.parts();
-        body.read_ahead(exchange).await;
+        body.read_ahead(exchange, client).await;
     }
     std::future::pending().await
 }

@@ -239,9 +239,13 @@ pub trait BodyStream {
         0
     }
 
-    /// Reads ahead while the client takes nothing. Dropped when it does, so that nothing may be
-    /// lost at an await; never ends.
-    fn read_ahead<'a>(&'a mut self, _exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
+    /// Reads ahead while the client takes nothing, and goes on with what it still sends. Dropped
+    /// when it takes something, so that nothing may be lost at an await; never ends.
+    fn read_ahead<'a>(
+        &'a mut self,
+        _exchange: &'a mut Exchange,
+        _client: Client<'a>,
+    ) -> LocalFuture<'a, ()> {
         Box::pin(pending())
     }
 

@@ -221,6 +221,35 @@ fn a_connection_lives_through_a_reload_and_is_served_by_the_new_configuration() 
     });
 }
 
+/// More than the buffers of all sockets on its way.
+const AHEAD_BYTES: usize = 24 << 20;
+
+#[test]
+fn a_proxied_body_is_read_ahead_of_a_client_that_gives_no_window() {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {AHEAD_BYTES}\r\n\r\n");
+    for limit in ["", "limit_rate 1k;"] {
+        let response = [head.as_bytes(), &vec![b'x'; AHEAD_BYTES]].concat();
+        let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(response)]]);
+        let text = format!(
+            "events {{ }}
+            http {{
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    http2 on;
+                    location / {{ proxy_pass http://127.0.0.1:{}; {limit} }}
+                }}
+            }}",
+            origin.port()
+        );
+        let server = Server::builder(TURNPIKE).configuration(&text).start();
+        let mut peer = Peer::connect(server.port());
+        // Windows of the size that they have without a word about them.
+        let opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        peer.send([opening.as_slice(), &request(1, "/")].concat());
+        origin.wait_for_ended(1);
+    }
+}
+
 #[test]
 fn a_client_that_does_not_read_does_not_delay_the_end() {
     let text = "error_log %FOLDER%/error.log info;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -248,6 +250,53 @@ fn a_silent_server_of_a_tunnel_is_cut_once_its_client_is_silent_too() {
         "error.log",
         "upstream timed out (110: Connection timed out)",
     );
+}
+
+/// More than the buffers of a connection's sockets.
+const BEFORE_READING_BYTES: usize = 32 << 20;
+
+#[test]
+fn a_client_may_send_its_whole_request_before_it_reads_the_response() {
+    // More than the sockets on the way hold.
+    let answer = vec![b'x'; 8 << 20];
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+        answer.len()
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let response = [head.as_bytes(), &answer].concat();
+    // An origin that reads and writes at the same time.
+    std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let mut reading = stream.try_clone().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut reading, &mut std::io::sink()));
+        stream.write_all(&response)
+    });
+    let text = format!(
+        "events {{ }}
+        http {{
+            server {{
+                listen 127.0.0.1:%PORT% sndbuf=32k;
+                location / {{
+                    proxy_pass http://127.0.0.1:{port};
+                    proxy_http_version 1.1;
+                    proxy_buffering off;
+                    proxy_request_buffering off;
+                    client_max_body_size 0;
+                }}
+            }}
+        }}"
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text)
+        .start();
+    let mut peer = server.connect();
+    peer.send(format!(
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {BEFORE_READING_BYTES}\r\n\r\n"
+    ));
+    peer.send("y".repeat(BEFORE_READING_BYTES));
+    assert_eq!(peer.response().body.len(), answer.len());
 }
 
 #[test]

@@ -300,6 +300,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                                 let error = io::ErrorKind::ConnectionReset;
                                 return Err(Cut::Client(error.into()));
                             }
+                            () = pieces::read_ahead(exchange, Client::Http1(peer)) => {}
                         }
                         continue;
                     }
@@ -313,7 +314,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                 let waited = tokio::select! {
                     biased;
                     waited = peer.writable(timeout_ms) => waited,
-                    () = pieces::read_ahead(exchange) => Ok(()),
+                    () = pieces::read_ahead(exchange, Client::Http1(peer)) => Ok(()),
                 };
                 waited.map_err(Cut::Client)?;
                 continue;

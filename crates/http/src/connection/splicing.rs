@@ -101,7 +101,7 @@ async fn drain(
                 let waited = tokio::select! {
                     biased;
                     waited = peer.writable(timeout_ms) => waited,
-                    () = body.read_ahead(exchange) => Ok(()),
+                    () = body.read_ahead(exchange, Client::Http1(peer)) => Ok(()),
                 };
                 waited.map_err(Cut::Client)?;
             }

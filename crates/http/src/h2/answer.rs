@@ -306,8 +306,13 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
                 stream.shared.has_sent(stream);
                 let pause_ms = rate.pause_ms(sent, elapsed_ms).max(RATE_PAUSE_MS_MIN);
                 let pause = tokio::time::sleep(Duration::from_millis(pause_ms));
-                // Whether the client has gone is seen above.
-                let _ = Client::Http2(stream).while_there(pause).await;
+                let client = Client::Http2(stream);
+                tokio::select! {
+                    biased;
+                    // Whether the client has gone is seen above.
+                    _ = client.while_there(pause) => {}
+                    () = pieces::read_ahead(exchange, client) => {}
+                }
                 exchange.lane.clock.update();
                 continue;
             }
@@ -323,7 +328,12 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
                         continue;
                     }
                 }
-                if let Err(error) = stream.wait_for_room(timeout_ms).await {
+                let waited = tokio::select! {
+                    biased;
+                    waited = stream.wait_for_room(timeout_ms) => waited,
+                    () = pieces::read_ahead(exchange, Client::Http2(stream)) => Ok(()),
+                };
+                if let Err(error) = waited {
                     return held_back(exchange, &error);
                 }
             }

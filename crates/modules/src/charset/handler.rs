@@ -197,8 +197,12 @@ impl BodyStream for Begun {
         self.body.may_end_at_once()
     }
 
-    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
-        self.body.read_ahead(exchange)
+    fn read_ahead<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: Client<'a>,
+    ) -> LocalFuture<'a, ()> {
+        self.body.read_ahead(exchange, client)
     }
 
     fn outlives_client(&mut self) -> bool {

@@ -339,7 +339,8 @@ impl Relay {
     }
 
     /// Reads once. Nothing is lost where it is dropped before its end.
-    async fn receive(&mut self, exchange: &mut Exchange, client: Option<Client<'_>>) {
+    /// `watches`: the client that has gone is seen here, and nowhere else.
+    async fn receive(&mut self, exchange: &mut Exchange, client: Client<'_>, watches: bool) {
         exchange.account.set_action(Action::ReadingUpstream);
         let mut room = self.room().max(ROOM_BYTES_MIN);
         if self.expander.is_some() {
@@ -351,11 +352,11 @@ impl Relay {
         }
         // What is kept is read to its end, for others.
         let heeded = !self.passing.ignores_client_abort && self.recorder.is_none();
-        let watched = client.filter(|_| heeded);
+        let watched = (heeded && watches).then_some(client);
         let from = self.incoming.len();
         let Some(server) = &self.server else { return };
         let connection = &server.connection;
-        let uploading = client.filter(|_| !self.upload.is_over(exchange));
+        let uploading = (!self.upload.is_over(exchange)).then_some(client);
         let event = tokio::select! {
             biased;
             read = connection.read(self.incoming.room(), room, timeouts.read_ms) => {
@@ -367,13 +368,30 @@ impl Relay {
         };
         match event {
             Event::Read(read) => self.received(exchange, read, from),
-            Event::Sent(Ok(_)) => {}
+            Event::Sent(step) => self.sent(exchange, step),
+            Event::Gone => self.client_gone(exchange),
+        }
+    }
+
+    /// Goes on with the request's body, where nothing can be read.
+    async fn send(&mut self, exchange: &mut Exchange, client: Client<'_>) {
+        let Some(server) = &self.server else { return };
+        let send_ms = self.passing.timeouts.send_ms;
+        let step = self
+            .upload
+            .step(exchange, client, &server.connection, send_ms);
+        let step = step.await;
+        self.sent(exchange, step);
+    }
+
+    fn sent(&mut self, exchange: &mut Exchange, step: Result<bool, UploadError>) {
+        match step {
+            Ok(_) => {}
             // What the server does not want of the request is no reason to stop reading.
-            Event::Sent(Err(UploadError::Upstream(_))) => self.upload = Upload::given_up(exchange),
-            Event::Sent(Err(UploadError::Client(_))) => {
+            Err(UploadError::Upstream(_)) => self.upload = Upload::given_up(exchange),
+            Err(UploadError::Client(_)) => {
                 self.broken(exchange, Level::Info, "client body failed");
             }
-            Event::Gone => self.client_gone(exchange),
         }
     }
 
@@ -494,7 +512,7 @@ impl BodyStream for Relay {
                     return Ok(self.more());
                 }
                 match self.state {
-                    State::Reading => self.receive(exchange, Some(client)).await,
+                    State::Reading => self.receive(exchange, client, true).await,
                     State::Whole => return Ok(false),
                     State::Broken => return Err(BodyFailed),
                 }
@@ -515,13 +533,21 @@ impl BodyStream for Relay {
         }
     }
 
-    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
+    fn read_ahead<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: Client<'a>,
+    ) -> LocalFuture<'a, ()> {
         Box::pin(async move {
             self.client_is_slow = true;
             while self.ahead && self.state == State::Reading && self.room() > 0 {
-                self.receive(exchange, None).await;
+                self.receive(exchange, client, false).await;
             }
             self.release_room();
+            // A client may read nothing of a response before it has sent its whole request.
+            while self.state == State::Reading && !self.upload.is_over(exchange) {
+                self.send(exchange, client).await;
+            }
             std::future::pending().await
         })
     }
