@@ -166,3 +166,30 @@ fn a_hello_that_was_read_before_the_connection_was_passed_is_not_lost() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("joe."), "{said}");
 }
+
+#[test]
+fn a_client_has_one_preread_timeout_for_all_that_is_looked_at() {
+    let text = "error_log %FOLDER%/error.log info;
+        events { }
+        stream {
+            server {
+                listen 127.0.0.1:%PORT%;
+                ssl_preread on;
+                preread_timeout 1s;
+                return $ssl_preread_server_name;
+            }
+        }";
+    let server = Server::builder(TURNPIKE).configuration(text).start();
+    let mut client = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    // A hello of 240 bytes, of which one comes every 100 ms.
+    client
+        .write_all(&[22, 3, 1, 0, 240, 1, 0, 0, 236, 3, 3])
+        .unwrap();
+    let is_cut = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        // The connection may be closed already.
+        let _ = client.write_all(&[0]);
+        server.log("error.log").contains("client timed out")
+    });
+    assert!(is_cut);
+}

@@ -1,10 +1,8 @@
 //! The way of a session: header, phases, content, log.
 
-use std::io;
-
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::socket::PeerAddress;
-use turnpike_lane::timeout::{bounded, within};
+use turnpike_lane::timeout::bounded;
 use turnpike_plan::Quoted;
 use turnpike_plan::passed::{PassedConnection, PassedFacts};
 use turnpike_plan::proxy_header::ProxyHeader;
@@ -14,7 +12,7 @@ use turnpike_wire::proxy_protocol;
 use crate::client::{Client, Connected};
 use crate::cut::{self, Cut};
 use crate::handshake::shake_hands;
-use crate::phase::{Phase, Status, Verdict};
+use crate::phase::{Handler, Phase, Status, Verdict};
 use crate::session::Session;
 
 /// Serves a session to its end, or until its connection is passed to another server's address.
@@ -146,14 +144,13 @@ async fn run(session: &mut Session, client: &Client) -> Status {
 async fn preread(session: &mut Session, client: &Client, phase: Phase) -> Result<(), Status> {
     let handlers = session.server().handlers(phase).to_vec();
     for handler in handlers {
-        let verdict = loop {
-            let connected = match (handler.handle(session), client) {
-                (Verdict::Again, Client::Connected(connected)) => connected,
-                // A datagram is all there is.
-                (Verdict::Again, Client::Flow(_)) => break Verdict::Declined,
-                (other, _) => break other,
-            };
-            read_more(session, connected).await?;
+        let verdict = match (handler.handle(session), client) {
+            (Verdict::Again, Client::Connected(connected)) => {
+                read_for(session, &*handler, connected).await?
+            }
+            // A datagram is all there is.
+            (Verdict::Again, Client::Flow(_)) => Verdict::Declined,
+            (other, _) => other,
         };
         if session.is_undecided() {
             return Err(Status::InternalServerError);
@@ -163,6 +160,35 @@ async fn preread(session: &mut Session, client: &Client, phase: Phase) -> Result
         }
     }
     Ok(())
+}
+
+/// Reads until a handler has seen enough: all in all for `preread_timeout`, so that a client that
+/// sends a byte now and then does not hold the session.
+async fn read_for(
+    session: &mut Session,
+    handler: &dyn Handler,
+    client: &Connected,
+) -> Result<Verdict, Status> {
+    let timeout_ms = session.server().settings.preread_timeout_ms;
+    let read = bounded(timeout_ms, async {
+        loop {
+            read_more(session, client).await?;
+            match handler.handle(session) {
+                Verdict::Again => {}
+                verdict => return Ok(verdict),
+            }
+        }
+    });
+    match read.await {
+        Some(read) => read,
+        None => {
+            session.log(
+                Level::Info,
+                format_args!("client timed out (110: Connection timed out)"),
+            );
+            Err(Status::Ok)
+        }
+    }
 }
 
 /// Reads the PROXY protocol header; what stands behind it is kept.
@@ -219,27 +245,18 @@ async fn proxy_header(session: &mut Session, client: &Connected) -> Result<(), S
 /// Reads more for a handler of the preread phase.
 async fn read_more(session: &mut Session, client: &Connected) -> Result<(), Status> {
     session.action.set("prereading client data");
-    let settings = &session.server().settings;
-    let timeout_ms = settings.preread_timeout_ms;
-    let room = settings.preread_bytes.saturating_sub(session.preread.len());
+    let room = session.server().settings.preread_bytes;
+    let room = room.saturating_sub(session.preread.len());
     if room == 0 {
         session.log(Level::Error, format_args!("preread buffer full"));
         return Err(Status::BadRequest);
     }
-    let read = within(timeout_ms, client.read(&mut session.preread, room)).await;
-    match read {
+    match client.read(&mut session.preread, room).await {
         Ok(0) => Err(Status::Ok),
         Ok(count) => {
             let received = session.bytes_received.get() + count as u64;
             session.bytes_received.set(received);
             Ok(())
-        }
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            session.log(
-                Level::Info,
-                format_args!("client timed out (110: Connection timed out)"),
-            );
-            Err(Status::Ok)
         }
         Err(error) => {
             session.log(Level::Info, format_args!("recv() failed {}", Errno(&error)));
