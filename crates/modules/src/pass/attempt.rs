@@ -226,7 +226,7 @@ impl Attempt {
                     let written = self.write_decided(exchange, client, &server.connection);
                     match written.await {
                         Ok(()) => Step::Send(server),
-                        Err(verdict) => return verdict,
+                        Err(verdict) => server.stopped(Stop::Verdict(verdict)),
                     }
                 }
                 Step::Send(mut server) => {
