@@ -13,8 +13,12 @@ const CARGO_FUZZ_VERSION: &str = "0.13.2";
 /// Long enough to reach every state of the parsers from their corpus, short enough for each push.
 const SECONDS: u32 = 5;
 
-/// The target that is in C: what the express lane's program in the kernel makes of requests.
-const C_TARGET: &str = "express_request";
+/// The targets that are in C, with their sources: what the express lane's program in the kernel
+/// makes of requests, and of whole frames.
+const C_TARGETS: &[(&str, &str)] = &[
+    ("express_request", "request_fuzz.c"),
+    ("express_segment", "segment_fuzz.c"),
+];
 
 /// Runs the named targets, all of them when none is named.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -36,14 +40,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         return Ok(());
     }
     let mut targets = targets(&folder)?;
-    targets.push(C_TARGET.to_owned());
+    targets.extend(C_TARGETS.iter().map(|(name, _)| (*name).to_owned()));
     if let Some(name) = named.iter().find(|name| !targets.contains(name)) {
         return Err(format!(
             "no target is called \"{name}\"; there are {}",
             targets.join(", ")
         ));
     }
-    if named.iter().any(|name| name != C_TARGET) || named.is_empty() {
+    if named.iter().any(|name| c_source(name).is_none()) || named.is_empty() {
         install()?;
     }
     for target in targets
@@ -53,6 +57,13 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         fuzz(&folder, target, seconds)?;
     }
     Ok(())
+}
+
+/// The source of a target in C.
+fn c_source(target: &str) -> Option<&'static str> {
+    let mut known = C_TARGETS.iter();
+    let found = known.find(|(name, _)| *name == target);
+    found.map(|(_, source)| *source)
 }
 
 /// The binaries of the fuzz crate.
@@ -101,11 +112,12 @@ fn fuzz(folder: &Path, target: &str, seconds: u32) -> Outcome {
     println!("fuzz: {target}, {seconds} s");
     let scratch = workspace::target().join("fuzz-corpus").join(target);
     std::fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
-    let mut command = match target {
-        C_TARGET => Command::new(compiled(folder)?),
-        _ => of_cargo(folder, target),
+    let c_source = c_source(target);
+    let mut command = match c_source {
+        Some(source) => Command::new(compiled(folder, target, source)?),
+        None => of_cargo(folder, target),
     };
-    if target == C_TARGET {
+    if c_source.is_some() {
         let artifacts = folder.join("artifacts").join(target);
         command.arg(format!("-artifact_prefix={}/", artifacts.display()));
         command.arg("-max_len=2048");
@@ -115,7 +127,7 @@ fn fuzz(folder: &Path, target: &str, seconds: u32) -> Outcome {
     if corpus.is_dir() {
         command.arg(&corpus);
     }
-    if target != C_TARGET {
+    if c_source.is_none() {
         command.arg("--");
     }
     command
@@ -154,10 +166,11 @@ fn of_cargo(folder: &Path, target: &str) -> Command {
     command
 }
 
-/// Compiles the target in C, whose findings go where cargo-fuzz puts its own.
-fn compiled(folder: &Path) -> Result<PathBuf, String> {
-    let artifacts = folder.join("artifacts").join(C_TARGET);
-    let program = workspace::target().join("fuzz").join(C_TARGET);
+/// Compiles a target in C, whose findings go where cargo-fuzz puts its own.
+fn compiled(folder: &Path, target: &str, source: &str) -> Result<PathBuf, String> {
+    let artifacts = folder.join("artifacts").join(target);
+    let program = workspace::target().join("fuzz").join(target);
+    let machine = std::env::consts::ARCH;
     for made in [&artifacts, &workspace::target().join("fuzz")] {
         std::fs::create_dir_all(made).map_err(|error| format!("{}: {error}", made.display()))?;
     }
@@ -172,7 +185,12 @@ fn compiled(folder: &Path) -> Result<PathBuf, String> {
                 "-fsanitize=fuzzer,address,undefined",
             ])
             .args(["-fno-sanitize=alignment", "-fno-sanitize-recover=all"])
-            .arg(workspace::root().join("crates/express/src/bpf/request_fuzz.c"))
+            .arg(format!("-I/usr/include/{machine}-linux-gnu"))
+            .arg(
+                workspace::root()
+                    .join("crates/express/src/bpf")
+                    .join(source),
+            )
             .arg("-o")
             .arg(&program),
     )?;

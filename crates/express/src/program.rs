@@ -348,6 +348,17 @@ fn failure(interface: &str, error: io::Error) -> Refusal {
 impl Program {
     /// Runs the program on a frame (BPF_PROG_TEST_RUN): its verdict, and the frame as it left it.
     pub(crate) fn run_on(&self, frame: &[u8]) -> (u32, Vec<u8>) {
+        let (verdict, bytes, _) = self.test_run(frame);
+        (verdict, bytes)
+    }
+
+    /// The same: its verdict, and the time that it took.
+    pub(crate) fn time_on(&self, frame: &[u8]) -> (u32, std::time::Duration) {
+        let (verdict, _, took) = self.test_run(frame);
+        (verdict, took)
+    }
+
+    fn test_run(&self, frame: &[u8]) -> (u32, Vec<u8>, std::time::Duration) {
         let object = self.object.as_ref().unwrap();
         let mut programs = object.progs_mut();
         let program = programs.find(|program| program.name() == "express");
@@ -359,6 +370,6 @@ impl Program {
         };
         let output = program.unwrap().test_run(input).unwrap();
         let frame = output.data.unwrap().to_vec();
-        (output.return_value, frame)
+        (output.return_value, frame, output.duration)
     }
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cost;
 mod frame;
 mod judged;
 mod twin;

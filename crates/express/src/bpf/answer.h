@@ -78,16 +78,18 @@ SHARED bool has_key(struct answer *answer, const struct segment *segment,
 	return true;
 }
 
-// The slot with the answer; NULL where there is none.
+// The slot with the answer, and the version under which it has the key; NULL where there is none.
 INLINE struct slot *find_slot(const struct settings *settings, const struct segment *segment,
-			      const struct reading *reading)
+			      const struct reading *reading, u64 *version)
 {
 	u64 digest = key_digest(settings, segment, reading);
 	for (u32 way = 0; way < WAYS; way++) {
 		u32 number = ((digest & settings->slot_mask) & ~(u64)(WAYS - 1)) + way;
 		struct slot *slot = bpf_map_lookup_elem(&answers, &number);
-		if (slot && slot->answer.digest == digest &&
-		    has_key(&slot->answer, segment, reading))
+		if (!slot || slot->answer.digest != digest)
+			continue;
+		*version = version_of(&slot->answer);
+		if (has_key(&slot->answer, segment, reading))
 			return slot;
 	}
 	return 0;
@@ -95,10 +97,10 @@ INLINE struct slot *find_slot(const struct settings *settings, const struct segm
 
 // Why an answer does not suit the request; COUNT_HITS: it does.
 INLINE u32 judge(const struct settings *settings, const struct answer *answer,
-		 const struct reading *reading)
+		 const struct segment *segment, const struct reading *reading)
 {
 	if (answer->generation != settings->generation ||
-	    answer->expires_ns <= bpf_ktime_get_ns())
+	    answer->expires_ns <= segment->now_ns)
 		return COUNT_MISS_EXPIRED;
 	if (!reading->request.closes && !(answer->flags & ANSWER_CLOSES))
 		return COUNT_MISS_KEPT_ALIVE;

@@ -66,9 +66,9 @@ SHARED u32 cookie_hash(const struct settings *settings, const struct segment *se
 	return siphash_end(&hash, segment->is_ipv6 ? 40 : 24);
 }
 
-INLINE u64 cookie_period(void)
+INLINE u64 cookie_period(const struct segment *segment)
 {
-	return bpf_ktime_get_ns() >> COOKIE_PERIOD_SHIFT;
+	return segment->now_ns >> COOKIE_PERIOD_SHIFT;
 }
 
 // What a segment's numbers say of its connection.
@@ -94,7 +94,7 @@ INLINE void check_cookie(const struct settings *settings, const struct segment *
 			 struct cookie *cookie)
 {
 	u32 difference = segment->acknowledgement - segment->sequence;
-	u64 period = cookie_period();
+	u64 period = cookie_period(segment);
 	cookie->relation = RELATION_NONE;
 	for (u32 age = 0; age < COOKIE_PERIODS; age++) {
 		u32 hash = cookie_hash(settings, segment, period - age) & ~COOKIE_SIZE_MASK;
@@ -103,7 +103,9 @@ INLINE void check_cookie(const struct settings *settings, const struct segment *
 			cookie->segment_size = segment_size(difference);
 			return;
 		}
-		if (difference - hash + COOKIE_NEAR <= 2 * COOKIE_NEAR)
+		if (difference - hash + COOKIE_NEAR <= 2 * COOKIE_NEAR) {
 			cookie->relation = RELATION_LATER;
+			return;
+		}
 	}
 }

@@ -14,13 +14,12 @@ INLINE bool is_dropped(const struct settings *settings, const struct segment *se
 	siphash_word(&hash, segment->source[1]);
 	u32 number = siphash_end(&hash, 16) & (DROP_BUCKETS - 1);
 	struct drop_bucket *bucket = bpf_map_lookup_elem(&drops, &number);
-	u64 now = bpf_ktime_get_ns();
 	if (!bucket)
 		return false;
 	for (u32 way = 0; way < WAYS; way++) {
 		struct drop *drop = &bucket->ways[way];
 		u64 expires_ns = FRESH(drop->expires_ns);
-		if (expires_ns <= now || FRESH(drop->address[0]) != segment->source[0] ||
+		if (expires_ns <= segment->now_ns || FRESH(drop->address[0]) != segment->source[0] ||
 		    FRESH(drop->address[1]) != segment->source[1])
 			continue;
 		// Where it is just being written, the time is another one now.

@@ -112,7 +112,7 @@ INLINE void note_passed(const struct segment *segment)
 	u64 mark = mark_of(segment);
 	u64 *place = place_of(mark);
 	if (place)
-		*place = (mark & ~MARK_TIME) | ((bpf_ktime_get_ns() >> MARK_TIME_SHIFT) & MARK_TIME);
+		*place = (mark & ~MARK_TIME) | ((segment->now_ns >> MARK_TIME_SHIFT) & MARK_TIME);
 }
 
 // Whether the first segment of this connection was passed on in this second or the one before.
@@ -122,7 +122,7 @@ INLINE bool was_passed(const struct segment *segment)
 	u64 *place = place_of(mark);
 	if (!place || (*place ^ mark) & ~MARK_TIME)
 		return false;
-	return (((bpf_ktime_get_ns() >> MARK_TIME_SHIFT) - *place) & MARK_TIME) <= 1;
+	return (((segment->now_ns >> MARK_TIME_SHIFT) - *place) & MARK_TIME) <= 1;
 }
 
 INLINE void *frame_start(struct xdp_md *context)
@@ -196,10 +196,10 @@ INLINE int answer_syn(struct xdp_md *context, const struct settings *settings,
 	    !has_checksum(frame_start(context), frame_end(context), segment, reading))
 		return pass_syn();
 	u32 ours = segment->is_ipv6 ? SEGMENT_SIZE_2 : SEGMENT_SIZE_3;
-	answer_options(&options, ours, &answered);
+	answer_options(&options, ours, segment->now_ns, &answered);
 	if (bpf_xdp_store_bytes(context, options_at, &answered, bytes))
 		return pass_syn();
-	u32 hash = cookie_hash(settings, segment, cookie_period()) & ~COOKIE_SIZE_MASK;
+	u32 hash = cookie_hash(settings, segment, cookie_period(segment)) & ~COOKIE_SIZE_MASK;
 	struct reply reply = {
 		.sequence = segment->sequence + (hash | segment_size_number(options.segment_size)),
 		.acknowledgement = segment->sequence + 1,
@@ -223,8 +223,10 @@ INLINE int answer_fin(struct xdp_md *context, const struct segment *segment,
 		.flags = cookie->relation == RELATION_FIRST ? TCP_FIN | TCP_ACK : TCP_ACK,
 		.tcp_bytes = segment->text_at - segment->tcp_at,
 	};
-	reply.sum = answer_timestamps(context, segment, timestamps);
-	if (!turn_round(frame_start(context), frame_end(context), segment, &reply))
+	void *data = frame_start(context);
+	void *end = frame_end(context);
+	reply.sum = answer_timestamps(data, end, segment, timestamps);
+	if (!turn_round(data, end, segment, &reply))
 		return XDP_DROP;
 	count(COUNT_FIN_ANSWERED);
 	return XDP_TX;
@@ -274,8 +276,10 @@ INLINE int send_answer(struct xdp_md *context, const struct segment *segment,
 		.flags = TCP_ACK | TCP_PUSH | TCP_FIN,
 		.tcp_bytes = segment->text_at - segment->tcp_at + bytes,
 	};
-	reply.sum = sum + answer_timestamps(context, segment, timestamps);
-	if (!turn_round(frame_start(context), frame_end(context), segment, &reply))
+	void *data = frame_start(context);
+	void *end = frame_end(context);
+	reply.sum = sum + answer_timestamps(data, end, segment, timestamps);
+	if (!turn_round(data, end, segment, &reply))
 		return XDP_DROP;
 	slot->hits++;
 	count(COUNT_HITS);
@@ -294,15 +298,14 @@ INLINE int answer_request(struct xdp_md *context, const struct settings *setting
 	u32 refusal = read_request(reading, segment->text_bytes);
 	if (refusal)
 		return miss(COUNT_REFUSED + refusal);
-	struct slot *slot = find_slot(settings, segment, reading);
+	u64 version = 0;
+	struct slot *slot = find_slot(settings, segment, reading, &version);
 	if (!slot)
 		return miss(COUNT_MISS_KEY);
-	u64 version = version_of(&slot->answer);
-	u32 verdict = judge(settings, &slot->answer, reading);
+	u32 verdict = judge(settings, &slot->answer, segment, reading);
 	if (verdict == COUNT_HITS)
 		verdict = judge_size(slot->answer.answer_bytes, segment, cookie, timestamps);
-	// The key is judged again under this version.
-	if (version & 1 || !has_key(&slot->answer, segment, reading))
+	if (version & 1)
 		verdict = COUNT_MISS_CHANGING;
 	if (verdict != COUNT_HITS)
 		return miss(verdict);
@@ -334,6 +337,11 @@ INLINE int take_later(struct xdp_md *context, const struct settings *settings,
 			note_passed(segment);
 		return verdict;
 	}
+	// The end of the handshake says nothing that the next segment does not say again.
+	if (!segment->fin && cookie.relation == RELATION_FIRST) {
+		count(COUNT_ACKNOWLEDGED);
+		return XDP_DROP;
+	}
 	if (has_connection(context, segment) ||
 	    !has_checksum(frame_start(context), frame_end(context), segment, reading))
 		return XDP_PASS;
@@ -357,7 +365,10 @@ SEC("xdp") int express(struct xdp_md *context)
 	if (!settings || !reading)
 		return XDP_PASS;
 	enum gate gate = gate_of(settings, &segment);
-	if (gate != GATE_NONE && settings->drops && is_dropped(settings, &segment)) {
+	if (gate == GATE_NONE)
+		return XDP_PASS;
+	segment.now_ns = bpf_ktime_get_ns();
+	if (settings->drops && is_dropped(settings, &segment)) {
 		count(COUNT_DROPPED_CLIENT);
 		return XDP_DROP;
 	}
@@ -420,6 +431,7 @@ SEC("tc") int hand_over(struct __sk_buff *skb)
 	    gate_of(settings, &segment) != GATE_ANSWERS ||
 	    !read_timestamps(data, end, &segment, &timestamps))
 		return PASS_ON;
+	segment.now_ns = bpf_ktime_get_ns();
 	check_cookie(settings, &segment, &cookie);
 	if (cookie.relation != RELATION_FIRST)
 		return PASS_ON;

@@ -48,9 +48,9 @@ struct timestamps {
 
 // Our clock for timestamps, in milliseconds: Linux's own for connections without an offset, so that
 // time goes on when the kernel takes a connection over.
-INLINE u32 timestamp_now(void)
+INLINE u32 timestamp_at(u64 now_ns)
 {
-	return bpf_ktime_get_ns() / 1000000;
+	return now_ns / 1000000;
 }
 
 INLINE u32 text_u16(const struct reading *reading, u32 at)
@@ -117,9 +117,9 @@ INLINE bool read_syn_options(struct reading *reading, u32 bytes, struct syn_opti
 }
 
 // A timestamp that carries the options of a SYN; it is not ahead of our clock.
-INLINE u32 carrying_timestamp(const struct syn_options *options)
+INLINE u32 carrying_timestamp(const struct syn_options *options, u64 now_ns)
 {
-	u32 now = timestamp_now();
+	u32 now = timestamp_at(now_ns);
 	u32 carried = options->window_scale | (options->may_sack ? CARRIED_MAY_SACK : 0);
 	u32 timestamp = (now & ~CARRIED_BITS) | carried;
 	return timestamp > now ? timestamp - CARRIED_BITS - 1 : timestamp;
@@ -127,7 +127,7 @@ INLINE u32 carrying_timestamp(const struct syn_options *options)
 
 // Answers options with ours. They take no more room than the client's: each is there only if the
 // client has sent it.
-INLINE void answer_options(const struct syn_options *options, u32 our_segment_size,
+INLINE void answer_options(const struct syn_options *options, u32 our_segment_size, u64 now_ns,
 			   struct answered_options *answered)
 {
 	answered->words[0] =
@@ -137,7 +137,7 @@ INLINE void answer_options(const struct syn_options *options, u32 our_segment_si
 	u32 first = options->may_sack ? OPTION_MAY_SACK << 24 | 2 << 16
 				      : OPTION_NOTHING << 24 | OPTION_NOTHING << 16;
 	answered->words[1] = bpf_htonl(first | OPTION_TIMESTAMP << 8 | 10);
-	answered->words[2] = bpf_htonl(carrying_timestamp(options));
+	answered->words[2] = bpf_htonl(carrying_timestamp(options, now_ns));
 	answered->words[3] = bpf_htonl(options->timestamp);
 	if (options->window_scale != CARRIED_NO_SCALE)
 		answered->words[4] = bpf_htonl(OPTION_NOTHING << 24 | OPTION_WINDOW_SCALE << 16 |

@@ -28,6 +28,8 @@ struct segment {
 	u32 text_at;
 	u32 text_bytes;
 	u32 frame_bytes;
+	// When it came, by CLOCK_MONOTONIC: the clock is read once.
+	u64 now_ns;
 	bool is_ipv6;
 	// Addresses in network order, IPv4 as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2).
 	u64 source[2];

@@ -45,7 +45,8 @@ INLINE void turn_ipv4(struct iphdr *ip, const struct reply *reply)
 	ip->daddr = source;
 	ip->tos = 0;
 	ip->tot_len = bpf_htons(sizeof(*ip) + reply->tcp_bytes);
-	ip->id = bpf_get_prandom_u32();
+	// Random enough (RFC 6864 section 4.3): our first number is a hash.
+	ip->id = reply->sequence ^ reply->acknowledgement;
 	ip->frag_off = 0;
 	ip->ttl = HOPS_MAX;
 	ip->check = 0;
@@ -118,16 +119,17 @@ INLINE bool turn_round(void *data, void *end, const struct segment *segment,
 }
 
 // Writes timestamps of ours into a segment that has room for them; returns their sum.
-INLINE u64 answer_timestamps(struct xdp_md *context, const struct segment *segment,
+INLINE u64 answer_timestamps(void *data, void *end, const struct segment *segment,
 			     const struct timestamps *timestamps)
 {
-	if (!timestamps->present)
+	u64 tcp_at = segment->tcp_at;
+	if (!timestamps->present || !is_bounded(&tcp_at))
 		return 0;
-	u32 words[TIMESTAMP_BYTES / 4] = {
-		bpf_htonl(TIMESTAMP_HEAD),
-		bpf_htonl(timestamp_now()),
-		bpf_htonl(timestamps->value),
-	};
-	bpf_xdp_store_bytes(context, segment->tcp_at + TCP_HEADER_BYTES, words, sizeof(words));
+	u32 *words = data + tcp_at + TCP_HEADER_BYTES;
+	if ((void *)(words + TIMESTAMP_BYTES / 4) > end)
+		return 0;
+	words[0] = bpf_htonl(TIMESTAMP_HEAD);
+	words[1] = bpf_htonl(timestamp_at(segment->now_ns));
+	words[2] = bpf_htonl(timestamps->value);
 	return (u64)words[0] + words[1] + words[2];
 }

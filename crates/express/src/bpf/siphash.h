@@ -42,7 +42,7 @@ INLINE void siphash_begin(struct siphash *state, const struct siphash_key *key)
 	state->v3 = key->second ^ 0x7465646279746573ULL;
 }
 
-SHARED void siphash_word(struct siphash *state, u64 word)
+INLINE void siphash_word(struct siphash *state, u64 word)
 {
 	state->v3 ^= word;
 	siphash_round(state);

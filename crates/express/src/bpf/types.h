@@ -24,8 +24,10 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int64_t s64;
 #define INLINE static inline
-#define SHARED static
+#define SHARED static inline
+#include "kernel_fuzz.h"
 #endif
 
 #ifndef __cplusplus
