@@ -35,6 +35,7 @@ pub mod ports;
 mod privilege;
 pub mod process;
 pub mod random;
+pub mod raw_tcp;
 pub mod requests;
 mod server;
 pub mod tracer;

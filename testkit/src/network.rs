@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -62,6 +63,18 @@ impl Network {
         Ok(network)
     }
 
+    /// Has the server's side send what is for an address to the client's interface. The kernel
+    /// there does not know the address, and only raw sockets see what comes.
+    ///
+    /// # Errors
+    /// `ip` refuses a step.
+    pub fn lend(&self, [server, client]: [&str; 2], address: Ipv4Addr) -> io::Result<()> {
+        let station = self.on_client(|| station(client))?;
+        ip(&format!(
+            "neigh replace {address} lladdr {station} nud permanent dev {server}"
+        ))
+    }
+
     /// Does something in the client's namespace, in a thread of its own.
     ///
     /// # Panics
@@ -91,11 +104,25 @@ impl Drop for Network {
     }
 }
 
+/// The Ethernet address of an interface.
+fn station(interface: &str) -> io::Result<String> {
+    let text = ip_output(&format!("-o link show dev {interface}"))?;
+    let mut words = text.split_whitespace();
+    let found = words.find(|word| *word == "link/ether");
+    let station = found.and_then(|_| words.next()).map(str::to_owned);
+    station.ok_or_else(|| io::Error::other(format!("no address: {text}")))
+}
+
 /// Runs iproute2's `ip` with these words in this thread's namespace.
 fn ip(words: &str) -> io::Result<()> {
+    ip_output(words).map(drop)
+}
+
+/// The same; what it prints.
+fn ip_output(words: &str) -> io::Result<String> {
     let output = Command::new("ip").args(words.split(' ')).output()?;
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
             let error = String::from_utf8_lossy(&output.stderr);
             Err(io::Error::other(format!("ip {words}: {error}")))
