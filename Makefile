@@ -111,7 +111,7 @@ upstream-torture: ## Kill and restart two upstream servers for five minutes
 stall: ## Stop a lane for two seconds, compared with nginx
 	$(XTASK) stall --debug
 
-express-long: ## A million damaged packets, the whole corpus of requests, 200 turns on and off
+express-long: ## A million damaged packets, the corpus by sockets and raw packets, 200 turns on and off
 	$(CARGO) test --locked --package turnpike-express -- --ignored
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test express -- \
 		--include-ignored
