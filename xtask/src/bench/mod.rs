@@ -1,12 +1,13 @@
 //! The measurements behind this project's claims: our server and nginx in one run.
 //!
 //! Most of them are studies of `turnpike lab`, which this chore builds, runs and puts into the
-//! tables of bench/README.md. What the lab cannot do yet is measured here: the express lane, the
-//! time that large configurations take to load, and memory. The climbs of `turnpike tune` are its
-//! own.
+//! tables of bench/README.md. What the lab cannot do yet is measured here: the express lane,
+//! floods, the time that large configurations take to load, and memory. The climbs of
+//! `turnpike tune` are its own.
 
 mod climb;
 mod express;
+mod floods;
 mod loading;
 mod memory;
 mod paper;
@@ -20,6 +21,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     match arguments.split_first() {
         Some((first, rest)) if first == "climb" => climb::run(rest),
         Some((first, rest)) if first == "express" => express::run(rest),
+        Some((first, rest)) if first == "floods" => floods::run(rest),
         Some((first, rest)) if first == "loading" => loading::run(rest),
         Some((first, rest)) if first == "memory" => memory::run(rest),
         Some((first, rest)) if first == "applications" => study::run(&study::APPLICATIONS, rest),
