@@ -57,10 +57,11 @@ enum Command {
     Revert(Revert),
     /// Show the changes that are made, and whether they are in force
     Status(Status),
-    /// Find the best of twelve knobs by experiment, in network namespaces of its own
+    /// Find the best values of twelve settings by experiment, in network namespaces of its own
     #[command(
-        after_help = "The start is the bad end of each knob. The machine's own settings are \
-        not touched. Exit status: 0, 2 if it was broken off; 6 if the goals of --grid are missed."
+        after_help = "Seven settings start with their worst value, the others with the default. \
+        The machine's own settings are not touched. Exit status: 0, 2 if the run was stopped, 6 if \
+        a goal of --grid is missed."
     )]
     Climb(Climb),
     /// Watch over a climb
@@ -74,7 +75,7 @@ pub(crate) struct Source {
     /// Look at this configuration of nginx or turnpike too, with its logs
     #[arg(short, long, value_name = "FILE")]
     conf: Option<PathBuf>,
-    /// Judge a machine that --record wrote, instead of this one
+    /// Read what --record wrote on any machine, instead of looking at this one
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
     /// Watch counters for so many seconds
@@ -92,7 +93,7 @@ struct Check {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print only what was seen
+    /// Print only the evidence of each finding
     #[arg(short, long, conflicts_with = "json")]
     brief: bool,
     /// Explain a finding and exit

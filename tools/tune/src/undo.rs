@@ -23,10 +23,10 @@ const STATE: &str = "var/lib/turnpike/tune";
 /// Which changes.
 #[derive(Debug, Args)]
 struct Choice {
-    /// Also what only notes ask for: worth an experiment
+    /// Also make the changes of findings that are only notes; test these by experiment
     #[arg(long)]
     notes: bool,
-    /// Only what these findings ask for
+    /// Make only the changes of these findings
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
 }

@@ -42,7 +42,7 @@ pub(crate) use guard::run as guard;
 
 #[derive(Debug, Args)]
 pub(crate) struct Climb {
-    /// Seven knobs and shorter runs: about six minutes
+    /// Seven settings and shorter runs: about six minutes
     #[arg(long)]
     quick: bool,
     /// The server: a program that takes nginx's configuration with -c, or the contender of a study
@@ -55,7 +55,7 @@ pub(crate) struct Climb {
     /// Undo a step that makes the 99th percentile of latency longer than N times
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     p99_factor: f64,
-    /// Run all 432 combinations of seven knobs after the climb, and compare its end with the best:
+    /// Run all 432 combinations of seven settings after the climb, and compare its end with the best:
     /// twenty minutes more
     #[arg(long)]
     grid: bool,
