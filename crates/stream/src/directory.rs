@@ -313,6 +313,16 @@ impl FlowDirectory {
         inbox.put(stray);
     }
 
+    /// A flow is not that process's any more, which is there no more.
+    pub(crate) fn forget(&self, key: FlowKey, link: &Arc<FlowLink>) {
+        let mut shard = self.shard(key);
+        let is_theirs =
+            |owner: &Owner| matches!(owner, Owner::Process(own, _) if Arc::ptr_eq(own, link));
+        if shard.get(&key).is_some_and(is_theirs) {
+            shard.remove(&key);
+        }
+    }
+
     /// The process at the other end has no flows any more.
     pub(crate) fn link_ended(&self, link: &Arc<FlowLink>) {
         locked(&self.successors).retain(|other| !Arc::ptr_eq(other, link));

@@ -60,13 +60,13 @@ impl FlowTable {
         gate: &Arc<OwnedFd>,
         stray: impl Fn() -> Stray,
     ) -> bool {
-        // Each round but the last forgets a process.
+        // A round takes the flow from a process that is there no more: there are two at most.
         while let Some(owner) = self.directory.claim(key, &self.inbox, gate) {
             if owner.put(stray()) {
                 return true;
             }
             if let Elsewhere::Process(link) = owner {
-                self.directory.link_ended(&link);
+                self.directory.forget(key, &link);
             }
         }
         false

@@ -152,10 +152,8 @@ fn take(directory: &FlowDirectory, link: &Arc<FlowLink>, kind: u8, mut message: 
                 directory.deliver(stray, link);
             }
         }
-        DONE => {
-            directory.link_ended(link);
-            link.end();
-        }
+        // Datagrams that are on their way there come back before the other end closes.
+        DONE => link.end(),
         RETURNED => {
             if let Some(stray) = read_stray(message, Way::Unknown) {
                 directory.returned(stray, link);

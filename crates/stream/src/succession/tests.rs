@@ -139,7 +139,9 @@ fn a_process_between_two_others_passes_on() {
         !owner.put(stray(key(1), &gate, "late")),
         "the link has ended"
     );
-    assert!(!is_elsewhere(&third, key(1), &of_third));
+    while is_elsewhere(&third, key(1), &of_third) {
+        thread::yield_now();
+    }
 }
 
 #[test]
