@@ -65,6 +65,9 @@ impl Sessions {
     /// Takes over datagrams of this lane's flows that came to other lanes, and those that sessions
     /// left unread. `room`: as above.
     pub fn take_strays(&mut self, event_loop: &mut EventLoop, mut room: usize) {
+        if !self.flows.has_strays() {
+            return;
+        }
         for stray in self.flows.take_strays() {
             let Stray {
                 address,

@@ -71,6 +71,8 @@ impl Elsewhere {
 /// Where a lane is given datagrams that came to another one.
 pub(crate) struct Inbox {
     strays: Mutex<Strays>,
+    /// There is something in it: the lane looks in every turn, mostly in vain.
+    is_filled: AtomicBool,
     /// Wakes the lane.
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -347,6 +349,7 @@ impl Inbox {
     pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             strays: Mutex::default(),
+            is_filled: AtomicBool::new(false),
             wake: Box::new(wake),
         }
     }
@@ -358,13 +361,21 @@ impl Inbox {
             return;
         }
         strays.queue.push_back(stray);
+        self.is_filled.store(true, Ordering::Relaxed);
         drop(strays);
         (self.wake)();
     }
 
+    /// Whether there may be something in it. What is put in later wakes the lane.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.is_filled.load(Ordering::Relaxed)
+    }
+
     /// Takes everything out.
     pub(crate) fn take(&self) -> VecDeque<Stray> {
-        std::mem::take(&mut self.strays().queue)
+        let mut strays = self.strays();
+        self.is_filled.store(false, Ordering::Relaxed);
+        std::mem::take(&mut strays.queue)
     }
 
     /// Takes nothing any more.

@@ -97,6 +97,11 @@ impl FlowTable {
         }
     }
 
+    /// Whether there may be such datagrams as [`FlowTable::take_strays`] takes.
+    pub(crate) fn has_strays(&self) -> bool {
+        self.inbox.is_filled() || !self.unread.borrow().is_empty()
+    }
+
     /// Takes datagrams that are to find or begin a flow here: those that other lanes were given,
     /// and those that sessions left unread.
     pub(crate) fn take_strays(&self) -> impl Iterator<Item = Stray> + use<> {

@@ -28,8 +28,8 @@ const CONTROL_BYTES: usize = 64;
 const CUT_BYTES_MAX: usize = 65_000;
 
 /// Memory for received datagrams, reused for each call. The headers point to the rest of it from
-/// the beginning: most calls receive one or two datagrams, and are not to prepare 32. No vector ever
-/// grows, so all stays where it is.
+/// the beginning: most calls receive one or two datagrams, and are not to prepare 32. No vector
+/// ever grows, so all stays where it is.
 pub struct Batch {
     bytes: Vec<u8>,
     headers: Vec<libc::mmsghdr>,
