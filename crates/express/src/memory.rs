@@ -221,6 +221,22 @@ impl Memory {
         })
     }
 
+    /// The counter of that name; 0 where there is none.
+    pub fn count(&self, name: &str) -> u64 {
+        let mut counts = self.counts();
+        let found = counts.find(|(row, _)| row.name == name);
+        found.map_or(0, |(_, count)| count)
+    }
+
+    /// Has SYN segments answered, or left to the kernel, if the configuration of this number is in
+    /// force.
+    pub(crate) fn answer_syn(&self, generation: u64, answers: bool) {
+        if self.generation() == generation {
+            let words = self.settings.words();
+            words[settings::ANSWERS_SYN].store(u64::from(answers), Release);
+        }
+    }
+
     /// How many answers may be sent now.
     pub fn published(&self) -> usize {
         let generation = self.settings.words()[settings::GENERATION].load(Relaxed);

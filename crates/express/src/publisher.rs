@@ -63,6 +63,12 @@ impl Publisher {
         self.memory.drop_client(generation, address, until_ns);
     }
 
+    /// Has SYN segments answered, or left to the kernel, while the configuration is in force.
+    pub fn answer_syn(&self, answers: bool) {
+        let generation = self.generation.load(Relaxed);
+        self.memory.answer_syn(generation, answers);
+    }
+
     /// The memory.
     pub fn memory(&self) -> &Memory {
         &self.memory

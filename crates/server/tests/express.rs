@@ -462,3 +462,31 @@ fn a_flood_of_a_refused_client_ends_in_the_driver() {
     let counted = dropped() - before;
     assert!(counted > u64::from(FLOOD) / 2, "{counted} segments");
 }
+
+#[test]
+fn connections_that_miss_are_begun_by_the_kernel_with_syn_auto() {
+    let Some(network) = join("connections_that_miss_are_begun_by_the_kernel_with_syn_auto") else {
+        return;
+    };
+    let text = configuration("on").replace("express_mode", "express_syn auto; express_mode");
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text)
+        .start();
+    let outcome = |name: &str| {
+        let start = format!("turnpike_express_segments_total{{outcome=\"{name}\"}}");
+        metric(&server, &start)
+    };
+    let request = "GET /agent HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    wait_for("SYN segments for the kernel", || {
+        network.on_client(|| {
+            for _ in 0..40 {
+                let stream = TcpStream::connect((SERVER_V4, server.port())).unwrap();
+                let mut peer = Peer::over(stream);
+                peer.send(request);
+                assert!(peer.rest().starts_with(b"HTTP/1.1 200 "));
+            }
+        });
+        outcome("syn_passed") > 0
+    });
+    assert!(outcome("handed_over") > 0);
+}

@@ -12,6 +12,7 @@ use turnpike_wire::date;
 use turnpike_wire::message::{Method, TargetForm, Version};
 
 use super::eligible::{Ineligible, Reasons};
+use super::syn::SynChoice;
 
 /// How many targets of a location are counted for `express auto`: two that share a count become hot
 /// together.
@@ -27,12 +28,17 @@ pub(super) struct Publishes {
     pub(super) recent: Option<Recent>,
     pub(super) closes_kept: bool,
     pub(super) reasons: Arc<Reasons>,
+    /// `None`: SYN segments are always answered.
+    pub(super) syn: Option<Arc<SynChoice>>,
 }
 
 impl Logger for Publishes {
     fn log(&self, exchange: &Exchange) {
         if let Err(reason) = self.publish(exchange) {
             self.reasons.count(reason);
+        }
+        if let Some(syn) = &self.syn {
+            syn.judge(&self.publisher, unix_ms() / 1000);
         }
     }
 }

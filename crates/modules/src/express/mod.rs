@@ -14,6 +14,7 @@ mod handler;
 mod metrics;
 mod plan;
 mod rows;
+mod syn;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};

@@ -10,6 +10,7 @@ use super::drops::{Drops, REFUSALS_MAX, Refusals};
 use super::eligible::Reasons;
 use super::handler::{Publishes, Recent};
 use super::metrics::Reader;
+use super::syn::SynChoice;
 use crate::limits::parse_rate;
 use turnpike_plan::cidr::Cidr;
 
@@ -21,6 +22,8 @@ struct Shared(Option<Lane>);
 struct Lane {
     publisher: Arc<Publisher>,
     reasons: Arc<Reasons>,
+    /// `None`: SYN segments are always answered.
+    syn: Option<Arc<SynChoice>>,
     /// Clients that are never dropped.
     allowed: Arc<[Cidr]>,
 }
@@ -44,6 +47,7 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
     builder.store::<Shared>().0 = Some(Lane {
         publisher,
         reasons,
+        syn: (view.choice("express_syn") == "auto").then(Arc::default),
         allowed,
     });
     Ok(())
@@ -65,6 +69,7 @@ pub(super) fn location(
         draft.add_logger(Arc::new(Publishes {
             publisher: lane.publisher.clone(),
             reasons: lane.reasons,
+            syn: lane.syn,
             recent,
             closes_kept: view.flag("express_close"),
         }));

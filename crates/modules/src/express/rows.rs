@@ -65,6 +65,17 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "express_syn",
+        contexts: &[Context::Http],
+        value: Value::OneOf(&["on", "auto"]),
+        syntax: "on | auto",
+        default: "on",
+        summary: "Whether the driver answers connection attempts (SYN) at the ports of the express \
+            lane. With `auto` it stops for ten seconds when fewer than half of the connections \
+            that it began were answered there.",
+        ..PLAIN
+    },
+    Row {
         name: "express_drop",
         value: Value::Flag,
         syntax: "on | off",
