@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use arc_swap::ArcSwapOption;
 
 use turnpike_wire::message::Head;
 
-use crate::disk::Identity;
+use crate::disk::{FileNumber, Identity};
 use crate::freshness::Timing;
 use crate::partial::{Part, share_strong_validator};
 use crate::purge::Labels;
@@ -108,6 +109,8 @@ pub enum StoredBody {
 /// A file with a stored response.
 pub struct StoredFile {
     pub(crate) path: PathBuf,
+    /// The file that was placed there or found there.
+    pub(crate) number: FileNumber,
     /// Bytes of the response's content.
     pub(crate) length: u64,
     /// The checksum.
@@ -322,6 +325,20 @@ impl StoredFile {
         let identity = crate::disk::verify(file, self.length, self.crc);
         self.set_sound(identity);
         identity.is_some()
+    }
+
+    /// Opens the file to change its metadata, unless another one has taken its path.
+    pub(crate) fn open_to_change(&self) -> io::Result<File> {
+        let file = crate::disk::open_to_change(&self.path)?;
+        match FileNumber::of_file(&file)? == self.number {
+            true => Ok(file),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Removes the file, unless another one has taken its path.
+    pub(crate) fn remove(&self) {
+        crate::disk::remove(&self.path, self.number);
     }
 
     pub(crate) fn set_sound(&self, identity: Option<Identity>) {

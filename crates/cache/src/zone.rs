@@ -4,7 +4,8 @@
 //! once, as by a crawler, do not evict frequently used ones.
 //!
 //! Locks: `commits` is taken first, then `purges`, then the index's own. No lock is held while a
-//! file is written; files are removed after the index has dropped them.
+//! file is written; files are removed after the index has dropped them, and only if they are still
+//! the ones that it knew.
 
 mod contents;
 mod eviction;
@@ -12,7 +13,6 @@ mod keeping;
 mod purge;
 
 use std::collections::hash_map::RandomState;
-use std::fs;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ use crate::tally::Tallies;
 use crate::validation::{self, HeadVerdict};
 use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
-use eviction::{Evict, Weigh, remove_file, remove_files_left};
+use eviction::{Commit, Evict, Weigh, remove_file, remove_files_left};
 
 /// The total weight of a full zone, in any unit: bytes or keys.
 const FULL: u64 = 1 << 40;
@@ -296,9 +296,9 @@ impl Zone {
         if !entry.fits(body.len() as u64) {
             return Err(WhyNotStored::Truncated);
         }
-        let _commit = self.commit(&entry.key);
+        let mut commit = self.commit(&entry.key);
         let (entry, body) = self.put_together(entry, body);
-        self.put(entry, StoredBody::Memory(body))
+        self.put(&mut commit, entry, StoredBody::Memory(body))
     }
 
     /// Joins a part with all adjacent stored parts of the same bytes (RFC 9111 section 3.4).
@@ -356,20 +356,22 @@ impl Zone {
         if writer.describe(&describe(&entry)).is_err() {
             return Err(WhyNotStored::WriteFailed);
         }
-        let _commit = self.commit(&entry.key);
-        let identity = match writer.place(&path) {
-            Ok(identity) => identity,
-            Err(_) => return Err(WhyNotStored::WriteFailed),
+        let mut commit = self.commit(&entry.key);
+        let placed = writer.place(&path);
+        let placed = placed.and_then(|identity| Ok((identity, writer.number()?)));
+        let Ok((identity, number)) = placed else {
+            return Err(WhyNotStored::WriteFailed);
         };
         let file = Arc::new(StoredFile {
-            path: path.clone(),
+            path,
+            number,
             length: writer.bytes(),
             crc: writer.crc(),
             sound: Mutex::new(Some(identity)),
         });
-        let stored = self.put(entry, StoredBody::File(file));
+        let stored = self.put(&mut commit, entry, StoredBody::File(file.clone()));
         if stored.is_err() {
-            let _ = fs::remove_file(path);
+            file.remove();
         }
         stored
     }
@@ -380,11 +382,11 @@ impl Zone {
     /// # Errors
     /// The reason why not; the old one is unchanged.
     pub fn freshen(&self, old: &Variant, entry: NewResponse) -> Result<Arc<Variant>, WhyNotStored> {
-        let _commit = self.commit(&entry.key);
+        let mut commit = self.commit(&entry.key);
         let StoredBody::File(file) = &old.body else {
-            return self.put(entry, old.body.clone());
+            return self.put(&mut commit, entry, old.body.clone());
         };
-        let changed = disk::open_to_change(&file.path);
+        let changed = file.open_to_change();
         let changed = changed.and_then(|opened| {
             let was_sound = file.is_sound(Identity::of_file(&opened)?);
             disk::rewrite_description(&opened, &describe(&entry))?;
@@ -396,11 +398,12 @@ impl Zone {
         };
         let file = Arc::new(StoredFile {
             path: file.path.clone(),
+            number: file.number,
             length: file.length,
             crc: file.crc,
             sound: Mutex::new(identity),
         });
-        self.put(entry, StoredBody::File(file))
+        self.put(&mut commit, entry, StoredBody::File(file))
     }
 
     /// Applies the response to a HEAD request to a stored response to GET (RFC 9111 section 4.3.5):
@@ -419,7 +422,7 @@ impl Zone {
 
     /// Removes a stored response whose file is missing or broken.
     pub fn discard(&self, key: &[u8], broken: &Arc<Variant>) {
-        let _commit = self.commit(key);
+        let mut commit = self.commit(key);
         let Some(resource) = self.index.peek(key) else {
             return;
         };
@@ -432,12 +435,16 @@ impl Zone {
             self.index.remove(key);
         } else {
             let (key, host) = (resource.key.clone(), resource.host.clone());
-            self.insert(key, host, left, resource.began);
+            self.insert(&mut commit, key, host, left, resource.began);
         }
         remove_file(broken);
     }
 
-    fn commit(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+    fn commit(&self, key: &[u8]) -> Commit<'_> {
+        Commit::of(self, key)
+    }
+
+    fn lock_commit(&self, key: &[u8]) -> MutexGuard<'_, ()> {
         let number = self.hasher.hash_one(key) as usize % COMMIT_LOCKS;
         self.commits[number]
             .lock()
@@ -445,7 +452,12 @@ impl Zone {
     }
 
     /// Adds a response to the index; the caller holds the key's commit lock.
-    fn put(&self, entry: NewResponse, body: StoredBody) -> Result<Arc<Variant>, WhyNotStored> {
+    fn put(
+        &self,
+        commit: &mut Commit<'_>,
+        entry: NewResponse,
+        body: StoredBody,
+    ) -> Result<Arc<Variant>, WhyNotStored> {
         let began = entry.began;
         let variant = Variant::new(
             entry.head,
@@ -474,16 +486,24 @@ impl Zone {
         if let Some(before) = &before {
             before.is_replaced.store(true, Ordering::Release);
         }
-        self.index.insert(entry.key, resource.clone());
+        self.index
+            .insert_with_lifecycle(entry.key, resource.clone(), &mut commit.evicted);
         drop(purges);
         if let Some(before) = before {
-            remove_files_left(&before, &resource);
+            remove_files_left(&before.variants, &resource.variants);
         }
         Ok(variant)
     }
 
     /// Replaces the variants of a key; the caller holds its commit lock.
-    fn insert(&self, key: Arc<[u8]>, host: Box<[u8]>, variants: Vec<Arc<Variant>>, began: u64) {
+    fn insert(
+        &self,
+        commit: &mut Commit<'_>,
+        key: Arc<[u8]>,
+        host: Box<[u8]>,
+        variants: Vec<Arc<Variant>>,
+        began: u64,
+    ) {
         let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
         let resource = self.resource(key.clone(), host, variants, purges.next());
         if purges.concern(began, &*resource) {
@@ -497,7 +517,8 @@ impl Zone {
         if let Some(before) = self.index.peek(&key) {
             before.is_replaced.store(true, Ordering::Release);
         }
-        self.index.insert(key, resource);
+        self.index
+            .insert_with_lifecycle(key, resource, &mut commit.evicted);
     }
 
     fn resource(

@@ -18,6 +18,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 use md5::{Digest, Md5};
 
@@ -92,6 +93,39 @@ pub struct Identity {
     pub modified: (i64, i64),
     /// Last change of the inode, which programs cannot set: seconds and nanoseconds.
     pub changed: (i64, i64),
+}
+
+/// The number of a file, which stays the same however its content changes, and tells it from the
+/// one that takes its path later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileNumber {
+    inode: u64,
+    /// An inode's number is given again after the file has gone; `None` where the file system does
+    /// not record the time.
+    created: Option<SystemTime>,
+}
+
+impl FileNumber {
+    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+        file.metadata().map(|metadata| Self::of(&metadata))
+    }
+
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            created: metadata.created().ok(),
+        }
+    }
+}
+
+/// Removes the file at a path if it is the one of this number. The caller keeps this process from
+/// placing another one meanwhile.
+pub(crate) fn remove(path: &Path, number: FileNumber) {
+    let found = std::fs::symlink_metadata(path);
+    if found.is_ok_and(|metadata| FileNumber::of(&metadata) == number) {
+        // It may have gone since then, which is fine.
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 impl Identity {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use super::format::{self, Sums};
 use super::opening;
-use super::{Description, Disk, HEADER_BYTES, Identity};
+use super::{Description, Disk, FileNumber, HEADER_BYTES, Identity};
 
 /// The suffix of unfinished files.
 const UNFINISHED: &str = ".part";
@@ -86,6 +86,11 @@ impl Writer {
     /// The checksum of the content so far.
     pub(crate) fn crc(&self) -> u32 {
         self.hasher.clone().finalize()
+    }
+
+    /// The number of the file.
+    pub(crate) fn number(&self) -> io::Result<FileNumber> {
+        FileNumber::of_file(&self.file)
     }
 
     /// Writes the description of the content. The file is still under its temporary name.

@@ -586,3 +586,79 @@ fn files_have_the_names_and_folders_that_nginx_gives_them() {
         Some(path.as_str())
     );
 }
+
+/// The path of the only variant of a key.
+fn path_of(zone: &Zone, key: &str) -> PathBuf {
+    match &find(zone, key).unwrap().body {
+        StoredBody::File(file) => file.path().to_path_buf(),
+        StoredBody::Memory(_) => panic!("it is in memory"),
+    }
+}
+
+#[test]
+fn no_removal_hits_a_file_that_another_process_has_placed() {
+    type Remove = fn(&Zone);
+    let removals: &[(&str, Remove)] = &[
+        ("unused", |zone| assert!(zone.forget(b"/a", u64::MAX))),
+        ("broken", |zone| {
+            zone.discard(b"/a", &find(zone, "/a").unwrap())
+        }),
+        ("purged", |zone| {
+            zone.purge(&Target::Key(b"/a".to_vec()), Manner::Hard, NOW_MS);
+        }),
+        ("made stale", |zone| {
+            zone.purge(&Target::Key(b"/a".to_vec()), Manner::Soft, NOW_MS);
+        }),
+    ];
+    for (name, remove) in removals {
+        let folder = Folder::new();
+        let (old, new) = (disk_zone(&folder), disk_zone(&folder));
+        store(&old, "/a", &[], b"old");
+        store(&new, "/a", &[], b"new");
+        let path = path_of(&new, "/a");
+        remove(&old);
+        assert!(path.exists(), "{name}");
+        let found = find(&new, "/a").unwrap();
+        assert!(
+            is_sound(&found) && found.timing().is_fresh(NOW_MS),
+            "{name}"
+        );
+        remove(&new);
+        assert_eq!(path.exists(), *name == "made stale", "{name}");
+    }
+}
+
+#[test]
+fn an_evicted_key_that_is_stored_again_keeps_its_file() {
+    let folder = Folder::new();
+    let zone = Zone::disk("z", 128 * 64, disk_settings(&folder, None));
+    let zone = Arc::new(zone);
+    // Each thread evicts what the others store.
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let zone = zone.clone();
+            thread::spawn(move || {
+                for number in 0..400 {
+                    store(
+                        &zone,
+                        &format!("/{}", (number * 7 + thread) % 80),
+                        &[],
+                        b"x",
+                    );
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(zone.contents().evicted > 0);
+    let kept: Vec<String> = (0..80).map(|number| format!("/{number}")).collect();
+    let kept = kept.iter().filter(|key| find(&zone, key).is_some());
+    let paths: Vec<PathBuf> = kept.map(|key| path_of(&zone, key)).collect();
+    assert!(!paths.is_empty());
+    assert!(paths.iter().all(|path| path.exists()));
+    let files = fs::read_dir(&folder.0).unwrap().flatten();
+    let deeper = |entry: fs::DirEntry| fs::read_dir(entry.path()).unwrap().flatten();
+    assert_eq!(files.flat_map(deeper).flat_map(deeper).count(), paths.len());
+}

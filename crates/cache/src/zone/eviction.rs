@@ -1,11 +1,11 @@
 //! What leaves the index of a zone: what a resource weighs there, and the files that go with it.
 
-use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use quick_cache::{Lifecycle, Weighter};
 
+use super::Zone;
 use crate::stored::{Resource, StoredBody, Variant};
 
 /// The weight of a resource is computed at its creation, since it must not change while it is in
@@ -19,15 +19,14 @@ impl Weighter<Arc<[u8]>, Arc<Resource>> for Weigh {
     }
 }
 
-/// Counts evicted resources, and removes their files after the index is unlocked.
+/// Counts evicted resources, and hands them over.
 #[derive(Clone)]
 pub(super) struct Evict {
     pub(super) evicted: Arc<AtomicU64>,
 }
 
 /// The resources that one change of the index has evicted.
-#[derive(Default)]
-pub(super) struct Evicted(Vec<Arc<Resource>>);
+pub(super) type Evicted = Vec<Arc<Resource>>;
 
 impl Lifecycle<Arc<[u8]>, Arc<Resource>> for Evict {
     type RequestState = Evicted;
@@ -38,37 +37,59 @@ impl Lifecycle<Arc<[u8]>, Arc<Resource>> for Evict {
             return;
         }
         self.evicted.fetch_add(1, Ordering::Relaxed);
-        state.0.push(resource);
+        state.push(resource);
     }
 }
 
-impl Drop for Evicted {
-    fn drop(&mut self) {
-        for resource in &self.0 {
-            resource
-                .variants
-                .iter()
-                .for_each(|variant| remove_file(variant));
+/// The commit lock of a key. When it is given back, the files of what a change under it has evicted
+/// are removed: each under the commit lock of its own key, since a newer response may take its path
+/// at the same time.
+pub(super) struct Commit<'a> {
+    zone: &'a Zone,
+    /// `None` once it is given back.
+    lock: Option<MutexGuard<'a, ()>>,
+    pub(super) evicted: Evicted,
+}
+
+impl<'a> Commit<'a> {
+    pub(super) fn of(zone: &'a Zone, key: &[u8]) -> Self {
+        Self {
+            zone,
+            lock: Some(zone.lock_commit(key)),
+            evicted: Evicted::new(),
         }
     }
 }
 
-/// Removes files of variants that the newer resource does not have under the same name.
-pub(super) fn remove_files_left(before: &Resource, after: &Resource) {
+impl Drop for Commit<'_> {
+    fn drop(&mut self) {
+        // No thread holds two of these locks.
+        self.lock = None;
+        for resource in &self.evicted {
+            let _lock = self.zone.lock_commit(&resource.key);
+            let current = self.zone.index.peek(&*resource.key);
+            let kept = current.as_ref().map_or(&[][..], |one| &one.variants);
+            remove_files_left(&resource.variants, kept);
+        }
+    }
+}
+
+/// Removes the files of variants that the index no longer has.
+pub(super) fn remove_files_left(before: &[Arc<Variant>], after: &[Arc<Variant>]) {
     let path = |variant: &Arc<Variant>| match &variant.body {
         StoredBody::File(file) => Some(file.path.clone()),
         StoredBody::Memory(_) => None,
     };
-    let kept: Vec<_> = after.variants.iter().filter_map(path).collect();
-    let left = before.variants.iter().filter_map(path);
-    for path in left.filter(|path| !kept.contains(path)) {
-        let _ = fs::remove_file(path);
-    }
+    let kept: Vec<_> = after.iter().filter_map(path).collect();
+    let is_left = |variant: &&Arc<Variant>| path(variant).is_some_and(|one| !kept.contains(&one));
+    before
+        .iter()
+        .filter(is_left)
+        .for_each(|left| remove_file(left));
 }
 
 pub(super) fn remove_file(variant: &Variant) {
     if let StoredBody::File(file) = &variant.body {
-        // The file may be gone already, which is fine.
-        let _ = fs::remove_file(&file.path);
+        file.remove();
     }
 }

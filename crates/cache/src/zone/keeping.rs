@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Zone;
 use super::eviction::remove_file;
-use crate::disk;
+use crate::disk::{self, FileNumber};
 use crate::stored::{Resource, StoredBody, StoredFile, Variant};
 
 impl Zone {
@@ -28,9 +28,13 @@ impl Zone {
             return;
         };
         let key: Arc<[u8]> = found.key.into();
-        let _commit = self.commit(&key);
+        let mut commit = self.commit(&key);
+        let Ok(number) = FileNumber::of_file(&file) else {
+            return;
+        };
         let file = StoredFile {
             path: path.to_path_buf(),
+            number,
             length: sums.body_bytes,
             crc: sums.body_crc,
             sound: Mutex::new(None),
@@ -58,7 +62,7 @@ impl Zone {
         variants.push(Arc::new(variant));
         // Earlier purges did not include it yet.
         let began = resource.map_or(0, |resource| resource.began);
-        self.insert(key, found.host.into(), variants, began);
+        self.insert(&mut commit, key, found.host.into(), variants, began);
     }
 
     /// The keys, each with the time of its last use in Unix seconds and its bytes on disk.

@@ -1,6 +1,5 @@
 //! Purges of a zone.
 
-use std::fs;
 use std::sync::{Arc, PoisonError};
 
 use super::eviction::remove_file;
@@ -78,7 +77,7 @@ fn make_stale(variant: &Variant, now_ms: u64) {
     let StoredBody::File(file) = &variant.body else {
         return;
     };
-    let written = disk::open_to_change(&file.path);
+    let written = file.open_to_change();
     let written = written.and_then(|opened| {
         let was_sound = file.is_sound(Identity::of_file(&opened)?);
         disk::rewrite_timing(&opened, &variant.timing())?;
@@ -88,6 +87,6 @@ fn make_stale(variant: &Variant, now_ms: u64) {
     });
     if written.is_err() {
         // A file that cannot be marked must not count as fresh later.
-        let _ = fs::remove_file(&file.path);
+        file.remove();
     }
 }
