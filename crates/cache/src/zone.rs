@@ -35,7 +35,7 @@ use crate::tally::Tallies;
 use crate::validation::{self, HeadVerdict};
 use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
-use eviction::{Commit, Evict, Weigh, remove_file, remove_files_left};
+use eviction::{Commit, Evict, Weigh, remove_file};
 
 /// The total weight of a full zone, in any unit: bytes or keys.
 const FULL: u64 = 1 << 40;
@@ -89,6 +89,8 @@ pub struct Zone {
     evicted: Arc<AtomicU64>,
     bytes: Arc<AtomicU64>,
     tallies: Tallies,
+    /// Whether another zone takes care of the folder: see [`Zone::leave`].
+    is_left: AtomicBool,
 }
 
 type Index = Cache<Arc<[u8]>, Arc<Resource>, Weigh, quick_cache::DefaultHashBuilder, Evict>;
@@ -174,6 +176,7 @@ impl Zone {
             evicted,
             bytes: Arc::default(),
             tallies: Tallies::new(),
+            is_left: AtomicBool::new(false),
         }
     }
 
@@ -490,7 +493,7 @@ impl Zone {
             .insert_with_lifecycle(entry.key, resource.clone(), &mut commit.evicted);
         drop(purges);
         if let Some(before) = before {
-            remove_files_left(&before.variants, &resource.variants);
+            self.remove_files_left(&before.variants, &resource.variants);
         }
         Ok(variant)
     }

@@ -70,6 +70,11 @@ pub trait Service: Send + Sync {
     /// each plan that comes into force.
     fn prepare(&self) {}
 
+    /// Tells the service that others take care of its object from now on: a plan without the
+    /// service comes into force, or the process begins to quit. The service may still run. If that
+    /// plan cannot be used after all, [`Service::prepare`] is called again.
+    fn leave(&self) {}
+
     /// Completes what waits, once, when the process ends; the lanes have ended before. It may block
     /// until the given time, after which the process no longer waits for it.
     fn finish(&self, _until: Instant) {}

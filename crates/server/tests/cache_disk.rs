@@ -9,8 +9,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::Signal;
 use support::{Counting, DISK, ask, response, server, status, wait_until};
-use turnpike_testkit::{Folder, Server, needs_root};
+use turnpike_testkit::{Folder, Origin, Server, Step, needs_root};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
@@ -317,4 +318,73 @@ fn max_size_and_inactive_remove_files() {
         files(&folder.path().join("cache")).is_empty()
     });
     assert_eq!(status(&ask(&server, "GET /49", "")), "MISS");
+}
+
+/// A zone whose files are unused after a second, and one without such haste.
+fn two_zones(origin: &Counting, folder: &Folder, inactive: &str) -> String {
+    let folder = folder.path().display();
+    let port = origin.port();
+    let passed = format!("proxy_pass http://127.0.0.1:{port}");
+    format!(
+        "error_log %FOLDER%/error.log notice;
+        events {{ }}
+        http {{
+            access_log off;
+            proxy_cache_path {folder}/kept keys_zone=K:1m use_temp_path=off inactive={inactive};
+            proxy_cache_path {folder}/brief keys_zone=B:1m use_temp_path=off inactive=1s;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location /kept {{ {passed}; proxy_cache K; add_header X-Inactive {inactive}; }}
+                location /brief {{ {passed}; proxy_cache B; }}
+                location /held {{ {passed}; }}
+            }}
+        }}"
+    )
+}
+
+/// Passes the time after which a zone that cares for its files removes an unused one, several times.
+fn pass_time(server: &Server, folder: &Folder) {
+    for _ in 0..2 {
+        ask(server, "GET /brief", "");
+        wait_until("what is inactive to go", || {
+            files(&folder.path().join("brief")).is_empty()
+        });
+    }
+}
+
+/// The number of files that the other zone has, after that time.
+fn kept_after(server: &Server, folder: &Folder) -> usize {
+    wait_until("the next plan", || {
+        ask(server, "GET /kept", "").header("X-Inactive") == Some("600s")
+    });
+    pass_time(server, folder);
+    files(&folder.path().join("kept")).len()
+}
+
+#[test]
+fn the_zone_of_an_earlier_plan_or_process_removes_no_files() {
+    let next: &[(&str, Signal)] = &[("plan", Signal::SIGHUP), ("process", Signal::SIGQUIT)];
+    for (name, signal) in next {
+        let folder = Folder::create().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let origin = Counting::start(&response(FRESH, "content"));
+        let mut first = start(&two_zones(&origin, &folder, "1s"));
+        ask(&first, "GET /kept", "");
+        // A request that does not end keeps the plan and the process.
+        let mut held = first.connect();
+        held.send("POST /held HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n");
+        let text = two_zones(&origin, &folder, "600s");
+        first.write_configuration(&text);
+        first.signal(*signal);
+        let kept = match *signal {
+            Signal::SIGQUIT => {
+                first.wait_for_log("error.log", "gracefully shutting down");
+                kept_after(&start(&text), &folder)
+            }
+            _ => kept_after(&first, &folder),
+        };
+        assert_eq!(kept, 1, "{name}");
+        held.send("x");
+        assert_eq!(held.response().status, 200, "{name}");
+    }
 }

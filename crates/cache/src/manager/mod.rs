@@ -54,8 +54,9 @@ impl Manager {
     }
 
     /// Announces that the zone's folder will be loaded. From now on requests also look for files
-    /// that the zone does not know yet.
+    /// that the zone does not know yet. A zone that was left is taken up again.
     pub fn announce(zone: &Zone) {
+        zone.take_up();
         if let Some(disk) = zone.folder() {
             disk.managed.store(true, Ordering::Release);
         }
@@ -66,6 +67,9 @@ impl Manager {
         let Some(disk) = zone.folder() else {
             return LOOK;
         };
+        if zone.is_left() {
+            return LOOK;
+        }
         let settings = &disk.settings;
         let mut next = std::mem::replace(&mut self.state, State::Resting);
         if matches!(next, State::Resting) {

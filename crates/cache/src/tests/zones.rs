@@ -662,3 +662,26 @@ fn an_evicted_key_that_is_stored_again_keeps_its_file() {
     let deeper = |entry: fs::DirEntry| fs::read_dir(entry.path()).unwrap().flatten();
     assert_eq!(files.flat_map(deeper).flat_map(deeper).count(), paths.len());
 }
+
+#[test]
+fn a_zone_that_was_left_keeps_the_files_of_the_next_one() {
+    let folder = Folder::new();
+    let old = Zone::disk("z", 128 * 64, disk_settings(&folder, None));
+    store(&old, "/a", &[], b"a");
+    let new = disk_zone(&folder);
+    let disk = old.folder().unwrap();
+    let path = disk.path(b"/a", &Selection::default(), false, None);
+    new.adopt(&path);
+    old.leave();
+    assert!(!old.forget(b"/a", u64::MAX), "it is unused here only");
+    for number in 0..200 {
+        store(&old, &format!("/{number}"), &[], b"x");
+    }
+    assert!(old.contents().evicted > 0);
+    assert!(find(&old, "/a").is_none(), "others have evicted it");
+    assert!(path.exists() && is_sound(&find(&new, "/a").unwrap()));
+    Manager::announce(&old);
+    old.adopt(&path);
+    assert!(old.forget(b"/a", u64::MAX), "it was taken up again");
+    assert!(!path.exists());
+}

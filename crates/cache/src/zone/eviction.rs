@@ -69,23 +69,30 @@ impl Drop for Commit<'_> {
             let _lock = self.zone.lock_commit(&resource.key);
             let current = self.zone.index.peek(&*resource.key);
             let kept = current.as_ref().map_or(&[][..], |one| &one.variants);
-            remove_files_left(&resource.variants, kept);
+            self.zone.remove_files_left(&resource.variants, kept);
         }
     }
 }
 
-/// Removes the files of variants that the index no longer has.
-pub(super) fn remove_files_left(before: &[Arc<Variant>], after: &[Arc<Variant>]) {
-    let path = |variant: &Arc<Variant>| match &variant.body {
-        StoredBody::File(file) => Some(file.path.clone()),
-        StoredBody::Memory(_) => None,
-    };
-    let kept: Vec<_> = after.iter().filter_map(path).collect();
-    let is_left = |variant: &&Arc<Variant>| path(variant).is_some_and(|one| !kept.contains(&one));
-    before
-        .iter()
-        .filter(is_left)
-        .for_each(|left| remove_file(left));
+impl Zone {
+    /// Removes the files of variants that the index no longer has. A zone that was left keeps them:
+    /// the next one may have adopted them.
+    pub(super) fn remove_files_left(&self, before: &[Arc<Variant>], after: &[Arc<Variant>]) {
+        if self.is_left() {
+            return;
+        }
+        let path = |variant: &Arc<Variant>| match &variant.body {
+            StoredBody::File(file) => Some(file.path.clone()),
+            StoredBody::Memory(_) => None,
+        };
+        let kept: Vec<_> = after.iter().filter_map(path).collect();
+        let is_left =
+            |variant: &&Arc<Variant>| path(variant).is_some_and(|one| !kept.contains(&one));
+        before
+            .iter()
+            .filter(is_left)
+            .for_each(|left| remove_file(left));
+    }
 }
 
 pub(super) fn remove_file(variant: &Variant) {

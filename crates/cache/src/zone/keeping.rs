@@ -11,9 +11,25 @@ use crate::disk::{self, FileNumber};
 use crate::stored::{Resource, StoredBody, StoredFile, Variant};
 
 impl Zone {
+    /// Leaves the folder to another zone, that of a later process or of a later plan. This one
+    /// sees no more requests that use its files, so that each would soon count as unused here: it
+    /// adopts and removes none any more, unless the file's content is purged or broken. It can
+    /// still find and store responses. [`crate::manager::Manager::announce`] ends this.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn take_up(&self) {
+        self.is_left.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Acquire)
+    }
+
     /// Adopts a file in the folder. A broken file of ours is removed.
     pub(crate) fn adopt(&self, path: &Path) {
-        let Some(disk) = self.folder() else {
+        let Some(disk) = self.folder().filter(|_| !self.is_left()) else {
             return;
         };
         let Ok(file) = disk::open(path) else {
@@ -74,8 +90,12 @@ impl Zone {
         self.index.iter().map(age).collect()
     }
 
-    /// Removes a key that was not used since `used_s`. Returns whether it did.
+    /// Removes a key that was not used since `used_s`. Returns whether it did; a zone that was left
+    /// does not.
     pub(crate) fn forget(&self, key: &[u8], used_s: u64) -> bool {
+        if self.is_left() {
+            return false;
+        }
         let _commit = self.commit(key);
         let is_unused =
             |resource: &Arc<Resource>| resource.used_s.load(Ordering::Relaxed) <= used_s;

@@ -146,6 +146,10 @@ impl Service for ZoneCare {
         Manager::announce(&self.zone);
     }
 
+    fn leave(&self) {
+        self.zone.leave();
+    }
+
     fn lifetime(&self) -> Lifetime {
         Lifetime::InUse
     }

@@ -18,7 +18,7 @@ use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::LaneBoard;
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::socket::Kind;
-use turnpike_plan::background::Background;
+use turnpike_plan::background::{self, Background};
 use turnpike_plan::environment::KEPT_WORDS;
 use turnpike_stream::directory::FlowDirectory;
 
@@ -282,6 +282,15 @@ impl LaneService {
         }
     }
 
+    /// Tells the services of the plan in force that are not among `wanted` that they are left.
+    fn leave_services(&self, wanted: &[Arc<dyn background::Service>]) {
+        let wanted: Vec<usize> = wanted.iter().map(|one| one.identity()).collect();
+        let services = self.plan.iter().flat_map(Plans::services);
+        services
+            .filter(|service| !wanted.contains(&service.identity()))
+            .for_each(|service| service.leave());
+    }
+
     /// Lets the lanes from `count` on leave; those before them are their successors.
     fn dismiss(&mut self, count: usize, plan: &Plans, done: &SyncSender<()>) {
         self.leaving.retain(|lane| !lane.has_ended());
@@ -419,6 +428,7 @@ impl Service for LaneService {
             true => self.express.end(),
             false => self.express.begin(&plan.http, publisher),
         }
+        self.leave_services(&plan.services());
         self.start_services(&plan, &generation.error_log);
         let applied = self.place(&mut generation, &plan, &listening_sockets);
         let (told, ready) = applied.map_err(|error| {
@@ -512,6 +522,7 @@ impl Service for LaneService {
     }
 
     fn quit(&mut self) {
+        self.leave_services(&[]);
         self.express.end();
         self.gates.clear();
         self.listening_sockets.clear();
