@@ -1,11 +1,28 @@
-//! Purges: their targets, and the list of recent purges, which prevents storing a response that was
-//! requested before a purge.
+//! Purges: their targets, and the memory of recent purges, which prevents storing a response that
+//! was requested before a purge.
+//!
+//! Purges of one key come with traffic, since each successful unsafe request makes one, and those of
+//! many keys come from operators. They are remembered apart, so that traffic does not use up the
+//! list, which counts everything as purged when it overflows.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashSet, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-/// The number of remembered purges. A fetch that began before the oldest of them is not stored:
-/// with a thousand purges during one fetch that is the safe choice.
+/// The number of remembered purges of many keys. A fetch that began before the oldest of them is
+/// not stored: with a thousand such purges during one fetch that is the safe choice.
 const REMEMBERED_MAX: usize = 1024;
+
+/// The number of places for the last purges of single keys. Keys that share a place count as purged
+/// together, which costs the store of one fetch; with 650 keys purged during a fetch that happens to
+/// one fetch in a hundred. The places take half a megabyte from the first purge on.
+const KEY_PLACES: usize = 64 * 1024;
+
+/// Most purged keys that are remembered while the folder is loaded, by hash: half a megabyte. With
+/// more of them, all files that are loaded later count as stale.
+const UNLOADED_MAX: usize = 64 * 1024;
 
 /// The target of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,39 +72,141 @@ impl Target {
     }
 }
 
-/// The recent purges, each with its number.
-#[derive(Debug, Default)]
+/// The memory of purges, each of which has a number.
 pub(crate) struct Purges {
-    next: u64,
-    recent: VecDeque<Target>,
+    /// The number of the next purge.
+    next: AtomicU64,
+    recent: RwLock<Recent>,
+    hasher: RandomState,
+    /// By the hash of a key: one more than the number of the last purge; 0: none.
+    keys: OnceLock<Box<[AtomicU64]>>,
+    unloaded: Mutex<UnloadedKeys>,
+}
+
+/// The recent purges of many keys.
+#[derive(Default)]
+pub(crate) struct Recent {
+    targets: VecDeque<(u64, Target)>,
+    /// One more than the number of the last purge that is no longer remembered.
+    forgotten: u64,
+}
+
+/// The hashes of keys that were purged before the files of the folder were all known.
+#[derive(Default)]
+struct UnloadedKeys {
+    hashes: HashSet<u64>,
+    is_full: bool,
+}
+
+/// The effect of earlier purges on a file that is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// None includes it.
+    Valid,
+    /// One may include it.
+    Stale,
+    /// One includes it.
+    Purged,
+}
+
+impl Default for Purges {
+    fn default() -> Self {
+        Self {
+            next: AtomicU64::new(0),
+            recent: RwLock::default(),
+            hasher: RandomState::new(),
+            keys: OnceLock::new(),
+            unloaded: Mutex::default(),
+        }
+    }
 }
 
 impl Purges {
     /// The number of the next purge: a fetch records it when it begins.
     pub(crate) fn next(&self) -> u64 {
-        self.next
+        self.next.load(Ordering::SeqCst)
     }
 
-    /// Records a purge.
-    pub(crate) fn push(&mut self, target: Target) {
-        if self.recent.len() == REMEMBERED_MAX {
-            self.recent.pop_front();
+    /// Records a purge. Of one key it must be recorded before the key's commit lock is taken, to
+    /// remove what is stored.
+    pub(crate) fn push(&self, target: &Target) {
+        if let Target::Key(key) = target {
+            let count = self.next.fetch_add(1, Ordering::SeqCst) + 1;
+            self.place(key).fetch_max(count, Ordering::SeqCst);
+            return;
         }
-        self.recent.push_back(target);
-        self.next += 1;
+        let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
+        if recent.targets.len() == REMEMBERED_MAX
+            && let Some((number, _)) = recent.targets.pop_front()
+        {
+            recent.forgotten = number + 1;
+        }
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        recent.targets.push_back((number, target.clone()));
     }
 
+    /// Records that a key was purged of which files may exist that are not known yet.
+    pub(crate) fn push_unloaded(&self, key: &[u8]) {
+        let hash = self.hasher.hash_one(key);
+        let mut unloaded = self.unloaded();
+        match unloaded.hashes.len() < UNLOADED_MAX {
+            true => {
+                unloaded.hashes.insert(hash);
+            }
+            false => unloaded.is_full |= !unloaded.hashes.contains(&hash),
+        }
+    }
+
+    /// Forgets the keys that were purged before the files were known: they are now.
+    pub(crate) fn end_loading(&self) {
+        *self.unloaded() = UnloadedKeys::default();
+    }
+
+    /// What becomes of a file with these labels that is found while the folder is loaded.
+    pub(crate) fn judge_found(&self, recent: &Recent, labels: &impl Labels) -> Found {
+        let unloaded = self.unloaded();
+        let hash = self.hasher.hash_one(labels.key());
+        match unloaded.hashes.contains(&hash) || recent.concern(0, labels) {
+            true => Found::Purged,
+            false if unloaded.is_full => Found::Stale,
+            false => Found::Valid,
+        }
+    }
+
+    /// The recent purges of many keys. While they are held, no further one is recorded.
+    pub(crate) fn recent(&self) -> RwLockReadGuard<'_, Recent> {
+        self.recent.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a purge since `from` was of this key alone, or may have been.
+    pub(crate) fn concern_key(&self, from: u64, key: &[u8]) -> bool {
+        // Most zones see none.
+        self.keys.get().is_some() && self.place(key).load(Ordering::SeqCst) > from
+    }
+
+    fn place(&self, key: &[u8]) -> &AtomicU64 {
+        let places = self
+            .keys
+            .get_or_init(|| (0..KEY_PLACES).map(|_| AtomicU64::new(0)).collect());
+        &places[self.hasher.hash_one(key) as usize % KEY_PLACES]
+    }
+
+    fn unloaded(&self) -> MutexGuard<'_, UnloadedKeys> {
+        self.unloaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recent {
     /// Whether a purge since `from` includes a resource, or may have.
     pub(crate) fn concern(&self, from: u64, labels: &impl Labels) -> bool {
-        let oldest = self.next - self.recent.len() as u64;
-        if from < oldest {
+        if from < self.forgotten {
             return true;
         }
-        let skip = (from - oldest) as usize;
-        self.recent
+        let skip = self.targets.partition_point(|(number, _)| *number < from);
+        self.targets
             .iter()
             .skip(skip)
-            .any(|target| target.concerns(labels))
+            .any(|(_, target)| target.concerns(labels))
     }
 }
 

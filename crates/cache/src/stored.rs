@@ -199,6 +199,27 @@ impl Resource {
     }
 }
 
+/// What purges check of one variant.
+pub(crate) struct VariantLabels<'a> {
+    key: &'a [u8],
+    host: &'a [u8],
+    tags: &'a [Box<[u8]>],
+}
+
+impl Labels for VariantLabels<'_> {
+    fn key(&self) -> &[u8] {
+        self.key
+    }
+
+    fn host(&self) -> &[u8] {
+        self.host
+    }
+
+    fn has_tag(&self, tag: &[u8]) -> bool {
+        self.tags.iter().any(|own| **own == *tag)
+    }
+}
+
 impl Labels for Resource {
     fn key(&self) -> &[u8] {
         &self.key
@@ -243,6 +264,14 @@ impl Variant {
         Self {
             status_only,
             ..self
+        }
+    }
+
+    pub(crate) fn labels<'a>(&'a self, key: &'a [u8], host: &'a [u8]) -> VariantLabels<'a> {
+        VariantLabels {
+            key,
+            host,
+            tags: &self.tags,
         }
     }
 

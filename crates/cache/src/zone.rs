@@ -3,7 +3,7 @@
 //! quick_cache (S3-FIFO with a clock) decides which resources stay: resources that are used only
 //! once, as by a crawler, do not evict frequently used ones.
 //!
-//! Locks: `commits` is taken first, then `purges`, then the index's own. No lock is held while a
+//! Locks: `commits` is taken first, then those of `purges`, then the index's own. No lock is held while a
 //! file is written; files are removed after the index has dropped them, and only if they are still
 //! the ones that it knew.
 
@@ -17,7 +17,7 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use quick_cache::OptionsBuilder;
@@ -83,7 +83,7 @@ pub struct Zone {
     index: Index,
     commits: [Mutex<()>; COMMIT_LOCKS],
     hasher: RandomState,
-    purges: RwLock<Purges>,
+    purges: Purges,
     fetches: Arc<Fetches>,
     uses: Cache<u64, Arc<AtomicU32>>,
     evicted: Arc<AtomicU64>,
@@ -170,7 +170,7 @@ impl Zone {
             index,
             commits: [const { Mutex::new(()) }; COMMIT_LOCKS],
             hasher: RandomState::new(),
-            purges: RwLock::default(),
+            purges: Purges::default(),
             fetches: Arc::default(),
             uses: Cache::new(COUNTED_MAX),
             evicted,
@@ -238,10 +238,16 @@ impl Zone {
         self.index.contains_key(key)
     }
 
+    /// Whether the folder may have files that are not in the index, since it is not fully loaded.
+    fn may_find_more(&self) -> bool {
+        let loaded = self.folder().map(|disk| &disk.loaded);
+        loaded.is_some_and(|loaded| !loaded.load(Ordering::Acquire))
+    }
+
     /// Until the folder is fully loaded, a file may exist that is not in the index.
     fn find_unloaded(&self, key: &[u8]) -> Option<Arc<Resource>> {
         let disk = self.folder()?;
-        if disk.loaded.load(Ordering::Acquire) || !disk.managed.load(Ordering::Acquire) {
+        if !self.may_find_more() || !disk.managed.load(Ordering::Acquire) {
             return None;
         }
         self.adopt(&disk.path(key, &Selection::default(), false, None));
@@ -262,10 +268,7 @@ impl Zone {
 
     /// The number to record before a response is requested: a purge after that prevents storing.
     pub fn began(&self) -> u64 {
-        self.purges
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next()
+        self.purges.next()
     }
 
     /// Whether content of this length can be stored.
@@ -472,18 +475,21 @@ impl Zone {
         let variant = Arc::new(variant.status_only(entry.status_only));
         let before = self.index.peek(&*entry.key);
         // It is held until the index has the response: a purge comes either before or after.
-        let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
+        let recent = self.purges.recent();
         let variants = match &before {
-            Some(resource) if !purges.concern(resource.began, &**resource) => {
+            // A purge of the key alone has changed the resource, or will once the commit lock is free.
+            Some(resource) if !recent.concern(resource.began, &**resource) => {
                 resource.with(variant.clone())
             }
             _ => vec![variant.clone()],
         };
-        let resource = self.resource(entry.key.clone(), entry.host, variants, purges.next());
+        let resource = self.resource(entry.key.clone(), entry.host, variants, self.purges.next());
         if resource.weight > FULL / self.index.num_shards() as u64 {
             return Err(WhyNotStored::TooLarge);
         }
-        if purges.concern(began, &*resource) {
+        let is_purged =
+            self.purges.concern_key(began, &entry.key) || recent.concern(began, &*resource);
+        if is_purged {
             return Err(WhyNotStored::Purged);
         }
         if let Some(before) = &before {
@@ -491,7 +497,7 @@ impl Zone {
         }
         self.index
             .insert_with_lifecycle(entry.key, resource.clone(), &mut commit.evicted);
-        drop(purges);
+        drop(recent);
         if let Some(before) = before {
             self.remove_files_left(&before.variants, &resource.variants);
         }
@@ -507,9 +513,9 @@ impl Zone {
         variants: Vec<Arc<Variant>>,
         began: u64,
     ) {
-        let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
-        let resource = self.resource(key.clone(), host, variants, purges.next());
-        if purges.concern(began, &*resource) {
+        let recent = self.purges.recent();
+        let resource = self.resource(key.clone(), host, variants, self.purges.next());
+        if recent.concern(began, &*resource) {
             self.index.remove(&key);
             resource
                 .variants

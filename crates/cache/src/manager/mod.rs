@@ -94,7 +94,7 @@ impl Manager {
             }
             next = match next {
                 State::Loading(_) => {
-                    disk.loaded.store(true, Ordering::Release);
+                    zone.end_loading();
                     State::Resting
                 }
                 State::Sweeping(_) => room(zone, disk),

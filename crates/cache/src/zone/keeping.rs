@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::Zone;
 use super::eviction::remove_file;
 use crate::disk::{self, FileNumber};
+use crate::purge::Found;
 use crate::stored::{Resource, StoredBody, StoredFile, Variant};
 
 impl Zone {
@@ -43,8 +44,10 @@ impl Zone {
             }
             return;
         };
-        let key: Arc<[u8]> = found.key.into();
+        let (key, host): (Arc<[u8]>, Box<[u8]>) = (found.key.into(), found.host.into());
         let mut commit = self.commit(&key);
+        // Purges after this are noticed when it is inserted.
+        let began = self.purges.next();
         let Ok(number) = FileNumber::of_file(&file) else {
             return;
         };
@@ -71,14 +74,29 @@ impl Zone {
         if known {
             return;
         }
+        match self
+            .purges
+            .judge_found(&self.purges.recent(), &variant.labels(&key, &host))
+        {
+            Found::Valid => {}
+            Found::Stale => variant.make_stale(0),
+            Found::Purged => return remove_file(&variant),
+        }
         let mut variants = match &resource {
             Some(resource) => resource.variants.clone(),
             None => Vec::new(),
         };
         variants.push(Arc::new(variant));
-        // Earlier purges did not include it yet.
-        let began = resource.map_or(0, |resource| resource.began);
-        self.insert(&mut commit, key, found.host.into(), variants, began);
+        let began = resource.map_or(began, |resource| resource.began);
+        self.insert(&mut commit, key, host, variants, began);
+    }
+
+    /// Ends the time in which files may be found that are not in the index.
+    pub(crate) fn end_loading(&self) {
+        if let Some(disk) = self.folder() {
+            disk.loaded.store(true, Ordering::Release);
+            self.purges.end_loading();
+        }
     }
 
     /// The keys, each with the time of its last use in Unix seconds and its bytes on disk.

@@ -1,6 +1,6 @@
 //! Purges of a zone.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::eviction::remove_file;
 use super::{Purged, Zone};
@@ -12,12 +12,12 @@ impl Zone {
     /// Removes the target, or makes it stale. After this returns, no response requested before the
     /// call is used as fresh. Waits for the disk.
     pub fn purge(&self, target: &Target, manner: Manner, now_ms: u64) -> Purged {
-        self.purges
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(target.clone());
+        self.purges.push(target);
         let mut purged = Purged::default();
         if let Target::Key(key) = target {
+            if self.may_find_more() {
+                self.purges.push_unloaded(key);
+            }
             self.purge_key(key, target, manner, now_ms, &mut purged);
             return purged;
         }
