@@ -388,3 +388,68 @@ fn the_zone_of_an_earlier_plan_or_process_removes_no_files() {
         assert_eq!(held.response().status, 200, "{name}");
     }
 }
+
+/// A zone in files before an origin that gives these answers in order, each over the same connection.
+fn scripted(folder: &Folder, answers: &[String], directives: &str) -> (Origin, Server) {
+    let steps = answers
+        .iter()
+        .flat_map(|text| [Step::ReadHead, Step::send(text)]);
+    let origin = Origin::start(vec![steps.collect()]);
+    let (folder, port) = (folder.path().display(), origin.port());
+    let text = format!(
+        "events {{ }}
+        http {{
+            access_log off;
+            proxy_http_version 1.1;
+            proxy_cache_path {folder}/cache keys_zone=Z:1m use_temp_path=off;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location / {{
+                    proxy_pass http://127.0.0.1:{port};
+                    proxy_cache Z;
+                    add_header X-Cache $upstream_cache_status always;
+                    {directives}
+                }}
+            }}
+        }}"
+    );
+    (origin, start(&text))
+}
+
+#[test]
+fn a_stale_response_whose_file_is_gone_costs_no_answer() {
+    let stale = response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "old");
+    let not_modified = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n".to_owned();
+    let new = response(FRESH, "new");
+    let failed = "HTTP/1.1 500 No\r\nContent-Length: 3\r\nX-Own: 1\r\n\r\nwhy".to_owned();
+    let cases: &[(&str, Vec<String>, (u16, &str, &str), usize)] = &[
+        (
+            "proxy_cache_revalidate on;",
+            vec![stale.clone(), not_modified, new],
+            (200, "EXPIRED", "new"),
+            1,
+        ),
+        (
+            "proxy_cache_use_stale http_500;",
+            vec![stale, failed],
+            (500, "EXPIRED", "why"),
+            0,
+        ),
+    ];
+    for (directives, answers, expected, conditional) in cases {
+        let folder = Folder::create().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let (origin, server) = scripted(&folder, answers, directives);
+        ask(&server, "GET /a", "");
+        let stored = files(&folder.path().join("cache"));
+        assert_eq!(stored.len(), 1, "{directives}");
+        fs::remove_file(&stored[0]).unwrap();
+        let got = ask(&server, "GET /a", "");
+        let text = got.text();
+        assert_eq!((got.status, status(&got), text.as_str()), *expected);
+        assert_eq!(got.header("X-Own").is_some(), expected.0 == 500);
+        let asked = String::from_utf8(origin.received().concat()).unwrap();
+        assert_eq!(asked.matches("\r\nIf-None-Match:").count(), *conditional);
+        assert_eq!(asked.matches("GET /a").count(), answers.len(), "{asked}");
+    }
+}

@@ -60,15 +60,36 @@ pub(super) fn give(
     rules: &ResponseRules,
     variant: &Variant,
 ) -> Result<(), Unanswered> {
-    let body = match &variant.body {
-        StoredBody::Memory(bytes) => Body::Shared(bytes.clone()),
+    let body = content(exchange, giving, variant)?;
+    give_content(exchange, giving, rules, variant, body);
+    Ok(())
+}
+
+/// The content of a stored response; the exchange's response is left as it is.
+pub(super) fn content(
+    exchange: &Exchange,
+    giving: Giving,
+    variant: &Variant,
+) -> Result<Body, Unanswered> {
+    match &variant.body {
+        StoredBody::Memory(bytes) => Ok(Body::Shared(bytes.clone())),
         StoredBody::File(file) => {
             let now_ms = exchange.lane.clock.now_ms();
             let sendfile = exchange.location().settings.sendfile;
             let kept = Kept::of(file, sendfile && exchange.requester.tls().is_none());
-            body_of(exchange.plan.state(&giving.hot), file, kept, now_ms)?
+            body_of(exchange.plan.state(&giving.hot), file, kept, now_ms)
         }
-    };
+    }
+}
+
+/// Makes the exchange's response of a stored one with its content.
+pub(super) fn give_content(
+    exchange: &mut Exchange,
+    giving: Giving,
+    rules: &ResponseRules,
+    variant: &Variant,
+    body: Body,
+) {
     put_head(exchange, giving.owner, rules, variant);
     let now_ms = exchange.lane.clock.unix_ms();
     let timing = variant.timing();
@@ -94,7 +115,6 @@ pub(super) fn give(
     } else {
         body
     });
-    Ok(())
 }
 
 /// Makes the exchange's response of bytes of the whole of which a part is stored: a 206 (RFC 9111

@@ -214,7 +214,7 @@ impl Storing {
         let question = &self.question;
         let update = exchange.upstream.head();
         if !validation::is_about(&stale.head, update) {
-            return self.ask_again(exchange);
+            return self.ask_again(exchange, "something else than is stored");
         }
         let mut head = validation::freshened(&stale.head, update);
         let asked = self.asked(exchange);
@@ -233,29 +233,28 @@ impl Storing {
             };
             question.zone.freshen(stale, entry)
         });
-        if let Err(why) = &renewed {
-            counts::not_stored(exchange, &question.zone, *why);
-        }
+        let variant = renewed.as_ref().unwrap_or(stale);
+        let Some(verdict) = self.give(exchange, variant, Use::Revalidated) else {
+            return self.ask_again(exchange, "what is stored no longer");
+        };
         let outcome = match &renewed {
             Ok(_) => FetchOutcome::Stored,
-            Err(_) => FetchOutcome::NotStored,
+            Err(why) => {
+                counts::not_stored(exchange, &self.question.zone, *why);
+                FetchOutcome::NotStored
+            }
         };
         note(exchange).keeps = renewed.is_ok();
-        let variant = renewed.unwrap_or_else(|_| stale.clone());
-        let verdict = self.give(exchange, &variant, Use::Revalidated);
         self.end_fetch(outcome);
         RecorderDecision::Replace(verdict)
     }
 
     /// A 304 about something else than is stored, as servers of a farm send it that do not tag
-    /// alike: only the whole response helps.
-    fn ask_again(&mut self, exchange: &mut Exchange) -> RecorderDecision {
+    /// alike, or about what was removed meanwhile: only the whole response helps.
+    fn ask_again(&mut self, exchange: &mut Exchange, about: &str) -> RecorderDecision {
         exchange.log(
             Level::Info,
-            format_args!(
-                "upstream sent \"304\" for something else than is stored, it is asked again \
-                 without conditions"
-            ),
+            format_args!("upstream sent \"304\" for {about}, it is asked again without conditions"),
         );
         let note = note(exchange);
         note.modified = None;
@@ -283,28 +282,26 @@ impl Storing {
         Some(RecorderDecision::Replace(Verdict::Status(502)))
     }
 
-    /// Answers with what is stored.
-    fn give(&self, exchange: &mut Exchange, variant: &Arc<Variant>, one: Use) -> Verdict {
+    /// Answers with what is stored. `None`: its content is gone, and the response is as it was.
+    fn give(&self, exchange: &mut Exchange, variant: &Arc<Variant>, one: Use) -> Option<Verdict> {
         let question = &self.question;
         let rules = &*question.rules;
+        let giving = question.settings.giving;
+        let content = match answer::content(exchange, giving, variant) {
+            // The request has waited for a server already: it waits for the disk too.
+            Err(Unanswered::Unchecked(opened)) if is_sound(variant, &opened) => {
+                answer::content(exchange, giving, variant)
+            }
+            content => content,
+        };
+        let Ok(content) = content else {
+            question.zone.discard(&question.key, variant);
+            return None;
+        };
         counts::used(exchange, &question.zone, one);
         exchange.response.clear();
-        let giving = question.settings.giving;
-        let given = match answer::give(exchange, giving, rules, variant) {
-            // The request has waited for a server already: it waits for the disk too.
-            Err(Unanswered::Unchecked(opened)) => match is_sound(variant, &opened) {
-                true => answer::give(exchange, giving, rules, variant),
-                false => Err(Unanswered::Gone),
-            },
-            given => given,
-        };
-        match given {
-            Ok(()) => Verdict::Respond,
-            Err(_) => {
-                question.zone.discard(&question.key, variant);
-                Verdict::Status(502)
-            }
-        }
+        answer::give_content(exchange, giving, rules, variant, content);
+        Some(Verdict::Respond)
     }
 
     /// Whether what is stored may be sent in place of a failure.
@@ -373,8 +370,10 @@ impl Recorder for Storing {
 
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
         let status = exchange.upstream.head().status;
-        if let Some(stale) = self.stale_for(exchange, Failure::Status(status)) {
-            return RecorderDecision::Replace(self.give(exchange, &stale, Use::Stale));
+        if let Some(stale) = self.stale_for(exchange, Failure::Status(status))
+            && let Some(verdict) = self.give(exchange, &stale, Use::Stale)
+        {
+            return RecorderDecision::Replace(verdict);
         }
         if self.mismatched
             && let Some(stale) = &self.stale
@@ -498,8 +497,10 @@ impl Recorder for Storing {
     }
 
     fn failed(&mut self, exchange: &mut Exchange, failure: Failure) -> Option<Verdict> {
-        if let Some(stale) = self.stale_for(exchange, failure) {
-            return Some(self.give(exchange, &stale, Use::Stale));
+        if let Some(stale) = self.stale_for(exchange, failure)
+            && let Some(verdict) = self.give(exchange, &stale, Use::Stale)
+        {
+            return Some(verdict);
         }
         counts::used(exchange, &self.question.zone, self.one);
         // Who must be asked and cannot be is a gateway that does not answer (RFC 9111 section
