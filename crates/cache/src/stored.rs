@@ -356,6 +356,11 @@ impl StoredFile {
         identity.is_some()
     }
 
+    /// Whether both are the same file.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.number == other.number && self.path == other.path
+    }
+
     /// Opens the file to change its metadata, unless another one has taken its path.
     pub(crate) fn open_to_change(&self) -> io::Result<File> {
         let file = crate::disk::open_to_change(&self.path)?;

@@ -71,4 +71,6 @@ reasons! {
     WriteFailed => "write-failed",
     /// A purge came between the request and the response.
     Purged => "purged",
+    /// What a 304 is about was removed or replaced between the request and the response.
+    Replaced => "replaced",
 }

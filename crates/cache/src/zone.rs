@@ -386,9 +386,12 @@ impl Zone {
     /// if it is in a file.
     ///
     /// # Errors
-    /// The reason why not; the old one is unchanged.
+    /// The reason why not; what is stored is unchanged.
     pub fn freshen(&self, old: &Variant, entry: NewResponse) -> Result<Arc<Variant>, WhyNotStored> {
         let mut commit = self.commit(&entry.key);
+        if !self.has_content_of(&entry.key, old) {
+            return Err(WhyNotStored::Replaced);
+        }
         let StoredBody::File(file) = &old.body else {
             return self.put(&mut commit, entry, old.body.clone());
         };
@@ -410,6 +413,17 @@ impl Zone {
             sound: Mutex::new(identity),
         });
         self.put(&mut commit, entry, StoredBody::File(file))
+    }
+
+    /// Whether the content of a response is still stored, perhaps with a newer head.
+    fn has_content_of(&self, key: &[u8], old: &Variant) -> bool {
+        let is_same = |variant: &Arc<Variant>| match (&variant.body, &old.body) {
+            (StoredBody::Memory(bytes), StoredBody::Memory(old)) => Arc::ptr_eq(bytes, old),
+            (StoredBody::File(file), StoredBody::File(old)) => file.is_same(old),
+            _ => false,
+        };
+        let resource = self.index.peek(key);
+        resource.is_some_and(|resource| resource.variants.iter().any(is_same))
     }
 
     /// Applies the response to a HEAD request to a stored response to GET (RFC 9111 section 4.3.5):

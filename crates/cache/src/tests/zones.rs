@@ -773,3 +773,33 @@ fn files_are_stale_if_too_many_keys_are_purged_before_they_are_found() {
     zone.adopt(&path);
     assert!(!find(&zone, "/a").unwrap().timing().is_fresh(NOW_MS));
 }
+
+#[test]
+fn a_304_about_what_is_no_longer_stored_changes_nothing() {
+    let folder = Folder::new();
+    for zone in [Arc::new(Zone::memory("z", MEGABYTE)), disk_zone(&folder)] {
+        store(&zone, "/a", &[("ETag", "old")], b"the old content");
+        let old = find(&zone, "/a").unwrap();
+        let late = |tag| entry(&zone, "/a", &[("ETag", "old"), ("X-A", tag)]);
+        zone.freshen(&old, late("1")).unwrap();
+        // Two requests have asked about the same response.
+        zone.freshen(&old, late("2")).unwrap();
+        store(&zone, "/a", &[("ETag", "new")], b"new");
+        let refused = zone.freshen(&old, late("3")).err();
+        assert_eq!(refused, Some(WhyNotStored::Replaced));
+        let found = find(&zone, "/a").unwrap();
+        assert_eq!(found.head.value(b"etag"), Some(&b"new"[..]));
+        assert_eq!(found.length(), 3);
+        if let StoredBody::File(file) = &found.body {
+            let opened = disk::open(file.path()).unwrap();
+            let (description, _) = disk::read(&opened).unwrap();
+            assert_eq!(description.head, *found.head);
+            assert!(is_sound(&found));
+        }
+        let late = late("4");
+        zone.forget(b"/a", u64::MAX);
+        let refused = zone.freshen(&found, late).err();
+        assert_eq!(refused, Some(WhyNotStored::Replaced));
+        assert!(find(&zone, "/a").is_none());
+    }
+}
