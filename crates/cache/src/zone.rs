@@ -14,6 +14,7 @@ mod purge;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -284,8 +285,8 @@ impl Zone {
     ///
     /// # Errors
     /// The system's error.
-    pub fn writer(&self, entry: &NewResponse) -> std::io::Result<Writer> {
-        let disk = self.folder().ok_or(std::io::ErrorKind::Unsupported)?;
+    pub fn writer(&self, entry: &NewResponse) -> io::Result<Writer> {
+        let disk = self.folder().ok_or(ErrorKind::Unsupported)?;
         let path = entry.path(disk);
         Writer::begin(disk, &path)
     }
@@ -363,7 +364,16 @@ impl Zone {
             return Err(WhyNotStored::WriteFailed);
         }
         let mut commit = self.commit(&entry.key);
-        let placed = writer.place(&path);
+        let mut placed = writer.place(&path);
+        if let Err(error) = &placed
+            && error.kind() == ErrorKind::CrossesDevices
+        {
+            // Others wait for the lock, so that it is free during the copy.
+            drop(commit);
+            let copied = writer.copy_beside(&path);
+            commit = self.commit(&entry.key);
+            placed = copied.and_then(|()| writer.place(&path));
+        }
         let placed = placed.and_then(|identity| Ok((identity, writer.number()?)));
         let Ok((identity, number)) = placed else {
             return Err(WhyNotStored::WriteFailed);

@@ -108,21 +108,21 @@ impl Writer {
     }
 
     /// Moves the file to its final path, where it replaces an older one.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::CrossesDevices`]: [`Writer::copy_beside`] helps. Others are the system's.
     pub(crate) fn place(&mut self, path: &Path) -> io::Result<Identity> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        match fs::rename(&self.temporary, path) {
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(path)?,
-            other => other?,
-        }
+        fs::rename(&self.temporary, path)?;
         self.finished = true;
         Identity::of_file(&self.file)
     }
 
-    /// The temporary folder is on another file system: the file is first copied to the final
-    /// folder, so that it still appears complete.
-    fn copy(&mut self, path: &Path) -> io::Result<()> {
+    /// Copies the file, which is complete, to another temporary name beside its final path, since
+    /// the temporary folder is on another file system. This takes as long as the disk needs.
+    pub(crate) fn copy_beside(&mut self, path: &Path) -> io::Result<()> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(
             ".{}{UNFINISHED}",
@@ -133,11 +133,11 @@ impl Writer {
             self.file.rewind()?;
             io::copy(&mut self.file, &mut file).map(|_| file)
         });
-        let placed = copied.and_then(|file| fs::rename(&beside, path).map(|()| file));
-        match placed {
+        match copied {
             Ok(file) => {
                 self.file = file;
                 let _ = fs::remove_file(&self.temporary);
+                self.temporary = beside;
                 Ok(())
             }
             Err(error) => {
