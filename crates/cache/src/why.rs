@@ -65,6 +65,8 @@ reasons! {
     RangeOffset => "range-offset",
     /// The response is larger than the zone.
     TooLarge => "too-large",
+    /// The responses on their way into a zone in memory are larger than the zone.
+    ZoneBusy => "zone-busy",
     /// The upstream server closed the connection early.
     Truncated => "truncated",
     /// The file could not be written: no space, no permission.

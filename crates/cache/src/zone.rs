@@ -9,6 +9,7 @@
 
 mod contents;
 mod eviction;
+mod growing;
 mod keeping;
 mod purge;
 
@@ -45,6 +46,7 @@ const FULL: u64 = 1 << 40;
 const KEY_BYTES: u64 = 128;
 
 pub use contents::Contents;
+pub use growing::GrowingBody;
 
 /// The bytes of a memory zone that justify another part with its own lock.
 const PART_BYTES: u64 = 32 * 1024 * 1024;
@@ -89,6 +91,8 @@ pub struct Zone {
     uses: Cache<u64, Arc<AtomicU32>>,
     evicted: Arc<AtomicU64>,
     bytes: Arc<AtomicU64>,
+    /// The memory of bodies on their way into the zone, in bytes.
+    growing: Arc<AtomicU64>,
     tallies: Tallies,
     /// Whether another zone takes care of the folder: see [`Zone::leave`].
     is_left: AtomicBool,
@@ -176,6 +180,7 @@ impl Zone {
             uses: Cache::new(COUNTED_MAX),
             evicted,
             bytes: Arc::default(),
+            growing: Arc::default(),
             tallies: Tallies::new(),
             is_left: AtomicBool::new(false),
         }
@@ -274,11 +279,12 @@ impl Zone {
 
     /// Whether content of this length can be stored.
     pub fn holds(&self, bytes: u64) -> bool {
-        let most = match &self.place {
-            Storage::Memory(most) => *most,
-            Storage::Disk(disk) => disk.settings.bytes_max,
-        };
-        bytes < most / self.index.num_shards() as u64
+        bytes <= self.length_max()
+    }
+
+    /// The length of the largest content that can be stored, in bytes.
+    fn length_max(&self) -> u64 {
+        (self.bytes_max() / self.index.num_shards() as u64).saturating_sub(1)
     }
 
     /// Begins the file of a response.

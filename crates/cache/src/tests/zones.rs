@@ -803,3 +803,36 @@ fn a_304_about_what_is_no_longer_stored_changes_nothing() {
         assert!(find(&zone, "/a").is_none());
     }
 }
+
+#[test]
+fn bodies_on_their_way_take_no_more_memory_than_their_zone() {
+    let zone = Zone::memory("z", MEGABYTE);
+    let piece = vec![b'x'; 100_000];
+    let mut bodies = Vec::new();
+    let refused = loop {
+        let Ok(mut body) = zone.begin_body(None) else {
+            panic!("nothing is reserved for an unknown length");
+        };
+        if let Err(why) = body.push(&piece) {
+            break why;
+        }
+        bodies.push(body);
+    };
+    assert_eq!((bodies.len(), refused), (10, WhyNotStored::ZoneBusy));
+    let announced = zone.begin_body(Some(100_000)).err();
+    assert_eq!(announced, Some(WhyNotStored::ZoneBusy));
+    drop(bodies);
+    // Alone, the largest that the zone can hold has room, whether its length is known or not.
+    for length in [None, Some(MEGABYTE - 1)] {
+        let mut body = zone.begin_body(length).unwrap();
+        for piece in vec![b'y'; MEGABYTE as usize - 1].chunks(70_001) {
+            body.push(piece).unwrap();
+        }
+        assert_eq!(body.bytes().len() as u64, MEGABYTE - 1);
+        assert_eq!(body.push(b"y").err(), Some(WhyNotStored::TooLarge));
+    }
+    assert!(
+        zone.begin_body(Some(MEGABYTE - 1)).is_ok(),
+        "all is given back"
+    );
+}

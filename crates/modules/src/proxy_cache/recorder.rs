@@ -12,7 +12,7 @@ use turnpike_cache::tally::Use;
 use turnpike_cache::validation;
 use turnpike_cache::vary::Selection;
 use turnpike_cache::why::WhyNotStored;
-use turnpike_cache::zone::{NewResponse, Zone};
+use turnpike_cache::zone::{GrowingBody, NewResponse, Zone};
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
@@ -28,10 +28,6 @@ use super::plan::Honor;
 use crate::pass::Failure;
 use crate::pass::response_store::{Recorder, RecorderDecision};
 use crate::predicates::any_holds;
-
-/// Room that is made at once for content of a known length, in bytes; the rest grows as it comes,
-/// since a length is only a promise.
-const RESERVED_BYTES_MAX: u64 = 1024 * 1024;
 
 /// One answer that may be stored.
 pub(super) struct Storing {
@@ -81,7 +77,7 @@ struct Taking {
 }
 
 enum Sink {
-    Memory(Vec<u8>),
+    Memory(GrowingBody),
     File(Writer),
     /// The response is not stored after all; with the system's error, where there is one.
     Failed(WhyNotStored, Option<std::io::Error>),
@@ -195,9 +191,7 @@ impl Storing {
             began: self.began,
         };
         let sink = match zone.folder() {
-            None => Sink::Memory(Vec::with_capacity(
-                length.unwrap_or(0).min(RESERVED_BYTES_MAX) as usize,
-            )),
+            None => Sink::Memory(zone.begin_body(length)?),
             Some(_) => match zone.writer(&entry) {
                 Ok(writer) => Sink::File(writer),
                 Err(error) => {
@@ -442,11 +436,7 @@ impl Recorder for Storing {
             return;
         };
         let failed = match &mut taking.sink {
-            Sink::Memory(body) => {
-                body.extend_from_slice(bytes);
-                let holds = self.question.zone.holds(body.len() as u64);
-                (!holds).then_some((WhyNotStored::TooLarge, None))
-            }
+            Sink::Memory(body) => body.push(bytes).err().map(|why| (why, None)),
             Sink::File(writer) => match writer.write(bytes) {
                 Ok(()) if self.question.zone.holds(writer.bytes()) => None,
                 Ok(()) => Some((WhyNotStored::TooLarge, None)),
@@ -468,7 +458,7 @@ impl Recorder for Storing {
         let zone = &self.question.zone;
         let mut cause = None;
         let stored = match taking.sink {
-            Sink::Memory(body) => zone.store_memory(taking.entry, body.into()),
+            Sink::Memory(body) => zone.store_memory(taking.entry, body.bytes().into()),
             Sink::File(writer) => zone.store_file(taking.entry, writer),
             Sink::Failed(why, error) => {
                 cause = error;
