@@ -1,7 +1,7 @@
 //! Purges: their targets, and the memory of recent purges, which prevents storing a response that
 //! was requested before a purge.
 //!
-//! Purges of one key come with traffic, since each successful unsafe request makes one, and those of
+//! Purges of one key come with traffic, since each successful unsafe request makes one; those of
 //! many keys come from operators. They are remembered apart, so that traffic does not use up the
 //! list, which counts everything as purged when it overflows.
 
@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuar
 const REMEMBERED_MAX: usize = 1024;
 
 /// The number of places for the last purges of single keys. Keys that share a place count as purged
-/// together, which costs the store of one fetch; with 650 keys purged during a fetch that happens to
-/// one fetch in a hundred. The places take half a megabyte from the first purge on.
+/// together, which costs the store of one fetch; with 650 keys purged during a fetch that happens
+/// to one fetch in a hundred. The places take half a megabyte from the first purge on.
 const KEY_PLACES: usize = 64 * 1024;
 
 /// Most purged keys that are remembered while the folder is loaded, by hash: half a megabyte. With

@@ -4,5 +4,6 @@
 
 mod extensions;
 mod partial;
+mod purges;
 mod rfc9111;
 mod zones;

@@ -3,9 +3,9 @@
 //! quick_cache (S3-FIFO with a clock) decides which resources stay: resources that are used only
 //! once, as by a crawler, do not evict frequently used ones.
 //!
-//! Locks: `commits` is taken first, then those of `purges`, then the index's own. No lock is held while a
-//! file is written; files are removed after the index has dropped them, and only if they are still
-//! the ones that it knew.
+//! Locks: `commits` is taken first, then those of `purges`, then the index's own. No lock is held
+//! while a file is written; files are removed after the index has dropped them, and only if they
+//! are still the ones that it knew.
 
 mod contents;
 mod eviction;
@@ -507,7 +507,7 @@ impl Zone {
         // It is held until the index has the response: a purge comes either before or after.
         let recent = self.purges.recent();
         let variants = match &before {
-            // A purge of the key alone has changed the resource, or will once the commit lock is free.
+            // A purge of the key alone has changed the resource, or waits for the commit lock.
             Some(resource) if !recent.concern(resource.began, &**resource) => {
                 resource.with(variant.clone())
             }

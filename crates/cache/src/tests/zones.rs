@@ -19,8 +19,8 @@ use crate::vary::Selection;
 use crate::why::WhyNotStored;
 use crate::zone::{NewResponse, Zone};
 
-const NOW_MS: u64 = 1_800_000_000_000;
-const MEGABYTE: u64 = 1024 * 1024;
+pub(super) const NOW_MS: u64 = 1_800_000_000_000;
+pub(super) const MEGABYTE: u64 = 1024 * 1024;
 
 fn no_fields(_: &[u8], _: &mut Vec<u8>) -> bool {
     false
@@ -37,7 +37,7 @@ fn timing() -> Timing {
     }
 }
 
-fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> NewResponse {
+pub(super) fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> NewResponse {
     NewResponse {
         key: key.as_bytes().into(),
         host: b"example.com"[..].into(),
@@ -50,11 +50,11 @@ fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> NewResponse {
     }
 }
 
-fn find(zone: &Zone, key: &str) -> Option<Arc<Variant>> {
+pub(super) fn find(zone: &Zone, key: &str) -> Option<Arc<Variant>> {
     zone.find(key.as_bytes(), false, &no_fields, NOW_MS)
 }
 
-fn store(zone: &Zone, key: &str, fields: &[(&str, &str)], body: &[u8]) {
+pub(super) fn store(zone: &Zone, key: &str, fields: &[(&str, &str)], body: &[u8]) {
     let entry = entry(zone, key, fields);
     if zone.folder().is_some() {
         let mut writer = zone.writer(&entry).unwrap();
@@ -66,10 +66,10 @@ fn store(zone: &Zone, key: &str, fields: &[(&str, &str)], body: &[u8]) {
 }
 
 /// A folder that is removed with the test.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn new() -> Folder {
+    pub(super) fn new() -> Folder {
         static NUMBERS: AtomicU32 = AtomicU32::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("turnpike-cache-{}-{number}", std::process::id());
@@ -85,7 +85,7 @@ impl Drop for Folder {
     }
 }
 
-fn disk_zone(folder: &Folder) -> Arc<Zone> {
+pub(super) fn disk_zone(folder: &Folder) -> Arc<Zone> {
     disk_zone_with(folder, None)
 }
 
@@ -113,7 +113,7 @@ fn disk_settings(folder: &Folder, temporary: Option<&Folder>) -> DiskSettings {
 }
 
 /// Starts a thread that manages the zone's folder while the zone exists.
-fn manage(zone: &Arc<Zone>) {
+pub(super) fn manage(zone: &Arc<Zone>) {
     let mut manager = Manager::of(zone).unwrap();
     Manager::announce(zone);
     let zone = Arc::downgrade(zone);
@@ -124,7 +124,7 @@ fn manage(zone: &Arc<Zone>) {
     });
 }
 
-fn wait_for(what: &str, condition: impl Fn() -> bool) {
+pub(super) fn wait_for(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..6000 {
         if condition() {
             return;
@@ -587,8 +587,15 @@ fn files_have_the_names_and_folders_that_nginx_gives_them() {
     );
 }
 
+/// The number of files in the folders of a zone.
+pub(super) fn files(folder: &Folder) -> usize {
+    let entries = fs::read_dir(&folder.0).unwrap().flatten();
+    let deeper = |entry: fs::DirEntry| fs::read_dir(entry.path()).unwrap().flatten();
+    entries.flat_map(deeper).flat_map(deeper).count()
+}
+
 /// The path of the only variant of a key.
-fn path_of(zone: &Zone, key: &str) -> PathBuf {
+pub(super) fn path_of(zone: &Zone, key: &str) -> PathBuf {
     match &find(zone, key).unwrap().body {
         StoredBody::File(file) => file.path().to_path_buf(),
         StoredBody::Memory(_) => panic!("it is in memory"),
@@ -658,9 +665,7 @@ fn an_evicted_key_that_is_stored_again_keeps_its_file() {
     let paths: Vec<PathBuf> = kept.map(|key| path_of(&zone, key)).collect();
     assert!(!paths.is_empty());
     assert!(paths.iter().all(|path| path.exists()));
-    let files = fs::read_dir(&folder.0).unwrap().flatten();
-    let deeper = |entry: fs::DirEntry| fs::read_dir(entry.path()).unwrap().flatten();
-    assert_eq!(files.flat_map(deeper).flat_map(deeper).count(), paths.len());
+    assert_eq!(files(&folder), paths.len());
 }
 
 #[test]
@@ -673,105 +678,16 @@ fn a_zone_that_was_left_keeps_the_files_of_the_next_one() {
     let path = disk.path(b"/a", &Selection::default(), false, None);
     new.adopt(&path);
     old.leave();
-    assert!(!old.forget(b"/a", u64::MAX), "it is unused here only");
     for number in 0..200 {
         store(&old, &format!("/{number}"), &[], b"x");
     }
     assert!(old.contents().evicted > 0);
-    assert!(find(&old, "/a").is_none(), "others have evicted it");
-    assert!(path.exists() && is_sound(&find(&new, "/a").unwrap()));
+    assert!(!old.forget(b"/a", u64::MAX), "it is unused here only");
+    assert_eq!(files(&folder), 201);
+    assert!(is_sound(&find(&new, "/a").unwrap()));
     Manager::announce(&old);
-    old.adopt(&path);
     assert!(old.forget(b"/a", u64::MAX), "it was taken up again");
     assert!(!path.exists());
-}
-
-/// More purges of single keys than are remembered of other purges, of a few keys. The test's own
-/// keys may share a place with one of them, but not many of them do.
-fn purge_other_keys(zone: &Zone) {
-    for number in 0..3000 {
-        let key = format!("/other/{}", number % 10).into_bytes();
-        zone.purge(&Target::Key(key), Manner::Hard, NOW_MS);
-    }
-}
-
-#[test]
-fn purges_of_other_keys_prevent_no_store_and_remove_no_variant() {
-    let zone = Zone::memory("z", MEGABYTE);
-    let under_way: Vec<NewResponse> = (0..20)
-        .map(|number| entry(&zone, &format!("/{number}"), &[]))
-        .collect();
-    let in_language = |language: &'static str| {
-        move |_: &[u8], out: &mut Vec<u8>| {
-            out.extend_from_slice(language.as_bytes());
-            true
-        }
-    };
-    for language in ["de", "en"] {
-        let mut entry = entry(&zone, "/a", &[("Vary", "Accept-Language")]);
-        entry.selection = Selection::of(&entry.head, &in_language(language)).unwrap();
-        zone.store_memory(entry, b"a"[..].into()).unwrap();
-        purge_other_keys(&zone);
-    }
-    for language in ["de", "en"] {
-        let field = in_language(language);
-        assert!(
-            zone.find(b"/a", false, &field, NOW_MS).is_some(),
-            "{language}"
-        );
-    }
-    let stored = under_way
-        .into_iter()
-        .filter_map(|entry| zone.store_memory(entry, b"x"[..].into()).ok());
-    assert!(stored.count() >= 18);
-}
-
-#[test]
-fn purges_of_other_keys_while_the_folder_is_loaded_remove_no_file() {
-    let folder = Folder::new();
-    let zone = disk_zone(&folder);
-    for key in ["/a", "/b"] {
-        store(&zone, key, &[], b"x");
-    }
-    let mut english = entry(&zone, "/b", &[("Vary", "Accept-Language")]);
-    english.selection.push(b"accept-language", Some(b"en"));
-    let writer = zone.writer(&english).unwrap();
-    zone.store_file(english, writer).unwrap();
-    let (a, b) = (path_of(&zone, "/a"), path_of(&zone, "/b"));
-    drop(zone);
-    let zone = disk_zone(&folder);
-    purge_other_keys(&zone);
-    zone.purge(&Target::Key(b"/b".to_vec()), Manner::Hard, NOW_MS);
-    // Another variant is requested and stored before the old ones are found.
-    let mut german = entry(&zone, "/b", &[("Vary", "Accept-Language")]);
-    german.selection.push(b"accept-language", Some(b"de"));
-    let writer = zone.writer(&german).unwrap();
-    zone.store_file(german, writer).unwrap();
-    manage(&zone);
-    let disk = zone.folder().unwrap();
-    wait_for("the loader", || disk.loaded.load(Ordering::Acquire));
-    assert!(a.exists() && find(&zone, "/a").is_some());
-    assert!(!b.exists() && find(&zone, "/b").is_none());
-    assert_eq!(zone.contents().keys, 2);
-    let files = fs::read_dir(&folder.0).unwrap().flatten();
-    let deeper = |entry: fs::DirEntry| fs::read_dir(entry.path()).unwrap().flatten();
-    assert_eq!(files.flat_map(deeper).flat_map(deeper).count(), 2);
-}
-
-#[test]
-fn files_are_stale_if_too_many_keys_are_purged_before_they_are_found() {
-    let folder = Folder::new();
-    let zone = disk_zone(&folder);
-    store(&zone, "/a", &[], b"x");
-    let path = path_of(&zone, "/a");
-    drop(zone);
-    let zone = disk_zone(&folder);
-    for number in 0..=64 * 1024 {
-        let key = format!("/other/{number}").into_bytes();
-        zone.purge(&Target::Key(key), Manner::Hard, NOW_MS);
-    }
-    zone.adopt(&path);
-    assert!(!find(&zone, "/a").unwrap().timing().is_fresh(NOW_MS));
 }
 
 #[test]
@@ -835,4 +751,28 @@ fn bodies_on_their_way_take_no_more_memory_than_their_zone() {
         zone.begin_body(Some(MEGABYTE - 1)).is_ok(),
         "all is given back"
     );
+}
+
+#[test]
+fn a_file_is_copied_beside_its_path_before_it_is_placed() {
+    let (folder, temporary) = (Folder::new(), Folder::new());
+    let zone = disk_zone_with(&folder, Some(&temporary));
+    let new = entry(&zone, "/a", &[]);
+    let mut writer = zone.writer(&new).unwrap();
+    writer.write(b"content").unwrap();
+    let path = folder.0.join("f");
+    let names = |folder: &Folder| fs::read_dir(&folder.0).unwrap().count();
+    assert_eq!((names(&folder), names(&temporary)), (0, 1));
+    writer.copy_beside(&path).unwrap();
+    assert_eq!(
+        (names(&folder), names(&temporary), path.exists()),
+        (1, 0, false)
+    );
+    writer.place(&path).unwrap();
+    assert!(fs::read(&path).unwrap().ends_with(b"content"));
+    let number = writer.number().unwrap();
+    drop(writer);
+    assert_eq!(names(&folder), 1);
+    disk::remove(&path, number);
+    assert_eq!(names(&folder), 0);
 }

@@ -20,9 +20,9 @@ const ZONES_MAX: u64 = 1;
 /// A body that grows. Its memory counts against a limit of its zone until it is dropped.
 pub struct GrowingBody {
     bytes: Vec<u8>,
-    /// The bytes of memory of all bodies on their way.
+    /// The bytes of memory of all bodies on their way into the zone.
     sum: Arc<AtomicU64>,
-    /// Those of this one.
+    /// The bytes of memory of this one.
     counted: u64,
     sum_max: u64,
     /// The largest body that can be stored, in bytes.
