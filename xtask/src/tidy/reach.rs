@@ -50,7 +50,9 @@ fn is_root(file: &Path) -> bool {
         .and_then(|name| name.to_str());
     match folder {
         Some("src") => matches!(name, "lib.rs" | "main.rs"),
-        Some("bin" | "tests" | "benches" | "examples" | "fuzz_targets") => true,
+        // A folder of unit tests below src is a module.
+        Some("tests") => !file.iter().any(|part| part == "src"),
+        Some("bin" | "benches" | "examples" | "fuzz_targets") => true,
         _ => matches!(name, "build.rs" | "main.rs"),
     }
 }
