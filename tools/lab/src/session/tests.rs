@@ -33,6 +33,7 @@ fn only_names_levels_with_or_without_their_dimension() {
     let error = super::only(&dimensions(), &["mode=up".to_owned()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "--only mode=up: no such level; there are contender=nginx,turnpike mode=on,off,on, for a while"
+        "--only mode=up: no such level; there are contender=nginx,turnpike \
+         mode=on,off,on, for a while"
     );
 }

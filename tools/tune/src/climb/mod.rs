@@ -55,8 +55,8 @@ pub(crate) struct Climb {
     /// Undo a step that makes the 99th percentile of latency longer than N times
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     p99_factor: f64,
-    /// Run all 432 combinations of seven settings after the climb, and compare its end with the best:
-    /// twenty minutes more
+    /// Run all 432 combinations of seven settings after the climb, and compare its end with the
+    /// best: twenty minutes more
     #[arg(long)]
     grid: bool,
     /// Write the ladder, its picture, the configuration, a plan for apply and every run to a new
