@@ -330,12 +330,14 @@ impl Relay {
 
     /// Gives back memory that nothing is in, where the client is what is waited for: many slow
     /// clients hold what is for them and no more.
-    fn release_room(&mut self) {
+    fn release_room(&mut self, exchange: &mut Exchange) {
         if self.incoming.is_empty() {
             self.incoming = Received::default();
         }
         self.late.shrink_to_fit();
         self.ready.shrink_to_fit();
+        // The piece that the client takes next.
+        exchange.response.text_mut().shrink_to_fit();
     }
 
     /// Reads once. Nothing is lost where it is dropped before its end.
@@ -543,7 +545,7 @@ impl BodyStream for Relay {
             while self.ahead && self.state == State::Reading && self.room() > 0 {
                 self.receive(exchange, client, false).await;
             }
-            self.release_room();
+            self.release_room(exchange);
             // A client may read nothing of a response before it has sent its whole request.
             while self.state == State::Reading && !self.upload.is_over(exchange) {
                 self.send(exchange, client).await;
