@@ -41,6 +41,18 @@ enum Owner {
     Process(Arc<FlowLink>, Option<Asker>),
 }
 
+impl Owner {
+    /// Whether it is the lane with this inbox.
+    fn is_lane(&self, inbox: &Arc<Inbox>) -> bool {
+        matches!(self, Self::Lane(own) if Arc::ptr_eq(own, inbox))
+    }
+
+    /// Whether it is the process at the other end of this link.
+    fn is_process(&self, link: &Arc<FlowLink>) -> bool {
+        matches!(self, Self::Process(own, _) if Arc::ptr_eq(own, link))
+    }
+}
+
 /// The one that is given a datagram again whose flow has ended elsewhere.
 enum Asker {
     /// A lane that has read it from this gate.
@@ -146,9 +158,7 @@ impl FlowDirectory {
     /// Forgets a flow of the lane with this inbox.
     pub(crate) fn release(&self, key: FlowKey, inbox: &Arc<Inbox>) {
         let mut shard = self.shard(key);
-        let is_own =
-            |owner: &Owner| matches!(owner, Owner::Lane(owner) if Arc::ptr_eq(owner, inbox));
-        if shard.get(&key).is_some_and(is_own) {
+        if shard.get(&key).is_some_and(|owner| owner.is_lane(inbox)) {
             shard.remove(&key);
         }
         drop(shard);
@@ -290,11 +300,8 @@ impl FlowDirectory {
     /// A flow of the process at the other end has ended: its datagram begins another one.
     pub(crate) fn returned(&self, mut stray: Stray, link: &Arc<FlowLink>) {
         let mut shard = self.shard(stray.key);
-        let is_theirs =
-            |owner: &mut Owner| matches!(owner, Owner::Process(own, _) if Arc::ptr_eq(own, link));
-        if let Some(owner) = shard.get_mut(&stray.key)
-            && is_theirs(owner)
-        {
+        let is_theirs = |owner: &Owner| owner.is_process(link);
+        if shard.get(&stray.key).is_some_and(is_theirs) {
             let owner = shard.remove(&stray.key);
             drop(shard);
             match owner {
@@ -318,9 +325,7 @@ impl FlowDirectory {
     /// A flow is not that process's any more, which is there no more.
     pub(crate) fn forget(&self, key: FlowKey, link: &Arc<FlowLink>) {
         let mut shard = self.shard(key);
-        let is_theirs =
-            |owner: &Owner| matches!(owner, Owner::Process(own, _) if Arc::ptr_eq(own, link));
-        if shard.get(&key).is_some_and(is_theirs) {
+        if shard.get(&key).is_some_and(|owner| owner.is_process(link)) {
             shard.remove(&key);
         }
     }
@@ -329,9 +334,7 @@ impl FlowDirectory {
     pub(crate) fn link_ended(&self, link: &Arc<FlowLink>) {
         locked(&self.successors).retain(|other| !Arc::ptr_eq(other, link));
         for shard in &self.shards {
-            locked(shard).retain(
-                |_, owner| !matches!(owner, Owner::Process(own, _) if Arc::ptr_eq(own, link)),
-            );
+            locked(shard).retain(|_, owner| !owner.is_process(link));
         }
         if self.is_draining.load(Ordering::Relaxed) {
             self.finish_if_empty();

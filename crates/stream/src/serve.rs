@@ -181,14 +181,17 @@ async fn read_for(
     });
     match read.await {
         Some(read) => read,
-        None => {
-            session.log(
-                Level::Info,
-                format_args!("client timed out (110: Connection timed out)"),
-            );
-            Err(Status::Ok)
-        }
+        None => Err(timed_out(session)),
     }
+}
+
+/// How a session ends whose client has not sent in time what is looked at first.
+fn timed_out(session: &Session) -> Status {
+    session.log(
+        Level::Info,
+        format_args!("client timed out (110: Connection timed out)"),
+    );
+    Status::Ok
 }
 
 /// Reads the PROXY protocol header; what stands behind it is kept.
@@ -202,13 +205,7 @@ async fn read_proxy_header(session: &mut Session, client: &Connected) -> Result<
             // What came behind the header.
             session.bytes_received.set(session.preread.len() as u64);
         }
-        None => {
-            session.log(
-                Level::Info,
-                format_args!("client timed out (110: Connection timed out)"),
-            );
-            return Err(Status::Ok);
-        }
+        None => return Err(timed_out(session)),
     }
     session.action.set("");
     Ok(())
