@@ -22,6 +22,7 @@ use turnpike_testkit::network::{Network, SERVER_V4};
 use turnpike_testkit::raw_tcp::{ACK, FIN, PSH, RST, RawTcp, SYN, Segment};
 use turnpike_testkit::{Folder, Server};
 
+use super::median;
 use super::progress::Progress;
 use crate::contender::{self, Contender};
 use crate::machine;
@@ -338,10 +339,10 @@ fn dropping_program() -> Result<Folder, String> {
     Ok(folder)
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+/// The median of a figure.
+fn of_all(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> f64 {
+    let figures: Vec<f64> = samples.iter().map(figure).collect();
+    median(&figures)
 }
 
 fn table(samples: &[Vec<Sample>]) -> String {
@@ -353,9 +354,9 @@ fn table(samples: &[Vec<Sample>]) -> String {
             "| {:?} | {} | {:.2} | {} | {:.0} |\n",
             KINDS[number / GUARDS.len()],
             GUARDS[number % GUARDS.len()].1,
-            median(samples.iter().map(|sample| sample.p99_us)) / 1e3,
+            of_all(samples, |sample| sample.p99_us) / 1e3,
             samples.iter().map(|sample| sample.failed).sum::<u64>(),
-            median(samples.iter().map(|sample| sample.flood_per_s)),
+            of_all(samples, |sample| sample.flood_per_s),
         ));
     }
     text
@@ -375,11 +376,9 @@ fn judge(samples: &[Vec<Sample>]) -> Outcome {
                 .map_or(&[][..], Vec::as_slice)
         };
         let (own, bare) = (of(Guard::DropLane), of(Guard::Bare));
-        let ratio = median(
-            own.iter()
-                .zip(bare)
-                .map(|(own, bare)| own.p99_us / bare.p99_us),
-        );
+        let rounds = own.iter().zip(bare);
+        let ratios: Vec<f64> = rounds.map(|(own, bare)| own.p99_us / bare.p99_us).collect();
+        let ratio = median(&ratios);
         let failed: u64 = own.iter().map(|sample| sample.failed).sum();
         // A figure that is not there meets nothing.
         let is_met = ratio <= GOAL && failed == 0;

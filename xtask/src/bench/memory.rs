@@ -4,13 +4,12 @@
 //! What counts is the proportional memory of master and serving processes, before and with all of
 //! them. Buffers of sockets are the kernel's, and no part of it.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
 use turnpike_host::Host;
-use turnpike_testkit::Server;
+use turnpike_testkit::{Peer, Server};
 
 use super::progress::Progress;
 use crate::contender::{Contender, OBJECT};
@@ -27,9 +26,6 @@ const WARM_UP: usize = 100;
 const STILL: Duration = Duration::from_millis(700);
 /// Looks at memory that goes on changing, at most.
 const LOOKS_MAX: usize = 40;
-
-/// The longest wait for an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Bytes of the object that clients read slowly: more than all buffers on its way.
 const SLOW_OBJECT_BYTES: usize = 512 * 1024;
@@ -154,64 +150,33 @@ fn bytes_each(contender: &Contender, held: Held, count: usize) -> Result<f64, St
 }
 
 /// Makes the server hold these; returns the connections that must stay open for it.
-fn hold(
-    server: &Server,
-    held: Held,
-    numbers: std::ops::Range<usize>,
-) -> Result<Vec<TcpStream>, String> {
-    let connect = || {
-        let stream = TcpStream::connect(("127.0.0.1", server.port()))?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        Ok(stream)
-    };
+fn hold(server: &Server, held: Held, numbers: Range<usize>) -> Result<Vec<Peer>, String> {
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
     let each = |_| {
-        let mut stream = connect()?;
+        let mut peer = server.connect();
         match held {
-            Held::Idle => answer(&mut stream, &get(OBJECT))?,
-            Held::PartsOfHeads => stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nCookie: a=")?,
-            _ => stream.write_all(get("/slow/object").as_bytes())?,
+            Held::Idle => answer(&mut peer, &get(OBJECT))?,
+            Held::PartsOfHeads => peer.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: a="),
+            _ => peer.send(get("/slow/object")),
         }
-        Ok(stream)
+        Ok(peer)
     };
-    let streams: std::io::Result<Vec<TcpStream>> = match held {
-        Held::Objects => connect().and_then(|mut stream| {
-            for number in numbers {
-                answer(&mut stream, &get(&format!("/object/{number}")))?;
-            }
-            Ok(vec![stream])
-        }),
-        _ => numbers.map(each).collect(),
-    };
-    streams.map_err(|error| format!("{held:?}: {error}"))
+    if !matches!(held, Held::Objects) {
+        return numbers.map(each).collect();
+    }
+    let mut peer = server.connect();
+    for number in numbers {
+        answer(&mut peer, &get(&format!("/object/{number}")))?;
+    }
+    Ok(vec![peer])
 }
 
 /// One request, and its whole answer.
-fn answer(stream: &mut TcpStream, request: &str) -> std::io::Result<()> {
-    stream.write_all(request.as_bytes())?;
-    let mut received = Vec::new();
-    let mut piece = [0; 4096];
-    loop {
-        let bytes = stream.read(&mut piece)?;
-        if bytes == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        received.extend_from_slice(&piece[..bytes]);
-        let text = String::from_utf8_lossy(&received);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        if !head.starts_with("HTTP/1.1 200") {
-            return Err(std::io::Error::other(head.to_owned()));
-        }
-        let length = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(": ")?;
-            let is_length = name.eq_ignore_ascii_case("content-length");
-            is_length.then(|| value.parse::<usize>().ok())?
-        });
-        if length.is_some_and(|length| body.len() >= length) {
-            return Ok(());
-        }
+fn answer(peer: &mut Peer, request: &str) -> Outcome {
+    let response = peer.round(request);
+    match response.status {
+        200 => Ok(()),
+        _ => Err(response.head),
     }
 }
 

@@ -31,3 +31,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         _ => study::run(&study::BESIDE_NGINX, arguments),
     }
 }
+
+/// The middle value; the upper of the middle two. Not a number where there is none.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}

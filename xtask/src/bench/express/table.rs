@@ -1,6 +1,7 @@
 //! The tables of a run, and whether its goals are met.
 
 use super::{Client, KINDS, Kind, OBJECTS, Sample, Samples};
+use crate::bench::median;
 use crate::outcome::Outcome;
 
 /// A run with fewer hits says nothing about the express lane.
@@ -75,13 +76,6 @@ impl Row<'_> {
 
 fn figures(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> Figures {
     samples.iter().map(figure).collect()
-}
-
-/// The middle value; the upper of the middle two.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// The ratios of both servers' figures, round by round, in order.
