@@ -310,7 +310,8 @@ impl Connection {
 
     /// Our last frame of a stream was written. The client is asked to send no more (RFC 9113
     /// section 8.1). For an announced body this happens only when the next frame of it comes, since
-    /// that may be malformed.
+    /// that may be malformed; but at once where the client's window is used up, since no frame can
+    /// come then.
     fn sent_last(&mut self, stream: StreamId) {
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return;
@@ -320,7 +321,7 @@ impl Connection {
             self.reset(stream, ErrorCode::ProtocolError);
         } else if own.is_remote_closed {
             self.endpoint.streams.close(stream, Closed::Ended);
-        } else if own.announced_bytes.is_none() {
+        } else if own.announced_bytes.is_none() || own.receive_window.available() == 0 {
             self.reset(stream, ErrorCode::NoError);
         }
     }

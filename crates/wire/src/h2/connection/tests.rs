@@ -307,6 +307,25 @@ fn announced_lengths_hold() {
     }
 }
 
+#[test]
+fn unwanted_bodies_end_with_the_response_where_no_frame_of_them_can_come() {
+    // Bytes announced and sent, and whether the response resets the stream. A window has 100.
+    for (announced, sent, is_reset) in [("5", 3, false), ("500", 99, false), ("500", 100, true)] {
+        let mut client = Client::new();
+        let mut bytes = client.headers(1, false, &[("content-length", announced)]);
+        bytes.extend(data(1, &vec![0; sent], false));
+        client.sends(&bytes);
+        client.received();
+        client.answers(1, true);
+        let output = client.received();
+        assert_eq!(
+            output.contains("1 RST_STREAM NoError"),
+            is_reset,
+            "{output}"
+        );
+    }
+}
+
 /// The fields behind a body, and the events.
 const TRAILERS: &[(&[(&str, &str)], &str)] = &[
     (&[("a", "b"), ("c-d", " e f ")], "1 trailers a=b c-d=e f"),
