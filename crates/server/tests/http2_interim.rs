@@ -3,10 +3,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::thread;
-
 use turnpike_testkit::{Origin, Server, Step};
 
 #[path = "support/curl.rs"]
@@ -14,7 +10,9 @@ mod curl_support;
 use curl_support::curl;
 #[path = "support/frames.rs"]
 mod frames;
-use frames::{DATA, END_HEADERS, END_STREAM, HEADERS, SETTINGS, block, frame};
+use frames::{DATA, END_HEADERS, END_STREAM, HEADERS, block, frame};
+#[path = "support/http2_origin.rs"]
+mod http2_origin;
 
 const CONFIGURATION: &str = "
     events { }
@@ -35,43 +33,16 @@ const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Bytes of a client's preface.
-const PREFACE_BYTES: usize = 24;
-
-/// An upstream server of HTTP/2 that gives a hint before each response; its port. It ends with the
-/// process.
-fn origin() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || serve(stream));
-        }
-    });
-    port
-}
-
-fn serve(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.write_all(&frame(SETTINGS, 0, 0, b""))?;
-    stream.read_exact(&mut [0; PREFACE_BYTES])?;
-    loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head)?;
-        let [high, middle, low, kind, flags, number @ ..] = head;
-        let length = u32::from_be_bytes([0, high, middle, low]);
-        stream.read_exact(&mut vec![0; length as usize])?;
-        if [HEADERS, DATA].contains(&kind) && flags & END_STREAM != 0 {
-            let number = u32::from_be_bytes(number);
-            let hint = block(&[(":status", "103"), ("link", "</a.css>; rel=preload")]);
-            let response = block(&[(":status", "200")]);
-            let answer = [
-                frame(HEADERS, END_HEADERS, number, &hint),
-                frame(HEADERS, END_HEADERS, number, &response),
-                frame(DATA, END_STREAM, number, b"ok"),
-            ];
-            stream.write_all(&answer.concat())?;
-        }
-    }
+/// A hint before each response.
+fn answer(_: usize, stream: u32) -> Vec<u8> {
+    let hint = block(&[(":status", "103"), ("link", "</a.css>; rel=preload")]);
+    let response = block(&[(":status", "200")]);
+    let answer = [
+        frame(HEADERS, END_HEADERS, stream, &hint),
+        frame(HEADERS, END_HEADERS, stream, &response),
+        frame(DATA, END_STREAM, stream, b"ok"),
+    ];
+    answer.concat()
 }
 
 /// A path, curl's options, and the status lines and hints that it shows.
@@ -105,7 +76,7 @@ fn interim_responses_reach_clients_of_http2() {
     let http1 = Origin::start(vec![script]);
     let configuration = CONFIGURATION.replace("HTTP1", &http1.port().to_string());
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&configuration.replace("HTTP2", &origin().to_string()))
+        .configuration(&configuration.replace("HTTP2", &http2_origin::start(answer).to_string()))
         .start();
     for (path, options, expected) in CASES {
         let options = [&["-i", "--http2-prior-knowledge"], *options].concat();
