@@ -7,6 +7,12 @@ use turnpike_testkit::Server;
 #[path = "support/curl.rs"]
 mod curl_support;
 use curl_support::{curl, large};
+#[path = "support/frames.rs"]
+mod frames;
+use frames::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM};
+use frames::{block, frame};
+#[path = "support/http2_origin.rs"]
+mod http2_origin;
 
 const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
 const NGINX: &str = "/usr/sbin/nginx";
@@ -133,4 +139,62 @@ fn requests_are_passed_over_http2() {
     let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
     assert_eq!(count("[error]"), 1, "only /nobody fails: {log}");
     assert_eq!(count("\"grpc://127.0.0.1:1/nobody\""), 1, "{log}");
+}
+
+fn ok(stream: u32) -> Vec<u8> {
+    let head = frame(HEADERS, END_HEADERS, stream, &block(&[(":status", "200")]));
+    [head, frame(DATA, END_STREAM, stream, b"ok")].concat()
+}
+
+/// The second request of a connection comes too late.
+fn goes_away(number: usize, stream: u32) -> Vec<u8> {
+    // The last stream, and NO_ERROR.
+    let last = [&stream.saturating_sub(2).to_be_bytes()[..], &[0; 4]].concat();
+    match number {
+        0 => ok(stream),
+        _ => frame(GOAWAY, 0, 0, &last),
+    }
+}
+
+/// The second request of a connection is refused.
+fn refuses(number: usize, stream: u32) -> Vec<u8> {
+    const REFUSED_STREAM: u32 = 7;
+    match number {
+        0 => ok(stream),
+        _ => frame(RST_STREAM, 0, stream, &REFUSED_STREAM.to_be_bytes()),
+    }
+}
+
+/// No request is taken.
+fn refuses_all(_: usize, stream: u32) -> Vec<u8> {
+    refuses(1, stream)
+}
+
+#[test]
+fn requests_that_a_server_has_not_processed_are_sent_again() {
+    // The server, the second request, and its status.
+    let cases: &[(http2_origin::Answer, &str, &str)] = &[
+        (goes_away, "GET", "200"),
+        (goes_away, "POST", "200"),
+        (refuses, "POST", "200"),
+        (refuses_all, "POST", "502"),
+    ];
+    for (answer, method, expected) in cases {
+        let port = http2_origin::start(*answer).to_string();
+        let configuration = CONFIGURATION.replace("UPSTREAM", &port);
+        let server = Server::builder(TURNPIKE)
+            .configuration(&configuration)
+            .start();
+        let status = |method: &str| {
+            let more = ["-o", "/dev/null", "-w", "%{http_code}", "-X", method];
+            String::from_utf8(curl(&server, "/", &more)).unwrap()
+        };
+        status("GET");
+        assert_eq!(
+            status(method),
+            *expected,
+            "{method}: {}",
+            server.log("error.log")
+        );
+    }
 }

@@ -672,10 +672,12 @@ impl Attempt {
         }
         end_try(exchange, connection.as_deref());
         let kept = connection.filter(|connection| connection.is_reused());
-        if let Some(kept) = kept.filter(|_| failure == Failure::Error) {
+        let is_unprocessed = failure == Failure::Unprocessed;
+        if let Some(kept) = kept.filter(|_| failure == Failure::Error || is_unprocessed) {
             self.tries.allow_another();
-            if kept.bytes_received() == 0 {
-                // Its server may have closed it meanwhile: that says nothing about the server.
+            if kept.bytes_received() == 0 || is_unprocessed {
+                // Its server may have closed it meanwhile, or is about to: that says nothing
+                // about the server.
                 return false;
             }
         }

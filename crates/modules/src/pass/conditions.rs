@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Timeout,
     /// What it sent is no response.
     InvalidHeader,
+    /// The server has not processed the request, and said so (RFC 9113 section 8.7).
+    Unprocessed,
     /// The server answered with a status that `..._next_upstream` names.
     Status(u16),
     /// No server could be asked.
@@ -26,7 +28,7 @@ impl Failure {
     /// The status that the client gets.
     pub(crate) fn status(self) -> u16 {
         match self {
-            Self::Error | Self::InvalidHeader | Self::NoLive => 502,
+            Self::Error | Self::InvalidHeader | Self::Unprocessed | Self::NoLive => 502,
             Self::NoConnection => 500,
             Self::Timeout => 504,
             Self::Status(status) => status,
@@ -36,7 +38,7 @@ impl Failure {
     /// What is held against the server; `None` where nothing is.
     pub(crate) fn blame(self) -> Option<FailReason> {
         match self {
-            Self::Error => Some(FailReason::Error),
+            Self::Error | Self::Unprocessed => Some(FailReason::Error),
             Self::Timeout => Some(FailReason::Timeout),
             Self::InvalidHeader => Some(FailReason::InvalidHeader),
             // These are answers about what was asked for, not about the server.
@@ -47,7 +49,7 @@ impl Failure {
 
     fn bit(self) -> u32 {
         match self {
-            Self::Error | Self::NoConnection => ERROR,
+            Self::Error | Self::Unprocessed | Self::NoConnection => ERROR,
             Self::Timeout => TIMEOUT,
             Self::InvalidHeader => INVALID_HEADER,
             Self::NoLive => NO_LIVE,
@@ -116,7 +118,7 @@ impl NextConditions {
             )
         };
         let mut needed = failure.bit();
-        if sent && once {
+        if sent && once && failure != Failure::Unprocessed {
             needed |= NON_IDEMPOTENT;
         }
         failure.bit() != 0 && self.0 & needed == needed

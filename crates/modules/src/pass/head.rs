@@ -125,7 +125,10 @@ impl Progress {
             return Ok(());
         };
         let taken = take_off(&mut **records, exchange, connection, input, from);
-        taken.map_err(|reason| invalid(exchange, &reason))
+        taken.map_err(|reason| match records.is_unprocessed() {
+            true => failed(exchange, &reason, Failure::Unprocessed),
+            false => invalid(exchange, &reason),
+        })
     }
 
     /// Takes a head of lines that is whole.
@@ -236,6 +239,10 @@ pub(crate) fn received(exchange: &Exchange, read: io::Result<usize>) -> Result<(
 
 /// What the server has sent is no answer; the log says why.
 pub(crate) fn invalid(exchange: &Exchange, reason: &str) -> Stop {
+    failed(exchange, reason, Failure::InvalidHeader)
+}
+
+fn failed(exchange: &Exchange, reason: &str, failure: Failure) -> Stop {
     exchange.log(Level::Error, format_args!("{reason}"));
-    Stop::Failed(Failure::InvalidHeader)
+    Stop::Failed(failure)
 }

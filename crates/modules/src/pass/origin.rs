@@ -228,6 +228,12 @@ pub(crate) trait RecordLayer {
     /// Whether the connection can carry another request.
     fn is_reusable(&self) -> bool;
 
+    /// Whether the server has said that it has not processed the request, so that it may be sent
+    /// again whatever its method.
+    fn is_unprocessed(&self) -> bool {
+        false
+    }
+
     /// Behind how many bytes of the answer something was said for which it is refused, if its head
     /// is not whole before (`fastcgi_catch_stderr`).
     fn refused_at(&self) -> Option<usize> {

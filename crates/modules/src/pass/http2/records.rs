@@ -24,6 +24,8 @@ pub(crate) struct StreamRecords {
     heads: VecDeque<(Head, bool)>,
     trailers: Option<Fields>,
     has_ended: bool,
+    /// Whether the server has said that it has not processed the request.
+    is_unprocessed: bool,
 }
 
 impl StreamRecords {
@@ -36,6 +38,7 @@ impl StreamRecords {
             heads: VecDeque::new(),
             trailers: None,
             has_ended: false,
+            is_unprocessed: false,
         }
     }
 
@@ -61,9 +64,11 @@ impl StreamRecords {
                 return Err(fault.reason().to_owned());
             }
             ServerEvent::Reset { stream, code } if *stream == self.stream => {
+                self.is_unprocessed = *code == ErrorCode::RefusedStream;
                 return Err(of_code("upstream rejected request with error", *code));
             }
             ServerEvent::GoingAway { last_stream, code } if *last_stream < self.stream => {
+                self.is_unprocessed = true;
                 return Err(of_code("upstream sent goaway with error", *code));
             }
             _ => {}
@@ -125,6 +130,10 @@ impl RecordLayer for StreamRecords {
 
     fn is_reusable(&self) -> bool {
         self.has_ended && self.partial.is_empty() && self.http2.borrow().is_idle()
+    }
+
+    fn is_unprocessed(&self) -> bool {
+        self.is_unprocessed
     }
 
     fn next_head(&mut self) -> Option<(Head, bool)> {
