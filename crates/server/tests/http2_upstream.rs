@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
 use turnpike_testkit::Server;
 
 #[path = "support/curl.rs"]
@@ -9,7 +14,7 @@ mod curl_support;
 use curl_support::{curl, large};
 #[path = "support/frames.rs"]
 mod frames;
-use frames::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM};
+use frames::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS};
 use frames::{block, frame};
 #[path = "support/http2_origin.rs"]
 mod http2_origin;
@@ -197,4 +202,33 @@ fn requests_that_a_server_has_not_processed_are_sent_again() {
             server.log("error.log")
         );
     }
+}
+
+/// Lets no body come, and sends a frame now and then.
+fn pings(mut stream: TcpStream) {
+    // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    let mut next = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    while stream.write_all(&next).is_ok() {
+        thread::sleep(Duration::from_millis(20));
+        next = frame(PING, 0, 0, b"01234567");
+    }
+}
+
+#[test]
+fn a_server_that_takes_no_body_is_given_up_although_it_talks() {
+    let port = http2_origin::accept(pings).to_string();
+    let limit = "proxy_http_version 2; proxy_send_timeout 300ms;";
+    let configuration = CONFIGURATION.replace("proxy_http_version 2;", limit);
+    let server = Server::builder(TURNPIKE)
+        .configuration(&configuration.replace("UPSTREAM", &port))
+        .start();
+    let status = ["-o", "/dev/null", "-w", "%{http_code}", "-m", "20"];
+    // More than the window that a connection begins with.
+    let body = "x".repeat(100_000);
+    let printed = curl(
+        &server,
+        "/",
+        &[&status, &["-d", body.as_str()][..]].concat(),
+    );
+    assert_eq!(printed, b"504", "{}", server.log("error.log"));
 }

@@ -89,6 +89,9 @@ pub(crate) struct StreamUpload {
     stream: StreamId,
     body: StreamBody,
     trailers: Trailers,
+    /// When the windows must have let something go, in the lane's monotonic milliseconds; `None`
+    /// while they do.
+    window_deadline_ms: Option<u64>,
 }
 
 impl StreamUpload {
@@ -110,6 +113,7 @@ impl StreamUpload {
             stream,
             body,
             trailers,
+            window_deadline_ms: None,
         };
         upload.put(exchange);
         upload
@@ -169,9 +173,23 @@ impl StreamUpload {
         }
         let is_blocked = self.http2.borrow_mut().output().is_empty() && !self.is_done();
         if is_blocked && !self.awaits_client(exchange) {
-            return Err(window_closed(timeout_ms).await);
+            return Err(self.window_closed(exchange, timeout_ms).await);
         }
+        self.window_deadline_ms = None;
         Ok(self.is_done())
+    }
+
+    /// Waits while the windows are closed: whoever reads drops this when one may have opened. Other
+    /// frames of the server give it no more time.
+    async fn window_closed(&mut self, exchange: &Exchange, timeout_ms: u64) -> UploadError {
+        if timeout_ms == 0 {
+            return std::future::pending().await;
+        }
+        let now_ms = exchange.lane.clock.now_ms();
+        let deadline_ms = *self.window_deadline_ms.get_or_insert(now_ms + timeout_ms);
+        let left_ms = deadline_ms.saturating_sub(now_ms);
+        tokio::time::sleep(Duration::from_millis(left_ms)).await;
+        UploadError::Upstream(io::ErrorKind::TimedOut.into())
     }
 
     /// Whether all that was read of the client was sent, and more is to come.
@@ -250,13 +268,4 @@ fn send_trailers(
             encoder.field(name, value, Indexing::No, block);
         }
     });
-}
-
-/// Waits while the windows are closed: whoever reads drops this when one opens.
-async fn window_closed(timeout_ms: u64) -> UploadError {
-    if timeout_ms == 0 {
-        return std::future::pending().await;
-    }
-    tokio::time::sleep(Duration::from_millis(timeout_ms)).await;
-    UploadError::Upstream(io::ErrorKind::TimedOut.into())
 }
