@@ -116,6 +116,19 @@ fn a_crash_of_the_serving_process_refuses_no_connection() {
 }
 
 #[test]
+fn sockets_of_a_process_that_could_not_start_are_accepted_from() {
+    let port = free_port();
+    let listen = http(&[&format!("127.0.0.1:{port} reuseport")]);
+    let server = start(&listen);
+    // Another limit needs another process, and more lanes more sockets.
+    let more = format!("worker_processes 4; worker_rlimit_nofile 1; {listen}");
+    reload(&server, &more, 3);
+    let log = server.log("error.log");
+    assert!(log.contains("a lane cannot be started"), "{log}");
+    assert!(ask(&mut connect(port)).contains("404"));
+}
+
+#[test]
 fn unix_sockets_serve_and_are_removed_at_the_end() {
     let folder = Folder::create().unwrap();
     let path = folder.path().join("socket");

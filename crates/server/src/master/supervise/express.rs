@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use super::Master;
-use crate::master::child::State;
 use crate::master::express::Step;
 
 /// How long a step waits where it is not this master's to take: another one is there, or a reload
@@ -46,9 +45,6 @@ impl Master {
         if self.loaded.gates.express().is_none() {
             return;
         }
-        let mut children = self.serving.children.iter();
-        if let Some(index) = children.position(|child| child.state == State::Serving) {
-            self.hand_again(index);
-        }
+        self.hand_serving_again();
     }
 }

@@ -129,7 +129,7 @@ impl Master {
                 match self.spawn(&new) {
                     Ok(child) => self.serving.children.push(child),
                     Err(error) => {
-                        self.loaded.reinstate(loaded);
+                        self.reinstate(loaded);
                         return Err(error);
                     }
                 }
@@ -158,20 +158,36 @@ impl Master {
         Ok(())
     }
 
-    /// The configuration in force stays so; who asked for another is told why. Returns whether
-    /// sockets are left of the one given up, which the serving process does not know.
-    pub(super) fn give_up_pending(&mut self, why: &str) -> bool {
+    /// The configuration in force stays so; who asked for another is told why.
+    pub(super) fn give_up_pending(&mut self, why: &str) {
         let Some(pending) = self.reloads.pending.take() else {
             // It was not handed over: who asked for it still waits for the next one.
             let tickets = std::mem::take(&mut self.reloads.tickets);
             self.reload_failed(&tickets, why);
-            return false;
+            return;
         };
         self.reload_failed(&pending.tickets, why);
-        self.loaded.reinstate(pending.loaded)
+        self.reinstate(pending.loaded);
     }
 
-    /// Gives a serving process the configuration that it serves once more, with all sockets.
+    /// `given_up` does not come into force. The serving process gets the sockets that are left of
+    /// it, since something may wait there; the next reload would give it those too.
+    fn reinstate(&mut self, given_up: LoadedConfiguration) {
+        let has_new_sockets = self.loaded.reinstate(given_up);
+        if has_new_sockets && !self.reloads.is_asked_again {
+            self.hand_serving_again();
+        }
+    }
+
+    /// Gives the process that serves, where there is one, its configuration once more.
+    pub(super) fn hand_serving_again(&mut self) {
+        let mut children = self.serving.children.iter();
+        if let Some(index) = children.position(|child| child.state == State::Serving) {
+            self.hand_again(index);
+        }
+    }
+
+    /// Gives a child the configuration that it serves once more, with all sockets.
     pub(super) fn hand_again(&mut self, index: usize) {
         self.generation += 1;
         let sent = self.loaded.bundle(self.generation);

@@ -270,10 +270,7 @@ impl Master {
             .as_ref()
             .is_some_and(|pending| pending.token == child.token)
         {
-            let is_served = child.state == State::Serving;
-            if self.give_up_pending(message) && is_served && !self.reloads.is_asked_again {
-                self.hand_again(index);
-            }
+            self.give_up_pending(message);
             self.reload_if_asked();
         } else if self.course.phase == Phase::Starting && child.is_adopted() && self.give_back() {
             // It serves what it did, and another start may find it.

@@ -28,7 +28,6 @@ use super::upgrade::words;
 use super::{Master, STEER_PAUSE, STEER_TRIES_MAX};
 use crate::channel::{self, Bundle, ListeningSocket, take_express};
 use crate::control::{Request, RequestError};
-use crate::master::child::{Child, State};
 use crate::master::orphan;
 
 /// Numbers of sockets for checks begin here, where those of gates never come.
@@ -168,15 +167,8 @@ impl Master {
             self.others.steering.tries += 1;
             let changed;
             (changed, wanting) = self.loaded.steer_again();
-            let serving = |child: &Child| child.state == State::Serving;
-            if let Some(index) = self
-                .serving
-                .children
-                .iter()
-                .position(serving)
-                .filter(|_| changed)
-            {
-                self.hand_again(index);
+            if changed {
+                self.hand_serving_again();
             }
         }
         wanting &= self.others.steering.tries < STEER_TRIES_MAX;
