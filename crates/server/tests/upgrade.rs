@@ -289,6 +289,34 @@ fn a_binary_that_takes_the_sockets_and_never_serves_is_backed_out() {
 }
 
 #[test]
+fn a_reload_during_an_upgrade_is_done_by_whoever_serves_then() {
+    let program = env!("CARGO_BIN_EXE_turnpike");
+    for (end, is_upgraded) in [
+        (&*format!("exec {program} \"$@\""), true),
+        ("exit 1", false),
+    ] {
+        let daemon = Daemon::start("");
+        let old = daemon.master();
+        let wait = "touch ${0%/*}/here; while [ ! -e ${0%/*}/go ]; do sleep 0.02; done";
+        let binary = daemon.script(&format!("{wait}\n{end}"));
+        let outcome = thread::scope(|scope| {
+            let upgrade = scope.spawn(|| daemon.upgrade(&[&binary]));
+            wait_for("the new binary", || daemon.folder.has("here"));
+            signal::send(old, SIGHUP).unwrap();
+            wait_for("the signal to be taken", || {
+                daemon.log().contains("the reload waits")
+            });
+            daemon.folder.write("go", "").unwrap();
+            upgrade.join().unwrap()
+        });
+        assert_eq!(outcome.is_ok(), is_upgraded, "{outcome:?}");
+        let line = format!(" {0}#{0}: reloaded: ", daemon.master());
+        wait_for("the reload", || daemon.log().contains(&line));
+        assert_eq!(daemon.master() != old, is_upgraded);
+    }
+}
+
+#[test]
 fn an_upgrade_by_signals_goes_forward_and_back() {
     let daemon = Daemon::start(" reuseport");
     let load = Load::start(daemon.port);

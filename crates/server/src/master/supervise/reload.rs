@@ -29,6 +29,13 @@ impl Master {
             self.reloads.is_asked_again = true;
             return;
         }
+        if self.is_upgrading() {
+            // The other binary has read its files before, or is backed out.
+            let message = format_args!("the reload waits for the end of the upgrade");
+            self.log.event(Level::Notice, message);
+            self.reloads.is_asked_again = true;
+            return;
+        }
         if self.others.successor.is_some() {
             self.come_back();
             let tickets = std::mem::take(&mut self.reloads.tickets);

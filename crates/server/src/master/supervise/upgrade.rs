@@ -112,6 +112,12 @@ impl Master {
         self.others.successor.is_some() || self.has_predecessor()
     }
 
+    /// Whether an upgrade is under way that decides by itself.
+    pub(super) fn is_upgrading(&self) -> bool {
+        let successor = self.others.successor.as_ref();
+        successor.is_some_and(|successor| successor.watch.is_some())
+    }
+
     /// `upgrade`.
     pub(super) fn upgrade(&mut self, ticket: Ticket, arguments: &Arguments) {
         let asked = text(arguments, "binary").and_then(|binary| {
@@ -353,7 +359,19 @@ impl Master {
             let report = json!({ "old_pid": old, "new_pid": process, "took_ms": took_ms });
             self.tell(ticket, Ok(report));
         }
+        if std::mem::take(&mut self.reloads.is_asked_again) {
+            self.pass_reload_on(process);
+        }
         self.leave();
+    }
+
+    /// Has the successor do the reload that was asked for during the upgrade.
+    fn pass_reload_on(&mut self, process: i32) {
+        // It fails only when the process is gone: then this one's names are for the next.
+        let _ = signal::send(process, nix::libc::SIGHUP);
+        let tickets = std::mem::take(&mut self.reloads.tickets);
+        let message = format!("process {process} has taken over meanwhile, and reloads now");
+        self.tell_all(&tickets, &Err(RequestError::failed(message)));
     }
 
     /// The upgrade is given up: this side goes on, the other one ends.
@@ -496,6 +514,7 @@ impl Master {
         self.place_adoption();
         if !self.is_ending() {
             self.resume(false);
+            self.reload_if_asked();
         }
         true
     }
