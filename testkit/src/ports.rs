@@ -21,14 +21,18 @@ pub fn reserve() -> Option<u16> {
     for _ in 0..OFFERS_MAX {
         let listener = TcpListener::bind(("0.0.0.0", 0)).ok()?;
         let port = listener.local_addr().ok()?.port();
-        let mut given = GIVEN
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if given.insert(port) {
+        if give(port) {
             return Some(port);
         }
     }
     None
+}
+
+/// Notes that a port is given out. `false`: it was before.
+fn give(port: u16) -> bool {
+    let given = GIVEN.lock();
+    let mut given = given.unwrap_or_else(std::sync::PoisonError::into_inner);
+    given.insert(port)
 }
 
 /// A loopback port that refuses connections while this lives: a socket is bound to it and does not
@@ -39,18 +43,24 @@ pub struct RefusedPort {
 }
 
 impl RefusedPort {
-    /// A port from the kernel.
+    /// A port from the kernel that this process has not given out before.
     ///
     /// # Errors
-    /// Those of the system calls.
+    /// Those of the system calls, and `AddrInUse` where the kernel offers no other port.
     pub fn new() -> io::Result<RefusedPort> {
-        let socket = unbound()?;
-        socket::bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0))?;
-        let address: SockaddrIn = socket::getsockname(socket.as_raw_fd())?;
-        Ok(RefusedPort {
-            _socket: socket,
-            number: address.port(),
-        })
+        for _ in 0..OFFERS_MAX {
+            let socket = unbound()?;
+            socket::bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0))?;
+            let address: SockaddrIn = socket::getsockname(socket.as_raw_fd())?;
+            let number = address.port();
+            if give(number) {
+                return Ok(RefusedPort {
+                    _socket: socket,
+                    number,
+                });
+            }
+        }
+        Err(io::ErrorKind::AddrInUse.into())
     }
 
     /// The port's number.
