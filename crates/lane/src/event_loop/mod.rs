@@ -197,40 +197,42 @@ impl EventLoop {
         self.turns.set(self.turns.get() + 1);
         self.clock.update();
         self.gates.awake(self.clock.now_ns(), handler.connections());
-        if waited.is_ok() {
+        if waited.is_ok() && !simulation::is_faulty(Fault::LostWakeUp) {
+            // Connections that are here come first: what a new one asks for came later.
+            let mut has_gates = false;
             for event in events.iter() {
-                if simulation::is_faulty(Fault::LostWakeUp) {
-                    continue;
+                match is_gate(event.token) {
+                    true => has_gates = true,
+                    false => self.take(handler, event),
                 }
-                match event.token {
-                    TOKEN_MAILBOX => handler.commands(self),
-                    token if token >= TOKEN_NUMBERED_SOCKET => {
-                        handler.numbered_socket_ready(self, token - TOKEN_NUMBERED_SOCKET, event);
-                    }
-                    token if token >= TOKEN_WATCHED_SOCKET => {
-                        let closed = event.is_peer_closed() || event.is_hang_up();
-                        let place = (token - TOKEN_WATCHED_SOCKET) as usize;
-                        if let Some(waiter) = self
-                            .watched_sockets
-                            .event(place, closed || event.is_error())
-                        {
-                            handler.watched_socket_ready(self, waiter);
-                        }
-                    }
-                    token if token >= TOKEN_GATE => {
-                        self.accept(handler, (token - TOKEN_GATE) as usize);
-                    }
-                    token if self.is_stale(token as usize) => {}
-                    token => {
-                        let closed = event.is_peer_closed() || event.is_hang_up();
-                        handler.ready(self, token as u32, closed || event.is_error());
-                    }
-                }
+            }
+            let tokens = events.iter().map(|event| event.token);
+            for token in tokens.filter(|token| has_gates && is_gate(*token)) {
+                self.accept(handler, (token - TOKEN_GATE) as usize);
             }
         }
         self.events = events;
         self.after_events(handler);
         waited
+    }
+
+    /// Handles an event that is not a gate's.
+    fn take<R: EventHandler>(&mut self, handler: &mut R, event: Event) {
+        let closed = event.is_peer_closed() || event.is_hang_up() || event.is_error();
+        match event.token {
+            TOKEN_MAILBOX => handler.commands(self),
+            token if token >= TOKEN_NUMBERED_SOCKET => {
+                handler.numbered_socket_ready(self, token - TOKEN_NUMBERED_SOCKET, event);
+            }
+            token if token >= TOKEN_WATCHED_SOCKET => {
+                let place = (token - TOKEN_WATCHED_SOCKET) as usize;
+                if let Some(waiter) = self.watched_sockets.event(place, closed) {
+                    handler.watched_socket_ready(self, waiter);
+                }
+            }
+            token if self.is_stale(token as usize) => {}
+            token => handler.ready(self, token as u32, closed),
+        }
     }
 
     /// Whether an event of this turn belongs to the former socket of its token: a socket that was
@@ -279,6 +281,11 @@ impl AsFd for EventLoop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
+}
+
+/// Whether a token is a gate's.
+fn is_gate(token: u64) -> bool {
+    (TOKEN_GATE..TOKEN_WATCHED_SOCKET).contains(&token)
 }
 
 #[cfg(test)]

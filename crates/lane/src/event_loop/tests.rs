@@ -4,12 +4,18 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
+use crate::gate::AcceptMode;
 use crate::sys::process::monotonic_ns;
+use crate::sys::socket::Kind;
+
+/// Stands for an accepted connection among the tokens that were ready.
+const ACCEPTED: u32 = u32::MAX;
 
 /// Closes the other socket of the first ready one, and gives its token to a third.
 struct Heirloom {
@@ -19,7 +25,9 @@ struct Heirloom {
 }
 
 impl EventHandler for Heirloom {
-    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: PeerAddress) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: PeerAddress) {
+        self.seen.push((ACCEPTED, false));
+    }
 
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
         self.seen.push((token, closed));
@@ -85,6 +93,35 @@ fn an_event_of_a_former_socket_is_dropped() {
     theirs[2].write_all(b"x").unwrap();
     assert_eq!(event_loop.turn(&mut handler, 0).unwrap(), 1);
     assert_eq!(handler.seen, [(first, true), (1 - first, false)]);
+}
+
+#[test]
+fn connections_that_are_ready_come_before_new_ones() {
+    let (mut event_loop, _mailbox) = event_loop();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let gate = LaneGate {
+        number: 0,
+        socket: Arc::new(listener.into()),
+        mode: AcceptMode::Shared,
+        kind: Kind::Stream,
+    };
+    event_loop
+        .set_gates(vec![gate], AcceptSettings::default())
+        .unwrap();
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    event_loop.watch(ours.as_fd(), 0).unwrap();
+    let mut handler = Heirloom {
+        sockets: vec![Some(ours)],
+        fresh: None,
+        seen: Vec::new(),
+    };
+    // The gate is the first in the kernel's list.
+    let _client = TcpStream::connect(address).unwrap();
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(event_loop.turn(&mut handler, 0).unwrap(), 2);
+    assert_eq!(handler.seen, [(0, false), (ACCEPTED, false)]);
 }
 
 #[test]
