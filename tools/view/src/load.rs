@@ -83,9 +83,17 @@ impl View {
         let [head, bar, rate, latency, table] = Layout::vertical(rows).areas(area.area());
         let bold = Style::default().add_modifier(Modifier::BOLD);
         area.render_widget(Paragraph::new(frame.title.as_str()).style(bold), head);
+        // Beside the bar: text on it would leave a gap in what is done.
+        let text = Line::from(frame.left.as_str());
+        let widths = [
+            Constraint::Length(text.width() as u16 + 2),
+            Constraint::Fill(1),
+        ];
+        let [left, bar] = Layout::horizontal(widths).areas(bar);
+        area.render_widget(text, left);
         let gauge = Gauge::default()
             .ratio(frame.share.clamp(0.0, 1.0))
-            .label(frame.left.as_str());
+            .label("");
         area.render_widget(gauge, bar);
         let end_s = frame.elapsed_s.max(TIME_S_MIN);
         let all = || self.moments.iter().chain(&self.pending);
@@ -253,6 +261,9 @@ mod tests {
         ] {
             assert!(shown.contains(text), "{text} is not in\n{shown}");
         }
+        // Half of what is left of the line beside the text, without a gap.
+        let bar = format!("4 s done, 4 s left  {}{}", "█".repeat(20), " ".repeat(20));
+        assert!(shown.contains(&bar), "{shown}");
     }
 
     #[test]
