@@ -167,6 +167,21 @@ impl RelaySocket {
         received
     }
 
+    /// Reads what has come before anybody watches it: as [`RelaySocket::receive`], but 0 is also
+    /// that nothing has come yet. There may be input afterwards in any case.
+    ///
+    /// # Errors
+    /// The socket's error.
+    pub fn receive_early(&mut self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
+        match self.receive(buffer, bytes_max) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.is_readable = true;
+                Ok(0)
+            }
+            received => received,
+        }
+    }
+
     /// Moves up to `bytes_max` into a pipe, which is empty. 0 is the end.
     ///
     /// # Errors

@@ -19,6 +19,13 @@ pub fn acknowledge(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 2)
 }
 
+/// Lets the acknowledgement that ends the handshake of a connection wait for the first bytes that
+/// are sent, which carry it; to be called before connect(2). It waits 200 ms at most. What comes
+/// later is acknowledged as usual (`TCP_QUICKACK`, which Linux resets when it is connected).
+pub fn let_handshake_wait(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)
+}
+
 /// Makes the next close send a reset and drop unsent bytes (`SO_LINGER` with 0 seconds).
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(

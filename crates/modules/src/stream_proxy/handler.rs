@@ -289,6 +289,7 @@ impl Passing {
             send_buffer_bytes: 0,
             receive_buffer_bytes: 0,
             timeout_ms: self.connect_timeout_ms,
+            sends_at_once: false,
             proxy_header,
             tls: None,
             http2: false,

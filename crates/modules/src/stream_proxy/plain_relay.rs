@@ -95,11 +95,15 @@ impl PlainRelay {
         client
     }
 
-    /// Passes on what has come before the client was watched. The error is the relay's end.
+    /// Passes on what has come before the sockets were watched. The error is the relay's end.
     pub(super) fn begin(&mut self, passed: &Passed<'_>) -> Result<(), End> {
         self.pass(passed, SocketOf::Client)?;
         self.pass(passed, SocketOf::Server)?;
-        let watched = self.sockets[SocketOf::Client as usize].watch_input(passed.watch);
+        let mut watched = self
+            .sockets
+            .iter_mut()
+            .map(|socket| socket.watch_input(passed.watch));
+        let watched = watched.try_for_each(|watched| watched);
         watched.map_err(|error| failed(passed.session, "epoll_ctl()", &error, End::Client))
     }
 

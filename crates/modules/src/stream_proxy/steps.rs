@@ -10,19 +10,21 @@ use turnpike_stream::phase::{Happened, NEVER_MS, Next, Status, Steps};
 use turnpike_stream::relay_socket::RelaySocket;
 use turnpike_stream::session::Session;
 use turnpike_stream::watch::{SocketOf, Watch};
-use turnpike_upstream::{ConnectError, Picked, Tries, begin_connecting};
+use turnpike_upstream::{ConnectError, ConnectOptions, Picked, Tries, begin_connecting};
 use turnpike_wire::proxy_protocol::Transport;
 
 use super::handler::{ends, log_connected, succeeded};
 use super::plain_relay::{Passed, PlainRelay};
 use super::plan::{Destination, Passing};
-use super::relay::End;
+use super::relay::{End, failed};
 
 /// A session of a connection.
 pub(super) struct ConnectionSteps {
     passing: Arc<Passing>,
     /// The client, while no relay has it. It is closed last, when the session is written down.
     client: Option<RelaySocket>,
+    /// What the client had sent before a server was tried.
+    early: Vec<u8>,
     stage: Stage,
 }
 
@@ -53,6 +55,7 @@ impl ConnectionSteps {
         Self {
             passing,
             client: Some(client),
+            early: Vec::new(),
             stage: Stage::New,
         }
     }
@@ -92,6 +95,7 @@ impl Steps for ConnectionSteps {
 
 impl ConnectionSteps {
     fn begin(&mut self, session: &mut Session, watch: &Watch<'_>) -> Result<Stage, Status> {
+        self.receive_early(session)?;
         let Destination::Fixed(upstream) = &self.passing.destination else {
             return Err(Status::InternalServerError);
         };
@@ -99,6 +103,26 @@ impl ConnectionSteps {
         let tries = self.passing.begin_tries(upstream, session);
         let started_ms = session.lane.clock.now_ms();
         self.connect(session, watch, (tries, started_ms))
+    }
+
+    /// Reads what the client has sent already: it can then leave with the handshake's last packet.
+    fn receive_early(&mut self, session: &Session) -> Result<(), Status> {
+        let Some(client) = &mut self.client else {
+            return Ok(());
+        };
+        let mut buffer = session.lane.buffer();
+        match client.receive_early(&mut buffer, self.passing.buffer_bytes) {
+            Ok(count) => {
+                let received = &session.bytes_received;
+                received.set(received.get() + count as u64);
+                self.early = buffer.to_vec();
+                Ok(())
+            }
+            Err(error) => {
+                failed(session, "recv()", &error, End::Client).log(session);
+                Err(Status::Ok)
+            }
+        }
     }
 
     /// Connects to the next server that does not refuse at once.
@@ -111,12 +135,16 @@ impl ConnectionSteps {
         loop {
             let picked = self.passing.next_server(session, &mut tries)?;
             let bind = self.passing.bind.address(session);
-            let options = self.passing.options(&[], bind.as_ref());
+            let options = ConnectOptions {
+                sends_at_once: !self.early.is_empty(),
+                ..self.passing.options(&[], bind.as_ref())
+            };
             let opened = begin_connecting(&picked, Kind::Stream, &options);
             let opened = opened.and_then(|(socket, under_way)| {
                 let mut server = RelaySocket::server(socket);
-                let watched = server.watch_space(watch);
-                watched.map_err(ConnectError::Socket)?;
+                if under_way {
+                    server.watch_space(watch).map_err(ConnectError::Socket)?;
+                }
                 Ok((server, under_way))
             });
             match opened {
@@ -202,10 +230,11 @@ impl ConnectionSteps {
         let now_ms = session.lane.clock.now_ms();
         picked.connected(now_ms);
         client.set_no_delay(session.server().settings.no_delay);
-        let first = self
+        let mut first = self
             .passing
             .proxy_header
             .header(session, ends(session), Transport::Stream);
+        first.append(&mut self.early);
         let mut relay = PlainRelay::new([client, server], first, now_ms);
         let end = relay.begin(&self.passed(session, watch, &picked)).err();
         self.relayed(session, picked, relay, end)

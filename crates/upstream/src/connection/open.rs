@@ -38,6 +38,9 @@ pub struct ConnectOptions<'a> {
     pub receive_buffer_bytes: u32,
     /// The time limit of connecting, in milliseconds; 0 for none.
     pub timeout_ms: u64,
+    /// Whether bytes are sent as soon as the peer is connected to: they then carry the last
+    /// acknowledgement of the handshake, which is a packet less, and the peer is woken once.
+    pub sends_at_once: bool,
     /// The first bytes, before TLS: the PROXY protocol header for the client. A connection with
     /// such a header serves only that client. It must fit into the buffer of a new socket.
     pub proxy_header: &'a [u8],
@@ -313,8 +316,8 @@ fn http2_client() -> Rc<RefCell<ClientConnection>> {
 }
 
 /// Starts to connect to a peer, without TLS, for a caller that waits by itself and sets
-/// `TCP_NODELAY` when it needs it. Of the options, those of the local address and of buffers
-/// apply. Returns whether connecting is still in progress.
+/// `TCP_NODELAY` when it needs it. Of the options, those of the local address, of buffers and of
+/// the first bytes apply. Returns whether connecting is still in progress.
 ///
 /// # Errors
 /// See [`ConnectError`].
@@ -323,7 +326,24 @@ pub fn begin_connecting(
     kind: Kind,
     options: &ConnectOptions<'_>,
 ) -> Result<(OwnedFd, bool), ConnectError> {
-    begin(picked.address(), kind, options)
+    let (socket, under_way) = begin(picked.address(), kind, options)?;
+    let under_way = under_way && (!is_local(picked.address()) || is_under_way(&socket)?);
+    Ok((socket, under_way))
+}
+
+/// Whether the peer is on this machine: connect(2) says `EINPROGRESS` then too, but the kernel has
+/// made the whole handshake when it returns, unless the peer's queue is full.
+fn is_local(address: &Address) -> bool {
+    matches!(address, Address::Inet(address) if address.ip().is_loopback())
+}
+
+/// Asks whether connecting is still in progress: a send of nothing shows it.
+fn is_under_way(socket: &OwnedFd) -> Result<bool, ConnectError> {
+    match socket::send(socket.as_fd(), &[], More::No) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+        Err(error) => Err(ConnectError::Connect(error)),
+    }
 }
 
 /// Creates a socket and starts connecting; returns whether it is still in progress.
@@ -338,7 +358,7 @@ pub(super) fn begin(
         Address::Unix(_) => Family::Unix,
     };
     let socket = socket::open(family, kind).map_err(ConnectError::Socket)?;
-    prepare(&socket, address, options)?;
+    prepare(&socket, kind, address, options)?;
     let connected = match address {
         Address::Inet(address) => socket::connect(socket.as_fd(), *address),
         Address::Unix(path) => socket::connect_unix(socket.as_fd(), path),
@@ -352,6 +372,7 @@ pub(super) fn begin(
 
 fn prepare(
     socket: &OwnedFd,
+    kind: Kind,
     address: &Address,
     options: &ConnectOptions<'_>,
 ) -> Result<(), ConnectError> {
@@ -371,6 +392,9 @@ fn prepare(
     let Address::Inet(peer) = address else {
         return Ok(());
     };
+    if options.sends_at_once && kind == Kind::Stream {
+        socket_option::let_handshake_wait(socket).map_err(option)?;
+    }
     let Some(own) = options.bind else {
         return Ok(());
     };
