@@ -126,6 +126,13 @@ impl Timing {
         self.initial_age_ms.saturating_add(resident_ms) / 1000
     }
 
+    /// The time from which on [`Timing::age_s`] is another one than now, in Unix milliseconds.
+    pub fn age_changes_ms(&self, now_ms: u64) -> u64 {
+        let resident_ms = now_ms.saturating_sub(self.received_ms);
+        let age_ms = self.initial_age_ms.saturating_add(resident_ms);
+        now_ms.saturating_add(1000 - age_ms % 1000)
+    }
+
     /// The remaining freshness in seconds; negative if it is stale.
     pub fn fresh_for_s(&self, now_ms: u64) -> i64 {
         let (until, now) = (i128::from(self.fresh_until_ms), i128::from(now_ms));

@@ -8,6 +8,7 @@
 //! are still the ones that it knew.
 
 mod contents;
+mod copies;
 mod eviction;
 mod growing;
 mod keeping;
@@ -46,6 +47,7 @@ const FULL: u64 = 1 << 40;
 const KEY_BYTES: u64 = 128;
 
 pub use contents::Contents;
+pub use copies::CopyHolder;
 pub use growing::GrowingBody;
 
 /// The bytes of a memory zone that justify another part with its own lock.
@@ -96,6 +98,7 @@ pub struct Zone {
     tallies: Tallies,
     /// Whether another zone takes care of the folder: see [`Zone::leave`].
     is_left: AtomicBool,
+    holders: copies::Holders,
 }
 
 type Index = Cache<Arc<[u8]>, Arc<Resource>, Weigh, quick_cache::DefaultHashBuilder, Evict>;
@@ -183,6 +186,7 @@ impl Zone {
             growing: Arc::default(),
             tallies: Tallies::new(),
             is_left: AtomicBool::new(false),
+            holders: copies::Holders::default(),
         }
     }
 
@@ -453,6 +457,7 @@ impl Zone {
             && validation::judge_head(&variant.head, head) == HeadVerdict::Invalidate
         {
             variant.make_stale(now_ms);
+            self.withdraw_copies(Some(key));
         }
     }
 
@@ -473,6 +478,7 @@ impl Zone {
             let (key, host) = (resource.key.clone(), resource.host.clone());
             self.insert(&mut commit, key, host, left, resource.began);
         }
+        self.withdraw_copies(Some(key));
         remove_file(broken);
     }
 
@@ -528,6 +534,7 @@ impl Zone {
         self.index
             .insert_with_lifecycle(entry.key, resource.clone(), &mut commit.evicted);
         drop(recent);
+        self.withdraw_copies(Some(&resource.key));
         if let Some(before) = before {
             self.remove_files_left(&before.variants, &resource.variants);
         }

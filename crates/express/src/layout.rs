@@ -10,6 +10,8 @@ pub const ANSWER_BYTES_MAX: usize = 1460;
 
 /// Words of a slot.
 pub(crate) const SLOT_WORDS: usize = 256;
+/// Bytes of a slot: what an answer takes in the table, however short it is.
+pub const SLOT_BYTES: u64 = SLOT_WORDS as u64 * 8;
 /// Slots that one key can be in.
 pub(crate) const WAYS: usize = 4;
 

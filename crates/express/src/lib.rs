@@ -22,13 +22,17 @@ mod memory;
 mod program;
 mod publisher;
 mod siphash;
+mod sources;
 
 #[cfg(test)]
 mod tests;
 
 pub use counters::{COUNTERS, CounterRow};
 pub use installation::{Attempt, Installation, Passed};
-pub use layout::ANSWER_BYTES_MAX;
+pub use layout::{ANSWER_BYTES_MAX, SLOT_BYTES};
 pub use memory::{Answer, Gate, Key, Memory, Published};
-pub use program::{Mode, OBJECTS_MAX, Program, Refusal, Wish, find_interface};
+pub use program::{
+    Mode, OBJECTS_MAX, OBJECTS_MIN, Program, Refusal, Wish, find_interface, slot_count,
+};
 pub use publisher::Publisher;
+pub use sources::{Derivation, Source, Withdrawn};

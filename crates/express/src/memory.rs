@@ -6,17 +6,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::process::monotonic_ns;
 
 use crate::counters::{COUNTERS, CounterRow};
 use crate::drops::{Drops, address_words};
-use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_WORDS, WAYS, settings};
+use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_BYTES, SLOT_WORDS, WAYS, settings};
 use crate::siphash::SipHash;
+use crate::sources::{Derivation, Source, Withdrawn};
 
 /// How many arrays the memory is made of.
 pub(crate) const ARRAY_COUNT: usize = 4;
+
+/// Two times at which answers get too old count as one within this: they are computed anew for each
+/// request, from two clocks. Else each request would write the answer again, and what is just being
+/// sent is dropped then.
+const EXPIRES_ALIKE_NS: u64 = 2_000_000;
 
 /// The memory, mapped.
 #[derive(Debug)]
@@ -26,6 +33,13 @@ pub struct Memory {
     counters: SharedWords,
     drops: Drops,
     slot_count: usize,
+    /// What the answer of each slot was made from. Whoever changes a slot holds it, so that an
+    /// answer is published either before a withdrawal or not at all.
+    sources: Mutex<Box<[Option<Source>]>>,
+    /// How often something was withdrawn.
+    withdrawals: AtomicU64,
+    /// Answers that others took the place of while they could still be sent.
+    evicted: AtomicU64,
 }
 
 /// Where clients connect to.
@@ -62,6 +76,8 @@ pub struct Answer<'a> {
     pub closes_kept: bool,
     /// Whether only clients get it that accept no coding.
     pub is_uncoded: bool,
+    /// What withdraws it before it is too old; `None`: the configuration alone.
+    pub derivation: Option<Derivation>,
 }
 
 /// What became of an answer.
@@ -73,8 +89,10 @@ pub enum Published {
     Already,
     /// The answer is too long, or its key is.
     TooLong,
-    /// Another lane writes to the same slot.
+    /// Another lane publishes.
     Busy,
+    /// Something was withdrawn since the answer was made: it may be outdated.
+    Withdrawn,
 }
 
 impl Memory {
@@ -93,6 +111,9 @@ impl Memory {
             counters: SharedWords::map(counters, layout::CPUS_MAX * layout::COUNTERS_MAX)?,
             drops: Drops::map(drops)?,
             slot_count,
+            sources: Mutex::new(vec![None; slot_count].into_boxed_slice()),
+            withdrawals: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
         })
     }
 
@@ -194,6 +215,26 @@ impl Memory {
         }
     }
 
+    /// How often something was withdrawn. Read before what an answer is made from, the number tells
+    /// whether that may have changed since.
+    pub(crate) fn withdrawals(&self) -> u64 {
+        self.withdrawals.load(SeqCst)
+    }
+
+    /// Withdraws answers by what they were made from, which has changed. None of them is sent for a
+    /// request that comes after this. May wait for a lane that publishes.
+    pub(crate) fn withdraw(&self, withdrawn: Withdrawn<'_>) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        self.withdrawals.fetch_add(1, SeqCst);
+        let concerns = withdrawn.concerns();
+        for (number, source) in sources.iter_mut().enumerate() {
+            if source.is_some_and(&concerns) {
+                *source = None;
+                self.slot(number)[layout::EXPIRES].store(0, SeqCst);
+            }
+        }
+    }
+
     /// Publishes an answer, in the place of another one where there is no room.
     pub fn publish(&self, key: Key<'_>, answer: Answer<'_>) -> Published {
         let too_long = key.host.len() > layout::HOST_BYTES_MAX
@@ -203,14 +244,45 @@ impl Memory {
             return Published::TooLong;
         }
         let written = self.written(key, answer);
-        let slot = self.slot(written[layout::DIGEST], answer.generation);
-        if is_same(slot, &written) {
+        let Some(mut sources) = self.try_lock() else {
+            return Published::Busy;
+        };
+        let source = answer.derivation.map(|derivation| derivation.source);
+        let is_outdated = |derivation: Derivation| derivation.withdrawals != self.withdrawals();
+        if answer.derivation.is_some_and(is_outdated) {
+            return Published::Withdrawn;
+        }
+        let number = self.place(written[layout::DIGEST], answer.generation);
+        let slot = self.slot(number);
+        if sources[number] == source && is_same(slot, &written) {
             return Published::Already;
         }
-        match write(slot, &written) {
-            true => Published::Yes,
-            false => Published::Busy,
+        let is_evicted = self.is_sent(slot, answer.generation)
+            && slot[layout::DIGEST].load(Relaxed) != written[layout::DIGEST];
+        if !write(slot, &written) {
+            return Published::Busy;
         }
+        sources[number] = source;
+        self.evicted.fetch_add(u64::from(is_evicted), Relaxed);
+        Published::Yes
+    }
+
+    fn try_lock(&self) -> Option<MutexGuard<'_, Box<[Option<Source>]>>> {
+        match self.sources.try_lock() {
+            Ok(sources) => Some(sources),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// How many answers others took the place of while they could still be sent.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Relaxed)
+    }
+
+    /// The bytes of the table of answers, used or not.
+    pub fn size_bytes(&self) -> u64 {
+        self.slot_count as u64 * SLOT_BYTES
     }
 
     /// The program's counters, summed over all CPUs.
@@ -240,14 +312,14 @@ impl Memory {
     /// How many answers may be sent now.
     pub fn published(&self) -> usize {
         let generation = self.settings.words()[settings::GENERATION].load(Relaxed);
-        let now_ns = monotonic_ns();
         let slots = self.answers.words().chunks_exact(SLOT_WORDS);
-        slots
-            .filter(|slot| {
-                slot[layout::GENERATION].load(Relaxed) == generation
-                    && slot[layout::EXPIRES].load(Relaxed) > now_ns
-            })
-            .count()
+        slots.filter(|slot| self.is_sent(slot, generation)).count()
+    }
+
+    /// Whether the answer of a slot is of that configuration and not too old.
+    fn is_sent(&self, slot: &[AtomicU64], generation: u64) -> bool {
+        slot[layout::GENERATION].load(Relaxed) == generation
+            && slot[layout::EXPIRES].load(Relaxed) > monotonic_ns()
     }
 
     /// Random keys, made once for a memory.
@@ -310,19 +382,22 @@ impl Memory {
         hash.end(key.host.len() as u64).max(1)
     }
 
-    /// The slot for a key: the one that has it, else one that is free, else the one that is next to
-    /// expire.
-    fn slot(&self, digest: u64, generation: u64) -> &[AtomicU64] {
+    /// The number of the slot for a key: the one that has it, else one that is free, else the one
+    /// that is next to expire.
+    fn place(&self, digest: u64, generation: u64) -> usize {
         let first = digest as usize & (self.slot_count - 1) & !(WAYS - 1);
-        let slots = &self.answers.words()[first * SLOT_WORDS..][..WAYS * SLOT_WORDS];
-        let rank = |slot: &&[AtomicU64]| {
+        let rank = |number: &usize| {
+            let slot = self.slot(*number);
             let has_key = slot[layout::DIGEST].load(Relaxed) == digest;
             let is_old = slot[layout::GENERATION].load(Relaxed) != generation;
             let expires_ns = slot[layout::EXPIRES].load(Relaxed);
             (!has_key, if is_old { 0 } else { expires_ns })
         };
-        let best = slots.chunks_exact(SLOT_WORDS).min_by_key(rank);
-        best.unwrap_or(slots)
+        (first..first + WAYS).min_by_key(rank).unwrap_or(first)
+    }
+
+    fn slot(&self, number: usize) -> &[AtomicU64] {
+        &self.answers.words()[number * SLOT_WORDS..][..SLOT_WORDS]
     }
 }
 
@@ -330,16 +405,17 @@ impl Memory {
 fn is_same(slot: &[AtomicU64], written: &[u64]) -> bool {
     // The sum stands for the bytes here: a change of the bytes that keeps the sum is written when
     // the answer expires.
-    [
+    let expires_ns = slot[layout::EXPIRES].load(Relaxed);
+    let is_as_old = expires_ns.abs_diff(written[layout::EXPIRES]) < EXPIRES_ALIKE_NS;
+    let words = [
         layout::DIGEST,
-        layout::EXPIRES,
         layout::GENERATION,
         layout::KEY_BYTES,
         layout::ANSWER,
         layout::PORT,
-    ]
-    .into_iter()
-    .all(|word| slot[word].load(Relaxed) == written[word])
+    ];
+    let is_alike = |word: usize| slot[word].load(Relaxed) == written[word];
+    is_as_old && words.into_iter().all(is_alike)
 }
 
 /// Writes a slot under an odd version; `false`: another lane does.

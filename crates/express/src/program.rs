@@ -24,6 +24,9 @@ pub(crate) fn object_digest() -> String {
 /// The most objects, whose memory is 8 MiB: what the express lane is for is few and hot.
 pub const OBJECTS_MAX: usize = 4096;
 
+/// The fewest objects that there is room for: the places of one key.
+pub const OBJECTS_MIN: usize = WAYS;
+
 /// How the program is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -314,9 +317,9 @@ fn make_room(object: &mut OpenObject, objects: usize) -> libbpf_rs::Result<()> {
     Ok(())
 }
 
-/// Slots for so many objects: a power of two.
-pub(crate) fn slot_count(objects: usize) -> usize {
-    objects.clamp(WAYS, OBJECTS_MAX).next_power_of_two()
+/// The slots of a table with room for so many answers: a power of two.
+pub fn slot_count(objects: usize) -> usize {
+    objects.clamp(OBJECTS_MIN, OBJECTS_MAX).next_power_of_two()
 }
 
 /// Whether these capabilities suffice.

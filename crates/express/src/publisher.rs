@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::memory::{Answer, Gate, Key, Memory, Published};
+use crate::sources::Withdrawn;
 
 /// The memory, as one configuration has it.
 #[derive(Debug)]
@@ -54,6 +55,18 @@ impl Publisher {
                 ..answer
             },
         )
+    }
+
+    /// How often something was withdrawn, for [`crate::Derivation`]: to be read before what an
+    /// answer is made from.
+    pub fn withdrawals(&self) -> u64 {
+        self.memory.withdrawals()
+    }
+
+    /// Withdraws answers by what they were made from, which has changed. When this returns, none of
+    /// them is sent any more. May wait for a lane that publishes, some microseconds.
+    pub fn withdraw(&self, withdrawn: Withdrawn<'_>) {
+        self.memory.withdraw(withdrawn);
     }
 
     /// Drops what comes from an address until that time, while the configuration is in force: see

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_testkit::needs_root;
 
-use crate::{Answer, Gate, Key, Memory, Program, Published, Publisher};
+use crate::{Answer, Derivation, Gate, Key, Memory, Program, Published, Publisher};
+use crate::{Source, Withdrawn};
 use frame::{ACK, FIN, Frame, PUSH, RST, SYN};
 
 /// Verdicts of XDP programs (linux/bpf.h).
@@ -78,6 +79,18 @@ impl Driver {
     }
 
     fn publish_as(&self, is_head: bool, gate: SocketAddr, asked: (&str, &str), bytes: &[u8]) {
+        let published = self.publish_from(None, is_head, gate, asked, bytes);
+        assert_eq!(published, Published::Yes);
+    }
+
+    fn publish_from(
+        &self,
+        derivation: Option<Derivation>,
+        is_head: bool,
+        gate: SocketAddr,
+        asked: (&str, &str),
+        bytes: &[u8],
+    ) -> Published {
         let key = Key {
             gate,
             host: asked.0.as_bytes(),
@@ -90,8 +103,9 @@ impl Driver {
             generation: self.generation,
             closes_kept: false,
             is_uncoded: false,
+            derivation,
         };
-        assert_eq!(self.memory.publish(key, answer), Published::Yes);
+        self.memory.publish(key, answer)
     }
 
     fn run(&self, frame: &Frame) -> (u32, Frame) {
@@ -470,6 +484,65 @@ fn packets_find_nothing_once_it_is_withdrawn() {
     driver.memory.turn_off();
     assert_eq!(driver.run(&first.with_text(REQUEST)).0, PASS);
     assert_eq!(driver.run(&Frame::syn_v4()).0, PASS);
+}
+
+/// What is withdrawn, and whether what was made from the item `a` of the store `s` goes with it.
+const WITHDRAWALS: &[(Withdrawn<'_>, bool)] = &[
+    (Withdrawn::Item(b"s", b"a"), true),
+    (Withdrawn::Item(b"s", b"b"), false),
+    (Withdrawn::Item(b"t", b"a"), false),
+    (Withdrawn::Store(b"t"), false),
+    (Withdrawn::Store(b"s"), true),
+];
+
+#[test]
+fn packets_find_nothing_once_what_it_was_made_from_has_changed() {
+    let test = "packets_find_nothing_once_what_it_was_made_from_has_changed";
+    let Some(driver) = driver(test) else {
+        return;
+    };
+    let gate: SocketAddr = "10.0.0.1:80".parse().unwrap();
+    let publish = |withdrawals, bytes| {
+        let source = Source::new(b"s", b"a");
+        let derivation = Some(Derivation {
+            source,
+            withdrawals,
+        });
+        driver.publish_from(derivation, false, gate, ("x", "/a"), bytes)
+    };
+    let ask = || driver.ask(Frame::syn_v4(), REQUEST);
+    for (withdrawn, goes) in WITHDRAWALS {
+        let before = driver.memory.withdrawals();
+        assert_eq!(publish(before, ANSWER), Published::Yes, "{withdrawn:?}");
+        assert_eq!(publish(before, ANSWER), Published::Already, "{withdrawn:?}");
+        assert_eq!(ask().0, TRANSMIT, "{withdrawn:?}");
+        driver.memory.withdraw(*withdrawn);
+        assert_eq!(ask().0 == PASS, *goes, "{withdrawn:?}");
+        // It was made before: nobody knows whether from what has changed.
+        assert_eq!(
+            publish(before, b"old"),
+            Published::Withdrawn,
+            "{withdrawn:?}"
+        );
+        assert_eq!(ask().0 == PASS, *goes, "{withdrawn:?}");
+        driver.memory.withdraw_all();
+    }
+}
+
+#[test]
+fn an_answer_that_makes_room_is_counted() {
+    let Some(driver) = driver("an_answer_that_makes_room_is_counted") else {
+        return;
+    };
+    let gate: SocketAddr = "10.0.0.1:80".parse().unwrap();
+    assert_eq!(driver.memory.size_bytes(), 64 * 2048);
+    for number in 0..200 {
+        driver.publish(gate, "x", &format!("/{number}"), ANSWER);
+    }
+    // Two were there before.
+    let published = driver.memory.published() as u64;
+    assert!(published <= 64, "{published}");
+    assert_eq!(driver.memory.evicted(), 202 - published);
 }
 
 #[test]

@@ -21,6 +21,11 @@ pub enum Difference {
     Folder,
     /// A filter changes the response by the request.
     Filter,
+    /// The rules of a cache, or its key, look at more than host, path and query.
+    CacheRules,
+    /// The content did not come from a cache, or is not its only response for the key, or not
+    /// fresh.
+    Uncached,
 }
 
 impl Difference {
@@ -34,6 +39,8 @@ impl Difference {
         Difference::Content,
         Difference::Folder,
         Difference::Filter,
+        Difference::CacheRules,
+        Difference::Uncached,
     ];
 
     /// The name in status and metrics.
@@ -47,6 +54,8 @@ impl Difference {
             Difference::Content => "content",
             Difference::Folder => "folder",
             Difference::Filter => "filter",
+            Difference::CacheRules => "cache_rules",
+            Difference::Uncached => "uncached",
         }
     }
 }

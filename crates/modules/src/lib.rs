@@ -20,6 +20,7 @@ mod by_location;
 mod charset;
 mod compression;
 mod cookie_date;
+mod copies;
 mod dav;
 mod echo;
 mod empty_gif;

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use support::daemon::rounds;
-use support::express::{ask, join, under_load};
+use support::express::{ask, join, metric, under_load};
 use support::wait_for;
 use turnpike_testkit::network::{Network, SERVER_V4, SERVER_V6};
 use turnpike_testkit::raw_tcp::{ACK, PSH, RawTcp, Segment};
@@ -62,14 +62,6 @@ fn start(express: &str) -> Server {
         .file("html/a.txt", "first")
         .file("html/large.txt", "x".repeat(2000))
         .start()
-}
-
-/// The number of the first metric whose line begins so; 0 where there is none.
-fn metric(server: &Server, start: &str) -> u64 {
-    let page = server.get("/metrics").text();
-    let line = page.lines().find(|line| line.starts_with(start));
-    let number = line.and_then(|line| line.rsplit(' ').next());
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// Requests that the driver has answered.

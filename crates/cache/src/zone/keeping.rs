@@ -88,7 +88,8 @@ impl Zone {
         };
         variants.push(Arc::new(variant));
         let began = resource.map_or(began, |resource| resource.began);
-        self.insert(&mut commit, key, host, variants, began);
+        self.insert(&mut commit, key.clone(), host, variants, began);
+        self.withdraw_copies(Some(&key));
     }
 
     /// Ends the time in which files may be found that are not in the index.

@@ -19,6 +19,7 @@ impl Zone {
                 self.purges.push_unloaded(key);
             }
             self.purge_key(key, target, manner, now_ms, &mut purged);
+            self.withdraw_copies(Some(key));
             return purged;
         }
         let concerned = |resource: &Arc<Resource>| target.concerns(&**resource);
@@ -31,6 +32,8 @@ impl Zone {
         for key in keys {
             self.purge_key(&key, target, manner, now_ms, &mut purged);
         }
+        // Also of keys that were evicted since.
+        self.withdraw_copies(None);
         purged
     }
 

@@ -206,6 +206,12 @@ impl Walk {
 
 /// What others say.
 impl Walk {
+    /// Notes why the response may differ, unless there is a reason already: by a handler that is
+    /// the same for all in some cases only.
+    pub fn note_difference(&mut self, difference: Option<Difference>) {
+        self.difference = self.difference.or(difference);
+    }
+
     /// Puts another location in force, and nothing else: see
     /// [`Exchange::switch_location`](crate::exchange::Exchange::switch_location).
     pub fn set_location(&mut self, location: LocationIndex) {
@@ -339,11 +345,6 @@ impl Walk {
     /// The next handler of the phase.
     pub(super) fn handler(&self) -> usize {
         self.handler
-    }
-
-    /// Notes why the response may differ, unless there is a reason already.
-    pub(super) fn note_difference(&mut self, difference: Option<Difference>) {
-        self.difference = self.difference.or(difference);
     }
 
     /// Goes to the beginning of a phase.

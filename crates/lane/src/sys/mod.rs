@@ -24,6 +24,7 @@ pub mod datagram;
 pub mod descriptor;
 pub mod epoll;
 pub mod file;
+pub mod inotify;
 pub mod mapping;
 pub mod pcre;
 pub mod pipe;

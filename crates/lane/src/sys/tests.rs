@@ -14,6 +14,7 @@ use super::{
     descriptor::{self, Waker},
     epoll::{Epoll, EventBuffer, Interest},
     file::{self, Links, Purpose},
+    inotify::{Change, ChangeQueue},
     mapping::SharedWords,
     process, reuseport,
     socket::{self, Family, Kind, More, PeerAddress},
@@ -348,4 +349,57 @@ fn memory_is_shared_by_its_descriptor_and_keeps_its_size() {
     assert!(file.set_len(8).is_err(), "a mapping would lose its pages");
     let other = File::open("/dev/null").unwrap();
     assert!(!SharedWords::is_memory(other.as_fd(), 64));
+}
+
+/// What is done to a file, and whether its queue tells of it.
+type Deed = (&'static str, fn(&std::path::Path), bool);
+
+const DEEDS: &[Deed] = &[
+    ("read", |path| drop(std::fs::read(path).unwrap()), false),
+    (
+        "write",
+        |path| std::fs::write(path, "changed").unwrap(),
+        true,
+    ),
+    (
+        "replace",
+        |path| {
+            std::fs::write(path.with_extension("new"), "other").unwrap();
+            std::fs::rename(path.with_extension("new"), path).unwrap();
+        },
+        true,
+    ),
+    ("remove", |path| std::fs::remove_file(path).unwrap(), true),
+];
+
+#[test]
+fn a_queue_tells_of_changes_of_watched_files() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = scratch("inotify");
+    for (name, deed, is_told) in DEEDS {
+        let path = folder.join(name);
+        std::fs::write(&path, "before").unwrap();
+        let queue = ChangeQueue::new().unwrap();
+        let watch = queue.watch(path.as_os_str().as_bytes()).unwrap();
+        assert_eq!(queue.watch(path.as_os_str().as_bytes()).unwrap(), watch);
+        // Held open, as by a lane: the file itself is there still.
+        let held = File::open(&path).unwrap();
+        deed(&path);
+        let mut told = Vec::new();
+        while queue.take(|change| told.push(change)).unwrap() {}
+        assert_eq!(
+            told.contains(&Change::File(watch)),
+            *is_told,
+            "{name}: {told:?}"
+        );
+        queue.unwatch(watch).unwrap();
+        drop(held);
+        told.clear();
+        assert!(queue.take(|change| told.push(change)).unwrap(), "{name}");
+        assert_eq!(told.last(), Some(&Change::Unwatched(watch)), "{name}");
+        assert!(queue.unwatch(watch).is_err(), "{name}");
+    }
+    let missing = ChangeQueue::new().unwrap().watch(b"/none/at/all");
+    assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+    std::fs::remove_dir_all(folder).unwrap();
 }

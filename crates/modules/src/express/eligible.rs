@@ -25,6 +25,16 @@ pub(super) enum Ineligible {
     Date,
     /// The target is not asked for often enough.
     Cold,
+    /// The answer was made from several items, of which each may change.
+    Mixed,
+    /// What the answer was made from may have changed since, or ends now.
+    Withdrawn,
+    /// The file is watched from now on: it may have changed since it was opened.
+    Unwatched,
+    /// Other lanes publish at this moment, or one has the place.
+    Busy,
+    /// The key is too long: the host or the target.
+    Key,
 }
 
 /// The reasons that are no differences.
@@ -37,6 +47,11 @@ const OTHERS: &[Ineligible] = &[
     Ineligible::Kept,
     Ineligible::Date,
     Ineligible::Cold,
+    Ineligible::Mixed,
+    Ineligible::Withdrawn,
+    Ineligible::Unwatched,
+    Ineligible::Busy,
+    Ineligible::Key,
 ];
 
 impl Ineligible {
@@ -58,6 +73,11 @@ impl Ineligible {
             Ineligible::Kept => "kept",
             Ineligible::Date => "date",
             Ineligible::Cold => "cold",
+            Ineligible::Mixed => "mixed",
+            Ineligible::Withdrawn => "withdrawn",
+            Ineligible::Unwatched => "unwatched",
+            Ineligible::Busy => "busy",
+            Ineligible::Key => "key",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use turnpike_express::{ANSWER_BYTES_MAX, Answer, Key, Publisher};
+use turnpike_express::{ANSWER_BYTES_MAX, Answer, Key, Published, Publisher};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Logger;
 use turnpike_lane::sys::process::{monotonic_ns, unix_ms};
@@ -13,6 +13,8 @@ use turnpike_wire::message::{Method, TargetForm, Version};
 
 use super::eligible::{Ineligible, Reasons};
 use super::syn::SynChoice;
+use super::watch::{FileWatch, Watched};
+use crate::copies::{Mixed, Original};
 
 /// How many targets of a location are counted for `express auto`: two that share a count become hot
 /// together.
@@ -28,6 +30,7 @@ pub(super) struct Publishes {
     pub(super) recent: Option<Recent>,
     pub(super) closes_kept: bool,
     pub(super) reasons: Arc<Reasons>,
+    pub(super) files: Arc<FileWatch>,
     /// `None`: SYN segments are always answered.
     pub(super) syn: Option<Arc<SynChoice>>,
 }
@@ -63,15 +66,40 @@ impl Publishes {
         if let Some(recent) = &self.recent {
             recent.count(key.target, unix_ms)?;
         }
+        let original = Original::noted(exchange);
+        if let Some(path) = original.and_then(Original::path)
+            && self.files.watch(path, unix_ms / 1000) == Watched::FromNowOn
+        {
+            return Err(Ineligible::Unwatched);
+        }
         let answer = Answer {
             bytes,
-            expires_ns: monotonic_ns() + (1000 - unix_ms % 1000) * MS_NS,
+            expires_ns: monotonic_ns() + lifetime_ms(original, unix_ms)? * MS_NS,
             generation: 0,
             closes_kept: self.closes_kept,
             is_uncoded: false,
+            derivation: match original {
+                Some(original) => original.derivation().map_err(|Mixed| Ineligible::Mixed)?,
+                None => None,
+            },
         };
-        self.publisher.publish(key, answer);
-        Ok(())
+        match self.publisher.publish(key, answer) {
+            Published::Yes | Published::Already => Ok(()),
+            Published::TooLong => Err(Ineligible::Key),
+            Published::Busy => Err(Ineligible::Busy),
+            Published::Withdrawn => Err(Ineligible::Withdrawn),
+        }
+    }
+}
+
+/// For how many milliseconds an answer stays as it is: until the second of its Date is over, or
+/// what it was made from ends.
+fn lifetime_ms(original: Option<&Original>, unix_ms: u64) -> Result<u64, Ineligible> {
+    let of_date_ms = 1000 - unix_ms % 1000;
+    match original.and_then(Original::until_ms) {
+        None => Ok(of_date_ms),
+        Some(until_ms) if until_ms <= unix_ms => Err(Ineligible::Withdrawn),
+        Some(until_ms) => Ok(of_date_ms.min(until_ms - unix_ms)),
     }
 }
 

@@ -6,6 +6,7 @@ use turnpike_express::Publisher;
 use turnpike_plan::metrics::{self, Kind, Row, Samples};
 
 use super::eligible::Reasons;
+use super::watch::FileWatch;
 
 pub(super) const METRICS: &[Row] = &[
     Row {
@@ -37,6 +38,21 @@ pub(super) const METRICS: &[Row] = &[
         help: "Responses that the express lane may send now.",
     },
     Row {
+        name: "express_withdrawals",
+        kind: Kind::Counter,
+        unit: "changes",
+        labels: &[],
+        help: "Changes of files and caches after which the express lane withdrew what it had of \
+            them.",
+    },
+    Row {
+        name: "express_watched_files",
+        kind: Kind::Gauge,
+        unit: "files",
+        labels: &[],
+        help: "Files whose responses the express lane withdraws as soon as they change.",
+    },
+    Row {
         name: "express_dropped_clients",
         kind: Kind::Gauge,
         unit: "clients",
@@ -49,6 +65,7 @@ pub(super) const METRICS: &[Row] = &[
 pub(super) struct Reader {
     pub(super) publisher: Arc<Publisher>,
     pub(super) reasons: Arc<Reasons>,
+    pub(super) files: Arc<FileWatch>,
 }
 
 impl metrics::Reader for Reader {
@@ -64,6 +81,8 @@ impl metrics::Reader for Reader {
             samples.number(&METRICS[2], &[reason], count);
         }
         samples.number(&METRICS[3], &[], memory.published() as u64);
-        samples.number(&METRICS[4], &[], memory.dropped_clients() as u64);
+        samples.number(&METRICS[4], &[], self.publisher.withdrawals());
+        samples.number(&METRICS[5], &[], self.files.count() as u64);
+        samples.number(&METRICS[6], &[], memory.dropped_clients() as u64);
     }
 }

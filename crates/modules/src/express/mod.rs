@@ -15,6 +15,7 @@ mod metrics;
 mod plan;
 mod rows;
 mod syn;
+mod watch;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};

@@ -11,6 +11,8 @@ use super::eligible::Reasons;
 use super::handler::{Publishes, Recent};
 use super::metrics::Reader;
 use super::syn::SynChoice;
+use super::watch::FileWatch;
+use crate::copies::Copies;
 use crate::limits::parse_rate;
 use turnpike_plan::cidr::Cidr;
 
@@ -22,6 +24,7 @@ struct Shared(Option<Lane>);
 struct Lane {
     publisher: Arc<Publisher>,
     reasons: Arc<Reasons>,
+    files: Arc<FileWatch>,
     /// `None`: SYN segments are always answered.
     syn: Option<Arc<SynChoice>>,
     /// Clients that are never dropped.
@@ -39,14 +42,19 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
         return Ok(());
     };
     let reasons = Arc::new(Reasons::default());
+    let copies = Copies::offer(builder, &publisher);
+    let files = FileWatch::new(copies, builder.error_log(view)?);
+    builder.service(files.clone());
     let reader = Reader {
         publisher: publisher.clone(),
         reasons: reasons.clone(),
+        files: files.clone(),
     };
     builder.metrics(Arc::new(reader));
     builder.store::<Shared>().0 = Some(Lane {
         publisher,
         reasons,
+        files,
         syn: (view.choice("express_syn") == "auto").then(Arc::default),
         allowed,
     });
@@ -69,6 +77,7 @@ pub(super) fn location(
         draft.add_logger(Arc::new(Publishes {
             publisher: lane.publisher.clone(),
             reasons: lane.reasons,
+            files: lane.files,
             syn: lane.syn,
             recent,
             closes_kept: view.flag("express_close"),

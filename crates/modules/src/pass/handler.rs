@@ -24,11 +24,29 @@ pub(crate) struct PassHandler(pub(crate) Arc<Passing>);
 
 impl Handler for PassHandler {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        self.go(exchange, None)
+        let verdict = self.go(exchange, None);
+        if let Some(response_store) = self.noting_store() {
+            let difference = response_store.difference(exchange);
+            exchange.walk.note_difference(difference);
+        }
+        verdict
+    }
+
+    /// What differs is noted for each request.
+    fn is_same_for_all(&self) -> bool {
+        self.noting_store().is_some()
     }
 }
 
 impl PassHandler {
+    /// The response store, where it notes which answers are the same for all. Where a request names
+    /// the server, the key of what is stored may depend on it.
+    fn noting_store(&self) -> Option<&Arc<dyn ResponseStore>> {
+        let is_fixed = matches!(self.0.destination, Destination::Fixed { .. });
+        let response_store = self.0.response_store.as_ref();
+        response_store.filter(|store| is_fixed && store.notes_originals())
+    }
+
     /// Goes on, with the addresses of the server's name where they were looked up.
     fn go(&self, exchange: &mut Exchange, found: Option<Vec<Address>>) -> Verdict {
         let passing = &self.0;

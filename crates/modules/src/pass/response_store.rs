@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use turnpike_http::difference::Difference;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Waiting};
 use turnpike_http::plan::LocationIndex;
@@ -27,6 +28,18 @@ pub(crate) trait ResponseStore: Send + Sync {
     /// more after every wait. `exchange.upstream.host()` and `.port` are set, and `.target` is what
     /// will be asked of any server: the scheme, that host, and the path with its query.
     fn look_up(&self, exchange: &mut Exchange) -> Lookup;
+
+    /// Whether some of its answers are the same for all requests for one host, path and query, and
+    /// are noted as such.
+    fn notes_originals(&self) -> bool {
+        false
+    }
+
+    /// Why the answer to this request may differ from that to another one, after the look-up;
+    /// `None`: it does not.
+    fn difference(&self, _exchange: &Exchange) -> Option<Difference> {
+        Some(Difference::Content)
+    }
 }
 
 /// What a response store makes of a request.

@@ -13,6 +13,7 @@ use turnpike_cache::validation;
 use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
 use turnpike_http::body;
+use turnpike_http::difference::Difference;
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
@@ -21,12 +22,13 @@ use turnpike_wire::message::{Known, Method};
 
 use super::answer::{self, Unanswered};
 use super::counts;
-use super::note::note;
+use super::note::{note, noted};
 use super::plan::{Honor, PostUse, Settings, ZoneChoice};
 use super::purge;
 use super::purge_rules::Ruling;
 use super::recorder::{Changing, Post, Storing};
 use super::waiting::{Checking, ReadingBody, Waited, Waiter};
+use crate::copies::Original;
 use crate::pass::response::ResponseRules;
 use crate::pass::response_store::{Lookup, ResponseStore};
 use crate::predicates::any_holds;
@@ -49,10 +51,25 @@ pub(super) struct Question {
 
 impl ResponseStore for Cache {
     fn look_up(&self, exchange: &mut Exchange) -> Lookup {
+        if self.settings.copies.is_some() {
+            note(exchange).is_original = false;
+        }
         let mut key = exchange.lane.take_scratch();
         let lookup = self.look_up_key(exchange, &mut key);
         exchange.lane.keep_scratch(key);
         lookup
+    }
+
+    fn notes_originals(&self) -> bool {
+        self.settings.copies.is_some()
+    }
+
+    fn difference(&self, exchange: &Exchange) -> Option<Difference> {
+        if !self.settings.is_same_for_all {
+            return Some(Difference::CacheRules);
+        }
+        let is_original = noted(exchange).is_some_and(|note| note.is_original);
+        (!is_original).then_some(Difference::Uncached)
     }
 }
 
@@ -91,6 +108,8 @@ impl Cache {
         if !settings.bypass.is_empty() && any_holds(exchange, &settings.bypass) {
             return self.fetch(exchange, zone, key, Use::Bypass, None, None);
         }
+        let withdrawals = self.settings.copies.as_ref();
+        let withdrawals = withdrawals.map(|copies| copies.withdrawals());
         let now_ms = exchange.lane.clock.unix_ms();
         let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
         let found = zone.find(key, method == Method::Head, &field, now_ms);
@@ -100,7 +119,13 @@ impl Cache {
         };
         let found = match found {
             Some(variant) if self.is_usable(&variant, wish.as_ref(), now_ms) => {
-                return self.hit(exchange, zone, key, &variant, Use::Hit);
+                let lookup = self.hit(exchange, zone, key, &variant, Use::Hit);
+                if let (Some(withdrawals), Lookup::Answer(Verdict::Respond)) =
+                    (withdrawals, &lookup)
+                {
+                    self.note_original(exchange, zone, key, &variant, withdrawals);
+                }
+                return lookup;
             }
             found => found,
         };
@@ -239,6 +264,26 @@ impl Cache {
             Some(wish) => validation::request_allows(wish, &timing, now_ms),
             None => timing.is_fresh(now_ms),
         }
+    }
+
+    /// Notes that the answer is what is stored, if every request for the key would get it.
+    /// `withdrawals` was read before it was looked up.
+    fn note_original(
+        &self,
+        exchange: &mut Exchange,
+        zone: &Zone,
+        key: &[u8],
+        variant: &Arc<Variant>,
+        withdrawals: u64,
+    ) {
+        if !self.settings.is_same_for_all || !zone.answers_all(key, variant) {
+            return;
+        }
+        let (timing, now_ms) = (variant.timing(), exchange.lane.clock.unix_ms());
+        // Age is another one then.
+        let until_ms = timing.fresh_until_ms.min(timing.age_changes_ms(now_ms));
+        Original::note_stored(exchange, withdrawals, (zone.name(), key), until_ms);
+        note(exchange).is_original = true;
     }
 
     /// Answers with what is stored.

@@ -24,6 +24,8 @@ pub(super) struct CacheNote {
     pub(super) keeps: bool,
     /// Whether the request waited for another's answer.
     pub(super) collapsed: bool,
+    /// Whether the answer was noted as an original: see [`crate::copies`].
+    pub(super) is_original: bool,
 }
 
 impl Room for CacheNote {

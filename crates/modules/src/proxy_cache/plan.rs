@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use turnpike_cache::freshness::{Heuristic, Rules};
-use turnpike_cache::zone::Zone;
+use turnpike_cache::zone::{CopyHolder, Zone};
 use turnpike_conf::{ConfError, Entry, bytes_of, value};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::FilterPlace;
@@ -20,6 +20,7 @@ use super::purge_rules::PurgeRule;
 use super::rows::STALE_WORDS;
 use super::status::{self, StatusField};
 use super::zones::Zones;
+use crate::copies::{Copies, is_same_for_all, is_same_without_cookies};
 use crate::pass::Failure;
 use crate::pass::response_store::{ResponseStore, ResponseStores};
 use crate::pass::view::PassView;
@@ -62,6 +63,11 @@ pub(super) struct Settings {
     /// Whether `Cache-Status` is sent.
     pub(super) tells_status: bool,
     pub(super) giving: Giving,
+    /// Where copies of answers are kept.
+    pub(super) copies: Option<Arc<Copies>>,
+    /// Whether requests for one host, path and query that have neither cookies nor passwords are
+    /// answered alike while a response is fresh.
+    pub(super) is_same_for_all: bool,
 }
 
 /// What is done with POST (RFC 9110 section 9.3.3).
@@ -202,6 +208,11 @@ pub(super) fn prepare(
     let conditions = |name: &str, builder: &mut Builder<'_>| {
         predicates::read(pass.view, &pass.name(name), builder)
     };
+    let copies = Copies::of(builder);
+    if let (Some(copies), ZoneChoice::Fixed(zone)) = (&copies, &zone) {
+        let holder: Arc<dyn CopyHolder> = copies.clone();
+        zone.add_copy_holder(&holder);
+    }
     let settings = Settings {
         zone,
         key: pass.template("cache_key", builder)?,
@@ -231,8 +242,13 @@ pub(super) fn prepare(
             owner: OWNERS.fetch_add(1, Ordering::Relaxed),
             hot: HotFiles::slot(builder),
         },
+        copies,
+        is_same_for_all: false,
     };
-    let settings = Arc::new(settings);
+    let settings = Arc::new(Settings {
+        is_same_for_all: settings.answers_all_alike(),
+        ..settings
+    });
     let make = |rules| -> Arc<dyn ResponseStore> { Arc::new(Cache { settings, rules }) };
     builder
         .store::<ResponseStores>()
@@ -397,6 +413,20 @@ fn has_word(pass: PassView<'_>, directive: &str, word: &str) -> bool {
 }
 
 impl Settings {
+    /// See [`Settings::is_same_for_all`]. Whoever sends copies does not see a request's own
+    /// Cache-Control.
+    fn answers_all_alike(&self) -> bool {
+        let looks_at_request = match &self.purge {
+            PurgeRule::Conditions(conditions) => !conditions.is_empty(),
+            PurgeRule::Method(_) => false,
+        };
+        matches!(self.zone, ZoneChoice::Fixed(_))
+            && self.key.as_ref().is_none_or(is_same_for_all)
+            && self.bypass.iter().all(is_same_without_cookies)
+            && self.honor_request != Honor::On
+            && !looks_at_request
+    }
+
     /// Whether requests of this method are answered from the cache.
     pub(super) fn caches(&self, method: Method) -> bool {
         match method {

@@ -1,15 +1,20 @@
 //! What this family does with a request.
 
+use std::sync::Arc;
+
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_wire::message::Method;
 
+use crate::copies::{Copies, Original};
 use crate::file_response::{answer, refuse};
 use crate::files::{self, Files};
 
 /// Answers with the file that the path stands for.
 pub(super) struct StaticFile {
     pub(super) files: Files,
+    /// Where copies of answers are kept.
+    pub(super) copies: Option<Arc<Copies>>,
 }
 
 impl Handler for StaticFile {
@@ -21,9 +26,15 @@ impl Handler for StaticFile {
         if exchange.walk.path().last() == Some(&b'/') {
             return Verdict::Declined;
         }
+        let withdrawals = self.copies.as_ref().map(|copies| copies.withdrawals());
         files::with_file_path(exchange, |exchange, path| {
             match self.files.open(exchange, path) {
-                Ok(file) => answer(exchange, &self.files, path, file),
+                Ok(file) => {
+                    if let Some(withdrawals) = withdrawals {
+                        Original::note_file(exchange, withdrawals, path);
+                    }
+                    answer(exchange, &self.files, path, file)
+                }
                 Err(error) => refuse(exchange, path, error),
             }
         })

@@ -7,6 +7,7 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::StaticFile;
+use crate::copies::Copies;
 use crate::files::Files;
 
 /// Adds to a location what the directives in force there ask for.
@@ -16,6 +17,8 @@ pub(super) fn location(
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
     let files = Files::of(view, builder)?;
-    draft.add_handler(HandlerPlace::File, Arc::new(StaticFile { files }));
+    let copies = Copies::of(builder);
+    let handler = StaticFile { files, copies };
+    draft.add_handler(HandlerPlace::File, Arc::new(handler));
     Ok(())
 }

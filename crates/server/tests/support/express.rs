@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use turnpike_express::{Program, Refusal};
-use turnpike_testkit::needs_root;
 use turnpike_testkit::network::{Network, SERVER_V4};
+use turnpike_testkit::{Server, needs_root};
 
 /// The namespaces of a test; `None`: it is skipped.
 pub fn join(test: &str) -> Option<Network> {
@@ -22,6 +22,14 @@ pub fn join(test: &str) -> Option<Network> {
         return None;
     }
     Some(Network::join("s0", "c0").unwrap())
+}
+
+/// The number of the first metric whose line begins so; 0 where there is none.
+pub fn metric(server: &Server, start: &str) -> u64 {
+    let page = server.get("/metrics").text();
+    let line = page.lines().find(|line| line.starts_with(start));
+    let number = line.and_then(|line| line.rsplit(' ').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// One request on a connection of its own; what went wrong, else nothing.
