@@ -3,7 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use turnpike_testkit::{Origin, Server, Step};
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use turnpike_testkit::{Origin, Server, Step, wait_for};
 
 /// The bytes of the request that `ONE_PARAMETER` makes: begin, parameters and their end, end of
 /// body.
@@ -232,6 +236,52 @@ fn answers_of_an_application_become_responses() {
         assert!(!response.contains("surplus") && !response.contains("\r\nStatus:"));
         server.wait_for_log("error.log", case.logged);
     }
+}
+
+/// A server of one lane in front of an application on this port.
+fn lane_before(port: u16, directives: &str) -> Server {
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            lane_rescue_timeout off;
+            error_log /dev/null;
+            events {{ }}
+            http {{
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ fastcgi_pass 127.0.0.1:{port}; {directives} }}
+                    location /other {{ return 200 other; }}
+                }}
+            }}"
+        ))
+        .start()
+}
+
+#[test]
+fn an_endless_error_stream_leaves_the_lane_to_others() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = lane_before(listener.local_addr().unwrap().port(), ONE_PARAMETER);
+    let begun = AtomicBool::new(false);
+    // The server logs each of these, which takes longer than sending them.
+    let flood = stderr("!").repeat(4096);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; REQUEST_BYTES]).unwrap();
+            while stream.write_all(&flood).is_ok() {
+                begun.store(true, Ordering::Release);
+            }
+        });
+        let mut asking = server.connect();
+        asking.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let is_begun = || begun.load(Ordering::Acquire).then_some(());
+        let is_begun = wait_for(is_begun);
+        let other = std::panic::catch_unwind(|| server.get("/other").text());
+        // Its end is that of the flood.
+        drop(server);
+        assert_eq!(is_begun, Some(()));
+        assert_eq!(other.ok().as_deref(), Some("other"));
+    });
 }
 
 #[test]

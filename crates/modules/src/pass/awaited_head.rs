@@ -20,6 +20,10 @@ use super::server::{Stop, UpstreamConnection};
 use super::try_notes::{client_went_away, connected, end_try, not_connected};
 use super::upload::UploadError;
 
+/// Reads of one answer in a turn: a server may send without end what is no part of a head (the
+/// error stream of FastCGI), and the lane's other connections have to come in between.
+const READS_PER_TURN_MAX: usize = 16;
+
 /// A request whose answer, or whose server's connection, is awaited. Its exchange keeps the box for
 /// its next request.
 #[derive(Default)]
@@ -30,6 +34,15 @@ struct SentRequest {
     server: UpstreamConnection,
     /// Whether the last read has emptied the socket.
     emptied: bool,
+}
+
+/// How far reading a head is.
+enum HeadRead {
+    /// More has to come.
+    Incomplete,
+    /// A future goes on: hints are to be sent, or this turn is over.
+    GoesOn,
+    Whole,
 }
 
 impl SentRequest {
@@ -151,15 +164,20 @@ impl SentRequest {
         wait(self.attempt, self.server.stopped(stop))
     }
 
-    /// Reads until the head is whole, or more has to come.
-    fn read(&mut self, exchange: &mut Exchange) -> Result<ReceivedHead, Stop> {
+    /// Reads until the head is whole, more has to come, or others have to have their turn.
+    fn read(&mut self, exchange: &mut Exchange) -> Result<HeadRead, Stop> {
         let Attempt {
             passing, progress, ..
         } = &mut self.attempt;
         let buffers = &passing.buffers;
         let mut input = std::mem::take(exchange.upstream.input_mut());
         let mut head = std::mem::take(exchange.upstream.head_mut());
+        let mut reads = 0;
         let read = loop {
+            if reads == READS_PER_TURN_MAX {
+                break Ok(HeadRead::GoesOn);
+            }
+            reads += 1;
             let from = input.len();
             // A buffer that has grown with a body before takes the next one together with its head.
             let grown_bytes = input.room().capacity().min(buffers.all_bytes);
@@ -167,7 +185,7 @@ impl SentRequest {
             let room = room.saturating_sub(from).max(1);
             let read = match self.server.connection.try_read(input.room(), room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    break Ok(ReceivedHead::Incomplete);
+                    break Ok(HeadRead::Incomplete);
                 }
                 read => read,
             };
@@ -181,7 +199,9 @@ impl SentRequest {
                 // It is read until nothing is there: the end may have come with this piece, and
                 // one event reports both.
                 Ok(ReceivedHead::Incomplete) => {}
-                other => break other,
+                Ok(ReceivedHead::Hints) => break Ok(HeadRead::GoesOn),
+                Ok(ReceivedHead::Whole) => break Ok(HeadRead::Whole),
+                Err(stop) => break Err(stop),
             }
         };
         *exchange.upstream.input_mut() = input;
@@ -225,9 +245,9 @@ impl Awaiting for AwaitedHead {
             // The event may also have said that the server spoke first, which no other one repeats.
         }
         match sent.read(exchange) {
-            Ok(ReceivedHead::Incomplete) => return sent.await_answer(exchange),
-            Ok(ReceivedHead::Hints) => return wait(sent.attempt, Step::Send(sent.server)),
-            Ok(ReceivedHead::Whole) => {}
+            Ok(HeadRead::Incomplete) => return sent.await_answer(exchange),
+            Ok(HeadRead::GoesOn) => return wait(sent.attempt, Step::Send(sent.server)),
+            Ok(HeadRead::Whole) => {}
             Err(stop) => return sent.stopped(stop),
         }
         let emptied = sent.emptied;
