@@ -342,7 +342,7 @@ impl Attempt {
             send_buffer_bytes: passing.send_buffer_bytes,
             receive_buffer_bytes: passing.receive_buffer_bytes,
             timeout_ms: passing.timeouts.connect_ms,
-            sends_at_once: false,
+            sends_at_once: true,
             proxy_header,
             tls,
             http2: self.carries() == Carries::Streams,
