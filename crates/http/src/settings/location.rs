@@ -179,7 +179,7 @@ impl LocationSettings {
             recursive_error_pages: view.flag("recursive_error_pages"),
             satisfy: satisfy(view),
             auth_delay_ms: view.milliseconds("auth_delay"),
-            internal: view.own("internal").is_some(),
+            internal: view.nearest("internal").is_some(),
             product: product_shown(view, product),
             absolute_redirect: view.flag("absolute_redirect"),
             server_name_in_redirect: view.flag("server_name_in_redirect"),

@@ -464,8 +464,8 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::none(),
         value: Value::Custom,
         repeat: Repeat::Once,
-        merge: Merge::Own,
-        summary: "Restricts this location to internal redirects.",
+        merge: Merge::Nearest,
+        summary: "Restricts this location, and those nested in it, to internal redirects.",
         ..PLAIN
     },
     Row {
