@@ -44,7 +44,12 @@ impl Cidr {
 
     /// Whether the address is in the range. An IPv4 address that came over IPv6 is taken as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self, plain(address)) {
+        self.contains_as_is(plain(address))
+    }
+
+    /// Whether the address is in the range. An IPv4 address that came over IPv6 is taken as IPv6.
+    pub fn contains_as_is(&self, address: IpAddr) -> bool {
+        match (self, address) {
             (Cidr::V4(network, mask), IpAddr::V4(address)) => address.to_bits() & mask == *network,
             (Cidr::V6(network, mask), IpAddr::V6(address)) => address.to_bits() & mask == *network,
             _ => false,

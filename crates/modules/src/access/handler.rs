@@ -30,17 +30,31 @@ pub(super) struct Rule {
 }
 
 /// The rules of a location.
-pub(super) struct Rules(pub(super) Vec<Rule>);
+pub(super) struct Rules {
+    rules: Vec<Rule>,
+    /// Whether a rule is for IPv4 addresses: then those that came over IPv6 are taken as such.
+    /// Otherwise the rules for IPv6 are for them, as in nginx: nobody gets around `deny ::/0`.
+    has_ipv4: bool,
+}
 
 impl Rules {
+    pub(super) fn new(rules: Vec<Rule>) -> Self {
+        let is_for_ipv4 = |rule: &Rule| matches!(rule.who, Who::All | Who::Range(Cidr::V4(..)));
+        let has_ipv4 = rules.iter().any(is_for_ipv4);
+        Self { rules, has_ipv4 }
+    }
+
     /// Whether the first rule that fits denies; `None` when none fits.
     pub(super) fn denies(&self, peer: PeerAddress) -> Option<bool> {
         let fits = |rule: &&Rule| match (rule.who, peer) {
             (Who::All, _) | (Who::Unix, PeerAddress::Unix) => true,
-            (Who::Range(range), PeerAddress::Inet(address)) => range.contains(address.ip()),
+            (Who::Range(range), PeerAddress::Inet(address)) => match self.has_ipv4 {
+                true => range.contains(address.ip()),
+                false => range.contains_as_is(address.ip()),
+            },
             _ => false,
         };
-        self.0.iter().find(fits).map(|rule| rule.denies)
+        self.rules.iter().find(fits).map(|rule| rule.denies)
     }
 }
 

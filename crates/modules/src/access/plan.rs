@@ -23,7 +23,7 @@ pub(super) fn rules(view: View<'_>) -> Result<Option<Rules>, ConfError> {
     while let Some(view) = level {
         let rules = level_rules(view)?;
         if !rules.is_empty() {
-            return Ok(Some(Rules(rules)));
+            return Ok(Some(Rules::new(rules)));
         }
         level = view.parent();
     }
