@@ -116,6 +116,33 @@ fn a_crash_of_the_serving_process_refuses_no_connection() {
 }
 
 #[test]
+fn a_wildcard_and_an_address_share_a_port() {
+    let port = free_port();
+    let (all, one) = (format!("{port}"), format!("127.0.0.1:{port}"));
+    let place = |name: &str, address: &str| {
+        format!("server {{ listen {address}; location / {{ return 404 {name}; }} }}")
+    };
+    let (all, one) = (place("all", &all), place("one", &one));
+    let (both, turned) = (format!("{all}{one}"), format!("{one}{all}"));
+    let other = |address: &str| {
+        let mut stream = TcpStream::connect((address, port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response.rsplit("\r\n").next().unwrap().to_owned()
+    };
+    // Either may come later, by a reload, and both may be there from the start.
+    for (first, then) in [(&all, &both), (&one, &turned), (&both, &turned)] {
+        let server = start(&format!("http {{ {first} }}"));
+        reload(&server, &format!("http {{ {then} }}"), 2);
+        let answers = [other("127.0.0.1"), other("127.0.0.2")];
+        assert_eq!(answers, ["one", "all"], "{first}");
+    }
+}
+
+#[test]
 fn sockets_of_a_process_that_could_not_start_are_accepted_from() {
     let port = free_port();
     let listen = http(&[&format!("127.0.0.1:{port} reuseport")]);

@@ -48,7 +48,7 @@ pub enum Family {
 }
 
 /// The kind of a new socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A byte stream.
     Stream,

@@ -8,6 +8,7 @@
 //! wake-up on some that do (CVE-2026-46015); an idle socket costs less than either. The next
 //! configuration with more lanes takes them first.
 
+mod shared_ports;
 mod steer;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use crate::channel::{BOARD_NAME, Extra, ListeningSocket, express_extras};
 use crate::needs::Listen;
 
 use super::express::Express;
+use shared_ports::SharedPorts;
 use steer::{Board, Chooser};
 
 /// An opened socket. Its number is its own: a socket opened later never has it again.
@@ -101,6 +103,8 @@ impl GateSet {
             express: self.express.clone(),
             next_id: self.next_id,
         };
+        let shared = SharedPorts::of(listens.iter().map(|listen| &listen.address));
+        self.share_ports(&shared);
         // Those that are new first: what fails does so before anything that is served is touched.
         let (known, new): (Vec<_>, Vec<_>) = listens
             .into_iter()
@@ -109,11 +113,26 @@ impl GateSet {
         let mut groups = Vec::new();
         for (place, listen) in new.into_iter().chain(known) {
             let old = self.group_of(&listen.address);
-            groups.push((place, set.obtain(old, listen, opening)?));
+            let is_shared = shared.has(&listen.address);
+            groups.push((place, set.obtain(old, listen, is_shared, opening)?));
         }
         groups.sort_by_key(|(place, _)| *place);
         set.groups = groups.into_iter().map(|(_, group)| group).collect();
         Ok(set)
+    }
+
+    /// Lets other addresses of their ports be bound beside sockets.
+    fn share_ports(&self, shared: &SharedPorts) {
+        let is_shared = |group: &&Group| shared.has(&group.listen.address);
+        for held in self
+            .groups
+            .iter()
+            .filter(is_shared)
+            .flat_map(|group| &group.gates)
+        {
+            // Without it the kernel refuses the others, and says so.
+            let _ = socket_option::set_reuse_port(held.gate.as_fd(), true);
+        }
     }
 
     /// Sockets that another master has opened, in its order: that of lanes at each address.
@@ -298,9 +317,10 @@ impl GateSet {
         }
     }
 
-    /// Whether an address has a socket for each lane.
+    /// Whether an address has a socket that the kernel lets others have too.
     pub(super) fn shares_addresses(listens: &[Listen]) -> bool {
-        listens.iter().any(|listen| listen.mode.has_gate_per_lane())
+        let ports = SharedPorts::of(listens.iter().map(|listen| &listen.address));
+        !ports.is_empty() || listens.iter().any(|listen| listen.mode.has_gate_per_lane())
     }
 
     /// Stays in force after all: `other` was opened, perhaps handed over, and is given up. Sockets
@@ -393,11 +413,13 @@ impl GateSet {
         }
     }
 
-    /// The sockets of one address: what `old` has of them, and what is missing.
+    /// The sockets of one address: what `old` has of them, and what is missing. `is_shared`: other
+    /// addresses share its port.
     fn obtain(
         &mut self,
         old: Option<&Group>,
         listen: Listen,
+        is_shared: bool,
         opening: Opening<'_>,
     ) -> Result<Group, NotOpened> {
         let per_lane = listen.mode.has_gate_per_lane();
@@ -405,10 +427,9 @@ impl GateSet {
         let known = old.map_or(&[][..], |group| &group.gates);
         let mut gates: Vec<Arc<Held>> = known.to_vec();
         let options = ListenOptions {
-            reuseport: if per_lane {
-                Reuseport::Hash
-            } else {
-                Reuseport::None
+            reuseport: match per_lane || is_shared {
+                true => Reuseport::Hash,
+                false => Reuseport::None,
             },
             ..listen.options.clone()
         };
