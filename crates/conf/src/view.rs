@@ -79,6 +79,21 @@ impl<'a> View<'a> {
         self.own_all(name).next()
     }
 
+    /// The first directive with this name in this block itself or, where this is a block of one of
+    /// these contexts without it, in the block around it; and the block that has it.
+    pub fn own_through(&self, name: &str, contexts: &[Context]) -> Option<(View<'a>, &'a Entry)> {
+        let mut level = *self;
+        loop {
+            if let Some(entry) = level.own(name) {
+                return Some((level, entry));
+            }
+            if !contexts.contains(&level.context()) {
+                return None;
+            }
+            level = level.parent()?;
+        }
+    }
+
     /// The directives with this name in this block itself.
     pub fn own_all(&self, name: &str) -> impl Iterator<Item = &'a Entry> + use<'a> {
         let block = self.block();

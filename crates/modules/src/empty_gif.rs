@@ -8,6 +8,8 @@ use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::response::Body;
 
+use crate::content;
+
 const ROWS: &[Row] = &[Row {
     name: "empty_gif",
     contexts: &[Context::Location],
@@ -39,8 +41,8 @@ impl Family for EmptyGif {
         _builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        if view.own("empty_gif").is_some() {
-            draft.content = Some(Arc::new(Pixel));
+        if let Some((_, is_own)) = content::in_force(view, "empty_gif") {
+            draft.set_content(Arc::new(Pixel), is_own);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use turnpike_http::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_wire::message::decimal;
 
+use crate::content;
 use crate::file_response;
 use crate::files::Files;
 use crate::query::argument;
@@ -43,7 +44,7 @@ impl Family for Flv {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        if view.own("flv").is_some() {
+        if content::in_force(view, "flv").is_some() {
             let files = Files::of(view, builder)?;
             draft.add_handler(HandlerPlace::Answer, Arc::new(Videos { files }));
         }

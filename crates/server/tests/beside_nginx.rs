@@ -92,6 +92,8 @@ http {
         location /ret500 { return 500; expires 1h; add_header X-B 2 always; }
         location /auth { auth_basic r; auth_basic_user_file %FOLDER%/users; }
         location /gif { empty_gif; expires 1d; }
+        location /gifif { empty_gif; if ($args) { add_header X-A 1; } }
+        location /within/ { internal; location ~ txt$ { return 200 "not for all"; } }
         location /ka { keepalive_timeout 65 20; alias %FOLDER%/html/; }
         location /norange/ { max_ranges 0; alias %FOLDER%/html/; }
         location /etagoff/ { etag off; alias %FOLDER%/html/; }
@@ -146,6 +148,9 @@ const PATHS: &[&str] = &[
     "/ret500",
     "/auth",
     "/gif",
+    "/gifif",
+    "/gifif?1",
+    "/within/a.txt",
     "/ka/a.txt",
     "/norange/a.txt",
     "/etagoff/a.txt",

@@ -122,6 +122,14 @@ pub struct LocationDraft {
 }
 
 impl LocationDraft {
+    /// Has a handler answer alone. `is_own`: a directive of this block says so. An `if` also has
+    /// the handler of the location around it, unless it has one of its own.
+    pub fn set_content(&mut self, handler: Arc<dyn Handler>, is_own: bool) {
+        if is_own || self.content.is_none() {
+            self.content = Some(handler);
+        }
+    }
+
     /// Adds a handler at its place.
     pub fn add_handler(&mut self, place: HandlerPlace, handler: Arc<dyn Handler>) {
         self.handlers.push((place, handler));

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{ConfError, Context, Entry, View};
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 
 use super::handler::{Around, Commands, Goto};
+
+/// Another location answers.
+const EXEC: &str = "echo_exec";
 
 /// The directives that are commands, carried out in the order in which they stand.
 const COMMANDS: [&str; 8] = [
@@ -59,20 +62,25 @@ pub(super) fn location(
     if !around.is_empty() {
         draft.add_filter(FilterPlace::Add, Arc::new(around));
     }
-    if let Some(entry) = view.own_all("echo_exec").next() {
+    let mut level = view;
+    let mut entries = view.own_of(&COMMANDS);
+    let is_own = !entries.is_empty() || view.own(EXEC).is_some();
+    if !is_own && view.context() == Context::IfInLocation {
+        level = view.parent().unwrap_or(view);
+        entries = level.own_of(&COMMANDS);
+    }
+    if let Some(entry) = level.own(EXEC) {
         let target = placed(view, entry, target(entry, builder))?;
-        draft.content = Some(Arc::new(Goto(target.0, target.1)));
+        draft.set_content(Arc::new(Goto(target.0, target.1)), is_own);
         return Ok(());
     }
-    let entries = view.own_of(&COMMANDS).into_iter();
+    let entries = entries.into_iter();
     let commands = entries.map(|entry| placed(view, entry, command(entry, builder)));
     let commands: Vec<Command> = commands.collect::<Result<_, _>>()?;
     if !commands.is_empty() {
         let status = u16::try_from(view.number("echo_status")).unwrap_or(200);
-        draft.content = Some(Arc::new(Commands {
-            status,
-            commands: commands.into(),
-        }));
+        let commands = commands.into();
+        draft.set_content(Arc::new(Commands { status, commands }), is_own);
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use turnpike_conf::{ConfError, Entry, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::metrics;
 
-use crate::zone;
+use crate::{content, zone};
 use handler::{Detail, Page};
 use servers::{AllServers, Servers};
 use stream::AllSessions;
@@ -83,7 +83,7 @@ impl Family for Metrics {
         if let Some(servers) = builder.store::<Counting>().0.clone() {
             draft.add_logger(servers);
         }
-        let Some(entry) = view.own("metrics") else {
+        let Some((entry, is_own)) = content::in_force(view, "metrics") else {
             return Ok(());
         };
         let detail = match entry.arguments.first().map(|word| word.text.as_str()) {
@@ -94,7 +94,7 @@ impl Family for Metrics {
                 return Err(view.error(entry.span, message));
             }
         };
-        draft.content = Some(Arc::new(Page(detail)));
+        draft.set_content(Arc::new(Page(detail)), is_own);
         Ok(())
     }
 }

@@ -124,23 +124,16 @@ pub(crate) fn pass_on(
         responses,
     };
     let passing = Arc::new(passing);
-    draft.content = Some(Arc::new(PassHandler(Arc::clone(&passing))));
-    draft.auto_redirect = pass.view.own(&pass.name("pass")).is_some();
+    let is_own = pass.view.own(&pass.name("pass")).is_some();
+    draft.set_content(Arc::new(PassHandler(Arc::clone(&passing))), is_own);
+    draft.auto_redirect = is_own;
     Ok(passing)
 }
 
 /// The `..._pass` of this location; blocks inside of it (`if`, `limit_except`) share it.
 pub(crate) fn pass_in_force(pass: PassView<'_>) -> Option<(View<'_>, &Entry)> {
-    let mut level = pass.view;
-    loop {
-        if let Some(entry) = level.own(&pass.name("pass")) {
-            return Some((level, entry));
-        }
-        match level.context() {
-            Context::IfInLocation | Context::LimitExcept => level = level.parent()?,
-            _ => return None,
-        }
-    }
+    let inside = [Context::IfInLocation, Context::LimitExcept];
+    pass.view.own_through(&pass.name("pass"), &inside)
 }
 
 /// Where requests go by a `..._pass` directive whose addresses have no path.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
+use crate::content;
 use handler::{Form, Page};
 
 pub(crate) struct Status;
@@ -41,7 +42,7 @@ impl Family for Status {
         _builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let Some(entry) = view.own("status") else {
+        let Some((entry, is_own)) = content::in_force(view, "status") else {
             return Ok(());
         };
         let form = match entry.arguments.first().map(|word| word.text.as_str()) {
@@ -53,7 +54,7 @@ impl Family for Status {
                 return Err(view.error(entry.span, message));
             }
         };
-        draft.content = Some(Arc::new(Page(form)));
+        draft.set_content(Arc::new(Page(form)), is_own);
         Ok(())
     }
 }

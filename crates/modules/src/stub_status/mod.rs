@@ -8,6 +8,8 @@ use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, Vi
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
+use crate::content;
+
 pub(crate) struct StubStatus;
 
 const ROWS: &[Row] = &[Row {
@@ -43,8 +45,8 @@ impl Family for StubStatus {
         _builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        if view.own("stub_status").is_some() {
-            draft.content = Some(Arc::new(handler::Page));
+        if let Some((_, is_own)) = content::in_force(view, "stub_status") {
+            draft.set_content(Arc::new(handler::Page), is_own);
         }
         Ok(())
     }
