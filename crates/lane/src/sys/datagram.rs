@@ -33,6 +33,12 @@ const CUT_BYTES_MAX: usize = 65_000;
 pub struct Batch {
     bytes: Vec<u8>,
     headers: Vec<libc::mmsghdr>,
+    /// For connected sockets: who has sent is known, and the kernel need not write it.
+    bare_headers: Vec<libc::mmsghdr>,
+    /// The last call used those.
+    is_bare: bool,
+    /// Headers with addresses that the kernel has written to.
+    written: usize,
     pieces: Vec<libc::iovec>,
     peers: Vec<libc::sockaddr_storage>,
     controls: Vec<Control>,
@@ -64,6 +70,9 @@ impl Default for Batch {
         let mut batch = Self {
             bytes: vec![0; DATAGRAMS_MAX * DATAGRAM_BYTES],
             headers: vec![header; DATAGRAMS_MAX],
+            bare_headers: vec![header; DATAGRAMS_MAX],
+            is_bare: false,
+            written: 0,
             pieces: vec![NO_PIECE; DATAGRAMS_MAX],
             peers: vec![peer; DATAGRAMS_MAX],
             controls: vec![EMPTY_CONTROL; DATAGRAMS_MAX],
@@ -75,13 +84,15 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// Points each header to a room, an address and a control buffer of its own.
+    /// Points each header to a room, an address and a control buffer of its own, or to a room
+    /// alone.
     fn point_headers(&mut self) {
         let bytes = self.bytes.as_mut_ptr();
         let (pieces, peers) = (self.pieces.as_mut_ptr(), self.peers.as_mut_ptr());
         let controls = self.controls.as_mut_ptr();
-        for (place, header) in self.headers.iter_mut().enumerate() {
-            let header = &mut header.msg_hdr;
+        let all = self.headers.iter_mut().zip(&mut self.bare_headers);
+        for (place, (header, bare)) in all.enumerate() {
+            let (header, bare) = (&mut header.msg_hdr, &mut bare.msg_hdr);
             // SAFETY: each vector has DATAGRAMS_MAX elements, and `bytes` as many rooms, so `place`
             // lies inside of them; nobody else refers to a piece meanwhile.
             unsafe {
@@ -89,10 +100,12 @@ impl Batch {
                 (*piece).iov_base = bytes.add(place * DATAGRAM_BYTES).cast();
                 (*piece).iov_len = DATAGRAM_BYTES;
                 header.msg_iov = piece;
+                bare.msg_iov = piece;
                 header.msg_name = peers.add(place).cast();
                 header.msg_control = controls.add(place).cast();
             }
             header.msg_iovlen = 1;
+            bare.msg_iovlen = 1;
             reset_lengths(header);
         }
     }
@@ -102,16 +115,39 @@ impl Batch {
     /// # Errors
     /// The error of recvmmsg(2); `WouldBlock` if none waits.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, datagrams_max: usize) -> io::Result<usize> {
-        let wanted = datagrams_max.clamp(1, DATAGRAMS_MAX);
-        let headers = &mut self.headers;
         // The kernel has written to those of the datagrams before.
-        for used in &mut headers[..self.count] {
+        for used in &mut self.headers[..self.written] {
             reset_lengths(&mut used.msg_hdr);
         }
+        self.written = 0;
+        self.is_bare = false;
+        self.written = self.receive_with(socket, datagrams_max)?;
+        Ok(self.written)
+    }
+
+    /// As [`Batch::receive`], from a connected socket: the datagrams have no addresses.
+    ///
+    /// # Errors
+    /// The error of recvmmsg(2); `WouldBlock` if none waits.
+    pub fn receive_connected(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        datagrams_max: usize,
+    ) -> io::Result<usize> {
+        self.is_bare = true;
+        self.receive_with(socket, datagrams_max)
+    }
+
+    fn receive_with(&mut self, socket: BorrowedFd<'_>, datagrams_max: usize) -> io::Result<usize> {
+        let wanted = datagrams_max.clamp(1, DATAGRAMS_MAX);
+        let headers = match self.is_bare {
+            true => &mut self.bare_headers,
+            false => &mut self.headers,
+        };
         self.count = 0;
         self.count = retry(|| {
-            // SAFETY: each header points to a room, an address and a control buffer of its own with
-            // their lengths; the batch owns them, and they outlive the call.
+            // SAFETY: each header points to a room, and to an address and a control buffer of its
+            // own with their lengths or to none; the batch owns them, and they outlive the call.
             check_size(unsafe {
                 libc::recvmmsg(
                     socket.as_raw_fd(),
@@ -125,7 +161,7 @@ impl Batch {
         Ok(self.count)
     }
 
-    /// The datagrams of the last call.
+    /// The datagrams of the last call of [`Batch::receive`].
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = Datagram<'_>> {
         self.bytes().enumerate().map(|(place, bytes)| Datagram {
             bytes,
@@ -137,7 +173,11 @@ impl Batch {
     /// Their bytes alone.
     pub fn bytes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let rooms = self.bytes.chunks_exact(DATAGRAM_BYTES);
-        let all = rooms.zip(&self.headers[..self.count]);
+        let headers = match self.is_bare {
+            true => &self.bare_headers,
+            false => &self.headers,
+        };
+        let all = rooms.zip(&headers[..self.count]);
         all.map(|(room, header)| &room[..(header.msg_len as usize).min(DATAGRAM_BYTES)])
     }
 }
@@ -179,13 +219,19 @@ pub fn send<'a>(
         count += 1;
     }
     let pieces = &mut pieces[..count];
-    if let [piece] = pieces {
-        return send_one(socket, piece, route);
+    match pieces {
+        [] => return Ok(0),
+        [_] => return send_one(socket, pieces, route),
+        _ => {}
     }
     if !cuts.get() {
         return send_pieces(socket, pieces, route, |_| 1);
     }
-    match send_pieces(socket, pieces, route, cut_together) {
+    let sent = match cut_together(pieces) == count {
+        true => send_one(socket, pieces, route),
+        false => send_pieces(socket, pieces, route, cut_together),
+    };
+    match sent {
         Err(error) if is_uncuttable(&error) => {
             cuts.set(false);
             send_pieces(socket, pieces, route, |_| 1)
@@ -224,8 +270,9 @@ fn is_uncuttable(error: &io::Error) -> bool {
         .is_some_and(|number| refusals.contains(&number))
 }
 
-/// Sends a datagram.
-fn send_one(socket: BorrowedFd<'_>, piece: &mut libc::iovec, route: Route) -> io::Result<usize> {
+/// Sends a message: a datagram, or several that the kernel cuts. One call for one message costs
+/// less than to prepare many.
+fn send_one(socket: BorrowedFd<'_>, pieces: &mut [libc::iovec], route: Route) -> io::Result<usize> {
     // SAFETY: all zero bytes are a valid msghdr.
     let mut header: libc::msghdr = unsafe { mem::zeroed() };
     let mut address = route.peer.map(raw_address);
@@ -234,19 +281,35 @@ fn send_one(socket: BorrowedFd<'_>, piece: &mut libc::iovec, route: Route) -> io
         header.msg_namelen = *length;
     }
     let mut control = EMPTY_CONTROL;
-    if let Some(source) = route.source {
-        header.msg_controllen = write_source(&mut control, source);
+    let used = write_controls(&mut control, pieces, route);
+    if used > 0 {
+        header.msg_controllen = used;
         header.msg_control = control.0.as_mut_ptr().cast();
     }
-    header.msg_iov = &raw mut *piece;
-    header.msg_iovlen = 1;
+    header.msg_iov = pieces.as_mut_ptr();
+    header.msg_iovlen = pieces.len();
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     retry(|| {
-        // SAFETY: the header points to the caller's datagram, and to an address and control data
+        // SAFETY: the header points to the caller's datagrams, and to an address and control data
         // that outlive the call too.
         check_size(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags) })
     })
-    .map(|_| 1)
+    .map(|_| pieces.len())
+}
+
+/// Writes what a message says besides its bytes: its source, and where it is cut. Returns the
+/// length of the control data.
+fn write_controls(control: &mut Control, pieces: &[libc::iovec], route: Route) -> usize {
+    let used = route
+        .source
+        .map_or(0, |source| write_source(control, source));
+    match pieces {
+        [first, _, ..] => {
+            let bytes = first.iov_len as u16;
+            used + write_control(control, used, (libc::SOL_UDP, libc::UDP_SEGMENT), bytes)
+        }
+        _ => used,
+    }
 }
 
 /// Sends datagrams; `together` says how many of them the next message holds.
@@ -272,13 +335,7 @@ fn send_pieces(
         header.msg_iov = &raw mut pieces[begin];
         header.msg_iovlen = length;
         let control = &mut controls[count];
-        let mut used = route
-            .source
-            .map_or(0, |source| write_source(control, source));
-        if length > 1 {
-            let bytes = pieces[begin].iov_len as u16;
-            used += write_control(control, used, (libc::SOL_UDP, libc::UDP_SEGMENT), bytes);
-        }
+        let used = write_controls(control, &pieces[begin..begin + length], route);
         if used > 0 {
             header.msg_controllen = used;
             header.msg_control = control.0.as_mut_ptr().cast();

@@ -189,7 +189,7 @@ impl<'a> DatagramRelay<'a> {
             let lane = &self.session.lane;
             let read = self
                 .connection
-                .receive(|socket| lane.batch().receive(socket, wanted));
+                .receive(|socket| lane.batch().receive_connected(socket, wanted));
             let (count, sent) = match read.await {
                 Ok(count) => (count, self.pass_down()),
                 Err(error) => return failed(self.session, "recv()", &error),

@@ -263,7 +263,7 @@ impl FlowSteps {
         };
         let wanted = self.progress.wanted(&self.passing);
         let mut batch = session.lane.batch();
-        let count = match batch.receive(server.socket.as_fd(), wanted) {
+        let count = match batch.receive_connected(server.socket.as_fd(), wanted) {
             Ok(count) => count,
             Err(error) if is_full(&error) => return Ok(true),
             Err(error) => return Err(failed(session, "recv()", &error)),
