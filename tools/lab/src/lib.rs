@@ -33,8 +33,14 @@ mod summary;
 mod sys;
 mod template;
 mod topology;
+mod traffic;
 
 pub use cli::{main, usage};
+
+/// What the clients and origins of a study of relays need.
+pub mod relays {
+    pub use crate::traffic::Burst;
+}
 
 /// What the tuner needs of a bench: a network, processes on their CPUs, the servers of studies,
 /// statistics, Ctrl-C.

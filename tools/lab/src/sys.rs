@@ -1,11 +1,14 @@
 //! The system calls that neither std nor nix wraps; all unsafe code of the lab.
 //!
-//! What is here and why: counting tracepoints and instructions (`perf_event_open`), and starting a
-//! child on chosen CPUs that does not outlive us. Nothing here keeps state or decides anything.
+//! What is here and why: counting tracepoints and instructions (`perf_event_open`), starting a
+//! child on chosen CPUs that does not outlive us, and many datagrams in one call. Nothing here
+//! keeps state or decides anything.
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::mem;
+use std::net::UdpSocket;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -156,6 +159,154 @@ pub(crate) fn confine(command: &mut Command, cpus: &[usize]) {
             nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
             Ok(())
         });
+    }
+}
+
+/// Most datagrams in a call.
+pub(crate) const DATAGRAMS_MAX: usize = 32;
+
+/// Room for a datagram.
+pub(crate) const DATAGRAM_BYTES: usize = 2048;
+
+/// Room for the datagrams of a call, with their senders.
+pub(crate) struct Datagrams {
+    rooms: Vec<[u8; DATAGRAM_BYTES]>,
+    peers: Vec<libc::sockaddr_storage>,
+    /// The lengths of those that were received, and of their senders.
+    lengths: [(usize, libc::socklen_t); DATAGRAMS_MAX],
+}
+
+impl Datagrams {
+    /// Room without datagrams.
+    pub(crate) fn new() -> Self {
+        // SAFETY: all zero bytes are a valid sockaddr_storage.
+        let nobody: libc::sockaddr_storage = unsafe { mem::zeroed() };
+        Self {
+            rooms: vec![[0; DATAGRAM_BYTES]; DATAGRAMS_MAX],
+            peers: vec![nobody; DATAGRAMS_MAX],
+            lengths: [(0, 0); DATAGRAMS_MAX],
+        }
+    }
+
+    /// Waits for a datagram, and receives those that have come with it; returns their number.
+    ///
+    /// # Errors
+    /// The error of recvmmsg(2); `WouldBlock` when the socket's time-out has passed.
+    pub(crate) fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+        let whole = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        self.lengths = [(DATAGRAM_BYTES, whole); DATAGRAMS_MAX];
+        let flags = libc::MSG_WAITFORONE as _;
+        let (received, headers) = self.call(Some, DATAGRAMS_MAX, |headers| {
+            // SAFETY: each header points to a room and an address of its own with their
+            // lengths, which outlive the call.
+            unsafe {
+                libc::recvmmsg(
+                    socket.as_raw_fd(),
+                    headers.as_mut_ptr(),
+                    headers.len() as libc::c_uint,
+                    flags,
+                    std::ptr::null_mut(),
+                )
+            }
+        })?;
+        for (length, header) in self.lengths.iter_mut().zip(&headers[..received]) {
+            *length = (header.msg_len as usize, header.msg_hdr.msg_namelen);
+        }
+        Ok(received)
+    }
+
+    /// Sends the first `count` that were received back to their senders; returns how many were
+    /// taken.
+    ///
+    /// # Errors
+    /// The error of sendmmsg(2) for the first.
+    pub(crate) fn send_back(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
+        self.send_all(socket, count, Some)
+    }
+
+    /// Sends `count` datagrams of so many bytes to the sender of the one at that place; returns how
+    /// many were taken.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn send_burst(
+        &mut self,
+        socket: &UdpSocket,
+        place: usize,
+        (count, bytes): (usize, usize),
+    ) -> io::Result<usize> {
+        let before = self.lengths;
+        let peer_length = before[place].1;
+        self.lengths = [(bytes.min(DATAGRAM_BYTES), peer_length); DATAGRAMS_MAX];
+        let sent = self.send_all(socket, count, |_| Some(place));
+        self.lengths = before;
+        sent
+    }
+
+    /// Sends `count` datagrams of so many bytes to the peer of a connected socket; returns how many
+    /// were taken.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn send(
+        &mut self,
+        socket: &UdpSocket,
+        (count, bytes): (usize, usize),
+    ) -> io::Result<usize> {
+        self.lengths = [(bytes.min(DATAGRAM_BYTES), 0); DATAGRAMS_MAX];
+        self.send_all(socket, count, |_| None)
+    }
+
+    fn send_all(
+        &mut self,
+        socket: &UdpSocket,
+        count: usize,
+        peer_of: impl Fn(usize) -> Option<usize>,
+    ) -> io::Result<usize> {
+        let (sent, _) = self.call(peer_of, count, |headers| {
+            // SAFETY: each header points to a room, and to an address or to none, with their
+            // lengths, which outlive the call.
+            unsafe {
+                libc::sendmmsg(
+                    socket.as_raw_fd(),
+                    headers.as_mut_ptr(),
+                    headers.len() as libc::c_uint,
+                    0,
+                )
+            }
+        })?;
+        Ok(sent)
+    }
+
+    /// Calls with a header for each of the first `count` rooms, and the address that `peer_of`
+    /// names for it; returns its result and the headers.
+    fn call(
+        &mut self,
+        peer_of: impl Fn(usize) -> Option<usize>,
+        count: usize,
+        call: impl Fn(&mut [libc::mmsghdr]) -> libc::c_int,
+    ) -> io::Result<(usize, [libc::mmsghdr; DATAGRAMS_MAX])> {
+        // SAFETY: all zero bytes are a valid value of these plain C structures.
+        let (mut headers, mut pieces): (
+            [libc::mmsghdr; DATAGRAMS_MAX],
+            [libc::iovec; DATAGRAMS_MAX],
+        ) = unsafe { mem::zeroed() };
+        let count = count.min(DATAGRAMS_MAX);
+        for (place, (header, piece)) in headers.iter_mut().zip(&mut pieces).enumerate() {
+            let (bytes, peer_length) = self.lengths[place];
+            piece.iov_base = self.rooms[place].as_mut_ptr().cast();
+            piece.iov_len = bytes;
+            header.msg_hdr.msg_iov = piece;
+            header.msg_hdr.msg_iovlen = 1;
+            if let Some(peer) = peer_of(place) {
+                header.msg_hdr.msg_name = (&raw mut self.peers[peer]).cast();
+                header.msg_hdr.msg_namelen = peer_length;
+            }
+        }
+        match call(&mut headers[..count]) {
+            ..0 => Err(io::Error::last_os_error()),
+            done => Ok((done as usize, headers)),
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use turnpike_lab::relays::Burst;
+
 const MEGABYTE: usize = 1 << 20;
 
 /// Bytes of a small message.
@@ -27,6 +29,10 @@ const CLIENTS: usize = 16;
 
 /// Datagrams of a flow on the way at a time.
 const WINDOW: usize = 8;
+
+/// Threads of an origin, each with a connection at a time: more than there are clients, as some
+/// connections may be ending. A thread for each connection would cost more than the connection.
+const SERVERS: usize = 2 * CLIENTS;
 
 /// Large datagrams that an origin sends for one request.
 const BURST: usize = 32;
@@ -105,11 +111,17 @@ fn carry_out(words: &[&str]) -> Result<(), Box<dyn Error>> {
 fn serve_all(traffic: Traffic, address: &str) -> io::Result<()> {
     let socket = UdpSocket::bind(address)?;
     let listener = TcpListener::bind(address)?;
-    thread::spawn(move || answer(traffic, &socket));
-    for connection in listener.incoming().flatten() {
-        thread::spawn(move || serve(traffic, connection));
-    }
-    Ok(())
+    thread::scope(|scope| {
+        let accept = || {
+            for connection in listener.incoming().flatten() {
+                serve(traffic, connection);
+            }
+        };
+        for _ in 0..SERVERS {
+            scope.spawn(accept);
+        }
+        answer(traffic, &socket)
+    })
 }
 
 /// Serves a connection; its end, however it comes, is the client's to judge.
@@ -136,16 +148,15 @@ fn serve(traffic: Traffic, mut connection: TcpStream) -> Option<()> {
 
 /// Answers datagrams.
 fn answer(traffic: Traffic, socket: &UdpSocket) -> io::Result<()> {
-    let mut buffer = [0; 2048];
+    let mut burst = Burst::default();
     loop {
-        let (count, peer) = socket.recv_from(&mut buffer)?;
-        let (datagrams, bytes) = match traffic {
-            Traffic::Datagrams => (BURST, LARGE),
-            _ => (1, count),
-        };
-        for _ in 0..datagrams {
-            // What a full socket loses is lost.
-            let _ = socket.send_to(&buffer[..bytes], peer);
+        let count = burst.receive(socket)?;
+        match traffic {
+            Traffic::Datagrams => burst.answer(socket, count, (BURST, LARGE)),
+            _ => {
+                // What a full socket loses is lost.
+                let _ = burst.send_back(socket, count);
+            }
         }
     }
 }
@@ -242,29 +253,34 @@ fn once(address: &str, goes_on: &impl Fn() -> bool) -> io::Result<Done> {
 
 fn flow(address: &str, goes_on: &impl Fn() -> bool) -> io::Result<Done> {
     let socket = client(address)?;
-    let mut buffer = [0; SMALL];
+    let mut burst = Burst::default();
     let mut all = Done::default();
     while goes_on() {
-        for _ in 0..WINDOW {
-            socket.send(&buffer)?;
-        }
-        let come = (0..WINDOW).filter(|_| socket.recv(&mut buffer).is_ok());
-        let come = come.count();
-        all.count(WINDOW, come);
+        burst.send(&socket, WINDOW, SMALL)?;
+        all.count(WINDOW, come(&mut burst, &socket, WINDOW));
     }
     Ok(all)
 }
 
 fn datagrams(address: &str, goes_on: &impl Fn() -> bool) -> io::Result<Done> {
     let socket = client(address)?;
-    let mut buffer = [0; LARGE];
+    let mut burst = Burst::default();
     let mut all = Done::default();
     while goes_on() {
-        socket.send(&buffer[..1])?;
-        // After one that is lost, the others of its burst are.
-        let come = (0..BURST).take_while(|_| socket.recv(&mut buffer).is_ok());
-        let come = come.count();
-        all.count(BURST, come);
+        burst.send(&socket, 1, 1)?;
+        all.count(BURST, come(&mut burst, &socket, BURST));
     }
     Ok(all)
+}
+
+/// How many of so many expected datagrams come; after one that is lost, the others are.
+fn come(burst: &mut Burst, socket: &UdpSocket, expected: usize) -> usize {
+    let mut come = 0;
+    while come < expected {
+        match burst.receive(socket) {
+            Ok(count) => come += count,
+            Err(_) => break,
+        }
+    }
+    come
 }
