@@ -38,7 +38,7 @@ impl Connections {
         };
         let deadline_ms = awaiting.deadline_ms();
         if deadline_ms > 0 {
-            event_loop.wheel.insert_if_earlier(token, deadline_ms);
+            event_loop.wait_until(token, deadline_ms);
         }
         awaiting.watched_socket().awaited_by(token);
         self.awaited += 1;
@@ -80,7 +80,7 @@ impl Connections {
         reason: CloseReason,
         note: fn(&mut Exchange),
     ) {
-        let Some(awaited) = self.take_awaited(token) else {
+        let Some(awaited) = self.take_awaited(event_loop, token) else {
             return;
         };
         let Awaited {
@@ -122,7 +122,7 @@ impl Connections {
         token: u32,
         happened: impl FnOnce(Box<dyn Awaiting>, &mut Exchange) -> Verdict,
     ) {
-        let Some(awaited) = self.take_awaited(token) else {
+        let Some(awaited) = self.take_awaited(event_loop, token) else {
             return;
         };
         let Awaited {
@@ -137,10 +137,11 @@ impl Connections {
         self.go_on(event_loop, token, connection, exchange, outcome, unread);
     }
 
-    fn take_awaited(&mut self, token: u32) -> Option<Awaited> {
+    fn take_awaited(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Awaited> {
         let slot = self.slots.get_mut(token as usize)?;
         match std::mem::replace(slot, Slot::InTurn) {
             Slot::Awaiting(awaited) => {
+                event_loop.end_brief_waits(token);
                 self.awaited -= 1;
                 self.count_writing(0);
                 awaited.awaiting.watched_socket().leave();

@@ -18,6 +18,7 @@
 //! This module knows sockets and deadlines; the [`EventHandler`] reacts to their events.
 //! [`EventHandler`].
 
+mod brief;
 mod gates;
 mod mailbox;
 mod numbered_sockets;
@@ -43,6 +44,7 @@ use crate::clock::Clock;
 use crate::sys::epoll::{Epoll, Event, EventBuffer, Interest};
 use crate::sys::simulation::{self, Fault};
 use crate::sys::socket::PeerAddress;
+use brief::BriefWaits;
 use gates::Gates;
 
 /// The most events from the kernel at a time. With more, the last would wait for all others.
@@ -111,6 +113,7 @@ pub struct EventLoop {
     pub clock: Rc<Clock>,
     /// Deadlines of parked connections.
     pub wheel: Wheel,
+    brief_waits: BriefWaits,
     gates: Gates,
     drives: Vec<Driven>,
     events: EventBuffer,
@@ -135,6 +138,7 @@ impl EventLoop {
             watched_sockets: WatchedSockets::new(Rc::clone(&epoll), Rc::clone(&turns)),
             epoll,
             wheel: Wheel::new(clock.now_ms()),
+            brief_waits: BriefWaits::default(),
             next_tick_ms: clock.now_ms(),
             clock,
             gates: Gates::default(),
@@ -174,6 +178,20 @@ impl EventLoop {
     /// Ends the watch. Closing the socket does the same.
     pub fn unwatch(&mut self, socket: BorrowedFd<'_>) {
         let _ = self.epoll.delete(socket);
+    }
+
+    /// Has [`EventHandler::due`] called for a token at this time, in the loop's milliseconds. A
+    /// brief wait ends on time, others a little later.
+    pub fn wait_until(&mut self, token: u32, deadline_ms: u64) {
+        let now_ms = self.clock.now_ms();
+        if !self.brief_waits.insert(token, deadline_ms, now_ms) {
+            self.wheel.insert_if_earlier(token, deadline_ms);
+        }
+    }
+
+    /// Ends the brief waits of a token: nobody would hear of them.
+    pub fn end_brief_waits(&mut self, token: u32) {
+        self.brief_waits.remove(token);
     }
 
     /// Runs a future on the lane's runtime. The caller counts it in [`EventHandler::driven`] until
@@ -245,6 +263,12 @@ impl EventLoop {
     fn after_events<R: EventHandler>(&mut self, handler: &mut R) {
         self.end_accept_turn(handler);
         let now_ms = self.clock.now_ms();
+        for _ in 0..self.brief_waits.len() {
+            let Some(token) = self.brief_waits.expire(now_ms) else {
+                break;
+            };
+            handler.due(self, token);
+        }
         if now_ms >= self.next_tick_ms {
             self.next_tick_ms = now_ms + TICK_MS;
             let mut due = std::mem::take(&mut self.due);
@@ -263,7 +287,12 @@ impl EventLoop {
     #[cfg(feature = "simulation")]
     pub fn left(&self) -> [usize; 3] {
         let watched_sockets = self.watched_sockets.len();
-        [self.wheel.len(), watched_sockets, self.drives.len()]
+        let deadlines = self.wheel.len() + self.brief_waits.len();
+        [deadlines, watched_sockets, self.drives.len()]
+    }
+
+    fn has_brief_waits(&self) -> bool {
+        self.brief_waits.len() > 0
     }
 
     /// The longest wait of the bare loop, in milliseconds.
@@ -273,7 +302,7 @@ impl EventLoop {
         } else {
             TICK_MS
         };
-        tick_ms as i32
+        self.brief_waits.sleep_ms(tick_ms, self.clock.now_ms()) as i32
     }
 }
 
