@@ -36,6 +36,9 @@ const POOL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes that a buffer of a pooled exchange may keep; a larger one is given back to the allocator.
 const KEPT_BUFFER_BYTES_MAX: usize = 64 * 1024;
 
+/// Texts that are made at a time: a name and its value, and a part of that.
+const SCRATCHES: usize = 3;
+
 /// A lane's own things, whatever the plan.
 pub struct LaneShared {
     /// Number of the lane, from 0.
@@ -73,7 +76,7 @@ struct Buffers {
     /// See [`LaneShared::pipes`].
     pipes: Rc<Pipes>,
     /// See [`LaneShared::take_scratch`].
-    scratch: Cell<Vec<u8>>,
+    scratch: [Cell<Vec<u8>>; SCRATCHES],
     /// Room for frames.
     outputs: Rc<OutputPool>,
 }
@@ -219,15 +222,25 @@ impl LaneShared {
 
     /// Empty room for a text that is made and thrown away again, such as a file's path.
     pub fn take_scratch(&self) -> Vec<u8> {
-        let mut scratch = self.buffers.scratch.take();
+        let kept = self.buffers.scratch.iter().map(Cell::take);
+        let mut scratch = kept.filter(|scratch| scratch.capacity() > 0);
+        let mut scratch = scratch.next().unwrap_or_default();
         scratch.clear();
         scratch
     }
 
     /// Gives the room back, to be used again.
     pub fn keep_scratch(&self, scratch: Vec<u8>) {
-        if scratch.capacity() <= KEPT_BUFFER_BYTES_MAX {
-            self.buffers.scratch.set(scratch);
+        if !(1..=KEPT_BUFFER_BYTES_MAX).contains(&scratch.capacity()) {
+            return;
+        }
+        let mut scratch = scratch;
+        for place in &self.buffers.scratch {
+            let kept = place.replace(scratch);
+            if kept.capacity() == 0 {
+                return;
+            }
+            scratch = kept;
         }
     }
 

@@ -17,6 +17,19 @@ impl Received {
         &mut self.bytes
     }
 
+    /// Changes what stands behind the first `from` of the bytes that are left: `change` is given
+    /// the buffer, and where in it that begins.
+    pub fn change_behind<T>(
+        &mut self,
+        from: usize,
+        change: impl FnOnce(&mut Vec<u8>, usize) -> T,
+    ) -> T {
+        let changed = change(&mut self.bytes, self.start + from);
+        // Nothing may be left now.
+        self.skip(0);
+        changed
+    }
+
     /// The bytes without anything in front of them, to be changed.
     pub fn whole(&mut self) -> &mut Vec<u8> {
         self.bytes.drain(..std::mem::take(&mut self.start));
@@ -92,7 +105,13 @@ mod tests {
         input.cut(1..4, &mut behind);
         assert_eq!((&*input, &*behind), (&b"ody"[..], &b" and more"[..]));
         assert_eq!(input.whole(), b"ody");
-        input.skip(3);
+        input.skip(1);
+        input.change_behind(1, |bytes, from| {
+            assert_eq!(bytes.get(from..), Some(&b"y"[..]));
+            bytes.truncate(from);
+        });
+        assert_eq!(&*input, b"d");
+        input.change_behind(0, Vec::truncate);
         assert_eq!((input.len(), input.whole().len()), (0, 0));
     }
 

@@ -378,6 +378,196 @@ fn a_connection_is_kept_if_both_sides_want_it() {
     assert_eq!(received[0][10], 1);
 }
 
+/// A server that keeps connections to this application, and asks it at `/kept` under these
+/// directives.
+fn keeping(origin: &Origin, directives: &str) -> Server {
+    let upstream = format!(
+        "fastcgi_cache_path %FOLDER%/cache keys_zone=z:1m;
+        upstream u {{ server 127.0.0.1:{}; keepalive 2; }}",
+        origin.port()
+    );
+    let kept = format!(
+        "{ONE_PARAMETER} location /kept {{
+            fastcgi_pass u; fastcgi_keep_conn on; {directives}
+        }}"
+    );
+    server(origin, &upstream, &kept)
+}
+
+/// What the pieces of an answer meet, and where it is cut.
+const CUTS: &[(&str, &[usize])] = &[
+    ("", &[]),
+    // Within the first header, the head, its padding, the next header and the body.
+    ("", &[3, 20, 29, 35, 5000]),
+    // Behind the head, and before the last record.
+    ("", &[32, 9040]),
+    ("", &[9040, 9044]),
+    ("fastcgi_buffering off;", &[20, 5000]),
+    (
+        "fastcgi_buffers 2 1k; fastcgi_busy_buffers_size 1k; fastcgi_buffer_size 1k;",
+        &[20, 5000],
+    ),
+    ("fastcgi_limit_rate 1m;", &[5000]),
+    (
+        "fastcgi_cache z; fastcgi_cache_key $request_id; fastcgi_cache_valid 1m;",
+        &[5000, 9040],
+    ),
+    ("gzip on; gzip_types *; gunzip on;", &[32, 5000]),
+];
+
+#[test]
+fn answers_come_in_any_pieces() {
+    let letters = (0..9000).map(|at| char::from(b'a' + (at % 23) as u8));
+    let body: String = letters.collect();
+    // 32 bytes, 6 of them padding.
+    let head = stdout("X-A: 3456789012\r\n\r\n");
+    let answer = [head, stdout(&body), end()].concat();
+    for (number, (directives, cuts)) in CUTS.iter().enumerate() {
+        let mut round = vec![Step::ReadBytes(REQUEST_BYTES)];
+        let ends = cuts.iter().copied().chain([answer.len()]);
+        let starts = [0].into_iter().chain(cuts.iter().copied());
+        for (start, end) in starts.zip(ends) {
+            round.extend([Step::Send(answer[start..end].to_vec()), Step::DelayMs(2)]);
+        }
+        let script = std::iter::repeat_n(round, 3).flatten().collect();
+        let origin = Origin::start(vec![script]);
+        let server = keeping(&origin, directives);
+        for _ in 0..3 {
+            let response = server.get("/kept");
+            let shown = format!("case {number}: {}", response.head);
+            assert_eq!(response.header("X-A"), Some("3456789012"), "{shown}");
+            assert_eq!(response.text(), body, "{shown}");
+        }
+        assert_eq!(origin.received().len(), 1, "case {number}");
+    }
+}
+
+/// The pieces of an answer, whether the client gets all of it, and whether its connection carries
+/// the next request.
+struct End {
+    name: &'static str,
+    pieces: fn() -> Vec<Vec<u8>>,
+    is_whole: bool,
+    is_kept: bool,
+}
+
+const ENDS: &[End] = &[
+    End {
+        name: "the last record behind the body",
+        pieces: || vec![[stdout("\r\nbody"), end()].concat()],
+        is_whole: true,
+        is_kept: true,
+    },
+    End {
+        name: "the last record by itself",
+        pieces: || vec![stdout("\r\nbody"), end()],
+        is_whole: true,
+        is_kept: true,
+    },
+    End {
+        name: "complaints around the end",
+        pieces: || {
+            let body = [stdout("\r\nbody"), stdout(""), stderr("late")].concat();
+            vec![body, [stderr("later"), end()].concat()]
+        },
+        is_whole: true,
+        is_kept: true,
+    },
+    End {
+        name: "more behind the last record",
+        pieces: || vec![[stdout("\r\nbody"), end(), stdout("HTTP/1.1")].concat()],
+        is_whole: true,
+        is_kept: false,
+    },
+    End {
+        name: "more than the length says",
+        pieces: || vec![[stdout("Content-Length: 4\r\n\r\nbodysurplus"), end()].concat()],
+        is_whole: true,
+        is_kept: false,
+    },
+    End {
+        name: "less than the length says",
+        pieces: || vec![[stdout("Content-Length: 9\r\n\r\nbody"), end()].concat()],
+        is_whole: false,
+        is_kept: false,
+    },
+    End {
+        name: "what is no record behind the body",
+        pieces: || vec![stdout("\r\nbo"), [stdout("dy"), record(9, "x")].concat()],
+        is_whole: false,
+        is_kept: false,
+    },
+    End {
+        name: "an open record",
+        pieces: || vec![stdout("\r\nbo"), stdout("dy--------")[..10].to_vec()],
+        is_whole: false,
+        is_kept: false,
+    },
+    End {
+        name: "no last record",
+        pieces: || vec![stdout("\r\nbody"), stdout("")],
+        is_whole: true,
+        is_kept: false,
+    },
+];
+
+#[test]
+fn a_connection_is_kept_if_the_answer_was_read_to_its_end() {
+    for case in ENDS {
+        let name = case.name;
+        let mut script = vec![Step::ReadBytes(REQUEST_BYTES)];
+        for piece in (case.pieces)() {
+            script.extend([Step::Send(piece), Step::DelayMs(2)]);
+        }
+        let ok = || Step::Send([stdout("\r\nnext"), end()].concat());
+        if case.is_kept {
+            script.extend([Step::ReadBytes(REQUEST_BYTES), ok()]);
+        }
+        let next = vec![Step::ReadBytes(REQUEST_BYTES), ok(), Step::ReadToEnd];
+        let origin = Origin::start(vec![script, next]);
+        let server = keeping(&origin, "");
+        let mut peer = server.connect();
+        peer.send("GET /kept HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let received = String::from_utf8_lossy(&peer.rest()).into_owned();
+        assert!(
+            received.starts_with("HTTP/1.1 200 OK\r\n"),
+            "{name}: {received}"
+        );
+        assert!(
+            received.contains("bo") && !received.contains("surplus"),
+            "{name}: {received}"
+        );
+        let is_whole = received.ends_with("\r\n0\r\n\r\n") || received.ends_with("\r\n\r\nbody");
+        let lacks = received.contains("Content-Length: 9");
+        assert_eq!(is_whole && !lacks, case.is_whole, "{name}: {received}");
+        assert_eq!(server.get("/kept").text(), "next", "{name}");
+        assert_eq!(origin.received().len() == 1, case.is_kept, "{name}");
+    }
+}
+
+#[test]
+fn what_comes_before_a_long_pause_is_passed_on() {
+    for first in [
+        stdout("\r\nfirst"),
+        stdout("\r\nfirst, and more")[..15].to_vec(),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = lane_before(listener.local_addr().unwrap().port(), ONE_PARAMETER);
+        let mut peer = server.connect();
+        peer.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let (mut application, _) = listener.accept().unwrap();
+        application.read_exact(&mut [0; REQUEST_BYTES]).unwrap();
+        application.write_all(&first).unwrap();
+        // Nothing else comes before the client has this.
+        let mut received = Vec::new();
+        while !received.ends_with(b"first\r\n") {
+            let mut byte = [0];
+            peer.stream().read_exact(&mut byte).unwrap();
+            received.push(byte[0]);
+        }
+    }
+}
+
 #[test]
 fn the_next_server_is_tried_after_an_invalid_answer() {
     let answers = vec![

@@ -358,6 +358,108 @@ const ROUNDS: usize = 2 * (REQUESTS + WARM_UP_REQUESTS);
 /// Allocations of work beside the requests, such as a look at the clock's zone.
 const OTHER_ALLOCATIONS_MAX: f64 = 0.2;
 
+/// The bytes of a request of [`application`]: begin, two parameters and their end, end of body.
+const FASTCGI_REQUEST_BYTES: usize = 16 + 24 + 8 + 8;
+
+/// A FastCGI application that answers each request with these pieces, a moment after each other, on
+/// as many connections, with as many requests each; and a server before it.
+fn application(pieces: &[&[u8]], connections: usize, requests: usize) -> (Origin, Server) {
+    let mut round = vec![Step::ReadBytes(FASTCGI_REQUEST_BYTES)];
+    for piece in pieces {
+        if round.len() > 1 {
+            round.push(Step::DelayMs(1));
+        }
+        round.push(Step::send(piece));
+    }
+    let script: Vec<Step> = std::iter::repeat_n(round, requests).flatten().collect();
+    let origin = Origin::start(vec![script; connections]);
+    let keep = if connections == 1 { "on" } else { "off" };
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            events {{ }}
+            http {{
+                access_log off;
+                upstream application {{ server 127.0.0.1:{}; keepalive 8; }}
+                fastcgi_keep_conn {keep};
+                fastcgi_param A b;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ fastcgi_pass application; }}
+                    location = /status {{ stub_status; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    (origin, server)
+}
+
+/// A record of FastCGI without padding.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = (content.len() as u16).to_be_bytes();
+    [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+}
+
+/// The body's bytes, and where the answer is cut into pieces; then what its request takes on a kept
+/// connection: receives, and all calls but those that wait.
+const APPLICATIONS: &[(usize, &[usize], f64, f64)] = &[
+    // The client's request, and all of the answer.
+    (600, &[], 2.0, 4.0),
+    // What is left of the record is read with what ends the answer.
+    (16 * 1024, &[], 2.0, 4.0),
+    // As PHP sends a page that does not fit into its buffer: each piece is one more receive, and
+    // the first is acknowledged, or the others would be held back.
+    (16 * 1024, &[70, 70 + 16 * 1024], 4.0, 7.0),
+];
+
+#[test]
+fn an_answer_in_records_takes_two_sends_and_neither_task_nor_allocation() {
+    for (body_bytes, cuts, receives, all) in APPLICATIONS {
+        let stdout = [b"Content-Type: text/plain\r\nX-Powered-By: PHP/8.2.29\r\n\r\n".as_slice()];
+        let mut answer = record(6, &stdout.concat());
+        answer.extend(record(6, &vec![b'x'; *body_bytes]));
+        answer.extend(record(3, &[0; 8]));
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        for cut in cuts.iter().copied().chain([answer.len()]) {
+            pieces.push(&answer[at..cut]);
+            at = cut;
+        }
+        let (_origin, server) = application(&pieces, 1, ROUNDS);
+        let calls = calls(&server, *body_bytes);
+        let shown = format!("{body_bytes} bytes cut at {cuts:?}: {calls:?}");
+        assert!(sum(&calls, SENDS) <= 2.2, "{shown}");
+        // On a busy machine a piece may come so late that the others leave before it.
+        let late = if cuts.is_empty() { 0.1 } else { 0.9 };
+        assert!(sum(&calls, RECEIVES) <= *receives + late, "{shown}");
+        assert!(working(&calls) <= *all + late, "{shown}");
+        let mut peer = server.connect();
+        let allocations = allocations_of(&server, || {
+            assert_eq!(peer.round(GET).body.len(), *body_bytes);
+        });
+        let most = OTHER_ALLOCATIONS_MAX + late;
+        assert!(allocations <= most, "{allocations} {shown}");
+    }
+}
+
+#[test]
+fn an_answer_in_records_on_a_connection_of_its_own_needs_no_task() {
+    let answer = [
+        record(6, b"\r\n"),
+        record(6, &[b'x'; 600]),
+        record(3, &[0; 8]),
+    ];
+    let pieces = [&*answer.concat()];
+    let (_origin, server) = application(&pieces, REQUESTS + WARM_UP_REQUESTS, 1);
+    let calls = calls(&server, 600);
+    assert_eq!(sum(&calls, &["connect"]), 1.0, "{calls:?}");
+    assert!(sum(&calls, &["epoll_ctl"]) <= 1.1, "{calls:?}");
+    // Where connecting takes until the next turn, the first send fails.
+    assert!(sum(&calls, SENDS) <= 3.0, "{calls:?}");
+    assert!(sum(&calls, RECEIVES) <= 2.1, "{calls:?}");
+}
+
 #[test]
 fn a_small_proxied_answer_takes_four_calls_and_no_allocation_on_kept_connections() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";

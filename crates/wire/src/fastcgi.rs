@@ -210,6 +210,17 @@ impl RecordReader {
         self.ended
     }
 
+    /// The bytes of the current record that have not come yet, as far as its header tells them; 0
+    /// between two records.
+    #[must_use]
+    pub fn left_bytes(&self) -> usize {
+        match usize::from(self.header_bytes) {
+            0 => 0,
+            HEADER_BYTES => self.content_bytes + self.padding_bytes,
+            come => HEADER_BYTES - come,
+        }
+    }
+
     /// Reads the next bytes; returns their meaning and how many were taken. It takes no byte from
     /// an empty input, and none after the end of the request.
     ///

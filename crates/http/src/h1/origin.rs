@@ -33,21 +33,16 @@ impl HeadReader {
     ) -> Result<bool, &'static str> {
         let (scanned, parsed) = (self.scanned, &mut self.parsed);
         let read = h1::read_response(input, scanned, rules, method, parsed, head);
-        let is_whole = self.note(read)?;
-        if is_whole {
-            input.skip(self.parsed.head_len);
-        }
-        Ok(is_whole)
+        self.pass_over(read, input)
     }
 
-    /// Does as [`HeadReader::read`] for the answer of a CGI application (RFC 3875 section 6), but
-    /// moves its buffer into `head`.
+    /// Does as [`HeadReader::read`] for the answer of a CGI application (RFC 3875 section 6).
     ///
     /// # Errors
     /// Those of [`HeadReader::read`].
     pub fn read_cgi(
         &mut self,
-        input: &mut Vec<u8>,
+        input: &mut Received,
         rules: &HeadRules,
         line: StatusLine,
         method: Method,
@@ -55,7 +50,20 @@ impl HeadReader {
     ) -> Result<bool, &'static str> {
         let (scanned, parsed) = (self.scanned, &mut self.parsed);
         let read = h1::read_cgi_response(input, scanned, rules, line, method, parsed, head);
-        self.note(read)
+        self.pass_over(read, input)
+    }
+
+    /// Leaves what stands behind a head that is whole.
+    fn pass_over(
+        &mut self,
+        read: Result<HeadStep, h1::ResponseError>,
+        input: &mut Received,
+    ) -> Result<bool, &'static str> {
+        let is_whole = self.note(read)?;
+        if is_whole {
+            input.skip(self.parsed.head_len);
+        }
+        Ok(is_whole)
     }
 
     fn note(&mut self, read: Result<HeadStep, h1::ResponseError>) -> Result<bool, &'static str> {

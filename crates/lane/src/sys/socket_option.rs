@@ -26,6 +26,12 @@ pub fn let_handshake_wait(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)
 }
 
+/// Acknowledges now what was received, and what follows without delay until something is sent
+/// (`TCP_QUICKACK`).
+pub fn acknowledge_without_delay(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1)
+}
+
 /// Makes the next close send a reset and drop unsent bytes (`SO_LINGER` with 0 seconds).
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(

@@ -95,9 +95,10 @@ fn options_are_taken_and_read_back() {
     let (gate, address) = gate("127.0.0.1:0");
     let fd = gate.as_fd();
     type Step = (&'static str, io::Result<()>);
-    let steps: [Step; 12] = [
+    let steps: [Step; 13] = [
         ("nodelay", option::set_no_delay(fd, true)),
         ("keepalive", option::set_keepalive(fd, true)),
+        ("quickack", option::acknowledge_without_delay(fd)),
         ("idle", option::set_keepalive_idle_s(fd, 30)),
         ("interval", option::set_keepalive_interval_s(fd, 5)),
         ("count", option::set_keepalive_count(fd, 3)),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::rooms::Rooms;
 use turnpike_wire::fastcgi;
 use turnpike_wire::message::StatusLine;
 
@@ -48,8 +49,9 @@ impl CgiOrigin for FastCgiOrigin {
         Ok(())
     }
 
-    fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
-        let caught = Arc::clone(&self.caught);
-        Some(Box::new(Records::new(caught, self.keeps_connection)))
+    fn record_layer(&self, rooms: &mut Rooms) -> Option<Box<dyn RecordLayer>> {
+        let mut records: Box<Records> = rooms.take_spare();
+        *records = Records::new(Arc::clone(&self.caught), self.keeps_connection);
+        Some(records)
     }
 }

@@ -14,6 +14,7 @@ use crate::pass::origin::RecordLayer;
 const LOGGED_BYTES_MAX: usize = 2048;
 
 /// Takes off the records of one answer.
+#[derive(Default)]
 pub(super) struct Records {
     reader: RecordReader,
     /// What one of is written to the error stream makes the answer invalid.
@@ -112,6 +113,15 @@ impl RecordLayer for Records {
 
     fn is_reusable(&self) -> bool {
         self.keeps_connection && self.reader.has_ended() && !self.surplus
+    }
+
+    fn left_bytes(&self) -> usize {
+        self.reader.left_bytes()
+    }
+
+    fn recycle(mut self: Box<Self>, exchange: &mut Exchange) {
+        self.caught = Arc::default();
+        exchange.rooms.keep_spare(self);
     }
 
     fn refused_at(&self) -> Option<usize> {

@@ -1,5 +1,5 @@
 use super::script;
-use crate::pass::params::{self, parameter_name};
+use crate::pass::params::{self, name_parameter};
 
 #[test]
 fn fields_are_called_as_cgi_calls_them() {
@@ -9,8 +9,10 @@ fn fields_are_called_as_cgi_calls_them() {
         ("a_b", "HTTP_A_B"),
         ("", "HTTP_"),
     ];
+    let mut parameter = b"an earlier one".to_vec();
     for (name, expected) in CASES {
-        assert_eq!(parameter_name(name.as_bytes()), expected.as_bytes());
+        name_parameter(name.as_bytes(), &mut parameter);
+        assert_eq!(parameter, expected.as_bytes());
     }
 }
 

@@ -3,6 +3,7 @@
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::received::Received;
+use turnpike_http::rooms::Rooms;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 use turnpike_wire::memcached::Line;
@@ -68,7 +69,7 @@ impl Origin for MemcachedOrigin {
         BodyFormat::Plain
     }
 
-    fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
+    fn record_layer(&self, _: &mut Rooms) -> Option<Box<dyn RecordLayer>> {
         Some(Box::new(Framing::new()))
     }
 

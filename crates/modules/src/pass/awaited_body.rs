@@ -1,6 +1,6 @@
 //! The short way of a body: one that the buffers can hold is received behind its head without a
-//! task, and leaves together with our head. Its length is known, or it is in chunks that follow
-//! each other at once.
+//! task, and leaves together with our head. Its length is known, or its chunks, records or pieces
+//! follow each other at once.
 //!
 //! ```text
 //!  head ─► all here? ─yes─► the response is whole
@@ -12,9 +12,10 @@
 //!          relayed: what has come is sent, and the rest as it comes
 //! ```
 //!
-//! Whoever wants to see the body on its way (a cache, records, a coding, a rate) is served by the
-//! relay from the beginning. So is a chunked body as soon as its sender pauses between two chunks:
-//! it may have meant what it has sent for now.
+//! Whoever wants to see the body on its way (a cache, a coding, a rate) is served by the relay from
+//! the beginning. So is a chunked body as soon as its sender pauses between two chunks: it may have
+//! meant what it has sent for now. Applications often end their answer a moment later, so that a
+//! pause between two records is waited for a little.
 
 use std::io;
 
@@ -23,8 +24,11 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::BodyReader;
 use turnpike_http::phase::{Awaiting, Verdict, Waiting, Work};
 use turnpike_lane::event_loop::WatchedSocket;
+use turnpike_upstream::Address;
 use turnpike_wire::message::BodyEnd;
 
+use super::head::take_off;
+use super::origin::RecordLayer;
 use super::relay::{self, Answer, Cut};
 use super::response;
 use super::try_notes::{client_went_away, end_try};
@@ -32,6 +36,16 @@ use super::try_notes::{client_went_away, end_try};
 /// How long a client may wait for what has come of a body because the rest has not, in
 /// milliseconds: the parts of a response that is ready follow each other much faster.
 const HELD_MS_MAX: u64 = 100;
+
+/// How long a client may wait for what has come because its sender pauses, in milliseconds: PHP
+/// sends the last record when it has cleaned up behind a page, which takes less than one.
+const PAUSE_MS_MAX: u64 = 8;
+
+/// Reads of one body in a turn: the lane's other connections have to come in between.
+const READS_PER_TURN_MAX: usize = 16;
+
+/// Least room for a read of what has no known length: as much as the usual page has.
+const OPEN_ROOM_BYTES_MIN: usize = 16 * 1024;
 
 /// Bytes asked for beyond the end of a body, so that a server that sends more is noticed.
 const SURPLUS_BYTES: usize = 1024;
@@ -48,6 +62,10 @@ struct Arriving {
     body: Expected,
     /// When what has come is passed on, in the lane's monotonic milliseconds.
     deadline_ms: u64,
+    /// When the present wait is over, if that is before.
+    pause_ends_ms: Option<u64>,
+    /// Whether what comes is acknowledged without delay.
+    hastens: bool,
     needs_client: bool,
 }
 
@@ -57,6 +75,9 @@ enum Expected {
     Bytes(usize),
     /// Chunks. What was taken of them stands in the response's text.
     Chunks(BodyReader),
+    /// All up to the last record, or to the end of the connection, which is left in the exchange's
+    /// input.
+    Open,
 }
 
 /// How far the chunks are.
@@ -81,6 +102,8 @@ pub(crate) fn begin(exchange: &mut Exchange, answer: Answer, emptied: bool) -> V
     };
     let arriving = Arriving {
         body,
+        pause_ends_ms: None,
+        hastens: false,
         deadline_ms: exchange.lane.clock.now_ms() + timeout_ms,
         needs_client: !answer.passing.ignores_client_abort,
         answer,
@@ -94,10 +117,18 @@ fn expected(exchange: &Exchange, answer: &Answer) -> Option<Expected> {
     let Answer {
         passing, server, ..
     } = answer;
+    let input_bytes = exchange.upstream.input().len();
     let body = match server.delivery.end {
+        BodyEnd::Length(_) | BodyEnd::UntilClose if answer.records.is_some() => {
+            // A server of HTTP/2 may have to be told that its records were read.
+            let fits = input_bytes < passing.buffers.all_bytes;
+            (fits && server.connection.http2().is_none()).then_some(Expected::Open)?
+        }
+        BodyEnd::UntilClose => {
+            (input_bytes < passing.buffers.all_bytes).then_some(Expected::Open)?
+        }
         BodyEnd::Length(length) => {
             let length = usize::try_from(length).ok()?;
-            let input_bytes = exchange.upstream.input().len();
             let fits = (input_bytes + 1..=passing.buffers.all_bytes).contains(&length);
             fits.then_some(Expected::Bytes(length))?
         }
@@ -107,8 +138,7 @@ fn expected(exchange: &Exchange, answer: &Answer) -> Option<Expected> {
         }
         _ => return None,
     };
-    let awaited = answer.records.is_none()
-        && answer.recorder.is_none()
+    let awaited = answer.recorder.is_none()
         && server.delivery.coding.is_none()
         && passing.limit_rate.is_none()
         && answer.upload.is_done(exchange)
@@ -123,6 +153,7 @@ impl Arriving {
         match self.body {
             Expected::Bytes(length) => self.read_bytes(exchange, length, emptied),
             Expected::Chunks(_) => self.read_chunks(exchange, emptied),
+            Expected::Open => self.read_open(exchange, emptied),
         }
     }
 
@@ -184,9 +215,86 @@ impl Arriving {
         }
     }
 
+    /// The same for what has no known length, or comes in records.
+    fn read_open(mut self, exchange: &mut Exchange, mut emptied: bool) -> Verdict {
+        let all_bytes = self.answer.passing.buffers.all_bytes;
+        for _ in 0..READS_PER_TURN_MAX {
+            let records = self.answer.records.as_deref();
+            if records.is_some_and(RecordLayer::has_ended) {
+                return self.whole(exchange);
+            }
+            let left_bytes = records.map_or(0, RecordLayer::left_bytes);
+            if emptied && !self.is_ending() {
+                return self.await_open(exchange, left_bytes > 0);
+            }
+            let input = exchange.upstream.input_mut();
+            let from = input.len();
+            let Some(room) = all_bytes.checked_sub(from).filter(|bytes| *bytes > 0) else {
+                break;
+            };
+            let wanted = left_bytes.max(OPEN_ROOM_BYTES_MIN);
+            // A record may be there that is none of the body.
+            let room = room.min(wanted) + SURPLUS_BYTES;
+            match self.answer.server.connection.try_read(input.room(), room) {
+                Ok(received @ 1..) => emptied = received < room,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return self.await_open(exchange, left_bytes > 0);
+                }
+                read => return self.relay_on(exchange, Cut::Read(read)),
+            }
+            if let Err(reason) = self.take_off(exchange, from) {
+                return self.relay_on(exchange, Cut::Invalid(reason));
+            }
+        }
+        self.relay_on(exchange, Cut::Held)
+    }
+
+    /// Takes the records off what has come behind the first `from` bytes of the exchange's input.
+    fn take_off(&mut self, exchange: &mut Exchange, from: usize) -> Result<(), String> {
+        let Answer {
+            server, records, ..
+        } = &mut self.answer;
+        let Some(records) = records else {
+            return Ok(());
+        };
+        let mut input = std::mem::take(exchange.upstream.input_mut());
+        let taken = take_off(
+            &mut **records,
+            exchange,
+            &server.connection,
+            &mut input,
+            from,
+        );
+        if taken.is_err() {
+            input.change_behind(from, Vec::truncate);
+        }
+        *exchange.upstream.input_mut() = input;
+        taken
+    }
+
+    /// Awaits the rest of a record, or what follows a pause.
+    fn await_open(mut self, exchange: &mut Exchange, is_inside: bool) -> Verdict {
+        let pause_ends_ms = exchange.lane.clock.now_ms() + PAUSE_MS_MAX;
+        self.pause_ends_ms = (!is_inside).then_some(pause_ends_ms);
+        self.hasten();
+        self.await_rest(exchange)
+    }
+
+    /// Applications send records in several small writes, which their kernel holds back until the
+    /// one before is acknowledged. On a connection that has carried a request, ours delays that by
+    /// 40 ms, since it expects us to answer.
+    fn hasten(&mut self) {
+        let server = &self.answer.server;
+        let is_tcp = matches!(server.picked.address(), Address::Inet(_));
+        if is_tcp && server.connection.is_reused() && !self.hastens {
+            server.connection.acknowledge_without_delay();
+        }
+        self.hastens = true;
+    }
+
     fn whole(self, exchange: &mut Exchange) -> Verdict {
         match self.body {
-            Expected::Bytes(_) => relay::begin(exchange, self.answer),
+            Expected::Bytes(_) | Expected::Open => relay::begin(exchange, self.answer),
             Expected::Chunks(reader) => relay::whole_chunks(exchange, self.answer, &reader),
         }
     }
@@ -194,7 +302,7 @@ impl Arriving {
     /// What has come is passed on, and the rest as it comes.
     fn relay_on(self, exchange: &mut Exchange, cut: Cut) -> Verdict {
         let reader = match self.body {
-            Expected::Bytes(_) => None,
+            Expected::Bytes(_) | Expected::Open => None,
             Expected::Chunks(reader) => Some(reader),
         };
         relay::go_on(exchange, self.answer, reader, cut)
@@ -281,7 +389,9 @@ impl Awaiting for AwaitedBody {
     }
 
     fn deadline_ms(&self) -> u64 {
-        self.arriving().deadline_ms
+        let arriving = self.arriving();
+        let pause_ends_ms = arriving.pause_ends_ms.unwrap_or(u64::MAX);
+        arriving.deadline_ms.min(pause_ends_ms)
     }
 
     fn needs_client(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::received::Received;
+use turnpike_http::rooms::Rooms;
 use turnpike_wire::message::{Head, StatusLine};
 
 use super::head::{Progress, ReceivedHead, read_cgi_head};
@@ -39,7 +40,8 @@ pub(crate) trait CgiOrigin: Send + Sync {
     ) -> Result<(), Unwritable>;
 
     /// What takes off the records around an answer; `None`: an answer has none.
-    fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
+    /// `rooms` may keep one of an earlier request.
+    fn record_layer(&self, _rooms: &mut Rooms) -> Option<Box<dyn RecordLayer>> {
         None
     }
 }
@@ -73,8 +75,8 @@ impl<O: CgiOrigin> Origin for O {
         Self::BODY_FORMAT
     }
 
-    fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
-        CgiOrigin::record_layer(self)
+    fn record_layer(&self, rooms: &mut Rooms) -> Option<Box<dyn RecordLayer>> {
+        CgiOrigin::record_layer(self, rooms)
     }
 
     fn read_head(
@@ -85,13 +87,6 @@ impl<O: CgiOrigin> Origin for O {
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
-        read_cgi_head(
-            exchange,
-            passing,
-            Self::STATUS_LINE,
-            input.whole(),
-            head,
-            progress,
-        )
+        read_cgi_head(exchange, passing, Self::STATUS_LINE, input, head, progress)
     }
 }

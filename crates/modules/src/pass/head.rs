@@ -6,6 +6,7 @@ use std::io;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::HeadReader;
 use turnpike_http::received::Received;
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::Connection;
 use turnpike_wire::message::{Delivery, Head, HeadRules, Known, StatusLine, Strictness, Version};
@@ -42,7 +43,7 @@ pub(crate) fn read_cgi_head(
     exchange: &Exchange,
     passing: &Passing,
     line: StatusLine,
-    input: &mut Vec<u8>,
+    input: &mut Received,
     head: &mut Head,
     progress: &mut Progress,
 ) -> Result<ReceivedHead, Stop> {
@@ -105,9 +106,9 @@ pub(crate) enum ReceivedHead {
 
 impl Progress {
     /// An answer of which nothing has come.
-    pub(crate) fn of(origin: &dyn Origin) -> Self {
+    pub(crate) fn of(origin: &dyn Origin, rooms: &mut Rooms) -> Self {
         Self {
-            records: origin.record_layer(),
+            records: origin.record_layer(rooms),
             ..Self::default()
         }
     }
@@ -208,7 +209,7 @@ pub(crate) fn take_off(
     bytes: &mut Received,
     from: usize,
 ) -> Result<(), String> {
-    let taken = records.take_off(exchange, bytes.whole(), from);
+    let taken = bytes.change_behind(from, |bytes, from| records.take_off(exchange, bytes, from));
     // What is not sent now is sent with the request. If it cannot be sent, the next read fails.
     let _ = connection.try_write_http2();
     taken

@@ -10,6 +10,7 @@
 use turnpike_http::exchange::Exchange;
 use turnpike_http::h1::origin::{end_chunks, write_chunk};
 use turnpike_http::received::Received;
+use turnpike_http::rooms::Rooms;
 use turnpike_wire::message::{Fields, Head, Version};
 
 use super::head::{Progress, ReceivedHead};
@@ -67,7 +68,8 @@ pub(crate) trait Origin: Send + Sync {
     }
 
     /// What takes off the records around an answer; `None`: an answer has none.
-    fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
+    /// `rooms` may keep one of an earlier request.
+    fn record_layer(&self, _rooms: &mut Rooms) -> Option<Box<dyn RecordLayer>> {
         None
     }
 
@@ -233,6 +235,15 @@ pub(crate) trait RecordLayer {
     fn is_unprocessed(&self) -> bool {
         false
     }
+
+    /// Bytes of the present record that are to come: its sender is about to send them. 0 between
+    /// two records, or where nobody knows.
+    fn left_bytes(&self) -> usize {
+        0
+    }
+
+    /// Keeps the memory for the exchange's next request; the answer is over.
+    fn recycle(self: Box<Self>, _exchange: &mut Exchange) {}
 
     /// Behind how many bytes of the answer something was said for which it is refused, if its head
     /// is not whole before (`fastcgi_catch_stderr`).

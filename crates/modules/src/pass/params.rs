@@ -95,6 +95,7 @@ impl Params {
         mut take: impl FnMut(&[u8], &[u8]),
     ) {
         let mut value = exchange.lane.take_scratch();
+        let mut name = exchange.lane.take_scratch();
         for param in &self.0 {
             value.clear();
             param.value.evaluate(exchange, &mut value);
@@ -106,16 +107,17 @@ impl Params {
             .recorder
             .is_some_and(|recorder| recorder.replaces_conditions());
         if question.passing.passes_fields {
-            self.fields(exchange, replaced, &mut value, &mut take);
+            self.fields(exchange, replaced, [&mut name, &mut value], &mut take);
         }
         if let Some(recorder) = question.recorder {
-            recorder.fields(exchange, &mut |name, value| {
-                let name = parameter_name(name.name().as_bytes());
+            recorder.fields(exchange, &mut |known, value| {
+                name_parameter(known.name().as_bytes(), &mut name);
                 if !self.sets(&name) {
                     take(&name, value);
                 }
             });
         }
+        exchange.lane.keep_scratch(name);
         exchange.lane.keep_scratch(value);
     }
 
@@ -124,7 +126,7 @@ impl Params {
         &self,
         exchange: &Exchange,
         without_conditions: bool,
-        value: &mut Vec<u8>,
+        [parameter, value]: [&mut Vec<u8>; 2],
         take: &mut impl FnMut(&[u8], &[u8]),
     ) {
         let bytes = exchange.fields().bytes();
@@ -135,9 +137,9 @@ impl Params {
             if fields.iter().take(at).any(is_same) {
                 continue;
             }
-            let parameter = parameter_name(name);
+            name_parameter(name, parameter);
             let left_out = without_conditions && CONDITIONS.contains(&parameter.as_slice());
-            if left_out || self.sets(&parameter) {
+            if left_out || self.sets(parameter) {
                 continue;
             }
             let separator: &[u8] = match name.eq_ignore_ascii_case(b"Cookie") {
@@ -150,7 +152,7 @@ impl Params {
                 value.extend_from_slice(separator);
                 value.extend_from_slice(other.value.of(bytes));
             }
-            take(&parameter, value);
+            take(parameter, value);
         }
     }
 
@@ -159,13 +161,14 @@ impl Params {
     }
 }
 
-/// `HTTP_` and the name in capitals, with underscores for hyphens.
-pub(crate) fn parameter_name(name: &[u8]) -> Vec<u8> {
-    let capitals = name.iter().map(|byte| match byte {
+/// Replaces `parameter` by `HTTP_` and the name in capitals, with underscores for hyphens.
+pub(crate) fn name_parameter(name: &[u8], parameter: &mut Vec<u8>) {
+    parameter.clear();
+    parameter.extend_from_slice(FIELD_PREFIX);
+    parameter.extend(name.iter().map(|byte| match byte {
         b'-' => b'_',
         byte => byte.to_ascii_uppercase(),
-    });
-    FIELD_PREFIX.iter().copied().chain(capitals).collect()
+    }));
 }
 
 /// Whether fields of these names make the same parameter.

@@ -461,7 +461,7 @@ impl Relay {
         }
         if let Some(server) = self.server.take() {
             let clean = !self.surplus && self.upload.is_done(exchange);
-            finish(exchange, server, self.records.as_deref(), clean);
+            finish(exchange, server, self.records.take(), clean);
         }
     }
 

@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 use turnpike_lane::event_loop::{WatchedSocket, WatchedSockets};
 use turnpike_lane::sys::socket::More;
+use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::{Input, RelayEnd, Waited};
@@ -127,6 +128,13 @@ impl Connection {
         let all = self.bytes_received.get() + received as u64;
         self.bytes_received.set(all);
         Ok(received)
+    }
+
+    /// Acknowledges what comes without delay, until something is sent: the peer may hold back the
+    /// rest of what it has begun until then (Nagle's algorithm, RFC 1122 section 4.2.3.4). For TCP;
+    /// a socket of another kind refuses it, which changes nothing.
+    pub fn acknowledge_without_delay(&self) {
+        let _ = socket_option::acknowledge_without_delay(self.as_fd());
     }
 
     /// Sends as much as the socket takes, without waiting. With TLS, a part of it may stay in the

@@ -115,16 +115,8 @@ impl ResponseHead {
         };
     }
 
-    /// Moves a complete head with the buffer that it was parsed from into `head`; the bytes after
-    /// the head stay in the buffer. Framing and length can still be read here.
-    pub fn move_to(&mut self, head: &mut Head, buffer: &mut Vec<u8>) {
-        self.write_parts(head);
-        head.fields
-            .take(&mut self.fields, self.seen, buffer, self.head_len);
-    }
-
-    /// Does as [`ResponseHead::move_to`] with a copy of the head's bytes, which stand at the front
-    /// of `bytes`.
+    /// Makes a complete head that of `head`, with a copy of its bytes, which stand at the front of
+    /// `bytes`. Framing and length can still be read here.
     pub fn copy_to(&mut self, head: &mut Head, bytes: &[u8]) {
         self.write_parts(head);
         let text = bytes.get(..self.head_len).unwrap_or(bytes);

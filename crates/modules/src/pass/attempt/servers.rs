@@ -25,7 +25,7 @@ impl Attempt {
         let now_ms = exchange.lane.clock.now_ms();
         exchange.upstream.clear_answer();
         self.sent = false;
-        self.progress = Progress::of(&*self.passing.origin);
+        self.progress = Progress::of(&*self.passing.origin, &mut exchange.rooms);
         self.head_deadline_ms = 0;
         let picked = self.tries.next(now_ms).ok()?;
         let name = Arc::clone(picked.peer().shared_name());

@@ -40,27 +40,47 @@ pub(crate) fn discard(
         && exchange.upstream.input().is_empty();
     exchange.upstream.input_mut().clear();
     let clean = empty && upload.is_done(exchange);
-    finish(exchange, server, records.as_deref(), clean);
+    finish(exchange, server, records, clean);
 }
 
 /// Makes the body of the exchange's response of what the connection brings.
 pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
-    let end = answer.server.delivery.end;
-    let at_once = end == BodyEnd::Length(exchange.upstream.input().len() as u64)
-        && answer.records.is_none()
-        && answer.recorder.is_none()
-        && answer.upload.is_done(exchange);
-    if at_once {
-        return whole_at_once(exchange, answer.server);
+    if is_here(exchange, &answer) {
+        return whole_at_once(exchange, answer);
     }
-    if end == BodyEnd::None {
+    if answer.server.delivery.end == BodyEnd::None {
         return without_body(exchange, answer);
     }
     let mut relay = Relay::new(exchange, answer);
     relay.decode(exchange);
-    if let (State::Whole, BodyEnd::Length(_)) = (relay.state, end) {
-        // The client gets its head and all of this in one piece.
-        relay.settle(exchange);
+    respond(exchange, relay)
+}
+
+/// Whether all of a body is in the exchange's input, and nobody else wants to see it.
+fn is_here(exchange: &Exchange, answer: &Answer) -> bool {
+    let delivery = &answer.server.delivery;
+    let input_bytes = exchange.upstream.input().len() as u64;
+    let is_here = match &answer.records {
+        None => delivery.end == BodyEnd::Length(input_bytes),
+        Some(records) => {
+            let ends = [BodyEnd::Length(input_bytes), BodyEnd::UntilClose];
+            records.has_ended() && ends.contains(&delivery.end)
+        }
+    };
+    is_here
+        && delivery.coding.is_none()
+        && answer.recorder.is_none()
+        && answer.upload.is_done(exchange)
+}
+
+/// Makes what has come of a body that of the response: the client gets its head and all of this in
+/// one piece if nothing else is to come.
+fn respond(exchange: &mut Exchange, mut relay: Relay) -> Verdict {
+    relay.settle(exchange);
+    let ready_bytes = relay.ready.len() as u64;
+    let length = exchange.response.content_length();
+    let is_all = relay.state == State::Whole && relay.late.is_empty() && relay.spill.is_none();
+    if is_all && length.is_none_or(|length| length == ready_bytes) {
         std::mem::swap(exchange.response.text_mut(), &mut relay.ready);
         exchange.response.set_body(Body::Text);
     } else {
@@ -77,6 +97,8 @@ pub(crate) enum Cut {
     Read(io::Result<usize>),
     /// What has come is no chunk.
     Malformed,
+    /// What has come is no record, for this reason.
+    Invalid(String),
 }
 
 /// As [`begin`], for a body that was awaited. `reader`: what has taken the chunks off what stands
@@ -102,9 +124,12 @@ pub(crate) fn go_on(
             relay.received(exchange, read, 0);
         }
         Cut::Malformed => relay.malformed(exchange),
+        Cut::Invalid(reason) => {
+            relay.decode(exchange);
+            relay.broken(exchange, Level::Error, &reason);
+        }
     }
-    exchange.response.set_body(Body::Stream(Box::new(relay)));
-    Verdict::Respond
+    respond(exchange, relay)
 }
 
 /// A chunked body of which all is in the response's text: it leaves in one piece.
@@ -141,13 +166,23 @@ fn without_body(exchange: &mut Exchange, answer: Answer) -> Verdict {
     if let Some(recorder) = &mut recorder {
         recorder.whole(exchange);
     }
-    finish(exchange, server, records.as_deref(), clean);
+    finish(exchange, server, records, clean);
     exchange.response.set_body(Body::Empty);
     Verdict::Respond
 }
 
 /// The usual small response: all of it came with its head, and nobody else wants to see it.
-fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict {
+fn whole_at_once(exchange: &mut Exchange, answer: Answer) -> Verdict {
+    let Answer {
+        passing,
+        server,
+        mut records,
+        ..
+    } = answer;
+    let trailers = records.as_mut().and_then(|records| records.take_trailers());
+    if let Some(trailers) = trailers {
+        take_trailers(exchange, &passing, trailers);
+    }
     let input = exchange.upstream.input_mut();
     let text = exchange.response.received_mut();
     std::mem::swap(input, text);
@@ -156,7 +191,7 @@ fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict
     if let Some(one) = exchange.upstream.last_try() {
         one.response_bytes = body_bytes;
     }
-    finish(exchange, server, None, true);
+    finish(exchange, server, records, true);
     exchange.response.set_body(Body::Text);
     Verdict::Respond
 }
@@ -165,7 +200,7 @@ fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict
 pub(super) fn finish(
     exchange: &mut Exchange,
     server: UpstreamConnection,
-    records: Option<&dyn RecordLayer>,
+    records: Option<Box<dyn RecordLayer>>,
     clean: bool,
 ) {
     end_try(exchange, Some(&server.connection));
@@ -184,7 +219,7 @@ pub(super) fn finish(
             one.said_close,
         )
     });
-    let lives_on = match records {
+    let lives_on = match &records {
         Some(records) => records.is_reusable(),
         None => !said_close && delivery.keeps_connection,
     };
@@ -193,4 +228,7 @@ pub(super) fn finish(
         upstream.pool(&exchange.plan).put(connection, now_ms);
     }
     upstream.ended(exchange, picked, header_ms, response_ms);
+    if let Some(records) = records {
+        records.recycle(exchange);
+    }
 }

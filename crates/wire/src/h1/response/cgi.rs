@@ -65,13 +65,14 @@ pub fn parse_cgi_response(
     Ok(HeadStep::Complete)
 }
 
-/// Reads as [`parse_cgi_response`] does, and moves a complete head with its buffer into `head`; the
-/// bytes after it stay in the buffer. `parsed` keeps the data about the body and the connection.
+/// Reads as [`parse_cgi_response`] does, and copies the head into `head` when it is complete.
+/// `parsed` keeps the data about the body and the connection, and how many of the bytes are the
+/// head's.
 ///
 /// # Errors
 /// Those of [`parse_cgi_response`].
 pub fn read_cgi_response(
-    buffer: &mut Vec<u8>,
+    bytes: &[u8],
     scanned: usize,
     rules: &HeadRules,
     line: StatusLine,
@@ -80,9 +81,9 @@ pub fn read_cgi_response(
     head: &mut Head,
 ) -> Result<HeadStep, ResponseError> {
     begin(scanned, parsed, head);
-    let step = parse_cgi_response(buffer, scanned, rules, line, method, parsed)?;
+    let step = parse_cgi_response(bytes, scanned, rules, line, method, parsed)?;
     if step == HeadStep::Complete {
-        parsed.move_to(head, buffer);
+        parsed.copy_to(head, bytes);
     }
     Ok(step)
 }
