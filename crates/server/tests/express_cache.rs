@@ -9,12 +9,13 @@ mod cache;
 mod support;
 
 use std::fs;
+use std::process::Command;
 
 use cache::{Counting, DISK, MEMORY, command, response};
 use support::express::{join, metric};
 use support::wait_for;
 use turnpike_testkit::network::{Network, SERVER_V4};
-use turnpike_testkit::{Peer, Server};
+use turnpike_testkit::{Folder, Peer, Server};
 
 /// Asks on a connection of its own, with more fields; the response's body.
 fn ask(network: &Network, server: &Server, target: &str, fields: &str) -> String {
@@ -248,4 +249,65 @@ fn a_file_that_changes_is_withdrawn_when_the_kernel_tells_of_it() {
         let answer = ask(&network, &server, "/files/a.txt", "");
         assert_eq!(body(&answer), text, "{case}");
     }
+}
+
+/// Directives, and what a test of the configuration says of them.
+const SIZES: &[(&str, &str)] = &[
+    ("express_memory 8k;", "successful"),
+    ("express_memory 8m;", "successful"),
+    ("express_memory 2m; express_objects 1024;", "successful"),
+    (
+        "express_memory 7k;",
+        "\"express_memory\" must be between 8k and 8m in ",
+    ),
+    (
+        "express_memory 16m;",
+        "\"express_memory\" must be between 8k and 8m in ",
+    ),
+    (
+        "express_memory 2m; express_objects 1025;",
+        "\"express_objects 1025\" needs 4096k, more than \"express_memory 2m\" in ",
+    ),
+    (
+        "express_objects 4097;",
+        "\"express_objects\" must be between 1 and 4096 in ",
+    ),
+];
+
+#[test]
+fn the_memory_of_answers_is_bounded() {
+    let folder = Folder::create().unwrap();
+    for (directives, expected) in SIZES {
+        let text = format!(
+            "events {{ }} http {{ express_interface none0; express on; {directives}
+             server {{ listen 80; }} }}"
+        );
+        folder.write("t.conf", text).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+            .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
+            .arg(folder.path().join(""))
+            .arg("-c")
+            .arg(folder.path().join("t.conf"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(expected), "{directives}: {said}");
+    }
+    let Some(network) = join("the_memory_of_answers_is_bounded") else {
+        return;
+    };
+    let origin = Counting::start(&response("Cache-Control: max-age=600\r\n", "x"));
+    let zone = format!("express_memory 9k; {MEMORY}");
+    let server = start(&origin, &zone, "");
+    let memory = |state: &str| {
+        metric(
+            &server,
+            &format!("turnpike_express_memory_bytes{{state=\"{state}\"}}"),
+        )
+    };
+    assert_eq!([memory("used"), memory("free")], [0, 8192]);
+    wait_for("an answer in memory", || {
+        ask(&network, &server, "/a", "");
+        [memory("used"), memory("free")] == [2048, 6144]
+    });
 }

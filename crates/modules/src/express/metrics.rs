@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_express::Publisher;
+use turnpike_express::{Publisher, SLOT_BYTES};
 use turnpike_plan::metrics::{self, Kind, Row, Samples};
 
 use super::eligible::Reasons;
@@ -36,6 +36,21 @@ pub(super) const METRICS: &[Row] = &[
         unit: "responses",
         labels: &[],
         help: "Responses that the express lane may send now.",
+    },
+    Row {
+        name: "express_memory_bytes",
+        kind: Kind::Gauge,
+        unit: "bytes",
+        labels: &["state"],
+        help: "Memory of the express lane's responses: used by those that it may send now, and \
+            free.",
+    },
+    Row {
+        name: "express_evicted",
+        kind: Kind::Counter,
+        unit: "responses",
+        labels: &[],
+        help: "Responses that others replaced in the express lane's memory before they expired.",
     },
     Row {
         name: "express_withdrawals",
@@ -80,9 +95,15 @@ impl metrics::Reader for Reader {
         for (reason, count) in self.reasons.read() {
             samples.number(&METRICS[2], &[reason], count);
         }
-        samples.number(&METRICS[3], &[], memory.published() as u64);
-        samples.number(&METRICS[4], &[], self.publisher.withdrawals());
-        samples.number(&METRICS[5], &[], self.files.count() as u64);
-        samples.number(&METRICS[6], &[], memory.dropped_clients() as u64);
+        let published = memory.published() as u64;
+        samples.number(&METRICS[3], &[], published);
+        let used_bytes = published * SLOT_BYTES;
+        samples.number(&METRICS[4], &["used"], used_bytes);
+        let free_bytes = memory.size_bytes().saturating_sub(used_bytes);
+        samples.number(&METRICS[4], &["free"], free_bytes);
+        samples.number(&METRICS[5], &[], memory.evicted());
+        samples.number(&METRICS[6], &[], self.publisher.withdrawals());
+        samples.number(&METRICS[7], &[], self.files.count() as u64);
+        samples.number(&METRICS[8], &[], memory.dropped_clients() as u64);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View};
-use turnpike_express::{Mode, OBJECTS_MAX, Publisher, Wish};
+use turnpike_conf::{ConfError, Entry, View};
+use turnpike_express::{Mode, OBJECTS_MAX, OBJECTS_MIN, Publisher, SLOT_BYTES, Wish, slot_count};
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::drops::{Drops, REFUSALS_MAX, Refusals};
@@ -149,20 +149,51 @@ fn is_wanted(view: View<'_>) -> bool {
         || view.children("if").any(is_wanted)
 }
 
+/// How many answers there is room for. Where only the memory is said, they are as many as fit.
+fn objects(view: View<'_>) -> Result<usize, ConfError> {
+    let (by_count, by_memory) = (view.own("express_objects"), view.own("express_memory"));
+    let error = |entry: Option<&Entry>, message: String| {
+        Err(view.error(entry.map_or(view.span(), |entry| entry.span), message))
+    };
+    let objects = usize::try_from(view.number("express_objects")).ok();
+    let Some(objects) = objects.filter(|count| (1..=OBJECTS_MAX).contains(count)) else {
+        let message = format!("\"express_objects\" must be between 1 and {OBJECTS_MAX}");
+        return error(by_count, message);
+    };
+    let Some(memory) = by_memory else {
+        return Ok(objects);
+    };
+    let fitting = objects_in(view.size("express_memory"));
+    if !(OBJECTS_MIN..=OBJECTS_MAX).contains(&fitting) {
+        let [least, most] = [OBJECTS_MIN, OBJECTS_MAX].map(|count| count as u64 * SLOT_BYTES);
+        let (least, most) = (least / 1024, most / 1024 / 1024);
+        let message = format!("\"express_memory\" must be between {least}k and {most}m");
+        return error(Some(memory), message);
+    }
+    let wanted = slot_count(objects);
+    if by_count.is_some() && wanted > fitting {
+        let (size, kilobytes) = (memory.argument(0), wanted as u64 * SLOT_BYTES / 1024);
+        let message = format!(
+            "\"express_objects {objects}\" needs {kilobytes}k, more than \"express_memory {size}\""
+        );
+        return error(by_count, message);
+    }
+    Ok(if by_count.is_some() { objects } else { fitting })
+}
+
+/// The largest table that is not above that size, in answers: a power of two.
+fn objects_in(size_bytes: u64) -> usize {
+    let fitting = usize::try_from(size_bytes / SLOT_BYTES).unwrap_or(usize::MAX);
+    fitting.checked_ilog2().map_or(0, |power| 1 << power)
+}
+
 fn wish(view: View<'_>) -> Result<Wish, ConfError> {
     let Some(interfaces) = view.own("express_interface") else {
         let message = "\"express\" and \"express_drop\" need \"express_interface\" with the \
             network interfaces that they are for";
         return Err(view.error(view.span(), message));
     };
-    let objects = view.number("express_objects");
-    let entry = view.own("express_objects");
-    let in_range = usize::try_from(objects).ok();
-    let Some(objects) = in_range.filter(|count| (1..=OBJECTS_MAX).contains(count)) else {
-        let span = entry.map_or(view.span(), |entry| entry.span);
-        let message = format!("\"express_objects\" must be between 1 and {OBJECTS_MAX}");
-        return Err(view.error(span, message));
-    };
+    let objects = objects(view)?;
     let names = interfaces.arguments.iter().map(|word| word.text.clone());
     Ok(Wish {
         interfaces: names.collect(),

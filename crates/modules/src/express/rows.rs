@@ -47,6 +47,18 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "express_memory",
+        contexts: &[Context::Http],
+        value: Value::Size,
+        syntax: "size",
+        summary: "The most memory that the answers of the express lane take: between 8k and 8m. \
+            Each answer takes 2 KB. Without `express_objects` there are as many answers as fit, \
+            else the configuration is refused if they need more. If the memory is full, the answer \
+            that would expire first makes room. A change takes effect when the server is \
+            restarted.",
+        ..PLAIN
+    },
+    Row {
         name: "express_min_rate",
         syntax: "rate",
         default: "10r/s",

@@ -135,8 +135,8 @@ impl Express {
             log.event(
                 Level::Warn,
                 format_args!(
-                    "\"express_interface\", \"express_mode\" and \"express_objects\" stay as \
-                     they are until the server is started anew"
+                    "\"express_interface\", \"express_mode\", \"express_objects\" and \
+                     \"express_memory\" stay as they are until the server is started anew"
                 ),
             );
         }
