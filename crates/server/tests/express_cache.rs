@@ -143,6 +143,26 @@ fn hits_of_a_cache_come_from_the_driver_until_they_are_purged() {
 }
 
 #[test]
+fn hits_of_a_cache_come_from_the_driver_at_any_age() {
+    let Some(network) = join("hits_of_a_cache_come_from_the_driver_at_any_age") else {
+        return;
+    };
+    let origin = Counting::start(&response("Cache-Control: max-age=600\r\n", "old"));
+    let server = start(&origin, MEMORY, "");
+    let age = |answer: &str| {
+        let mut lines = answer.lines();
+        let age = lines.find_map(|line| line.strip_prefix("Age: "));
+        age.and_then(|age| age.parse::<u64>().ok())
+    };
+    wait_for("an answer of the driver with an age", || {
+        let before = hits(&server);
+        let answer = ask(&network, &server, "/a", "");
+        hits(&server) > before && age(&answer).is_some_and(|seconds| seconds > 0)
+    });
+    assert_eq!(origin.requests(), 1);
+}
+
+#[test]
 fn hits_of_a_cache_end_with_their_freshness() {
     let Some(network) = join("hits_of_a_cache_end_with_their_freshness") else {
         return;

@@ -53,7 +53,9 @@ impl Publishes {
         let gate = check_response(exchange)?;
         let bytes = exchange.sending.pending();
         let unix_ms = unix_ms();
-        if !has_date(bytes, unix_ms) {
+        // The Date of a stored response is that of its making, and stays.
+        let is_dated_now = exchange.response.made().is_none();
+        if is_dated_now && !has_date(bytes, unix_ms) {
             return Err(Ineligible::Date);
         }
         let head = exchange.request().head();
@@ -74,7 +76,7 @@ impl Publishes {
         }
         let answer = Answer {
             bytes,
-            expires_ns: monotonic_ns() + lifetime_ms(original, unix_ms)? * MS_NS,
+            expires_ns: monotonic_ns() + lifetime_ms(original, is_dated_now, unix_ms)? * MS_NS,
             generation: 0,
             closes_kept: self.closes_kept,
             is_uncoded: false,
@@ -92,10 +94,21 @@ impl Publishes {
     }
 }
 
-/// For how many milliseconds an answer stays as it is: until the second of its Date is over, or
-/// what it was made from ends.
-fn lifetime_ms(original: Option<&Original>, unix_ms: u64) -> Result<u64, Ineligible> {
-    let of_date_ms = 1000 - unix_ms % 1000;
+/// The longest time for which an answer is sent, in milliseconds: a hanging lane leaves no older one
+/// behind.
+const LIFETIME_MS_MAX: u64 = 1000;
+
+/// For how many milliseconds an answer stays as it is: until the second of its Date is over, where
+/// that is the time at which it was sent, or what it was made from ends.
+fn lifetime_ms(
+    original: Option<&Original>,
+    is_dated_now: bool,
+    unix_ms: u64,
+) -> Result<u64, Ineligible> {
+    let of_date_ms = match is_dated_now {
+        true => 1000 - unix_ms % 1000,
+        false => LIFETIME_MS_MAX,
+    };
     match original.and_then(Original::until_ms) {
         None => Ok(of_date_ms),
         Some(until_ms) if until_ms <= unix_ms => Err(Ineligible::Withdrawn),
