@@ -146,6 +146,44 @@ fn a_killed_master_leaves_the_program_to_the_next_one() {
     assert_undisturbed(&daemon);
 }
 
+/// What makes a start fail, once the serving process has the configuration and before.
+const FAILURES: &[(&str, &str)] = &[
+    ("control missing/c;", "missing/c\" failed (2: "),
+    ("working_directory missing;", ""),
+];
+
+#[test]
+fn a_start_that_fails_gives_the_program_back() {
+    let Some(network) = join("a_start_that_fails_gives_the_program_back") else {
+        return;
+    };
+    let daemon = start();
+    let text = configuration(daemon.port, "on");
+    let failures = under_load(&network, daemon.port, |_| {
+        for (number, (directive, message)) in FAILURES.iter().enumerate() {
+            wait_for_hits(daemon.port);
+            let (master, serving) = (daemon.master(), daemon.serving());
+            signal::send(master, SIGKILL).unwrap();
+            wait_for("the master to end", || !is_running(master));
+            // With another number of objects, it is another program.
+            let objects = format!("{directive} events {{ }}");
+            let broken = text.replace("events { }", &objects).replace(
+                "express_mode generic;",
+                &format!("express_mode generic; express_objects {};", 64 << number),
+            );
+            daemon.folder.write("nginx.conf", &broken).unwrap();
+            let error = daemon.start_again().unwrap_err();
+            assert!(error.contains(message), "{error}");
+            assert!(is_running(serving), "{directive}");
+            wait_for_hits(daemon.port);
+            daemon.folder.write("nginx.conf", &text).unwrap();
+            daemon.start_again().unwrap();
+            wait_for_hits(daemon.port);
+        }
+    });
+    assert_eq!(failures, Vec::<String>::new());
+}
+
 /// How often the serving process is killed.
 const KILLS: usize = 3;
 

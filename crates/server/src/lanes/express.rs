@@ -21,26 +21,34 @@ pub(super) struct ExpressLane {
     publisher: Option<Arc<Publisher>>,
 }
 
+/// A program that another one took the place of, and its memory.
+pub(super) struct Replaced(Option<Passed>, Option<Arc<Memory>>);
+
 impl ExpressLane {
     /// Takes the program that a configuration brings, and maps its memory if it is another one.
-    pub(super) fn take(&mut self, extras: &mut Vec<Extra>, log: &ErrorLog) {
-        let Some(passed) = take_express(extras) else {
-            return;
-        };
-        let known = self.passed.replace(passed);
-        let Some(passed) = &self.passed else {
-            return;
-        };
-        if self.memory.is_some() && known.is_some_and(|known| known.is_same_program(passed)) {
-            return;
+    /// Returns what was in its place, if that is another one.
+    pub(super) fn take(&mut self, extras: &mut Vec<Extra>, log: &ErrorLog) -> Option<Replaced> {
+        let passed = take_express(extras)?;
+        let is_same = |known: &Passed| known.is_same_program(&passed);
+        if self.memory.is_some() && self.passed.as_ref().is_some_and(is_same) {
+            self.passed = Some(passed);
+            return None;
         }
-        match passed.memory() {
+        let mapped = passed.memory();
+        let known = Replaced(self.passed.replace(passed), self.memory.clone());
+        match mapped {
             Ok(memory) => self.memory = Some(Arc::new(memory)),
             Err(error) => log.event(
                 Level::Warn,
                 format_args!("the express lane does not work: mmap() failed ({error})"),
             ),
         }
+        Some(known)
+    }
+
+    /// The configuration that brought another program is not served: the one before is kept.
+    pub(super) fn put_back(&mut self, replaced: Replaced) {
+        Replaced(self.passed, self.memory) = replaced;
     }
 
     /// A copy of the program, for another master.

@@ -387,14 +387,9 @@ impl LaneService {
         let regular = self.lanes.iter().chain(&self.leaving);
         regular.chain(&self.standby_lane)
     }
-}
 
-impl Service for LaneService {
-    fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
-        self.take_kept(&mut generation);
-        self.follow_predecessor(&mut generation);
-        self.express
-            .take(&mut generation.extras, &generation.error_log);
+    /// Builds the plan of a configuration, and has the lanes serve it.
+    fn serve(&mut self, mut generation: Generation) -> Result<Value, String> {
         let mut zones = std::mem::take(&mut self.zones);
         let configuration = &generation.configuration;
         let mut site = BuildContext::serving(
@@ -455,6 +450,20 @@ impl Service for LaneService {
             );
         }
         Ok(report)
+    }
+}
+
+impl Service for LaneService {
+    fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
+        self.take_kept(&mut generation);
+        self.follow_predecessor(&mut generation);
+        let extras = &mut generation.extras;
+        let replaced = self.express.take(extras, &generation.error_log);
+        let applied = self.serve(generation);
+        if let (Err(_), Some(replaced)) = (&applied, replaced) {
+            self.express.put_back(replaced);
+        }
+        applied
     }
 
     fn ask(&mut self, number: u64, request: Request) {

@@ -108,6 +108,11 @@ impl Master {
             return false;
         };
         taken.hear_again();
+        let mut adopted = self.serving.children.iter().filter(|one| one.is_adopted());
+        if !adopted.any(|child| child.state == State::Serving) {
+            // It has not taken up the program that this start may have put in place of its own.
+            taken.renew_express();
+        }
         true
     }
 
