@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -68,7 +68,7 @@ impl Network {
     ///
     /// # Errors
     /// `ip` refuses a step.
-    pub fn lend(&self, [server, client]: [&str; 2], address: Ipv4Addr) -> io::Result<()> {
+    pub fn lend(&self, [server, client]: [&str; 2], address: IpAddr) -> io::Result<()> {
         let station = self.on_client(|| station(client))?;
         ip(&format!(
             "neigh replace {address} lladdr {station} nud permanent dev {server}"

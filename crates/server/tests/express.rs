@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::process::{Command, Output};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -214,8 +214,9 @@ fn corpus_configuration(root: &str, express: &str) -> String {
     )
 }
 
-/// An address of which the client's kernel knows nothing.
-const RAW_CLIENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 7);
+/// Addresses of which the client's kernel knows nothing.
+const RAW_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 7));
+const RAW_CLIENT_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 7));
 
 /// Options of SYN segments: none, a segment size, all that Linux sends, a small segment size.
 const SYN_OPTIONS: &[&[u8]] = &[
@@ -238,16 +239,19 @@ enum Clients {
 
 impl Clients {
     /// All that comes back on a connection, without the values of Date.
-    fn answer_to(self, raw: &RawTcp, number: usize, request: &Request, port: u16) -> String {
+    fn answer_to(self, raw: &[RawTcp; 2], number: usize, request: &Request, port: u16) -> String {
         // Each kind comes in every way.
         let turn = number / 8;
         let bytes = match self {
             Clients::Kernel => answer_of_peer(request, [SERVER_V4, SERVER_V6][turn % 2], port),
             Clients::Raw => {
-                let source = SocketAddrV4::new(RAW_CLIENT, 10_000 + (number % 50_000) as u16);
-                let server = SocketAddrV4::new(SERVER_V4.parse().unwrap(), port);
+                let version = turn / SYN_OPTIONS.len() % 2;
+                let client = [RAW_CLIENT, RAW_CLIENT_V6][version];
+                let server: IpAddr = [SERVER_V4, SERVER_V6][version].parse().unwrap();
+                let source = SocketAddr::new(client, 10_000 + (number % 50_000) as u16);
+                let addresses = [source, SocketAddr::new(server, port)];
                 let options = SYN_OPTIONS[turn % SYN_OPTIONS.len()];
-                let answer = raw.exchange([source, server], options, &request.pieces);
+                let answer = raw[version].exchange(addresses, options, &request.pieces);
                 answer.unwrap_or_else(|error| panic!("{request:?}: {error}"))
             }
         };
@@ -280,7 +284,9 @@ fn compare(test: &str, clients: Clients, seed: u64, count: usize) {
     let Some(network) = join(test) else {
         return;
     };
-    network.lend(["s0", "c0"], RAW_CLIENT).unwrap();
+    for client in [RAW_CLIENT, RAW_CLIENT_V6] {
+        network.lend(["s0", "c0"], client).unwrap();
+    }
     let express = "express_interface s0; express_mode generic; express on;";
     let program = env!("CARGO_BIN_EXE_turnpike");
     let with = Server::builder(program)
@@ -295,7 +301,7 @@ fn compare(test: &str, clients: Clients, seed: u64, count: usize) {
         .start();
     let ports = [with.port(), without.port()];
     network.on_client(|| {
-        let raw = RawTcp::open().unwrap();
+        let raw = [RawTcp::open().unwrap(), RawTcp::open_v6().unwrap()];
         for (number, request) in requests(seed, count, TARGETS).enumerate() {
             let [ours, theirs] = ports.map(|port| clients.answer_to(&raw, number, &request, port));
             assert_eq!(ours, theirs, "request {number} of seed {seed}: {request:?}");
@@ -411,8 +417,8 @@ fn a_flood_of_a_refused_client_ends_in_the_driver() {
         .configuration(&dropping_configuration("$remote_addr", "10.9.0.3"))
         .start();
     let port = server.port();
-    let address = SocketAddrV4::new(SERVER_V4.parse().unwrap(), port);
-    let client = |port| SocketAddrV4::new(RAW_CLIENT, port);
+    let address = SocketAddr::new(SERVER_V4.parse().unwrap(), port);
+    let client = |port| SocketAddr::new(RAW_CLIENT, port);
     let request = b"GET /denied HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".to_vec();
     let exchange = || {
         let raw = RawTcp::open().unwrap();

@@ -5,12 +5,12 @@ mod segment;
 
 use std::cell::RefCell;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recv, sendto,
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, recv, sendto,
     setsockopt, socket, sockopt,
 };
 use nix::sys::time::TimeVal;
@@ -39,15 +39,27 @@ pub struct RawTcp {
 }
 
 impl RawTcp {
-    /// Opens the sockets in this thread's network namespace.
+    /// Opens the sockets in this thread's network namespace, for segments of IPv4.
     ///
     /// # Errors
     /// The kernel does not permit it.
     pub fn open() -> io::Result<RawTcp> {
+        RawTcp::open_as(AddressFamily::Inet, SockProtocol::EthIp)
+    }
+
+    /// Opens the sockets as [`RawTcp::open`], for segments of IPv6.
+    ///
+    /// # Errors
+    /// The kernel does not permit it.
+    pub fn open_v6() -> io::Result<RawTcp> {
+        RawTcp::open_as(AddressFamily::Inet6, SockProtocol::EthIpv6)
+    }
+
+    fn open_as(family: AddressFamily, packets: SockProtocol) -> io::Result<RawTcp> {
         let flags = SockFlag::SOCK_CLOEXEC;
-        let sending = socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Raw)?;
+        let sending = socket(family, SockType::Raw, flags, SockProtocol::Raw)?;
         let (family, kind) = (AddressFamily::Packet, SockType::Datagram);
-        let receiving = socket(family, kind, flags, SockProtocol::EthIp)?;
+        let receiving = socket(family, kind, flags, packets)?;
         let patience = TimeVal::new(0, PATIENCE_MS * 1000);
         setsockopt(&receiving, sockopt::ReceiveTimeout, &patience)?;
         Ok(RawTcp {
@@ -62,7 +74,12 @@ impl RawTcp {
     /// # Errors
     /// Those of sendto(2).
     pub fn send(&self, segment: &Segment) -> io::Result<()> {
-        let destination = SockaddrIn::from(segment.destination);
+        let mut destination = segment.destination;
+        if destination.is_ipv6() {
+            // A raw socket takes a port for a protocol there.
+            destination.set_port(0);
+        }
+        let destination = SockaddrStorage::from(destination);
         let sending = self.sending.as_raw_fd();
         sendto(sending, &segment.bytes(), &destination, MsgFlags::empty())?;
         Ok(())
@@ -72,7 +89,7 @@ impl RawTcp {
     ///
     /// # Errors
     /// Those of recv(2).
-    pub fn receive(&self, address: Ipv4Addr) -> io::Result<Option<Segment>> {
+    pub fn receive(&self, address: IpAddr) -> io::Result<Option<Segment>> {
         self.receive_by(address, MsgFlags::empty())
     }
 
@@ -80,11 +97,11 @@ impl RawTcp {
     ///
     /// # Errors
     /// Those of recv(2).
-    pub fn received(&self, address: Ipv4Addr) -> io::Result<Option<Segment>> {
+    pub fn received(&self, address: IpAddr) -> io::Result<Option<Segment>> {
         self.receive_by(address, MsgFlags::MSG_DONTWAIT)
     }
 
-    fn receive_by(&self, address: Ipv4Addr, flags: MsgFlags) -> io::Result<Option<Segment>> {
+    fn receive_by(&self, address: IpAddr, flags: MsgFlags) -> io::Result<Option<Segment>> {
         let mut packet = self.packet.borrow_mut();
         loop {
             let bytes = match recv(self.receiving.as_raw_fd(), &mut packet, flags) {
@@ -94,7 +111,7 @@ impl RawTcp {
                 Err(error) => return Err(error.into()),
             };
             let segment = Segment::parse(&packet[..bytes]);
-            let segment = segment.filter(|segment| *segment.destination.ip() == address);
+            let segment = segment.filter(|segment| segment.destination.ip() == address);
             if segment.is_some() {
                 return Ok(segment);
             }
@@ -108,7 +125,7 @@ impl RawTcp {
     /// Those of the sockets; nothing comes back any more.
     pub fn exchange(
         &self,
-        [source, destination]: [SocketAddrV4; 2],
+        [source, destination]: [SocketAddr; 2],
         options: &[u8],
         pieces: &[Vec<u8>],
     ) -> io::Result<Vec<u8>> {
@@ -116,7 +133,7 @@ impl RawTcp {
         let mut connection = Connection::new(&syn, pieces);
         self.send(&syn)?;
         for _ in 0..TRIES_MAX {
-            while let Some(segment) = self.receive(*source.ip())? {
+            while let Some(segment) = self.receive(source.ip())? {
                 if segment.destination != source || segment.source != destination {
                     continue;
                 }

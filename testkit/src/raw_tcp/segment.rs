@@ -1,6 +1,7 @@
-//! A TCP segment in a packet of IPv4, made and read byte by byte (RFC 791, RFC 9293).
+//! A TCP segment in a packet of IPv4 or IPv6, made and read byte by byte (RFC 791, RFC 8200,
+//! RFC 9293).
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Flags of a segment.
 pub const FIN: u8 = 0x01;
@@ -13,7 +14,8 @@ pub const PSH: u8 = 0x08;
 /// The acknowledgement counts.
 pub const ACK: u8 = 0x10;
 
-const IP_BYTES: usize = 20;
+const IPV4_BYTES: usize = 20;
+const IPV6_BYTES: usize = 40;
 const TCP_BYTES: usize = 20;
 const PROTOCOL_TCP: u8 = 6;
 
@@ -21,9 +23,9 @@ const PROTOCOL_TCP: u8 = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The address of the sender.
-    pub source: SocketAddrV4,
+    pub source: SocketAddr,
     /// The address of the receiver.
-    pub destination: SocketAddrV4,
+    pub destination: SocketAddr,
     /// Sequence number.
     pub sequence: u32,
     /// Acknowledged number.
@@ -40,7 +42,7 @@ pub struct Segment {
 
 impl Segment {
     /// A SYN.
-    pub fn syn(source: SocketAddrV4, destination: SocketAddrV4, options: &[u8]) -> Segment {
+    pub fn syn(source: SocketAddr, destination: SocketAddr, options: &[u8]) -> Segment {
         Segment {
             source,
             destination,
@@ -55,15 +57,12 @@ impl Segment {
     }
 
     /// The packet.
+    ///
+    /// # Panics
+    /// One address is of IPv4 and the other of IPv6.
     pub fn bytes(&self) -> Vec<u8> {
         let tcp_bytes = TCP_BYTES + self.options.len() + self.text.len();
-        let mut packet = Vec::with_capacity(IP_BYTES + tcp_bytes);
-        packet.extend([0x45, 0]);
-        packet.extend(((IP_BYTES + tcp_bytes) as u16).to_be_bytes());
-        packet.extend([0, 0, 0x40, 0, 64, PROTOCOL_TCP, 0, 0]);
-        packet.extend(self.source.ip().octets());
-        packet.extend(self.destination.ip().octets());
-        put_sum(&mut packet, 10, 0);
+        let (mut packet, addresses) = self.ip_header(tcp_bytes);
         let tcp = packet.len();
         packet.extend(self.source.port().to_be_bytes());
         packet.extend(self.destination.port().to_be_bytes());
@@ -75,9 +74,34 @@ impl Segment {
         packet.extend([0; 4]);
         packet.extend(&self.options);
         packet.extend(&self.text);
-        let pseudo = sum(&packet[12..IP_BYTES]) + u32::from(PROTOCOL_TCP) + tcp_bytes as u32;
+        let pseudo = sum(&packet[addresses..tcp]) + u32::from(PROTOCOL_TCP) + tcp_bytes as u32;
         put_sum(&mut packet[tcp..], 16, pseudo);
         packet
+    }
+
+    /// The header before the segment, and where its addresses begin.
+    fn ip_header(&self, tcp_bytes: usize) -> (Vec<u8>, usize) {
+        let mut packet = Vec::with_capacity(IPV6_BYTES + tcp_bytes);
+        match (self.source.ip(), self.destination.ip()) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                packet.extend([0x45, 0]);
+                packet.extend(((IPV4_BYTES + tcp_bytes) as u16).to_be_bytes());
+                packet.extend([0, 0, 0x40, 0, 64, PROTOCOL_TCP, 0, 0]);
+                packet.extend(source.octets());
+                packet.extend(destination.octets());
+                put_sum(&mut packet, 10, 0);
+                (packet, 12)
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                packet.extend([0x60, 0, 0, 0]);
+                packet.extend((tcp_bytes as u16).to_be_bytes());
+                packet.extend([PROTOCOL_TCP, 64]);
+                packet.extend(source.octets());
+                packet.extend(destination.octets());
+                (packet, 8)
+            }
+            addresses => panic!("addresses of two families: {addresses:?}"),
+        }
     }
 
     /// Reads a packet; `None`: it is no segment, or not whole.
@@ -85,23 +109,31 @@ impl Segment {
         let byte = |at: usize| packet.get(at).copied();
         let u16_at = |at: usize| Some(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
         let u32_at = |at: usize| Some(u32::from(u16_at(at)?) << 16 | u32::from(u16_at(at + 2)?));
-        if byte(0)? != 0x45 || byte(9)? != PROTOCOL_TCP {
-            return None;
-        }
-        let end = usize::from(u16_at(2)?);
-        let text = IP_BYTES + usize::from(byte(IP_BYTES + 12)? >> 4) * 4;
-        let address = |ip: usize, port: usize| {
-            let ip = Ipv4Addr::from_bits(u32_at(ip)?);
-            Some(SocketAddrV4::new(ip, u16_at(port)?))
+        let (tcp, end, [source, destination]) = match (byte(0)? >> 4, byte(6)?, byte(9)?) {
+            (4, _, PROTOCOL_TCP) if byte(0)? == 0x45 => {
+                let end = usize::from(u16_at(2)?);
+                let ip = |at| Some(IpAddr::V4(Ipv4Addr::from_bits(u32_at(at)?)));
+                (IPV4_BYTES, end, [ip(12)?, ip(16)?])
+            }
+            (6, PROTOCOL_TCP, _) => {
+                let end = IPV6_BYTES + usize::from(u16_at(4)?);
+                let ip = |at: usize| {
+                    let octets: [u8; 16] = packet.get(at..at + 16)?.try_into().ok()?;
+                    Some(IpAddr::V6(Ipv6Addr::from(octets)))
+                };
+                (IPV6_BYTES, end, [ip(8)?, ip(24)?])
+            }
+            _ => return None,
         };
+        let text = tcp + usize::from(byte(tcp + 12)? >> 4) * 4;
         Some(Segment {
-            source: address(12, IP_BYTES)?,
-            destination: address(16, IP_BYTES + 2)?,
-            sequence: u32_at(IP_BYTES + 4)?,
-            acknowledgement: u32_at(IP_BYTES + 8)?,
-            flags: byte(IP_BYTES + 13)?,
-            window: u16_at(IP_BYTES + 14)?,
-            options: packet.get(IP_BYTES + TCP_BYTES..text)?.to_vec(),
+            source: SocketAddr::new(source, u16_at(tcp)?),
+            destination: SocketAddr::new(destination, u16_at(tcp + 2)?),
+            sequence: u32_at(tcp + 4)?,
+            acknowledgement: u32_at(tcp + 8)?,
+            flags: byte(tcp + 13)?,
+            window: u16_at(tcp + 14)?,
+            options: packet.get(tcp + TCP_BYTES..text)?.to_vec(),
             text: packet.get(text..end)?.to_vec(),
         })
     }
@@ -144,27 +176,36 @@ fn sum(bytes: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
+    /// Source, destination, and where in the packet addresses and segment begin.
+    const PACKETS: &[(&str, &str, usize, usize)] = &[
+        ("10.9.0.7:4000", "10.9.0.1:80", 12, 20),
+        ("[fd09::7]:4000", "[fd09::1]:80", 8, 40),
+    ];
+
     #[test]
     fn a_segment_is_read_as_it_was_made() {
-        let [source, destination] = [
-            SocketAddrV4::new([10, 9, 0, 7].into(), 4000),
-            SocketAddrV4::new([10, 9, 0, 1].into(), 80),
-        ];
-        let mut segment = Segment::syn(source, destination, &[1, 1, 8, 10, 0, 0, 1, 2, 0, 0, 0, 0]);
-        segment.text = b"abc".to_vec();
-        let packet = segment.bytes();
-        assert_eq!(Segment::parse(&packet), Some(segment.clone()));
-        assert_eq!((segment.timestamp(), segment.length()), (Some(258), 4));
-        // Both sums are right: with them, all words make 0xffff.
-        let folded = |sum: u32| (sum & 0xffff) + (sum >> 16);
-        assert_eq!(folded(sum(&packet[..20])), 0xffff);
-        let pseudo = sum(&packet[12..20]) + 6 + packet[20..].len() as u32;
-        assert_eq!(folded(folded(sum(&packet[20..]) + pseudo)), 0xffff);
-        for cut in 0..packet.len() {
-            assert_eq!(Segment::parse(&packet[..cut]), None, "{cut}");
+        for (source, destination, addresses, tcp) in PACKETS {
+            let [source, destination] = [source, destination].map(|text| text.parse().unwrap());
+            let options = [1, 1, 8, 10, 0, 0, 1, 2, 0, 0, 0, 0];
+            let mut segment = Segment::syn(source, destination, &options);
+            segment.text = b"abc".to_vec();
+            let packet = segment.bytes();
+            assert_eq!(Segment::parse(&packet), Some(segment.clone()));
+            assert_eq!((segment.timestamp(), segment.length()), (Some(258), 4));
+            // The sums are right: with them, all words make 0xffff.
+            let folded = |sum: u32| (sum & 0xffff) + (sum >> 16);
+            if source.is_ipv4() {
+                assert_eq!(folded(sum(&packet[..*tcp])), 0xffff);
+            }
+            let pseudo = sum(&packet[*addresses..*tcp]) + 6 + packet[*tcp..].len() as u32;
+            assert_eq!(folded(folded(sum(&packet[*tcp..]) + pseudo)), 0xffff);
+            for cut in 0..packet.len() {
+                assert_eq!(Segment::parse(&packet[..cut]), None, "{cut}");
+            }
         }
     }
 }

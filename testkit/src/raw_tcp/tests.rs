@@ -1,7 +1,9 @@
+use std::net::Ipv4Addr;
+
 use super::*;
 
-const CLIENT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 7), 4000);
-const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 80);
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 7)), 4000);
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), 80);
 
 /// What a server sends: a number behind its first one, an acknowledgement behind the client's,
 /// flags and text.

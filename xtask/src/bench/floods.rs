@@ -11,7 +11,7 @@
 //!
 //! All that differs between the first two is what the drop lane costs.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -132,7 +132,7 @@ impl Place {
         let refused = |error: std::io::Error| format!("no network namespaces (root): {error}");
         let network = Network::join(&interfaces[0], &interfaces[1]).map_err(refused)?;
         let names = [interfaces[0].as_str(), interfaces[1].as_str()];
-        network.lend(names, FLOOD).map_err(refused)?;
+        network.lend(names, FLOOD.into()).map_err(refused)?;
         Ok(Place {
             network,
             interfaces,
@@ -263,19 +263,19 @@ impl Place {
 /// Sends segments at a steady rate until it is over; returns how many were SYNs.
 fn flood(kind: Kind, port: u16, over: &AtomicBool) -> std::io::Result<u64> {
     let raw = RawTcp::open()?;
-    let address = SERVER_V4.parse().map_err(std::io::Error::other)?;
-    let server = SocketAddrV4::new(address, port);
+    let address: IpAddr = SERVER_V4.parse().map_err(std::io::Error::other)?;
+    let server = SocketAddr::new(address, port);
     let (started, mut sent) = (Instant::now(), 0);
     while !over.load(Relaxed) {
         let due = started.elapsed().as_millis() as u64 * SYNS_PER_MS;
         // What was not sent in time is not made up for.
         for _ in 0..(due.saturating_sub(sent)).min(SYNS_PER_MS) {
-            let source = SocketAddrV4::new(FLOOD, 1024 + (sent % 60_000) as u16);
+            let source = (FLOOD, 1024 + (sent % 60_000) as u16).into();
             raw.send(&Segment::syn(source, server, &[2, 4, 5, 180]))?;
             sent += 1;
         }
         for _ in 0..ANSWERS_PER_MS {
-            let Some(segment) = raw.received(FLOOD)? else {
+            let Some(segment) = raw.received(FLOOD.into())? else {
                 break;
             };
             if let Some(answer) = answer(kind, &segment) {
