@@ -94,8 +94,8 @@ impl Publishes {
     }
 }
 
-/// The longest time for which an answer is sent, in milliseconds: a hanging lane leaves no older one
-/// behind.
+/// The longest time for which an answer is sent, in milliseconds: a hanging lane leaves no older
+/// one behind.
 const LIFETIME_MS_MAX: u64 = 1000;
 
 /// For how many milliseconds an answer stays as it is: until the second of its Date is over, where
