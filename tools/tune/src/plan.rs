@@ -19,6 +19,9 @@ pub(crate) struct Plan {
     /// The machine that it was made for, in a line.
     pub(crate) machine: String,
     pub(crate) steps: Vec<Step>,
+    /// The CPUs that a placement leaves to the workers; none in other plans.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workers: Vec<usize>,
 }
 
 /// One change and the findings that ask for it.
@@ -67,6 +70,7 @@ pub(crate) fn make(facts: &Facts, findings: &[Finding], wish: &Wish) -> Plan {
         schema: SCHEMA.to_owned(),
         machine: facts.machine(),
         steps: steps.into_values().collect(),
+        workers: Vec::new(),
     }
 }
 

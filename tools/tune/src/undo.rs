@@ -10,6 +10,7 @@ use crate::cli::{self, EXIT_FAILED, EXIT_USAGE, Failed, Source, say};
 use crate::facts::Facts;
 use crate::findings;
 use crate::journal::Journal;
+use crate::placement::{self, Placement};
 use crate::plan::{self, Plan, Wish};
 use crate::steps::{self, Line, Outcome};
 use crate::system::System;
@@ -29,6 +30,10 @@ struct Choice {
     /// Make only the changes of these findings
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
+    /// Instead of findings' changes, put interrupts and workers on CPUs of their own; test it by
+    /// experiment
+    #[arg(long, value_enum, value_name = "SPLIT", conflicts_with_all = ["notes", "only"])]
+    placement: Option<Placement>,
 }
 
 /// Where the journal is kept.
@@ -65,7 +70,7 @@ pub(crate) struct Apply {
     #[command(flatten)]
     state: State,
     /// Make the changes of this plan, which `plan --json` printed
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["notes", "only"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["notes", "only", "placement"])]
     plan: Option<PathBuf>,
     /// Keep settings and queues over a restart, in files of sysctl.d and udev
     #[arg(long)]
@@ -121,14 +126,34 @@ pub(crate) fn plan(command: &PlanCommand) -> Result<ExitCode, Failed> {
             "`turnpike tune apply --yes` makes these changes, `turnpike tune revert` undoes them.\n"
         }
     });
+    text.push_str(&advice(&facts, &plan));
     say(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a placement leaves to a person: the workers, and what would move interrupts again.
+fn advice(facts: &Facts, plan: &Plan) -> String {
+    if plan.workers.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "The workers' part is for the server's configuration:\n\n{}",
+        placement::lines(&plan.workers)
+    );
+    if facts.running("irqbalance").next().is_some() {
+        text.push_str("\nirqbalance runs and moves interrupts again: stop it first.\n");
+    }
+    text
 }
 
 const NOTHING: &str = "There is nothing to change. `turnpike tune check` shows what was looked at; \
     --notes takes the changes of notes too.\n";
 
 fn made(facts: &Facts, choice: &Choice) -> Result<Plan, Failed> {
+    if let Some(placement) = choice.placement {
+        let planned = placement::plan(facts, placement);
+        return planned.map_err(|why| (EXIT_FAILED, format!("not possible here: {why}")));
+    }
     if let Some(id) = choice.only.iter().find(|id| findings::row(id).is_none()) {
         return Err((
             EXIT_USAGE,
@@ -170,6 +195,7 @@ pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
         say(
             "Nothing was changed. --yes makes these changes; `turnpike tune revert` undoes them.\n",
         );
+        say(&advice(&facts, &plan));
         return Ok(ExitCode::SUCCESS);
     }
     let Some(mut journal) = journal else {
@@ -190,6 +216,7 @@ pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
     })?;
     say(&text(&lines));
     after(&plan);
+    say(&advice(&facts, &plan));
     let failed = lines.iter().any(|(_, outcome)| outcome.is_left());
     Ok(ExitCode::from(if failed { EXIT_FAILED } else { 0 }))
 }

@@ -64,6 +64,7 @@ pub(crate) fn plan(climbing: &Climbing, climbed: &Climbed) -> Plan {
         schema: SCHEMA.to_owned(),
         machine: format!("found by tune climb with {}", climbing.server),
         steps: changed.map(step).collect(),
+        workers: Vec::new(),
     }
 }
 

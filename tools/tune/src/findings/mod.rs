@@ -13,6 +13,8 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use network::{cards, queue_interrupts};
+
 use crate::facts::Facts;
 use crate::row::{Row, Seen};
 

@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Interfaces with a device behind them; loopback and tunnels have none.
-fn cards(facts: &Facts) -> impl Iterator<Item = &Interface> {
+pub(crate) fn cards(facts: &Facts) -> impl Iterator<Item = &Interface> {
     facts
         .interfaces
         .iter()
@@ -106,7 +106,7 @@ fn cards(facts: &Facts) -> impl Iterator<Item = &Interface> {
 }
 
 /// The interrupts of a card's queues; its configuration has one of its own.
-fn queue_interrupts<'a>(facts: &'a Facts, card: &Interface) -> Vec<&'a Interrupt> {
+pub(crate) fn queue_interrupts<'a>(facts: &'a Facts, card: &Interface) -> Vec<&'a Interrupt> {
     let of_card = |interrupt: &&Interrupt| {
         let numbered = card.interrupts.contains(&interrupt.number);
         let named = interrupt.name.starts_with(&format!("{}-", card.name));

@@ -107,6 +107,7 @@ fn plan() -> Plan {
         schema: SCHEMA.to_owned(),
         machine: String::new(),
         steps: changes.map(step).to_vec(),
+        workers: Vec::new(),
     }
 }
 
