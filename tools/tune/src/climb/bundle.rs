@@ -95,7 +95,7 @@ pub(crate) fn picture(climbed: &Climbed) -> String {
     );
     let steps = climbed.tried.iter().map(|tried| {
         let factor = match tried.verdict {
-            Verdict::Impossible => tried.verdict.text().to_owned(),
+            Verdict::Impossible | Verdict::WithoutEffect => tried.verdict.text().to_owned(),
             verdict => format!("x {:.2}, {}", tried.ratio, short(verdict)),
         };
         let is_kept = tried.verdict.is_kept();

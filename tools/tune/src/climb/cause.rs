@@ -8,13 +8,15 @@ pub(super) type Group = &'static [Knob];
 
 /// The listen queue: its length in the server and in the kernel.
 const QUEUE: Group = &[Knob::Backlog, Knob::Somaxconn];
+/// What the kernel does when a queue of half-open connections is full.
+const COOKIES: Group = &[Knob::SynCookies];
 /// The order where nothing special binds.
 const COARSE: [Group; 5] = [
     &[Knob::Workers],
     &[Knob::AccessLog],
     &[Knob::OpenFileCache],
     &[Knob::AcceptMutex],
-    &[Knob::SynCookies],
+    COOKIES,
 ];
 /// Fine tuning, once the coarse limits are gone.
 const FINE: [Group; 5] = [
@@ -35,6 +37,9 @@ const IDLE_SHARE_MIN: f64 = 0.25;
 /// What limits the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cause {
+    /// The kernel sent so many SYN cookies, as it does when the queue is full of connections that
+    /// are half open.
+    Cookies(u64),
     /// The listen queue overflowed so many times.
     Queue(u64),
     /// A CPU spent this share of its time in soft interrupts while others had time left.
@@ -53,6 +58,7 @@ impl Cause {
         let has_room = run.idle_share >= SPARE_SHARE_MIN;
         let is_uneven = run.softirq_share >= SOFTIRQ_SHARE_MIN && has_room;
         match run {
+            run if run.cookies > Some(0) => Cause::Cookies(run.cookies.unwrap_or(0)),
             run if run.overflows > 0 => Cause::Queue(run.overflows),
             run if is_uneven => Cause::Softirq(run.softirq_share),
             run if run.client_limited => Cause::Client,
@@ -70,6 +76,9 @@ impl Cause {
     pub(super) fn text(self) -> String {
         let percent = |share: f64| (share * 100.0).round();
         match self {
+            Cause::Cookies(cookies) => {
+                format!("the listen queue was full, and the kernel sent {cookies} SYN cookies")
+            }
             Cause::Queue(overflows) => format!("the listen queue overflowed {overflows} times"),
             Cause::Softirq(share) => format!(
                 "a CPU was in soft interrupts for {} % of the time, and others had time left",
@@ -87,6 +96,7 @@ impl Cause {
     /// What is tried before all others.
     fn first(self) -> &'static [Group] {
         match self {
+            Cause::Cookies(_) => &[COOKIES, QUEUE],
             Cause::Queue(_) => &[QUEUE],
             Cause::Softirq(_) => &[&[Knob::PacketSteering], &[Knob::Napi]],
             Cause::Client => &[&[Knob::Workers]],
@@ -101,6 +111,12 @@ pub(super) fn groups(has_all_knobs: bool) -> Vec<Group> {
     let fine: &[Group] = if has_all_knobs { &FINE } else { &[] };
     let coarse = COARSE.into_iter().chain(std::iter::once(QUEUE));
     coarse.chain(fine.iter().copied()).collect()
+}
+
+/// Why knobs cannot change anything while runs are like this one; `None` where they may. A long
+/// queue is never answered by cookies, so that time spent on them would only find chance.
+pub(super) fn without_effect(knobs: &[Knob], run: &Run) -> Option<&'static str> {
+    (knobs == COOKIES && run.cookies == Some(0)).then_some("no SYN cookie was sent")
 }
 
 /// Takes out of what is left the group to be tried next.

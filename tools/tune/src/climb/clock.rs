@@ -1,5 +1,6 @@
 //! CPU time during a run: what its own processes used, and what others did.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -58,6 +59,26 @@ impl Clock {
     }
 }
 
+/// The CPU time of this process's descendants that run: a server, before a load generator starts.
+pub(super) struct Meter(BTreeMap<u32, u64>);
+
+impl Meter {
+    pub(super) fn start() -> Meter {
+        let host = Host::here();
+        let family = host.family(std::process::id());
+        // The first one is this process.
+        let descendants = family.into_iter().skip(1);
+        Meter(descendants.map(|id| (id, host.run_ns(id))).collect())
+    }
+
+    /// CPU time since then of those that run now, in microseconds.
+    pub(super) fn spent_us(&self) -> f64 {
+        let now = Meter::start().0.into_iter();
+        let since = |(id, ns): (u32, u64)| ns.saturating_sub(self.0.get(&id).copied().unwrap_or(0));
+        now.map(since).sum::<u64>() as f64 / 1000.0
+    }
+}
+
 /// CPU time of all children that were waited for, and of theirs.
 fn children_us() -> u64 {
     let micros = |time: TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
@@ -67,10 +88,12 @@ fn children_us() -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::process::Command;
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
 
-    use super::Clock;
+    use super::{Clock, Meter};
 
     #[test]
     fn the_time_of_an_ended_child_is_ours() {
@@ -85,5 +108,24 @@ mod tests {
             shares.iter().all(|share| (0.0..=1.0).contains(share)),
             "{spent:?}"
         );
+    }
+
+    #[test]
+    fn the_time_of_a_child_that_runs_is_metered() {
+        let meter = Meter::start();
+        let loops = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; echo x; read end";
+        let mut command = Command::new("sh");
+        command.args(["-c", loops]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = child.stdout.take().unwrap();
+        output.read_exact(&mut [0]).unwrap();
+        let spent_us = meter.spent_us();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(spent_us > 1000.0, "{spent_us}");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use turnpike_host::Host;
 use turnpike_lab::bench::{Process, Topology, is_asked};
 
-use super::clock::Clock;
+use super::clock::{Clock, Meter};
 use super::knobs::{Levels, Place};
 use super::search::{Bench, Failure, Run};
 use super::server::{Running, Server};
@@ -98,13 +98,18 @@ impl Field {
         self.wish.server.start(levels, &place, &self.topology)
     }
 
-    /// A counter of the server's namespace.
-    fn overflows(&self) -> u64 {
+    /// The counters of the server's namespace.
+    fn counters(&self) -> Counters {
         // `/proc/net` is that of the process's first thread; this thread has its own.
         let read = || Host::here().network_counters_of("thread-self");
         let counters = self.topology.at_server(read).ok().flatten();
         let counters = counters.unwrap_or_default();
-        counters.get("TcpExt.ListenOverflows").copied().unwrap_or(0)
+        let count = |name: &str| counters.get(name).copied().unwrap_or(0);
+        Counters {
+            overflows: count("TcpExt.ListenOverflows"),
+            cookies: count("TcpExt.SyncookiesSent"),
+            opened: count("Tcp.PassiveOpens"),
+        }
     }
 
     fn drive(&self) -> Result<Value, String> {
@@ -148,6 +153,25 @@ impl Field {
     }
 }
 
+/// What the kernel has counted for the server.
+#[derive(Clone, Copy)]
+struct Counters {
+    overflows: u64,
+    cookies: u64,
+    /// Connections of clients.
+    opened: u64,
+}
+
+impl Counters {
+    fn since(self, before: Counters) -> Counters {
+        Counters {
+            overflows: self.overflows.saturating_sub(before.overflows),
+            cookies: self.cookies.saturating_sub(before.cookies),
+            opened: self.opened.saturating_sub(before.opened),
+        }
+    }
+}
+
 impl Bench for Field {
     fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
         if is_asked() {
@@ -163,30 +187,32 @@ impl Bench for Field {
         };
         let clock = Clock::start();
         let mut server = self.start(levels).map_err(failure)?;
-        let before = self.overflows();
-        let driving = Clock::start();
+        let before = self.counters();
+        let (driving, meter) = (Clock::start(), Meter::start());
         let report = self.drive().map_err(failure)?;
-        // Of the children, the load generator alone has ended by now.
-        let driven = driving.spent();
-        let overflows = self.overflows().saturating_sub(before);
+        // The load generator has ended, so that what runs is the server.
+        let (driven, server_us) = (driving.spent(), meter.spent_us());
+        let counters = self.counters().since(before);
         server.check().map_err(failure)?;
         drop(server);
         let spent = clock.spent();
         let _ = std::fs::remove_file(self.folder.join("access.log"));
-        let answered = report["requests"]["answered"].as_u64().unwrap_or(0);
+        // Those of the same time as the CPU time: the load generator counts none of its warm-up.
+        let opened = counters.opened.max(1) as f64;
         let run = Run {
             // Whole numbers, so that a record decides as the climb did.
             connections_per_s: number("requests_per_s", &report).round(),
             p99_us: number("p99", &report["latency_us"]).round(),
             errors: report["errors_total"].as_u64().unwrap_or(0),
-            answered,
+            answered: report["requests"]["answered"].as_u64().unwrap_or(0),
             client_limited: report["client_limited"].as_bool().unwrap_or(false),
-            overflows,
-            cpu_us: hundredths(spent.ours_us / answered.max(1) as f64),
-            server_us: hundredths((spent.ours_us - driven.ours_us) / answered.max(1) as f64),
+            overflows: counters.overflows,
+            cpu_us: hundredths(spent.ours_us / opened),
+            server_us: hundredths(server_us / opened),
             others_share: hundredths(spent.others_share),
             softirq_share: hundredths(driven.softirq_share),
             idle_share: hundredths(driven.idle_share),
+            cookies: Some(counters.cookies),
         };
         self.runs.push((levels.key(), run.clone()));
         Ok(run)

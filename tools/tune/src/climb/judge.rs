@@ -15,6 +15,8 @@ pub(crate) enum Verdict {
     NoDifference,
     Latency,
     Errors,
+    /// What the knob changes did not happen.
+    WithoutEffect,
     Impossible,
 }
 
@@ -33,20 +35,14 @@ impl Verdict {
             Verdict::NoDifference => "undone: no difference shown",
             Verdict::Latency => "undone: p99 beyond the bound",
             Verdict::Errors => "undone: more errors",
+            Verdict::WithoutEffect => "left out",
             Verdict::Impossible => "not possible here",
         }
     }
 }
 
-/// How much wider an interval has to exclude 1 for a step to be decided before its last look: who
-/// looks often sees chance differences more often. 3.29 against 1.96 deviations leaves the last
-/// look's 95 % nearly whole (J. L. Haybittle 1971; R. Peto and others 1976).
-const EARLY_FACTOR: f64 = 3.29 / 1.96;
 /// A step that cannot gain more than this is not measured further.
 const GAIN_MIN: f64 = 1.01;
-/// Pairs of runs after which a step is given up if its mean shows no gain of [`GAIN_MIN`]. To stop
-/// without a gain keeps no step by chance, and the time goes to steps that may save a little.
-const PAIRS_WITHOUT_GAIN_MAX: usize = 16;
 /// The share of its rate that a step may cost where the load generator was the limit before and
 /// after: a faster server wakes it more often for fewer answers each, so that its own part grows.
 const CLIENT_LOSS_MAX: f64 = 0.1;
@@ -56,12 +52,15 @@ const ERROR_SHARE_MAX: f64 = 0.01;
 const SEED: u64 = 16;
 
 /// Whether more pairs could not change what is decided.
-pub(super) fn is_settled(tried: &Tried) -> bool {
+pub(super) fn is_settled(tried: &Tried, effort: Effort) -> bool {
     let Some(bounds) = tried.bounds else {
         return false;
     };
+    if tried.pairs < effort.pairs_min {
+        return tried.verdict == Verdict::Errors;
+    }
     // Logarithms, as the intervals were made of them.
-    let wide = |middle: f64, bound: f64| middle.ln() + (bound / middle).ln() * EARLY_FACTOR;
+    let wide = |middle: f64, bound: f64| middle.ln() + (bound / middle).ln() * effort.early_factor;
     let may_be_cheaper = tried.cpu.is_some_and(|ratio| ratio.bounds.high >= GAIN_MIN);
     match tried.verdict {
         Verdict::Kept | Verdict::Latency => wide(tried.ratio, bounds.low) > 0.0,
@@ -80,10 +79,10 @@ pub(super) fn is_settled(tried: &Tried) -> bool {
             let has_gain = |mean: f64| mean >= GAIN_MIN;
             let looks_without_gain =
                 !has_gain(tried.ratio) && !tried.cpu.is_some_and(|ratio| has_gain(ratio.mean));
-            (looks_without_gain && tried.pairs >= PAIRS_WITHOUT_GAIN_MAX)
+            (looks_without_gain && tried.pairs >= effort.pairs_without_gain_max)
                 || (bounds.high < GAIN_MIN && !may_be_cheaper)
         }
-        Verdict::Errors | Verdict::Impossible => true,
+        Verdict::Errors | Verdict::WithoutEffect | Verdict::Impossible => true,
     }
 }
 

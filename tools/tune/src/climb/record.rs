@@ -61,10 +61,14 @@ fn line(key: &str, run: &Run) -> String {
         others_share,
         softirq_share,
         idle_share,
+        cookies,
     } = run;
+    // As JSON has it.
+    let cookies = cookies.map_or_else(|| "null".to_owned(), |count| count.to_string());
     format!(
         "[\"{key}\",[{connections_per_s},{p99_us},{errors},{answered},{client_limited},\
-         {overflows},{cpu_us},{server_us},{others_share},{softirq_share},{idle_share}]]"
+         {overflows},{cpu_us},{server_us},{others_share},{softirq_share},{idle_share},\
+         {cookies}]]"
     )
 }
 

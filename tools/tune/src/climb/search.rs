@@ -22,10 +22,11 @@ pub(crate) struct Run {
     pub(crate) client_limited: bool,
     /// Overflows of the listen queue during the run.
     pub(crate) overflows: u64,
-    /// CPU time of server and load generator for each answered connection, in microseconds; 0 in
-    /// records without it.
+    /// CPU time of server and load generator for each connection, their start and end included, in
+    /// microseconds; 0 in records without it.
     pub(crate) cpu_us: f64,
-    /// The server's part of it, its start and its end included; 0 in records without it.
+    /// The server's CPU time for each connection while the load generator ran; 0 in records without
+    /// it.
     pub(crate) server_us: f64,
     /// The share of all CPU time that others took: other processes, and the hypervisor.
     pub(crate) others_share: f64,
@@ -33,6 +34,8 @@ pub(crate) struct Run {
     pub(crate) softirq_share: f64,
     /// The share of all CPU time that was idle; 0 in records without it.
     pub(crate) idle_share: f64,
+    /// SYN cookies that the kernel sent during the run; none in records without it.
+    pub(crate) cookies: Option<u64>,
 }
 
 /// Where runs come from.
@@ -67,13 +70,34 @@ impl Failure {
 pub(crate) struct Effort {
     /// Pairs of runs before each look at a step.
     pub(crate) pairs: usize,
+    /// Pairs of runs without which no interval decides: who takes turns with another load of the
+    /// machine sees the same difference a few times. 0 in records of older rules.
+    #[serde(default)]
+    pub(crate) pairs_min: usize,
     /// Pairs of runs after which a step is decided, whatever is seen.
     pub(crate) pairs_max: usize,
+    /// Pairs of runs after which a step is given up if its mean shows no gain: to stop without a
+    /// gain keeps no step by chance, and the time goes to steps that may save a little.
+    #[serde(default = "older_pairs_without_gain_max")]
+    pub(crate) pairs_without_gain_max: usize,
+    /// How much wider an interval has to exclude 1 for a step to be decided before its last look.
+    #[serde(default = "older_early_factor")]
+    pub(crate) early_factor: f64,
     /// A step whose 99th percentile of latency grows by this factor is undone.
     pub(crate) p99_factor_max: f64,
     /// Whether all knobs are tried, or the seven with a bad start.
     #[serde(default)]
     pub(crate) has_all_knobs: bool,
+}
+
+/// What records without the figure were decided by.
+fn older_pairs_without_gain_max() -> usize {
+    16
+}
+
+/// What records without the figure were decided by: right for many pairs, too small for few.
+fn older_early_factor() -> f64 {
+    3.29 / 1.96
 }
 
 /// A step that was tried.
@@ -84,7 +108,7 @@ pub(crate) struct Tried {
     pub(crate) knobs: Vec<Knob>,
     /// Pairs of runs that it was judged by.
     pub(crate) pairs: usize,
-    /// Why it was not possible; empty where it was.
+    /// Why it was not measured; empty where it was.
     pub(crate) obstacle: String,
     /// What bound when the step was chosen.
     pub(crate) cause: Cause,
@@ -148,10 +172,12 @@ pub(crate) fn climb(
 ) -> Result<Climbed, Failure> {
     let first = bench.run(start)?;
     let mut binds = Cause::of(&first);
+    let start_rate = first.connections_per_s;
+    let mut present = first;
     let mut left = cause::groups(effort.has_all_knobs);
     let mut climbed = Climbed {
         cause: binds,
-        start_rate: first.connections_per_s,
+        start_rate,
         tried: Vec::new(),
         levels: start,
     };
@@ -159,14 +185,18 @@ pub(crate) fn climb(
     while let Some(knobs) = cause::next(&mut left, binds) {
         let chosen_for = binds;
         for candidate in candidates(climbed.levels, knobs) {
-            let mut tried = compare(bench, climbed.levels, &candidate, effort)?;
+            let mut tried = match cause::without_effect(knobs, &present) {
+                Some(why) => unmeasured(&candidate, Verdict::WithoutEffect, why.to_owned()),
+                None => compare(bench, climbed.levels, &candidate, effort)?,
+            };
             tried.cause = chosen_for;
             let is_kept = tried.verdict.is_kept();
             if is_kept {
                 climbed.levels = candidate.levels;
             }
             if let Some((old, new)) = &tried.last {
-                binds = Cause::of(if is_kept { new } else { old });
+                present = if is_kept { new } else { old }.clone();
+                binds = Cause::of(&present);
             }
             report(&tried);
             climbed.tried.push(tried);
@@ -216,7 +246,7 @@ pub(super) fn compare(
         while pairs.len() < goal {
             let both = match pair(bench, now, candidate.levels, pairs.len())? {
                 Ok(both) => both,
-                Err(why) => return Ok(impossible(candidate, why)),
+                Err(why) => return Ok(unmeasured(candidate, Verdict::Impossible, why)),
             };
             if is_disturbed(&both) && repeats_left > 0 {
                 repeats_left -= 1;
@@ -225,7 +255,7 @@ pub(super) fn compare(
             pairs.push(both);
         }
         let tried = judged(&pairs, candidate, effort);
-        if pairs.len() >= effort.pairs_max || is_settled(&tried) {
+        if pairs.len() >= effort.pairs_max || is_settled(&tried, effort) {
             return Ok(tried);
         }
     }
@@ -265,7 +295,8 @@ fn old(bench: &mut dyn Bench, now: Levels) -> Result<Run, Failure> {
         .map_err(|failure| Failure::Climb(failure.text()))
 }
 
-fn impossible(candidate: &Candidate, why: String) -> Tried {
+/// A step without a pair of runs.
+fn unmeasured(candidate: &Candidate, verdict: Verdict, why: String) -> Tried {
     Tried {
         text: candidate.text.clone(),
         knobs: candidate.knobs.clone(),
@@ -277,7 +308,7 @@ fn impossible(candidate: &Candidate, why: String) -> Tried {
         ratio: 1.0,
         bounds: None,
         cpu: None,
-        verdict: Verdict::Impossible,
+        verdict,
         client_limited: false,
     }
 }

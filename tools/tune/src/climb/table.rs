@@ -145,7 +145,7 @@ fn interval(bounds: Interval) -> String {
 }
 
 fn remark(tried: &Tried) -> String {
-    if tried.verdict == Verdict::Impossible {
+    if matches!(tried.verdict, Verdict::Impossible | Verdict::WithoutEffect) {
         return format!("{}: {}", tried.verdict.text(), tried.obstacle);
     }
     let limited = match tried.client_limited {

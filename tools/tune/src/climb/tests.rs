@@ -35,7 +35,10 @@ fn climbing(has_grid: bool) -> Climbing {
         server: "nginx".to_owned(),
         effort: Effort {
             pairs: 4,
-            pairs_max: 8,
+            pairs_min: PAIRS_MIN,
+            pairs_max: 16,
+            pairs_without_gain_max: 8,
+            early_factor: EARLY_FACTOR,
             p99_factor_max: 3.0,
             has_all_knobs: false,
         },
@@ -58,6 +61,26 @@ fn a_record_decides_as_its_climb_did() {
     // Study S3 stands beside it, with what the same knobs did here.
     assert!(text.contains("x 1.82  accept_mutex off"), "{text}");
     assert!(text.contains("here: not tried, climb moves"), "{text}");
+}
+
+/// The figures of a run that its first records had, and those of today.
+#[test]
+fn a_record_without_later_figures_is_read() {
+    const CASES: &[(&str, Option<u64>, f64)] = &[
+        ("[100,9,0,60,true,2,80.5]", None, 0.0),
+        ("[100,9,0,60,true,2,80.5,40,0,0.3,0.1]", None, 0.1),
+        ("[100,9,0,60,true,2,80.5,40,0,0.3,0.1,null]", None, 0.1),
+        ("[100,9,0,60,true,2,80.5,40,0,0.3,0.1,7]", Some(7), 0.1),
+    ];
+    let head = record::text(&climbing(false), &[]);
+    for (figures, cookies, idle_share) in CASES.iter().copied() {
+        let run = format!("\"runs\":[[\"000000000000\",{figures}]");
+        let text = head.replace("\"runs\":[", &run);
+        let recorded = record::of_text(&text).unwrap();
+        let (_, run) = &recorded.all[0];
+        assert_eq!((run.cookies, run.idle_share), (cookies, idle_share));
+        assert_eq!((run.cpu_us, run.overflows), (80.5, 2), "{figures}");
+    }
 }
 
 #[test]

@@ -39,8 +39,36 @@ fn what_a_run_shows_picks_what_is_tried_first() {
 }
 
 #[test]
+fn cookies_bind_before_the_queue_that_they_answer_for() {
+    let sent = Run {
+        cookies: Some(30),
+        ..run(90, 0.9, 0.5, true)
+    };
+    let cause = Cause::of(&sent);
+    assert!(cause.text().ends_with("sent 30 SYN cookies"));
+    let mut left = groups(false);
+    let order = [next(&mut left, cause), next(&mut left, cause)];
+    assert_eq!(order, [COOKIES, QUEUE].map(Some));
+    let cases = [
+        (COOKIES, Some(0), true),
+        (COOKIES, Some(1), false),
+        // A record without the count.
+        (COOKIES, None, false),
+        (QUEUE, Some(0), false),
+    ];
+    for (knobs, cookies, expected) in cases {
+        let run = Run {
+            cookies,
+            ..Run::default()
+        };
+        assert_eq!(without_effect(knobs, &run).is_some(), expected);
+    }
+}
+
+#[test]
 fn every_knob_is_tried_once_whatever_binds() {
     let causes = [
+        Cause::Cookies(1),
         Cause::Queue(1),
         Cause::Softirq(0.7),
         Cause::Client,

@@ -29,7 +29,10 @@ impl Bench for Server {
 
 const EFFORT: Effort = Effort {
     pairs: 4,
+    pairs_min: 0,
     pairs_max: 9,
+    pairs_without_gain_max: 16,
+    early_factor: 1.68,
     p99_factor_max: 3.0,
     has_all_knobs: false,
 };

@@ -20,7 +20,10 @@ impl<F: Fn(Levels) -> Run> Bench for Imagined<F> {
 
 const EFFORT: Effort = Effort {
     pairs: 4,
+    pairs_min: 0,
     pairs_max: 8,
+    pairs_without_gain_max: 16,
+    early_factor: 3.29 / 1.96,
     p99_factor_max: 3.0,
     has_all_knobs: false,
 };
@@ -175,6 +178,86 @@ fn a_step_without_a_gain_is_given_up_and_one_with_a_small_gain_is_not() {
         let cache = tried.find(|tried| tried.text == "open_file_cache max=1000");
         assert_eq!(cache.unwrap().pairs, expected, "{gain}");
     }
+}
+
+/// Another load of the machine takes turns with the runs: in four pairs for the step, in the next
+/// four against it.
+#[test]
+fn four_pairs_that_agree_by_chance_decide_nothing() {
+    const CASES: &[(usize, bool)] = &[(0, true), (8, false)];
+    for (pairs_min, expected) in CASES.iter().copied() {
+        let effort = Effort {
+            pairs_min,
+            pairs_max: 16,
+            ..EFFORT
+        };
+        let count = std::cell::Cell::new(0);
+        let run = |levels: Levels| {
+            let is_cached = levels.level(Knob::OpenFileCache) == 1;
+            let others = levels.with(Knob::OpenFileCache, 0) == Levels::default();
+            if is_cached && others {
+                count.set(count.get() + 1);
+            }
+            rate(match (is_cached, count.get()) {
+                (true, 1..=4) => 1200.0,
+                (true, 5..=8) => 1000.0 / 1.2,
+                _ => 1000.0,
+            })
+        };
+        let mut bench = Imagined { run, count: 0 };
+        let climbed = climb(&mut bench, Levels::default(), effort, |_| {}).unwrap();
+        let is_found = climbed.found().contains(&Knob::OpenFileCache);
+        assert_eq!(is_found, expected, "{pairs_min}");
+    }
+}
+
+/// A short queue is answered by cookies where they are on; a long one is not.
+#[test]
+fn cookies_are_tried_while_they_are_sent() {
+    const CASES: &[(f64, &[&str], usize)] = &[
+        // The rate without cookies, the first steps, the end's level of the knob
+        (
+            1.3,
+            &["tcp_syncookies 0", "backlog 4096, somaxconn 4096"],
+            1,
+        ),
+        (
+            0.7,
+            &["tcp_syncookies 0", "backlog 4096, somaxconn 4096"],
+            0,
+        ),
+    ];
+    let bench = |gain: f64, cookies: u64| {
+        climbed(move |levels| {
+            let is_long = levels.level(Knob::Backlog) + levels.level(Knob::Somaxconn) == 2;
+            let has_cookies = levels.level(Knob::SynCookies) == 0;
+            let is_sent = !is_long && has_cookies;
+            let queue = if is_long { 3.0 } else { 1.0 };
+            let without = if is_long || has_cookies { 1.0 } else { gain };
+            Run {
+                overflows: if is_long { 0 } else { 50 },
+                cookies: Some(if is_sent { cookies } else { 0 }),
+                ..rate(1000.0 * queue * without)
+            }
+        })
+    };
+    for (gain, first, level) in CASES.iter().copied() {
+        let climbed = bench(gain, 30);
+        let texts = climbed.tried.iter().map(|tried| tried.text.as_str());
+        assert_eq!(texts.take(2).collect::<Vec<_>>(), first);
+        assert_eq!(climbed.cause, Cause::Cookies(30));
+        assert_eq!(climbed.levels.level(Knob::SynCookies), level, "{gain}");
+    }
+    let climbed = bench(1.3, 0);
+    let mut tried = climbed.tried.iter();
+    let cookies = tried.find(|tried| tried.knobs == [Knob::SynCookies]);
+    let cookies = cookies.unwrap();
+    assert_eq!(cookies.verdict, Verdict::WithoutEffect);
+    assert_eq!(
+        (cookies.pairs, cookies.obstacle.as_str()),
+        (0, "no SYN cookie was sent")
+    );
+    assert_eq!(climbed.levels.level(Knob::SynCookies), 0);
 }
 
 /// Latency of a start that dropped handshakes is not compared: those who waited are not in it.
