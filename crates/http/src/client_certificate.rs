@@ -1,20 +1,30 @@
 //! What the certificate that a client has shown, or the lack of one, means for its requests.
 
+use std::sync::Arc;
+
 use turnpike_lane::log::Level;
+use turnpike_plan::tls::{ClientRefusal, ServerTls, VerifyClient};
 
 use crate::exchange::Exchange;
-use turnpike_plan::tls::{ClientRefusal, VerifyClient};
 
 impl Exchange {
     /// The status by which the request's server refuses the client for its certificate, or for the
     /// lack of one; `None`: it does not.
-    pub(crate) fn client_refusal(&self) -> Option<u16> {
-        let session = self.requester.tls()?;
+    pub(crate) fn client_refusal(&mut self) -> Option<u16> {
         let plan = self.plan.clone();
-        let verify = plan.location(self.server().root).verify_client;
+        let root = plan.location(self.server().root);
+        let verify = root.verify_client;
         if verify == VerifyClient::Off {
             return None;
         }
+        // A client that names no server was judged by the default one, and a reload may have changed
+        // what is trusted since the handshake.
+        if let Some(ServerTls::Serve(identity)) = &root.tls
+            && let Some(session) = self.requester.tls()?.judged_by(identity)
+        {
+            self.requester.is_secured_by(Some(&Arc::new(session)));
+        }
+        let session = self.requester.tls()?;
         let refuse = |status: u16, why: std::fmt::Arguments<'_>| {
             self.log(Level::Info, why);
             Some(status)
@@ -29,7 +39,7 @@ impl Exchange {
                 ),
             );
         }
-        let refusal = verify.refusal(session.client.as_ref())?;
+        let refusal = verify.refusal(session.client.as_deref())?;
         let status = match refusal {
             ClientRefusal::Missing => 496,
             ClientRefusal::Bad(_) => 495,

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use turnpike_testkit::{Folder, Server, wait_for};
@@ -199,6 +200,80 @@ fn a_list_of_revoked_certificates_that_is_replaced_counts_without_a_reload() {
     keys.write("root.crl", "no list").unwrap();
     server.wait_for_log("error.log", "root.crl");
     assert_eq!(known(), "page FAILED:certificate revoked");
+}
+
+#[test]
+fn an_open_connection_is_held_to_a_new_list_of_revoked_certificates() {
+    let keys = clients();
+    let server = start(&keys, SERVERS);
+    let port = server.port();
+    let mut client = Command::new("openssl")
+        .current_dir(keys.path())
+        .args(["s_client", "-quiet", "-servername", "crl.test"])
+        .args(["-cert", "known.pem", "-key", "known.key"])
+        .args(["-connect", &format!("127.0.0.1:{port}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut input, output) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
+    let mut lines = BufReader::new(output);
+    let mut next = |expected: &str| {
+        let request = "GET / HTTP/1.1\r\nHost: crl.test\r\n\r\n";
+        input.write_all(request.as_bytes()).unwrap();
+        let mut received = Vec::new();
+        while !received.ends_with(expected.as_bytes()) {
+            let mut byte = [0];
+            lines.read_exact(&mut byte).unwrap();
+            received.extend(byte);
+        }
+    };
+    next("\r\n\r\nSUCCESS");
+    revoke(keys.path(), "known.pem");
+    let fresh = || ask(&server, &keys, "crl.test", "known", "/", &[]);
+    let refused = wait_for(|| fresh().contains("FAILED").then_some(()));
+    assert!(refused.is_some(), "{}", server.log("error.log"));
+    next("page FAILED:certificate revoked");
+    client.kill().unwrap();
+    client.wait().unwrap();
+}
+
+#[test]
+fn clients_that_name_no_server_are_judged_by_the_one_of_their_request() {
+    let keys = clients();
+    let servers = r#"
+        server {
+            %SECURE%
+            ssl_verify_client optional;
+            ssl_client_certificate %KEYS%/ec.pem;
+            location / { return 200 "$ssl_client_verify"; }
+        }
+        server {
+            %SECURE%
+            server_name on.test;
+            ssl_verify_client on;
+            ssl_client_certificate %KEYS%/root.pem;
+            location / { return 200 "$ssl_client_verify"; }
+        }"#;
+    let server = start(&keys, servers);
+    let cases = [
+        ("ec", "default.test", "SUCCESS"),
+        ("ec", "on.test", BAD),
+        ("known", "on.test", "SUCCESS"),
+        ("known", "default.test", BAD),
+    ];
+    let file = |name: &str| keys.path().join(name).display().to_string();
+    for (certificate, host, expected) in cases {
+        let request = format!("GET / HTTP/1.0\r\nHost: {host}\r\n\r\n");
+        let (pem, key) = (
+            file(&format!("{certificate}.pem")),
+            file(&format!("{certificate}.key")),
+        );
+        let more = ["-noservername", "-cert", &pem, "-key", &key];
+        let reply = s_client(&server, &request, &more);
+        assert!(reply.contains(expected), "{certificate} {host}: {reply}");
+    }
 }
 
 fn ask(

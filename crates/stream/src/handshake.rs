@@ -81,7 +81,7 @@ async fn secure(session: &mut Session, client: &Connected) -> Result<(), String>
         // The whole handshake has its limit.
         Agreement::Pending(pending) => pending.complete(0).await,
     };
-    let refusal = verify_client.refusal(agreed.client.as_ref());
+    let refusal = verify_client.refusal(agreed.client.as_deref());
     session.tls = Some(Box::new(agreed));
     refusal.map_or(Ok(()), |refusal| Err(refusal.to_string()))
 }

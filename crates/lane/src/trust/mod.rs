@@ -24,7 +24,7 @@ pub use failure::{Failure, Failures};
 pub use handshake::{verify_tls12, verify_tls13};
 
 /// The trusted certificates, and the revocation lists.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Trust {
     anchors: Vec<CertificateDer<'static>>,
     revoked: Vec<CertificateRevocationListDer<'static>>,

@@ -129,7 +129,7 @@ pub(super) fn legacy<S: HasTlsSession>() -> [VariableRow<S>; 2] {
 
 fn shown<S: HasTlsSession>(subject: &S, write: impl FnOnce(&ClientCertificate)) -> bool {
     let session = subject.tls_session();
-    let client = session.and_then(|session| session.client.as_ref());
+    let client = session.and_then(|session| session.client.as_deref());
     client.map(write).is_some()
 }
 
@@ -145,7 +145,7 @@ fn verified<S: HasTlsSession>(subject: &S, out: &mut Vec<u8>) -> bool {
     let Some(session) = subject.tls_session() else {
         return false;
     };
-    let text = match &session.client {
+    let text = match session.client.as_deref() {
         None => "NONE".to_owned(),
         Some(ClientCertificate { failure: None, .. }) => "SUCCESS".to_owned(),
         Some(ClientCertificate {

@@ -69,7 +69,7 @@ pub(super) fn server<S>(
     Ok(Some(ServerTls::Serve(Arc::new(ServerIdentity {
         config: Arc::new(config),
         by_name,
-        clients: clients.map(|clients| clients.trust),
+        clients: clients.map(|clients| Arc::new(clients.trust)),
         statuses: client_status::statuses(view, builder)?,
     }))))
 }

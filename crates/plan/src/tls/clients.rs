@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use turnpike_lane::trust::{Failure, Trust};
 use turnpike_wire::certificate::Purpose;
+
+use super::ServerIdentity;
 
 /// Whether clients must send a certificate (`ssl_verify_client`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +133,10 @@ pub struct ClientCertificate {
     pub der: Box<[u8]>,
     /// The fault; `None` if it is valid.
     pub failure: Option<ClientFailure>,
+    /// The certificates that were sent behind it, DER.
+    others: Vec<Box<[u8]>>,
+    /// What it was judged by.
+    trust: Arc<Trust>,
 }
 
 impl ClientCertificate {
@@ -137,17 +144,44 @@ impl ClientCertificate {
     /// none. For a good chain, `statuses` is asked whether its certificates are revoked.
     pub(super) fn check(
         shown: &[CertificateDer<'_>],
-        trust: &Trust,
+        trust: &Arc<Trust>,
         statuses: Option<&dyn StatusSource>,
     ) -> Option<(ClientCertificate, Asking)> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_s = since.map_or(0, |since| since.as_secs());
-        let der = shown.first()?.as_ref().into();
+        let (own, others) = shown.split_first()?;
         let (failure, asking) = match trust.chain(shown, Purpose::Client, now_s) {
             Err(failures) => (Some(ClientFailure::Chain(failures.last)), None),
             Ok(chain) => (None, statuses.map(|statuses| statuses.ask(&chain))),
         };
         let asking = asking.unwrap_or(Asking::Done(Ok(())));
-        Some((ClientCertificate { der, failure }, asking))
+        let others = others.iter().map(|der| der.as_ref().into());
+        let client = ClientCertificate {
+            der: own.as_ref().into(),
+            failure,
+            others: others.collect(),
+            trust: Arc::clone(trust),
+        };
+        Some((client, asking))
+    }
+
+    /// The same certificate as another server judges it; `None`: it trusts the same. A responder
+    /// that has to be asked first counts as one that does not answer.
+    pub(super) fn judged_by(&self, identity: &ServerIdentity) -> Option<ClientCertificate> {
+        let trust = identity.clients.as_ref()?;
+        if Arc::ptr_eq(trust, &self.trust) || *trust == self.trust {
+            return None;
+        }
+        let sent = [&self.der].into_iter().chain(&self.others);
+        let shown: Vec<CertificateDer<'_>> = sent.map(|der| CertificateDer::from(&**der)).collect();
+        let (mut client, asking) = Self::check(&shown, trust, identity.statuses.as_deref())?;
+        let status = match asking {
+            Asking::Done(status) => status,
+            Asking::Later(_) => Err(StatusFailure::Unanswered),
+        };
+        if let (None, Err(failure)) = (client.failure, status) {
+            client.failure = Some(ClientFailure::Status(failure));
+        }
+        Some(client)
     }
 }

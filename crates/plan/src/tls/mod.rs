@@ -60,7 +60,7 @@ pub struct ServerIdentity {
     /// The certificates, where variables name them; `None`: `config` has them.
     pub by_name: Option<Arc<CertificatesByName>>,
     /// The CAs of clients' certificates; `None` if no certificate is requested.
-    pub clients: Option<Trust>,
+    pub clients: Option<Arc<Trust>>,
     /// What knows whether clients' certificates are revoked; `None` if nobody is asked.
     pub statuses: Option<Arc<dyn StatusSource>>,
 }
@@ -149,7 +149,7 @@ pub struct TlsSession {
     /// might ask for it.
     pub fingerprint: Option<Fingerprint>,
     /// The client's certificate; `None` if none was sent.
-    pub client: Option<ClientCertificate>,
+    pub client: Option<Box<ClientCertificate>>,
 }
 
 fn sha256(bytes: &[u8]) -> [u8; ja4::SHA256_BYTES] {
@@ -227,6 +227,16 @@ impl PendingSession {
 }
 
 impl TlsSession {
+    /// The same session, with the client's certificate as another server judges it; `None`: there
+    /// is none, or that server trusts the same as the one of the handshake.
+    pub fn judged_by(&self, identity: &ServerIdentity) -> Option<TlsSession> {
+        let client = self.client.as_ref()?.judged_by(identity)?;
+        Some(TlsSession {
+            client: Some(Box::new(client)),
+            ..self.clone()
+        })
+    }
+
     /// The parameters of a transport's session after its handshake with this identity; empty if it
     /// has none.
     pub fn of(transport: &Transport, offer: Offer, identity: &ServerIdentity) -> Agreement {
@@ -236,7 +246,7 @@ impl TlsSession {
             ClientCertificate::check(session.peer_certificates()?, trust, statuses)
         });
         let (client, asking) = match checked.flatten() {
-            Some((client, asking)) => (Some(client), asking),
+            Some((client, asking)) => (Some(Box::new(client)), asking),
             None => (None, Asking::Done(Ok(()))),
         };
         let agreed = transport.with_session(|session| {
