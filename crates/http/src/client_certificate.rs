@@ -17,8 +17,8 @@ impl Exchange {
         if verify == VerifyClient::Off {
             return None;
         }
-        // A client that names no server was judged by the default one, and a reload may have changed
-        // what is trusted since the handshake.
+        // A client that names no server was judged by the default one, and a reload may have
+        // changed what is trusted since the handshake.
         if let Some(ServerTls::Serve(identity)) = &root.tls
             && let Some(session) = self.requester.tls()?.judged_by(identity)
         {
