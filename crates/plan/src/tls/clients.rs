@@ -137,6 +137,8 @@ pub struct ClientCertificate {
     others: Vec<Box<[u8]>>,
     /// What it was judged by.
     trust: Arc<Trust>,
+    /// Whether responders were asked too.
+    was_asked: bool,
 }
 
 impl ClientCertificate {
@@ -161,15 +163,18 @@ impl ClientCertificate {
             failure,
             others: others.collect(),
             trust: Arc::clone(trust),
+            was_asked: statuses.is_some(),
         };
         Some((client, asking))
     }
 
-    /// The same certificate as another server judges it; `None`: it trusts the same. A responder
-    /// that has to be asked first counts as one that does not answer.
+    /// The same certificate as another server judges it; `None`: it trusts the same, and asks no
+    /// responders unless that was done. One that has to be asked first counts as one that does not
+    /// answer.
     pub(super) fn judged_by(&self, identity: &ServerIdentity) -> Option<ClientCertificate> {
         let trust = identity.clients.as_ref()?;
-        if Arc::ptr_eq(trust, &self.trust) || *trust == self.trust {
+        let is_same = Arc::ptr_eq(trust, &self.trust) || *trust == self.trust;
+        if is_same && (self.was_asked || identity.statuses.is_none()) {
             return None;
         }
         let sent = [&self.der].into_iter().chain(&self.others);
