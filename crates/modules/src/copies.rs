@@ -7,7 +7,7 @@ use turnpike_cache::zone::CopyHolder;
 use turnpike_express::{Derivation, Publisher, Source, Withdrawn};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
-use turnpike_http::variables::Template;
+use turnpike_http::variables::{Template, VariableTable};
 use turnpike_plan::rooms::Room;
 
 /// The store of all files: its items are their paths. Other stores are zones, by their names; one
@@ -171,24 +171,27 @@ const SAME_FOR_ALL: &[&str] = &[
 ];
 
 /// Whether a text has the same value for all requests with one host, method, path and query.
-pub(crate) fn is_same_for_all(template: &Template) -> bool {
-    names_same_for_all(template.text())
+pub(crate) fn is_same_for_all(template: &Template, variables: &VariableTable) -> bool {
+    names_same_for_all(template.text(), |name| variables.is_prefixed(name))
 }
 
-fn names_same_for_all(text: &[u8]) -> bool {
-    names(text).all(|name| SAME_FOR_ALL.contains(&&*name) || name.starts_with("arg_"))
+fn names_same_for_all(text: &[u8], is_prefixed: impl Fn(&str) -> bool) -> bool {
+    names(text).all(|name| is_named_same_for_all(&name, &is_prefixed))
+}
+
+fn is_named_same_for_all(name: &str, is_prefixed: impl Fn(&str) -> bool) -> bool {
+    SAME_FOR_ALL.contains(&name) || (name.starts_with("arg_") && is_prefixed(name))
 }
 
 /// Whether a text has the same value for all such requests that have neither cookies nor passwords.
-pub(crate) fn is_same_without_cookies(template: &Template) -> bool {
-    names_same_without_cookies(template.text())
+pub(crate) fn is_same_without_cookies(template: &Template, variables: &VariableTable) -> bool {
+    names_same_without_cookies(template.text(), |name| variables.is_prefixed(name))
 }
 
-fn names_same_without_cookies(text: &[u8]) -> bool {
+fn names_same_without_cookies(text: &[u8], is_prefixed: impl Fn(&str) -> bool) -> bool {
     names(text).all(|name| {
-        SAME_FOR_ALL.contains(&&*name)
-            || name.starts_with("arg_")
-            || name.starts_with("cookie_")
+        is_named_same_for_all(&name, &is_prefixed)
+            || (name.starts_with("cookie_") && is_prefixed(&name))
             || matches!(&*name, "http_cookie" | "http_authorization")
     })
 }
@@ -216,6 +219,8 @@ mod tests {
         ("${host}:$ARG_page/$uri$is_args$args", true, true),
         ("$arg_", true, true),
         ("$cookie_user", false, true),
+        ("$arg_map", false, false),
+        ("$cookie_map", false, false),
         ("$http_authorization", false, true),
         ("$http_accept", false, false),
         ("$host$remote_addr", false, false),
@@ -227,8 +232,11 @@ mod tests {
     #[test]
     fn texts_are_the_same_where_their_variables_are() {
         for (text, for_all, without_cookies) in TEXTS {
-            let is_same = [names_same_for_all, names_same_without_cookies];
-            let found = is_same.map(|is_same| is_same(text.as_bytes()));
+            let is_prefixed = |name: &str| !name.ends_with("_map");
+            let found = [
+                names_same_for_all(text.as_bytes(), is_prefixed),
+                names_same_without_cookies(text.as_bytes(), is_prefixed),
+            ];
             assert_eq!(found, [*for_all, *without_cookies], "{text}");
         }
     }

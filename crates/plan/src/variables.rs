@@ -279,6 +279,14 @@ impl<S> VariableTable<S> {
         self.names_come_later || self.by_name.contains_key(name)
     }
 
+    /// Whether the variable with this name, in lower case, has the value that its prefix says: a
+    /// `map` may have the name of another.
+    pub fn is_prefixed(&self, name: &str) -> bool {
+        let id = self.by_name.get(name);
+        let variable = id.and_then(|id| self.variables.get(id.0 as usize));
+        variable.is_some_and(|variable| matches!(variable.source, Source::Prefixed(..)))
+    }
+
     /// The names that are used but not defined.
     pub fn undefined(&self) -> impl Iterator<Item = &str> {
         self.variables

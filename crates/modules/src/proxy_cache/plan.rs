@@ -9,7 +9,7 @@ use turnpike_conf::{ConfError, Entry, bytes_of, value};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
-use turnpike_http::variables::Template;
+use turnpike_http::variables::{Template, VariableTable};
 use turnpike_wire::message::Method;
 
 use super::answer::Giving;
@@ -246,7 +246,7 @@ pub(super) fn prepare(
         is_same_for_all: false,
     };
     let settings = Arc::new(Settings {
-        is_same_for_all: settings.answers_all_alike(),
+        is_same_for_all: settings.answers_all_alike(&builder.variables),
         ..settings
     });
     let make = |rules| -> Arc<dyn ResponseStore> { Arc::new(Cache { settings, rules }) };
@@ -415,14 +415,20 @@ fn has_word(pass: PassView<'_>, directive: &str, word: &str) -> bool {
 impl Settings {
     /// See [`Settings::is_same_for_all`]. Whoever sends copies does not see a request's own
     /// Cache-Control.
-    fn answers_all_alike(&self) -> bool {
+    fn answers_all_alike(&self, variables: &VariableTable) -> bool {
         let looks_at_request = match &self.purge {
             PurgeRule::Conditions(conditions) => !conditions.is_empty(),
             PurgeRule::Method(_) => false,
         };
         matches!(self.zone, ZoneChoice::Fixed(_))
-            && self.key.as_ref().is_none_or(is_same_for_all)
-            && self.bypass.iter().all(is_same_without_cookies)
+            && self
+                .key
+                .as_ref()
+                .is_none_or(|key| is_same_for_all(key, variables))
+            && self
+                .bypass
+                .iter()
+                .all(|value| is_same_without_cookies(value, variables))
             && self.honor_request != Honor::On
             && !looks_at_request
     }
