@@ -27,6 +27,7 @@ use turnpike_lane::event_loop::WatchedSocket;
 use turnpike_upstream::Address;
 use turnpike_wire::message::BodyEnd;
 
+use super::awaited_head::READS_PER_TURN_MAX;
 use super::head::take_off;
 use super::origin::RecordLayer;
 use super::relay::{self, Answer, Cut};
@@ -40,9 +41,6 @@ const HELD_MS_MAX: u64 = 100;
 /// How long a client may wait for what has come because its sender pauses, in milliseconds: PHP
 /// sends the last record when it has cleaned up behind a page, which takes less than one.
 const PAUSE_MS_MAX: u64 = 8;
-
-/// Reads of one body in a turn: the lane's other connections have to come in between.
-const READS_PER_TURN_MAX: usize = 16;
 
 /// Least room for a read of what has no known length: as much as the usual page has.
 const OPEN_ROOM_BYTES_MIN: usize = 16 * 1024;
@@ -121,7 +119,11 @@ fn expected(exchange: &Exchange, answer: &Answer) -> Option<Expected> {
     let body = match server.delivery.end {
         BodyEnd::Length(_) | BodyEnd::UntilClose if answer.records.is_some() => {
             // A server of HTTP/2 may have to be told that its records were read.
-            let fits = input_bytes < passing.buffers.all_bytes;
+            let all_bytes = passing.buffers.all_bytes;
+            let fits = match server.delivery.end {
+                BodyEnd::Length(length) => length <= all_bytes as u64,
+                _ => input_bytes < all_bytes,
+            };
             (fits && server.connection.http2().is_none()).then_some(Expected::Open)?
         }
         BodyEnd::UntilClose => {
@@ -288,8 +290,8 @@ impl Arriving {
         let is_tcp = matches!(server.picked.address(), Address::Inet(_));
         if is_tcp && server.connection.is_reused() && !self.hastens {
             server.connection.acknowledge_without_delay();
+            self.hastens = true;
         }
-        self.hastens = true;
     }
 
     fn whole(self, exchange: &mut Exchange) -> Verdict {

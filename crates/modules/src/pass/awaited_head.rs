@@ -22,7 +22,7 @@ use super::upload::UploadError;
 
 /// Reads of one answer in a turn: a server may send without end what is no part of a head (the
 /// error stream of FastCGI), and the lane's other connections have to come in between.
-const READS_PER_TURN_MAX: usize = 16;
+pub(super) const READS_PER_TURN_MAX: usize = 16;
 
 /// A request whose answer, or whose server's connection, is awaited. Its exchange keeps the box for
 /// its next request.
