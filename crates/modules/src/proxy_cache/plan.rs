@@ -213,7 +213,7 @@ pub(super) fn prepare(
         let holder: Arc<dyn CopyHolder> = copies.clone();
         zone.add_copy_holder(&holder);
     }
-    let settings = Settings {
+    let mut settings = Settings {
         zone,
         key: pass.template("cache_key", builder)?,
         post: post_use(pass),
@@ -245,10 +245,8 @@ pub(super) fn prepare(
         copies,
         is_same_for_all: false,
     };
-    let settings = Arc::new(Settings {
-        is_same_for_all: settings.answers_all_alike(&builder.variables),
-        ..settings
-    });
+    settings.is_same_for_all = settings.answers_all_alike(&builder.variables);
+    let settings = Arc::new(settings);
     let make = |rules| -> Arc<dyn ResponseStore> { Arc::new(Cache { settings, rules }) };
     builder
         .store::<ResponseStores>()
