@@ -257,7 +257,7 @@ impl Memory {
         if sources[number] == source && is_same(slot, &written) {
             return Published::Already;
         }
-        let is_evicted = self.is_sent(slot, answer.generation)
+        let is_evicted = is_sent(slot, answer.generation, monotonic_ns())
             && slot[layout::DIGEST].load(Relaxed) != written[layout::DIGEST];
         if !write(slot, &written) {
             return Published::Busy;
@@ -312,14 +312,11 @@ impl Memory {
     /// How many answers may be sent now.
     pub fn published(&self) -> usize {
         let generation = self.settings.words()[settings::GENERATION].load(Relaxed);
+        let now_ns = monotonic_ns();
         let slots = self.answers.words().chunks_exact(SLOT_WORDS);
-        slots.filter(|slot| self.is_sent(slot, generation)).count()
-    }
-
-    /// Whether the answer of a slot is of that configuration and not too old.
-    fn is_sent(&self, slot: &[AtomicU64], generation: u64) -> bool {
-        slot[layout::GENERATION].load(Relaxed) == generation
-            && slot[layout::EXPIRES].load(Relaxed) > monotonic_ns()
+        slots
+            .filter(|slot| is_sent(slot, generation, now_ns))
+            .count()
     }
 
     /// Random keys, made once for a memory.
@@ -416,6 +413,12 @@ fn is_same(slot: &[AtomicU64], written: &[u64]) -> bool {
     ];
     let is_alike = |word: usize| slot[word].load(Relaxed) == written[word];
     is_as_old && words.into_iter().all(is_alike)
+}
+
+/// Whether the answer of a slot is of that configuration and not too old.
+fn is_sent(slot: &[AtomicU64], generation: u64, now_ns: u64) -> bool {
+    slot[layout::GENERATION].load(Relaxed) == generation
+        && slot[layout::EXPIRES].load(Relaxed) > now_ns
 }
 
 /// Writes a slot under an odd version; `false`: another lane does.

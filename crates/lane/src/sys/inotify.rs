@@ -1,7 +1,7 @@
 //! Changes of files, as the kernel tells them: inotify(7).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use super::{check, check_size, with_c_path};
 
@@ -107,12 +107,6 @@ impl ChangeQueue {
     /// Those of dup(2).
     pub fn readable(&self) -> io::Result<OwnedFd> {
         self.0.try_clone()
-    }
-}
-
-impl AsFd for ChangeQueue {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 

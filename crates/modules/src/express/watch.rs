@@ -115,8 +115,7 @@ impl FileWatch {
             return Ok(false);
         };
         queue.take(|change| match change {
-            Change::File(watch) => self.changed(queue, watch),
-            Change::Unwatched(watch) => self.changed(queue, watch),
+            Change::File(watch) | Change::Unwatched(watch) => self.changed(queue, watch),
             Change::Overflow => self.all_changed(queue),
         })
     }
