@@ -118,8 +118,8 @@ impl Tunnel for Upgraded {
                 let exchange = &*exchange;
                 let down = self.down(exchange, &client, first, &carried);
                 let up = self.up(exchange, &client, early, &carried);
+                // In no fixed order: a direction that never has to wait must not hold the other up.
                 tokio::select! {
-                    biased;
                     ended = down => ended,
                     ended = up => ended,
                 }
