@@ -16,6 +16,8 @@
 //!               └───────┘    word    └────────────┘
 //! ```
 
+use std::ops::Range;
+
 use crate::text::text_of;
 use crate::tree::{FileId, Span, Word};
 
@@ -45,6 +47,9 @@ pub(crate) struct Draft {
     pub(crate) broken: bool,
     /// Whether `{` ended it, not `;`.
     pub(crate) opens_block: bool,
+    /// The first word's start, with its quote, and the end behind the `;` or `{`. Files are smaller
+    /// than a `u32` counts.
+    pub(crate) bytes: Range<u32>,
 }
 
 /// A reader over one text.
@@ -76,6 +81,8 @@ struct Run {
     variable: bool,
     start: usize,
     start_line: u32,
+    /// Where the first word starts, with its quote.
+    first: usize,
     words: Vec<Word>,
     broken: bool,
 }
@@ -138,6 +145,7 @@ impl<'a> Lexer<'a> {
             variable: false,
             start: self.position,
             start_line: self.line,
+            first: self.position,
             words: Vec::new(),
             broken: false,
         };
@@ -193,9 +201,9 @@ impl<'a> Lexer<'a> {
             b'{' if run.words.is_empty() => {
                 self.unexpected();
                 run.broken = true;
-                return Some(finish(run, true));
+                return Some(self.finish(run, true));
             }
-            b';' | b'{' => return Some(finish(run, byte == b'{')),
+            b';' | b'{' => return Some(self.finish(run, byte == b'{')),
             b'}' => {
                 let clean = run.words.is_empty();
                 if !clean {
@@ -227,7 +235,7 @@ impl<'a> Lexer<'a> {
                 run.state = State::Space;
                 None
             }
-            b';' | b'{' => Some(finish(run, byte == b'{')),
+            b';' | b'{' => Some(self.finish(run, byte == b'{')),
             b')' | b'}' => self.at_space(run, byte),
             _ => {
                 self.unexpected();
@@ -258,6 +266,9 @@ impl<'a> Lexer<'a> {
             return None;
         }
         let raw = &self.bytes[run.start..self.position - 1];
+        if run.words.is_empty() {
+            run.first = run.start - usize::from(quote.is_some());
+        }
         run.words.push(Word {
             text: text_of(&unescape(raw)),
             quoted: quote.is_some(),
@@ -272,7 +283,7 @@ impl<'a> Lexer<'a> {
             State::Space
         };
         match byte {
-            b';' | b'{' => Some(finish(run, byte == b'{')),
+            b';' | b'{' => Some(self.finish(run, byte == b'{')),
             _ => None,
         }
     }
@@ -332,15 +343,16 @@ impl<'a> Lexer<'a> {
     fn is_file(&self) -> bool {
         self.file != FileId::COMMAND_LINE
     }
-}
 
-fn finish(run: &mut Run, opens_block: bool) -> Token {
-    let words = std::mem::take(&mut run.words);
-    Token::Directive(Draft {
-        words,
-        broken: run.broken,
-        opens_block,
-    })
+    fn finish(&self, run: &mut Run, opens_block: bool) -> Token {
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Token::Directive(Draft {
+            words: std::mem::take(&mut run.words),
+            broken: run.broken,
+            opens_block,
+            bytes: place(run.first)..place(self.position),
+        })
+    }
 }
 
 /// Resolves `\"`, `\'`, `\\`, `\t`, `\r` and `\n`; any other backslash stays.

@@ -134,6 +134,7 @@ impl Parser<'_> {
     ) {
         let span = lexer.span();
         let sequence = self.sequence;
+        let bytes = draft.bytes;
         let mut words = draft.words.into_iter();
         let name = words.next();
         let arguments: Vec<Word> = words.collect();
@@ -162,6 +163,7 @@ impl Parser<'_> {
                 block,
                 span,
                 end,
+                bytes,
                 sequence,
             });
         }

@@ -1,5 +1,7 @@
 //! The syntax tree: directives with their words and places, before any check.
 
+use std::ops::Range;
+
 use crate::error::ConfError;
 use crate::source::Sources;
 use crate::text::bytes_of;
@@ -52,6 +54,9 @@ pub struct Directive {
     /// The place of its `}`; equal to `span` without a block. nginx reports this line for an error
     /// of a whole block.
     pub end: Span,
+    /// The directive's bytes in its file or text: from its name, with a quote before it, up to and
+    /// including its `;` or `{`.
+    pub bytes: Range<u32>,
     /// The position in reading order over all files; errors are sorted by it.
     pub(crate) sequence: u32,
 }

@@ -50,6 +50,32 @@ fn words_are_read_as_nginx_reads_them() {
     }
 }
 
+#[test]
+fn a_directive_knows_its_bytes() {
+    let table: &[(&str, &[&str])] = &[
+        ("a;", &["a;"]),
+        (
+            "\u{FEFF} a b ; # c\n'd' \"e;\" ;",
+            &["a b ;", "'d' \"e;\" ;"],
+        ),
+        ("a { b c; d {} } e;", &["a {", "b c;", "d {", "e;"]),
+        ("# a;\nb\n c\n;", &["b\n c\n;"]),
+        ("a \"b\"{c\\;d;}", &["a \"b\"{", "c\\;d;"]),
+        ("a 'b';c;", &["a 'b';", "c;"]),
+    ];
+    for (text, expected) in table {
+        let tree = parse(&files(text.as_bytes(), &[]), main_path(), None).unwrap();
+        let mut found = Vec::new();
+        let mut left: Vec<_> = tree.directives.iter().rev().collect();
+        while let Some(directive) = left.pop() {
+            left.extend(directive.block.iter().flatten().rev());
+            let (start, end) = (directive.bytes.start, directive.bytes.end);
+            found.push(&text[start as usize..end as usize]);
+        }
+        assert_eq!(found, *expected, "{text}");
+    }
+}
+
 /// Text and its errors; `F` is the main file.
 const MISTAKES: &[(&str, &[&str])] = &[
     (";", &["unexpected \";\" in F:1"]),
