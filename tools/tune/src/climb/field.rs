@@ -3,21 +3,17 @@
 //! the namespaces. Servers and load generators die with this process.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 use turnpike_host::Host;
-use turnpike_lab::bench::{Process, Topology, is_asked};
+use turnpike_lab::bench::{Topology, is_asked};
 
 use super::clock::{Clock, Meter};
+use super::driver::{Counters, Load, figures};
 use super::knobs::{Levels, Place};
 use super::search::{Bench, Failure, Run};
 use super::server::{Running, Server};
 
-/// How long a load generator may go on after its time.
-const LOAD_PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// The server has its namespace to itself, so any port is free.
 const PORT: u16 = 8080;
 
@@ -100,75 +96,19 @@ impl Field {
 
     /// The counters of the server's namespace.
     fn counters(&self) -> Counters {
-        // `/proc/net` is that of the process's first thread; this thread has its own.
-        let read = || Host::here().network_counters_of("thread-self");
-        let counters = self.topology.at_server(read).ok().flatten();
-        let counters = counters.unwrap_or_default();
-        let count = |name: &str| counters.get(name).copied().unwrap_or(0);
-        Counters {
-            overflows: count("TcpExt.ListenOverflows"),
-            cookies: count("TcpExt.SyncookiesSent"),
-            opened: count("Tcp.PassiveOpens"),
-        }
+        self.topology.at_server(Counters::here).unwrap_or_default()
     }
 
     fn drive(&self) -> Result<Value, String> {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let url = format!("http://{}:{PORT}/index.html", self.topology.address());
-        let report = self.folder.join("load.json");
-        let words = [
-            program.display().to_string(),
-            "load".to_owned(),
-            "--quiet".to_owned(),
-            format!("--json={}", report.display()),
-            "--threads=1".to_owned(),
-            format!("--connections={}", self.wish.connections),
-            "--connreqs=1".to_owned(),
-            "--linger0".to_owned(),
-            "--warmup=0.2s".to_owned(),
-            format!("--duration={}s", self.wish.seconds),
-            "--max-errors=1000G".to_owned(),
-            url,
-        ];
-        let words = self.topology.driver_words(words.to_vec());
-        let cpus = [client(&self.cpus)];
-        let mut load = Process::start(&words, &cpus, &self.folder, "load", Signal::SIGINT)?;
-        let end = Instant::now() + Duration::from_secs_f64(self.wish.seconds) + LOAD_PATIENCE;
-        while load.ended().is_none() {
-            if is_asked() {
-                return Err("interrupted".to_owned());
-            }
-            if Instant::now() > end {
-                return Err("the load generator does not end".to_owned());
-            }
-            std::thread::sleep(LOOK_INTERVAL);
-        }
-        let text = std::fs::read_to_string(&report).map_err(|error| {
-            format!(
-                "no report of the load generator: {error}; {}",
-                load.stderr()
-            )
-        })?;
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", report.display()))
-    }
-}
-
-/// What the kernel has counted for the server.
-#[derive(Clone, Copy)]
-struct Counters {
-    overflows: u64,
-    cookies: u64,
-    /// Connections of clients.
-    opened: u64,
-}
-
-impl Counters {
-    fn since(self, before: Counters) -> Counters {
-        Counters {
-            overflows: self.overflows.saturating_sub(before.overflows),
-            cookies: self.cookies.saturating_sub(before.cookies),
-            opened: self.opened.saturating_sub(before.opened),
-        }
+        let wish = &self.wish;
+        let load = Load {
+            url: format!("http://{}:{PORT}/index.html", self.topology.address()),
+            connections: wish.connections,
+            seconds: wish.seconds,
+            folder: &self.folder,
+            cpus: &[client(&self.cpus)],
+        };
+        load.drive(|words| self.topology.driver_words(words))
     }
 }
 
@@ -197,23 +137,7 @@ impl Bench for Field {
         drop(server);
         let spent = clock.spent();
         let _ = std::fs::remove_file(self.folder.join("access.log"));
-        // Those of the same time as the CPU time: the load generator counts none of its warm-up.
-        let opened = counters.opened.max(1) as f64;
-        let run = Run {
-            // Whole numbers, so that a record decides as the climb did.
-            connections_per_s: number("requests_per_s", &report).round(),
-            p99_us: number("p99", &report["latency_us"]).round(),
-            errors: report["errors_total"].as_u64().unwrap_or(0),
-            answered: report["requests"]["answered"].as_u64().unwrap_or(0),
-            client_limited: report["client_limited"].as_bool().unwrap_or(false),
-            overflows: counters.overflows,
-            cpu_us: hundredths(spent.ours_us / opened),
-            server_us: hundredths(server_us / opened),
-            others_share: hundredths(spent.others_share),
-            softirq_share: hundredths(driven.softirq_share),
-            idle_share: hundredths(driven.idle_share),
-            cookies: Some(counters.cookies),
-        };
+        let run = figures(&report, counters, driven, spent, server_us);
         self.runs.push((levels.key(), run.clone()));
         Ok(run)
     }
@@ -242,17 +166,8 @@ fn place<'a>(folder: &'a str, address: &'a str, cpus: &'a [usize]) -> Place<'a> 
     }
 }
 
-/// Few digits, so that a record decides as the climb did and stays short.
-fn hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
-fn number(name: &str, report: &Value) -> f64 {
-    report[name].as_f64().unwrap_or(0.0)
-}
-
 /// Why the machine has no memory for more runs.
-fn pressed(host: &Host) -> Option<String> {
+pub(super) fn pressed(host: &Host) -> Option<String> {
     /// With less, the kernel soon ends processes, and perhaps not ours.
     const AVAILABLE_BYTES_MIN: u64 = 128 << 20;
     /// The share of the last ten seconds, in percent, in which all work waited for memory.

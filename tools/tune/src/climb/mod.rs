@@ -10,6 +10,7 @@
 mod bundle;
 mod cause;
 mod clock;
+mod driver;
 mod field;
 mod goal;
 mod guard;
