@@ -57,16 +57,21 @@ enum Command {
     Revert(Revert),
     /// Show the changes that are made, and whether they are in force
     Status(Status),
-    /// Find the best values of twelve settings by experiment, in network namespaces of its own
+    /// Find the best values of settings by experiment, in network namespaces of its own, or with
+    /// --live on a server that has clients
     #[command(
         after_help = "Seven settings start with their worst value, the others with the default. \
-        The machine's own settings are not touched. Exit status: 0, 2 if the run was stopped, 6 if \
-        a goal of --grid is missed."
+        Without --live, the machine's own settings are not touched. Exit status: 0, 2 if the run \
+        was stopped, 6 if a goal of --grid is missed."
     )]
     Climb(Climb),
     /// Watch over a climb
     #[command(hide = true)]
-    Guard { process: u32, folder: PathBuf },
+    Guard {
+        process: u32,
+        folder: PathBuf,
+        state: Option<PathBuf>,
+    },
 }
 
 /// Where the facts come from.
@@ -128,7 +133,11 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         Command::Revert(revert) => undo::revert(&revert),
         Command::Status(status) => undo::status(&status),
         Command::Climb(command) => climb::run(&command),
-        Command::Guard { process, folder } => Ok(climb::guard(process, &folder)),
+        Command::Guard {
+            process,
+            folder,
+            state,
+        } => Ok(climb::guard(process, &folder, state.as_deref())),
     };
     result.unwrap_or_else(|(status, text)| {
         eprintln!("tune: {text}");

@@ -24,6 +24,17 @@ pub(crate) struct Begin {
     pub(crate) boot: String,
     /// The network namespace whose settings are meant.
     pub(crate) network: String,
+    /// The server that has to read its configuration again once it is put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reload: Option<Reload>,
+}
+
+/// A server that takes its configuration up when it is told to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reload {
+    pub(crate) pid_file: String,
+    /// The server's program: a number in an old pid file may be that of another one.
+    pub(crate) program: String,
 }
 
 /// What kind of file is changed.

@@ -33,6 +33,10 @@ pub(crate) enum Outcome {
     OtherNetwork,
     /// Writing failed.
     Failed(String),
+    /// The server was told to read its configuration again.
+    Reloaded,
+    /// The server does not run.
+    NotRunning,
 }
 
 impl Outcome {
@@ -58,6 +62,8 @@ impl Outcome {
             }
             Outcome::OtherNetwork => "left: it belongs to another network namespace".to_owned(),
             Outcome::Failed(why) => format!("failed: {why}"),
+            Outcome::Reloaded => "the server was told to reload".to_owned(),
+            Outcome::NotRunning => "the server does not run: nothing to reload".to_owned(),
         }
     }
 }
@@ -127,6 +133,7 @@ pub(crate) fn begin(system: &System, command: &str) -> Begin {
         started: system.started(process),
         boot: system.boot(),
         network: system.network(),
+        reload: None,
     }
 }
 
@@ -162,7 +169,12 @@ pub(crate) fn is_broken_off(system: &System, part: &Part) -> bool {
     !part.is_ended && !part.is_undone && !lives
 }
 
-fn undo(system: &System, journal: &mut Journal, index: usize) -> io::Result<Vec<Line>> {
+/// Undoes a part. Of changes of one file the first knows what was there before all of them, and any
+/// may be the one that is in force.
+///
+/// # Errors
+/// The journal cannot be written.
+pub(crate) fn undo(system: &System, journal: &mut Journal, index: usize) -> io::Result<Vec<Line>> {
     let Some(part) = journal
         .parts
         .get(index)
@@ -173,12 +185,22 @@ fn undo(system: &System, journal: &mut Journal, index: usize) -> io::Result<Vec<
     };
     let mut lines = Vec::new();
     let mut has_failed = false;
-    for made in part.changes.iter().rev() {
-        let outcome = put_back(system, &part.begin, made);
+    for changes in by_file(&part).into_iter().rev() {
+        let outcome = put_back(system, &part.begin, &changes);
         has_failed |= matches!(outcome, Outcome::Failed(_) | Outcome::OtherNetwork);
-        if made.entry.kind != Kind::Folder {
-            lines.push((made.entry.path.clone(), outcome));
+        let entry = &changes[0].entry;
+        if entry.kind != Kind::Folder {
+            lines.push((entry.path.clone(), outcome));
         }
+    }
+    if let Some(server) = part.begin.reload.as_ref().filter(|_| !lines.is_empty()) {
+        let is_told = system.reload(server);
+        let outcome = if is_told {
+            Outcome::Reloaded
+        } else {
+            Outcome::NotRunning
+        };
+        lines.push((server.pid_file.clone(), outcome));
     }
     // What could not be put back now is tried again by the next revert.
     if !has_failed {
@@ -187,8 +209,23 @@ fn undo(system: &System, journal: &mut Journal, index: usize) -> io::Result<Vec<
     Ok(lines)
 }
 
-fn put_back(system: &System, begin: &Begin, made: &Made) -> Outcome {
-    let entry = &made.entry;
+/// The changes of a part by their files, in the order in which the files were first changed; none
+/// of the lists is empty.
+fn by_file(part: &Part) -> Vec<Vec<&Made>> {
+    let mut files: Vec<Vec<&Made>> = Vec::new();
+    for made in &part.changes {
+        let is_its = |changes: &&mut Vec<&Made>| changes[0].entry.path == made.entry.path;
+        match files.iter_mut().find(is_its) {
+            Some(changes) => changes.push(made),
+            None => files.push(vec![made]),
+        }
+    }
+    files
+}
+
+/// Puts a file back that was changed one or several times.
+fn put_back(system: &System, begin: &Begin, changes: &[&Made]) -> Outcome {
+    let entry = &changes[0].entry;
     if entry.kind == Kind::Folder {
         system.remove_folder(&entry.path);
         return Outcome::Restored;
@@ -211,9 +248,7 @@ fn put_back(system: &System, begin: &Begin, made: &Made) -> Outcome {
         return Outcome::Restored;
     }
     let now = current.as_deref().map(turnpike_conf::text_of);
-    let ours = now
-        .as_ref()
-        .is_some_and(|now| made.now.as_ref() == Some(now) || same(entry.kind, now, &entry.after));
+    let ours = now.as_ref().is_some_and(|now| is_of(changes, now));
     match (ours, restarted && entry.kind == Kind::Kernel) {
         (true, _) => match write(system, entry, before.as_deref()) {
             Ok(()) => Outcome::Restored,
@@ -222,6 +257,33 @@ fn put_back(system: &System, begin: &Begin, made: &Made) -> Outcome {
         (false, true) => Outcome::Restarted(shown(now.as_deref())),
         (false, false) => Outcome::Changed(shown(now.as_deref())),
     }
+}
+
+/// Makes a change in the open part of the journal, whose file the part may have changed before:
+/// each entry says what was there before all of them, and is noted once.
+///
+/// # Errors
+/// The journal or the file cannot be written.
+pub(crate) fn change(system: &System, journal: &mut Journal, entry: &Entry) -> io::Result<()> {
+    let part = journal.parts.last();
+    let is_known = part.is_some_and(|part| part.changes.iter().any(|made| made.entry == *entry));
+    if !is_known {
+        journal.change(entry.clone())?;
+    }
+    write(system, entry, Some(&turnpike_conf::bytes_of(&entry.after)))?;
+    if !is_known {
+        let now = system.read(&entry.path)?.unwrap_or_default();
+        journal.made(&now)?;
+    }
+    Ok(())
+}
+
+/// Whether one of these changes has made a file what it is now.
+fn is_of(changes: &[&Made], now: &str) -> bool {
+    let mut changes = changes.iter();
+    changes.any(|made| {
+        made.now.as_deref() == Some(now) || same(made.entry.kind, now, &made.entry.after)
+    })
 }
 
 fn write(system: &System, entry: &Entry, before: Option<&[u8]>) -> io::Result<()> {
@@ -235,18 +297,14 @@ fn write(system: &System, entry: &Entry, before: Option<&[u8]>) -> io::Result<()
 
 /// How things stand with each change of a part.
 pub(crate) fn standing(system: &System, part: &Part) -> Vec<(String, String)> {
-    let changes = part
-        .changes
-        .iter()
-        .filter(|made| made.entry.kind != Kind::Folder);
-    let line = |made: &Made| {
-        let entry = &made.entry;
+    let files = by_file(part).into_iter();
+    let files = files.filter(|changes| changes[0].entry.kind != Kind::Folder);
+    let line = |changes: Vec<&Made>| {
+        let entry = &changes[0].entry;
         let now = system.read(&entry.path).ok().flatten();
         let now = now.as_deref().map(turnpike_conf::text_of);
         let text = match &now {
-            Some(now) if made.now.as_ref() == Some(now) || same(entry.kind, now, &entry.after) => {
-                "in force".to_owned()
-            }
+            Some(now) if is_of(&changes, now) => "in force".to_owned(),
             now if *now == entry.before => "not in force: it is as it was before".to_owned(),
             now => format!(
                 "changed by somebody else since, to {}",
@@ -254,13 +312,14 @@ pub(crate) fn standing(system: &System, part: &Part) -> Vec<(String, String)> {
             ),
         };
         let before = shown(entry.before.as_deref());
+        let after = &changes[changes.len() - 1].entry.after;
         let after = match entry.kind {
-            Kind::Kernel => format!("{before} -> {}, ", shown(Some(&entry.after))),
+            Kind::Kernel => format!("{before} -> {}, ", shown(Some(after))),
             Kind::Disk | Kind::Folder => String::new(),
         };
         (entry.path.clone(), format!("{after}{text}"))
     };
-    changes.map(line).collect()
+    files.map(line).collect()
 }
 
 /// What a plan writes, in order; or why a step cannot be done.

@@ -3,15 +3,21 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use turnpike_host::Host;
+
+use crate::journal::Reload;
 
 /// A file of the distribution is read no further than this.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The mode of files that the distribution's services read.
 const MODE: u32 = 0o644;
+/// The bits of a mode that chmod(2) sets.
+const MODE_BITS: u32 = 0o7777;
 
 /// A machine whose files can be changed.
 #[derive(Clone, Debug)]
@@ -54,7 +60,7 @@ impl System {
             .write_all(bytes)
     }
 
-    /// Puts a file on the disk, whole or not at all.
+    /// Puts a file on the disk, whole or not at all. One that is there keeps its mode and owner.
     pub(crate) fn write_disk(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let target = self.path(path);
         let folder = target.parent().unwrap_or(Path::new("/"));
@@ -62,6 +68,11 @@ impl System {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(MODE);
         let mut file = options.open(&partial)?;
+        if let Ok(old) = std::fs::metadata(&target) {
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            let mode = old.mode() & MODE_BITS;
+            file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        }
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&partial, &target)?;
@@ -104,10 +115,25 @@ impl System {
             .unwrap_or_default()
     }
 
+    /// Tells a server to read its configuration again; whether it runs.
+    pub(crate) fn reload(&self, server: &Reload) -> bool {
+        let process: Option<u32> = self.word(&server.pid_file).parse().ok();
+        let process = process.filter(|process| {
+            program_of(*process).is_some_and(|program| program == Path::new(&server.program))
+        });
+        let process = process.and_then(|process| i32::try_from(process).ok());
+        process.is_some_and(|process| kill(Pid::from_raw(process), Signal::SIGHUP).is_ok())
+    }
+
     fn word(&self, path: &str) -> String {
         let text = std::fs::read_to_string(self.path(path)).unwrap_or_default();
         text.trim().to_owned()
     }
+}
+
+/// The program that a process runs; `None` where it may not be seen.
+pub(crate) fn program_of(process: u32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
 /// Where a file of the disk is while it is written.

@@ -37,15 +37,15 @@ struct Choice {
 }
 
 /// Where the journal is kept.
-#[derive(Debug, Args)]
-struct State {
+#[derive(Debug, Default, Args)]
+pub(crate) struct State {
     /// The folder of the journal
     #[arg(long, value_name = "DIR", hide = true)]
     state: Option<PathBuf>,
 }
 
 impl State {
-    fn folder(&self, root: &Path) -> PathBuf {
+    pub(crate) fn folder(&self, root: &Path) -> PathBuf {
         self.state.clone().unwrap_or_else(|| root.join(STATE))
     }
 }
@@ -295,12 +295,12 @@ fn read_plan(path: &Path) -> Result<Plan, Failed> {
     }
 }
 
-fn open(folder: &Path) -> Result<Journal, Failed> {
+pub(crate) fn open(folder: &Path) -> Result<Journal, Failed> {
     Journal::open(folder).map_err(|text| (EXIT_FAILED, text))
 }
 
 /// Puts back what a command that died has left.
-fn recover(system: &System, journal: &mut Journal) -> Result<(), Failed> {
+pub(crate) fn recover(system: &System, journal: &mut Journal) -> Result<(), Failed> {
     let lines = steps::recover(system, journal).map_err(|error| failed(journal, &error))?;
     if !lines.is_empty() {
         say("The last run was broken off; first its changes are undone:\n");
@@ -316,7 +316,7 @@ fn failed(journal: &Journal, error: &std::io::Error) -> Failed {
     )
 }
 
-fn text(lines: &[Line]) -> String {
+pub(crate) fn text(lines: &[Line]) -> String {
     let mut text = String::new();
     for (name, outcome) in lines {
         let _ = writeln!(text, "{name}: {}", outcome.text());

@@ -94,9 +94,9 @@ pub(crate) fn picture(climbed: &Climbed) -> String {
         String::new(),
     );
     let steps = climbed.tried.iter().map(|tried| {
-        let factor = match tried.verdict {
-            Verdict::Impossible | Verdict::WithoutEffect => tried.verdict.text().to_owned(),
-            verdict => format!("x {:.2}, {}", tried.ratio, short(verdict)),
+        let factor = match tried.obstacle.is_empty() {
+            false => tried.verdict.text().to_owned(),
+            true => format!("x {:.2}, {}", tried.ratio, short(tried.verdict)),
         };
         let is_kept = tried.verdict.is_kept();
         (tried.text.clone(), tried.rate, is_kept, factor)

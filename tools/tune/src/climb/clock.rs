@@ -17,7 +17,8 @@ pub(super) struct Clock {
 /// CPU time since then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
-    /// Of the processes that have ended since, with their descendants, in microseconds.
+    /// Of the processes that have ended since, with their descendants, and of a server beside them,
+    /// in microseconds.
     pub(super) ours_us: f64,
     /// The share of all CPUs' time that other processes and the hypervisor took.
     pub(super) others_share: f64,
@@ -38,6 +39,11 @@ impl Clock {
 
     /// To be asked once the run's processes have ended: the kernel adds a child's time then.
     pub(super) fn spent(&self) -> Spent {
+        self.spent_beside(0.0)
+    }
+
+    /// The same beside a server that is none of our processes; its CPU time, in microseconds.
+    pub(super) fn spent_beside(&self, server_us: f64) -> Spent {
         let now = Clock::start();
         let elapsed_us = now.at.duration_since(self.at).as_micros() as f64;
         let all = |of: fn(&CpuTimes) -> u64| {
@@ -45,7 +51,7 @@ impl Clock {
             sum(&now.times).saturating_sub(sum(&self.times)) as f64
         };
         let machine_us = all(|cpu| cpu.busy_us + cpu.steal_us);
-        let ours_us = now.children_us.saturating_sub(self.children_us) as f64;
+        let ours_us = now.children_us.saturating_sub(self.children_us) as f64 + server_us;
         let whole_us = (elapsed_us * self.times.len().max(1) as f64).max(1.0);
         let pairs = self.times.iter().zip(&now.times);
         let softirq_us = pairs.map(|(old, new)| new.softirq_us.saturating_sub(old.softirq_us));
@@ -59,22 +65,33 @@ impl Clock {
     }
 }
 
-/// The CPU time of this process's descendants that run: a server, before a load generator starts.
-pub(super) struct Meter(BTreeMap<u32, u64>);
+/// The CPU time of the descendants of a process that run.
+pub(super) struct Meter {
+    process: u32,
+    spent_ns: BTreeMap<u32, u64>,
+}
 
 impl Meter {
+    /// The descendants of this process: a server, before a load generator starts.
     pub(super) fn start() -> Meter {
+        Meter::of(std::process::id())
+    }
+
+    /// The descendants of a process: the workers of a master.
+    pub(super) fn of(process: u32) -> Meter {
         let host = Host::here();
-        let family = host.family(std::process::id());
-        // The first one is this process.
-        let descendants = family.into_iter().skip(1);
-        Meter(descendants.map(|id| (id, host.run_ns(id))).collect())
+        let descendants = host.family(process).into_iter().skip(1);
+        Meter {
+            process,
+            spent_ns: descendants.map(|id| (id, host.run_ns(id))).collect(),
+        }
     }
 
     /// CPU time since then of those that run now, in microseconds.
     pub(super) fn spent_us(&self) -> f64 {
-        let now = Meter::start().0.into_iter();
-        let since = |(id, ns): (u32, u64)| ns.saturating_sub(self.0.get(&id).copied().unwrap_or(0));
+        let now = Meter::of(self.process).spent_ns.into_iter();
+        let old = |id: u32| self.spent_ns.get(&id).copied().unwrap_or(0);
+        let since = |(id, ns): (u32, u64)| ns.saturating_sub(old(id));
         now.map(since).sum::<u64>() as f64 / 1000.0
     }
 }

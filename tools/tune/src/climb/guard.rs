@@ -1,5 +1,6 @@
 //! The watchdog: a process that waits until the climb has ended, and removes what it has left if it
-//! died. It holds the other end of a pipe, which the kernel closes with the climb, however it ends.
+//! died; on a live server it puts back what the journal says. It holds the other end of a pipe,
+//! which the kernel closes with the climb, however it ends.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -11,8 +12,14 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::journal::Journal;
+use crate::steps;
+use crate::system::System;
+
 /// What the climb says when it has cleaned up by itself.
 const DONE: &[u8] = b"done";
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where network namespaces with names are.
 const NAMESPACES: &str = "/run/netns";
@@ -27,11 +34,11 @@ pub(crate) struct Guard {
     pipe: ChildStdin,
 }
 
-/// Starts the watchdog.
+/// Starts the watchdog. `state` is the folder of the journal of a climb on a live server.
 ///
 /// # Errors
 /// In words.
-pub(crate) fn start(folder: &Path) -> Result<Guard, String> {
+pub(crate) fn start(folder: &Path, state: Option<&Path>) -> Result<Guard, String> {
     let wrong = |error: std::io::Error| format!("the watchdog does not start: {error}");
     let program = std::env::current_exe().map_err(wrong)?;
     let process = std::process::id().to_string();
@@ -40,6 +47,7 @@ pub(crate) fn start(folder: &Path) -> Result<Guard, String> {
     command
         .args(["tune", "guard", &process])
         .arg(folder)
+        .args(state)
         .process_group(0);
     let mut child = command
         .stdin(Stdio::piped())
@@ -59,16 +67,36 @@ impl Guard {
     }
 }
 
-/// The watchdog itself: `tune guard PROCESS FOLDER`.
-pub(crate) fn run(process: u32, folder: &Path) -> ExitCode {
+/// The watchdog itself: `tune guard PROCESS FOLDER [STATE]`.
+pub(crate) fn run(process: u32, folder: &Path, state: Option<&Path>) -> ExitCode {
     let mut said = Vec::new();
     let _ = std::io::stdin()
         .take(DONE.len() as u64)
         .read_to_end(&mut said);
     if said != DONE {
+        if let Some(state) = state {
+            put_back(process, state);
+        }
         clean(process, folder);
     }
     ExitCode::SUCCESS
+}
+
+/// Puts back what a dead climb has changed on a live server.
+fn put_back(process: u32, state: &Path) {
+    /// A process that was killed is gone once the kernel has freed its memory.
+    const TRIES_MAX: usize = 3000;
+    let system = System::under("/");
+    for _ in 0..TRIES_MAX {
+        // The kernel may close the pipe before the journal.
+        if system.started(process).is_empty()
+            && let Ok(mut journal) = Journal::open(state)
+        {
+            let _ = steps::recover(&system, &mut journal);
+            return;
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
 }
 
 /// Removes what climbs have left whose watchdog died with them, as at a loss of power.
@@ -132,7 +160,7 @@ fn end_processes(namespace: &str) {
         for process in processes {
             let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(LOOK_INTERVAL);
     }
 }
 

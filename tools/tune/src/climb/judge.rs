@@ -47,7 +47,7 @@ const GAIN_MIN: f64 = 1.01;
 /// after: a faster server wakes it more often for fewer answers each, so that its own part grows.
 const CLIENT_LOSS_MAX: f64 = 0.1;
 /// The share of errors above which figures say nothing.
-const ERROR_SHARE_MAX: f64 = 0.01;
+pub(super) const ERROR_SHARE_MAX: f64 = 0.01;
 /// Seed of the resampling: the same runs give the same interval.
 const SEED: u64 = 16;
 

@@ -4,8 +4,9 @@
 //! `knobs` says what is moved, `cause` what binds and so what is tried next, `search` tries it, and
 //! `judge` says whether it stays. They are pure except for the runs that a `Bench` gives, as is
 //! `optimum`, which compares the end with the best of all, and `goal`, which says whether that is
-//! near enough. `field` makes real runs with a `server`, and a record gives them again. `bundle`
-//! writes the result, for people and for other machines.
+//! near enough. `field` makes real runs with a `server`, `live` makes them with one that has
+//! clients, and a record gives them again. `bundle` writes the result, for people and for other
+//! machines.
 
 mod bundle;
 mod cause;
@@ -16,6 +17,7 @@ mod goal;
 mod guard;
 mod judge;
 mod knobs;
+mod live;
 mod optimum;
 mod record;
 mod search;
@@ -70,6 +72,8 @@ pub(crate) struct Climb {
     /// Decide again from recorded runs; runs nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "grid"])]
     replay: Option<PathBuf>,
+    #[command(flatten)]
+    live: live::Options,
 }
 
 /// Pairs of runs before a step is decided. Four happen to agree on a step that does nothing.
@@ -118,6 +122,9 @@ pub(crate) fn run(command: &Climb) -> Result<ExitCode, Failed> {
         let recorded = record::read(path).map_err(|text| (EXIT_USAGE, text))?;
         make_folder(command)?;
         return replayed(command, recorded).map_err(|text| (EXIT_USAGE, text));
+    }
+    if let Some(file) = &command.live.server {
+        return live::run(command, file);
     }
     if !nix::unistd::geteuid().is_root() {
         let text = "root is needed: climb makes network namespaces of its own";
@@ -180,7 +187,7 @@ fn real(command: &Climb, server: &Server, folder: &Path) -> Result<ExitCode, Str
         connections: command.connections,
         seconds: if command.quick { 0.6 } else { 3.0 },
     };
-    let guard = guard::start(folder)?;
+    let guard = guard::start(folder, None)?;
     let mut field = Field::new(wish, folder, Host::here().own_cpus())?;
     let result = searched(&mut field, &climbing, &mut |line| eprintln!("{line}"));
     let record = record::text(&climbing, &field.runs);

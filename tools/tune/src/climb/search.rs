@@ -45,6 +45,14 @@ pub(crate) trait Bench {
     /// # Errors
     /// Why there is no figure.
     fn run(&mut self, levels: Levels) -> Result<Run, Failure>;
+
+    /// Why a step is not tried; `None` where it is.
+    fn left_out(&self, _now: Levels, _levels: Levels) -> Option<String> {
+        None
+    }
+
+    /// Hears the verdict on a step, and which levels stay.
+    fn judged(&mut self, _verdict: Verdict, _now: Levels) {}
 }
 
 /// Why a run gave no figure.
@@ -52,6 +60,10 @@ pub(crate) trait Bench {
 pub(crate) enum Failure {
     /// These levels are not possible here; a climb goes on without them.
     Levels(String),
+    /// These levels are so much worse that they are not measured further; a climb goes on.
+    Worse(String),
+    /// No more steps are tried, and what was found stays.
+    Over(String),
     /// The climb has to end, and everything is put back.
     Climb(String),
 }
@@ -60,7 +72,10 @@ impl Failure {
     /// In words.
     pub(crate) fn text(self) -> String {
         match self {
-            Failure::Levels(text) | Failure::Climb(text) => text,
+            Failure::Levels(text)
+            | Failure::Worse(text)
+            | Failure::Over(text)
+            | Failure::Climb(text) => text,
         }
     }
 }
@@ -140,6 +155,8 @@ pub(crate) struct Climbed {
     pub(crate) start_rate: f64,
     pub(crate) tried: Vec<Tried>,
     pub(crate) levels: Levels,
+    /// Why it ended before all steps were tried; `None` where they were.
+    pub(crate) over: Option<String>,
 }
 
 impl Climbed {
@@ -180,14 +197,25 @@ pub(crate) fn climb(
         start_rate,
         tried: Vec::new(),
         levels: start,
+        over: None,
     };
     // Cause before cure: what binds decides what is tried next.
     while let Some(knobs) = cause::next(&mut left, binds) {
         let chosen_for = binds;
         for candidate in candidates(climbed.levels, knobs) {
-            let mut tried = match cause::without_effect(knobs, &present) {
-                Some(why) => unmeasured(&candidate, Verdict::WithoutEffect, why.to_owned()),
-                None => compare(bench, climbed.levels, &candidate, effort)?,
+            let left_out = bench.left_out(climbed.levels, candidate.levels);
+            let left_out =
+                left_out.or_else(|| cause::without_effect(knobs, &present).map(ToOwned::to_owned));
+            let result = match left_out {
+                Some(why) => Ok(unmeasured(&candidate, Verdict::WithoutEffect, why)),
+                None => compare(bench, climbed.levels, &candidate, effort),
+            };
+            let mut tried = match result {
+                Err(Failure::Over(why)) => {
+                    climbed.over = Some(why);
+                    return Ok(climbed);
+                }
+                result => result?,
             };
             tried.cause = chosen_for;
             let is_kept = tried.verdict.is_kept();
@@ -198,6 +226,7 @@ pub(crate) fn climb(
                 present = if is_kept { new } else { old }.clone();
                 binds = Cause::of(&present);
             }
+            bench.judged(tried.verdict, climbed.levels);
             report(&tried);
             climbed.tried.push(tried);
         }
@@ -246,7 +275,7 @@ pub(super) fn compare(
         while pairs.len() < goal {
             let both = match pair(bench, now, candidate.levels, pairs.len())? {
                 Ok(both) => both,
-                Err(why) => return Ok(unmeasured(candidate, Verdict::Impossible, why)),
+                Err((verdict, why)) => return Ok(unmeasured(candidate, verdict, why)),
             };
             if is_disturbed(&both) && repeats_left > 0 {
                 repeats_left -= 1;
@@ -266,20 +295,24 @@ fn is_disturbed((old, new): &(Run, Run)) -> bool {
     old.others_share.max(new.others_share) > FOREIGN_SHARE_MAX
 }
 
-/// One run of each; or why the new one is not possible.
+/// A verdict without figures, and why.
+type Unmeasured = (Verdict, String);
+
+/// One run of each; or why the new one cannot stay, with the verdict.
 fn pair(
     bench: &mut dyn Bench,
     now: Levels,
     levels: Levels,
     index: usize,
-) -> Result<Result<(Run, Run), String>, Failure> {
+) -> Result<Result<(Run, Run), Unmeasured>, Failure> {
     let mut runs = [None, None];
     // Who comes first changes, so that a drift of the machine favours nobody.
     for turn in [index % 2, 1 - index % 2] {
         runs[turn] = Some(match turn {
             0 => old(bench, now)?,
             _ => match bench.run(levels) {
-                Err(Failure::Levels(why)) => return Ok(Err(why)),
+                Err(Failure::Levels(why)) => return Ok(Err((Verdict::Impossible, why))),
+                Err(Failure::Worse(why)) => return Ok(Err((Verdict::Worse, why))),
                 result => result?,
             },
         });
@@ -290,9 +323,10 @@ fn pair(
 
 /// A run of levels that were possible before: if they no longer are, the climb cannot go on.
 fn old(bench: &mut dyn Bench, now: Levels) -> Result<Run, Failure> {
-    bench
-        .run(now)
-        .map_err(|failure| Failure::Climb(failure.text()))
+    bench.run(now).map_err(|failure| match failure {
+        Failure::Over(why) => Failure::Over(why),
+        failure => Failure::Climb(failure.text()),
+    })
 }
 
 /// A step without a pair of runs.

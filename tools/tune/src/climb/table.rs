@@ -3,9 +3,8 @@
 
 use std::fmt::Write as _;
 
-use turnpike_lab::bench::{Interval, Rung, ladder};
+use turnpike_lab::bench::{self as lab, Interval, Rung};
 
-use super::judge::Verdict;
 use super::knobs::Knob;
 use super::optimum::Optimum;
 use super::search::{Climbed, Tried};
@@ -16,8 +15,18 @@ const BAR: usize = 20;
 /// The published ladder.
 const STUDY: &str = "s3-tuning-ladder";
 
-/// The table for people.
+/// The table for people, with the best of the grid and the published steps beside.
 pub(crate) fn text(climbed: &Climbed, optimum: Option<&Optimum>, width: usize) -> String {
+    let mut text = ladder(climbed, width);
+    if let Some(optimum) = optimum {
+        text.push_str(&wrapped(&against(climbed, optimum), 0, width));
+    }
+    text.push_str(&beside(climbed, &lab::ladder(STUDY), width));
+    text
+}
+
+/// The steps of a climb.
+pub(crate) fn ladder(climbed: &Climbed, width: usize) -> String {
     let rates = climbed.tried.iter().map(|tried| tried.rate);
     let highest = rates.fold(climbed.start_rate, f64::max).max(1.0);
     let bar = |rate: f64| "#".repeat((rate / highest * BAR as f64).round() as usize);
@@ -44,10 +53,10 @@ pub(crate) fn text(climbed: &Climbed, optimum: Option<&Optimum>, width: usize) -
         text.push_str(&wrapped(&remark(tried), 14 + BAR, width));
     }
     text.push_str(&sum(climbed));
-    if let Some(optimum) = optimum {
-        text.push_str(&wrapped(&against(climbed, optimum), 0, width));
+    if let Some(why) = &climbed.over {
+        let why = format!("It ended before all steps were tried: {why}.");
+        text.push_str(&wrapped(&why, 0, width));
     }
-    text.push_str(&beside(climbed, &ladder(STUDY), width));
     text
 }
 
@@ -145,7 +154,7 @@ fn interval(bounds: Interval) -> String {
 }
 
 fn remark(tried: &Tried) -> String {
-    if matches!(tried.verdict, Verdict::Impossible | Verdict::WithoutEffect) {
+    if !tried.obstacle.is_empty() {
         return format!("{}: {}", tried.verdict.text(), tried.obstacle);
     }
     let limited = match tried.client_limited {

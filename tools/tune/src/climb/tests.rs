@@ -185,6 +185,7 @@ fn a_record_names_a_program_without_its_folders() {
             bundle: None,
             record: None,
             replay: None,
+            live: live::Options::default(),
         };
         assert_eq!(command.climbing().server, expected);
     }

@@ -1,11 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 
 use turnpike_testkit::Folder;
 
 use super::*;
 use crate::facts::Rights;
+use crate::journal::Reload;
 use crate::plan::{SCHEMA, Step};
 
 const TREE: &[(&str, &str)] = &[
@@ -82,6 +84,55 @@ impl Machine {
             }
         }
         all
+    }
+}
+
+/// A server is told to read the configuration that was put back; one that does not run is not.
+#[test]
+fn a_server_reloads_what_is_put_back() {
+    for is_there in [true, false] {
+        let machine = Machine::new();
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let pid = child.id();
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+        machine.folder.write("run/pid", format!("{pid}\n")).unwrap();
+        machine.folder.write("etc/n.conf", "old").unwrap();
+        let other = if is_there { "" } else { "-other" };
+        let reload = Reload {
+            pid_file: "/run/pid".to_owned(),
+            program: format!("{}{other}", program.display()),
+        };
+        let mut journal = machine.journal();
+        let begin = Begin {
+            reload: Some(reload),
+            ..begin(&machine.system, "climb")
+        };
+        journal.begin(begin).unwrap();
+        // A step is tried, undone, and tried again: the first bytes are what was there.
+        for text in ["new", "newer", "new"] {
+            let entry = Entry::new(Kind::Disk, "/etc/n.conf", Some(b"old"), text);
+            change(&machine.system, &mut journal, &entry).unwrap();
+        }
+        assert_eq!(journal.parts[0].changes.len(), 2);
+        journal.end().unwrap();
+        drop(journal);
+        let told = if is_there {
+            Outcome::Reloaded
+        } else {
+            Outcome::NotRunning
+        };
+        let expected = [("/etc/n.conf", Outcome::Restored), ("/run/pid", told)];
+        let expected = expected.map(|(path, outcome)| (path.to_owned(), outcome));
+        assert_eq!(machine.revert(), expected);
+        assert_eq!(machine.read("etc/n.conf"), "old");
+        if !is_there {
+            child.kill().unwrap();
+        }
+        let signal = child.wait().unwrap().signal();
+        assert_eq!(signal, Some(if is_there { 1 } else { 9 }));
     }
 }
 

@@ -20,6 +20,7 @@ fn climbed(found: usize) -> Climbed {
         start_rate: 1000.0,
         tried: Vec::new(),
         levels: knobs.fold(Levels::default(), |levels, knob| levels.with(knob, 1)),
+        over: None,
     }
 }
 

@@ -1,0 +1,297 @@
+//! The server that runs: found by its pid file or its configuration, asked whether a configuration
+//! is sound, and told to take it up. Nothing is changed here.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use turnpike_host::Host;
+
+use super::rewrite::Original;
+use crate::system::{System, program_of};
+
+/// How long a server may take until a configuration is in force.
+const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// The words of a master process are read no further.
+const WORDS_MAX: usize = 64;
+
+/// A running server.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The master process.
+    pub(super) process: u32,
+    /// When it was started; see `System::started`.
+    started: String,
+    pub(super) pid_file: PathBuf,
+    pub(super) program: PathBuf,
+    pub(super) configuration: PathBuf,
+    /// The folder that paths begin at, where the server was told.
+    prefix: Option<String>,
+    /// Whether it has turnpike's control socket; nginx's workers tell otherwise what is in force.
+    is_turnpike: bool,
+}
+
+/// Finds the server of a pid file or of a configuration, and whether it can be climbed on.
+///
+/// # Errors
+/// Why not, in words.
+pub(super) fn find(file: &Path) -> Result<Found, String> {
+    let name = file.display();
+    let bytes = std::fs::read(file).map_err(|error| format!("{name}: {error}"))?;
+    let number = std::str::from_utf8(&bytes).ok().map(str::trim);
+    let (pid_file, configuration) = match number.and_then(|text| text.parse::<u32>().ok()) {
+        Some(_) => (file.to_path_buf(), None),
+        None => (pid_file(file)?, Some(file)),
+    };
+    let process = running(&pid_file)?;
+    let program = program_of(process)
+        .ok_or_else(|| format!("the program of process {process} cannot be seen"))?;
+    if program.to_string_lossy().ends_with(" (deleted)") {
+        let text = "was replaced since it was started: upgrade or restart the server first";
+        return Err(format!("{} {text}", program.display()));
+    }
+    is_near(process)?;
+    let words = words(process);
+    let prefix = option(&words, "-p");
+    let told = option(&words, "-c").map(|path| absolute(&path, prefix.as_deref()));
+    let configuration = match (configuration, told) {
+        (Some(given), Some(told)) if !is_same(given, &told) => {
+            let told = told.display();
+            return Err(format!(
+                "process {process} serves another configuration than {name}: {told}"
+            ));
+        }
+        (Some(given), _) => given.to_path_buf(),
+        (None, Some(told)) => told,
+        (None, None) => PathBuf::new(),
+    };
+    let mut found = Found {
+        process,
+        started: System::under("/").started(process),
+        pid_file,
+        is_turnpike: output(&program, &["-v".to_owned()])
+            .is_ok_and(|text| text.contains("turnpike")),
+        program,
+        configuration,
+        prefix,
+    };
+    let said = found.test().map_err(|why| {
+        let name = found.configuration.display();
+        format!("{name} is refused before anything is changed: {why}")
+    })?;
+    if found.configuration.as_os_str().is_empty() {
+        found.configuration =
+            tested(&said).ok_or("the server does not say what it is tested by")?;
+    }
+    let configuration = found.configuration.canonicalize();
+    let name = found.configuration.display().to_string();
+    found.configuration = configuration.map_err(|error| format!("{name}: {error}"))?;
+    found.may_reload()?;
+    Ok(found)
+}
+
+impl Found {
+    /// Says whether it still runs.
+    ///
+    /// # Errors
+    /// It does not, or is another one.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let process = self.process;
+        match System::under("/").started(process) == self.started {
+            true => Ok(()),
+            false => Err(format!("the server is gone: process {process} has ended")),
+        }
+    }
+
+    /// Has the server's program test the configuration on the disk; gives what it said.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(super) fn test(&self) -> Result<String, String> {
+        output(&self.program, &self.with(&["-t"]))
+    }
+
+    /// Has the server take up the configuration on the disk, and waits until it is in force.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(super) fn reload(&self) -> Result<(), String> {
+        if self.is_turnpike {
+            return output(&self.program, &self.with(&["reload"])).map(drop);
+        }
+        let before = self.workers();
+        self.signal(Some(Signal::SIGHUP))?;
+        let end = Instant::now() + RELOAD_PATIENCE;
+        // Workers that finish what they have are no workers any more by their titles.
+        while self.workers().is_empty() || !self.workers().is_disjoint(&before) {
+            self.check()?;
+            if Instant::now() > end {
+                let seconds = RELOAD_PATIENCE.as_secs();
+                return Err(format!(
+                    "no new worker of the server serves {seconds} s after a reload"
+                ));
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Whether reloads are possible, and can be seen.
+    fn may_reload(&self) -> Result<(), String> {
+        self.signal(None)?;
+        if self.is_turnpike {
+            let answer = output(&self.program, &self.with(&["generation"]));
+            return answer.map(drop).map_err(|why| {
+                format!("the server's control socket does not tell when a reload is done: {why}")
+            });
+        }
+        match self.workers().is_empty() {
+            true => Err(format!(
+                "process {} has no worker processes, so that it cannot reload",
+                self.process
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn signal(&self, signal: Option<Signal>) -> Result<(), String> {
+        let process = i32::try_from(self.process).unwrap_or(i32::MAX);
+        kill(Pid::from_raw(process), signal)
+            .map_err(|error| format!("process {process} may not be told to reload: {error}"))
+    }
+
+    /// The processes that serve, by what the master and its children call themselves.
+    fn workers(&self) -> BTreeSet<u32> {
+        let host = Host::here();
+        let family = host.family(self.process).into_iter().skip(1);
+        let serves = |process: &u32| {
+            let title = words(*process).join(" ");
+            title.contains("worker process") && !title.contains("shutting down")
+        };
+        family.filter(serves).collect()
+    }
+
+    /// Words for the server's program, with its configuration.
+    fn with(&self, words: &[&str]) -> Vec<String> {
+        let mut words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        if !self.configuration.as_os_str().is_empty() {
+            words.extend(["-c".to_owned(), self.configuration.display().to_string()]);
+        }
+        if let Some(prefix) = &self.prefix {
+            words.extend(["-p".to_owned(), prefix.clone()]);
+        }
+        words
+    }
+}
+
+/// The pid file that a configuration names.
+fn pid_file(configuration: &Path) -> Result<PathBuf, String> {
+    let original = Original::read(configuration)?;
+    match original.main("pid").map(Path::new) {
+        Some(path) if path.is_absolute() => Ok(path.to_path_buf()),
+        _ => Err(format!(
+            "{} has no \"pid\" with an absolute path; give --live the server's pid file",
+            configuration.display()
+        )),
+    }
+}
+
+/// The process of a pid file.
+fn running(pid_file: &Path) -> Result<u32, String> {
+    let name = pid_file.display();
+    let text = std::fs::read_to_string(pid_file);
+    let text = text.map_err(|error| format!("no server runs: {name}: {error}"))?;
+    let process = text.trim().parse();
+    let process: u32 = process.map_err(|_| format!("{name} has no number of a process"))?;
+    match System::under("/").started(process).is_empty() {
+        true => Err(format!(
+            "no server runs: {name} names process {process}, which is gone"
+        )),
+        false => Ok(process),
+    }
+}
+
+/// Whether a process has the network and the files of this one.
+fn is_near(process: u32) -> Result<(), String> {
+    for (kind, words) in [("net", "network"), ("mnt", "mount")] {
+        let link = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+        if link(&process.to_string()) != link("self") {
+            return Err(format!(
+                "process {process} is in another {words} namespace: run the climb there, by \
+                 nsenter(1)"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The words that a process was started with. A server that has put a title in their place has
+/// them all in one, after what it calls itself.
+fn words(process: u32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let words = text.split(['\0', ' ']).filter(|word| !word.is_empty());
+    words.take(WORDS_MAX).map(ToOwned::to_owned).collect()
+}
+
+/// The value of an option with one letter.
+fn option(words: &[String], name: &str) -> Option<String> {
+    let at = words.iter().position(|word| word.starts_with(name))?;
+    let value = words[at].strip_prefix(name).unwrap_or_default();
+    match value.is_empty() {
+        true => words.get(at + 1).cloned(),
+        false => Some(value.to_owned()),
+    }
+}
+
+fn absolute(path: &str, prefix: Option<&str>) -> PathBuf {
+    Path::new(prefix.unwrap_or("/")).join(path)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// The configuration that a test's words name.
+fn tested(said: &str) -> Option<PathBuf> {
+    let mut lines = said.lines();
+    let path = lines.find_map(|line| {
+        let (before, _) = line.split_once(" syntax is ok")?;
+        Some(before.rsplit_once("the configuration file ")?.1)
+    });
+    path.map(PathBuf::from)
+}
+
+/// Runs the server's program; gives what it says, or why it failed.
+fn output(program: &Path, words: &[String]) -> Result<String, String> {
+    let name = program.display();
+    let output = Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{name}: {error}"))?;
+    let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
+    said.push_str(&String::from_utf8_lossy(&output.stdout));
+    match output.status.success() {
+        true => Ok(said),
+        // A warning may come before what is wrong.
+        false => {
+            let mut lines = said.lines();
+            let line = lines.find(|line| line.contains("[emerg]"));
+            Err(line
+                .or(said.lines().next())
+                .unwrap_or("it failed")
+                .to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
