@@ -5,6 +5,7 @@
 //! and `statistics` evaluate them, `report` shows the result. It must work with any server and know
 //! only the command line of ours.
 
+mod busy;
 mod cli;
 mod columns;
 mod compare;
@@ -45,6 +46,7 @@ pub mod relays {
 /// What the tuner needs of a bench: a network, processes on their CPUs, the servers of studies,
 /// statistics, Ctrl-C.
 pub mod bench {
+    pub use crate::busy::poll_busily;
     pub use crate::interrupt::{is_asked, watch};
     pub use crate::noise::FOREIGN_SHARE_MAX;
     pub use crate::process::Process;

@@ -1,15 +1,15 @@
 //! The system calls that neither std nor nix wraps; all unsafe code of the lab.
 //!
 //! What is here and why: counting tracepoints and instructions (`perf_event_open`), starting a
-//! child on chosen CPUs that does not outlive us, and many datagrams in one call. Nothing here
-//! keeps state or decides anything.
+//! child on chosen CPUs that does not outlive us, busy polling of another process's epoll instance,
+//! and many datagrams in one call. Nothing here keeps state or decides anything.
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::mem;
 use std::net::UdpSocket;
-use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -29,6 +29,65 @@ const ATTRIBUTE_BYTES: u32 = 72;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 /// `PERF_EVENT_IOC_SET_FILTER`: `_IOW('$', 6, char *)`.
 const PERF_EVENT_IOC_SET_FILTER: libc::c_ulong = 0x4008_2406;
+
+/// `EPIOCSPARAMS`: `_IOW(0x8A, 1, struct epoll_params)`, since kernel 6.9.
+const EPIOCSPARAMS: libc::c_ulong = 0x4008_8A01;
+
+/// `struct epoll_params`: how an epoll instance polls network queues itself.
+#[repr(C)]
+struct EpollParameters {
+    busy_poll_us: u32,
+    /// Packets in a turn.
+    budget: u16,
+    prefers: u8,
+    padding: u8,
+}
+
+/// Packets that a poll takes at most: the kernel's own weight, above which a right is needed.
+const BUSY_POLL_BUDGET: u16 = 64;
+
+/// Has an epoll instance, by its descriptor in another process, poll network queues itself for so
+/// many microseconds before it sleeps.
+///
+/// # Errors
+/// The system call's: ENOTTY before kernel 6.9, or where the descriptor is no epoll instance; EPERM
+/// without the right to trace the process.
+pub(crate) fn poll_busily(process: u32, descriptor: i32, microseconds: u32) -> io::Result<()> {
+    let process = libc::pid_t::try_from(process).map_err(io::Error::other)?;
+    // SAFETY: all arguments are numbers.
+    let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    let handle = owned(handle)?;
+    // SAFETY: all arguments are numbers.
+    let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, handle.as_raw_fd(), descriptor, 0) };
+    let copy = owned(copy)?;
+    let parameters = EpollParameters {
+        busy_poll_us: microseconds,
+        budget: BUSY_POLL_BUDGET,
+        prefers: 0,
+        padding: 0,
+    };
+    // SAFETY: the kernel reads a structure of this size, which lives until the call returns.
+    let result = unsafe {
+        libc::ioctl(
+            copy.as_raw_fd(),
+            EPIOCSPARAMS,
+            std::ptr::from_ref(&parameters),
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The descriptor that a system call has returned, or its error.
+fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned this descriptor, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })
+}
 
 /// The start of `struct perf_event_attr`, as far as a counter needs it.
 #[repr(C)]

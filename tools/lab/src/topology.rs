@@ -14,6 +14,8 @@ use crate::process;
 /// Addresses of a range that RFC 2544 keeps for measurements.
 const SERVER_ADDRESS: &str = "198.18.0.1";
 const DRIVER_ADDRESS: &str = "198.18.0.2";
+/// What the addresses of the network begin with.
+const NETWORK: &str = "198.18.0.";
 
 /// The name of both ends of the pair, each in its namespace.
 const INTERFACE: &str = "lab0";
@@ -168,6 +170,28 @@ impl Topology {
                 .ok_or_else(|| format!("ethtool -k {INTERFACE} shows no generic-receive-offload"));
         }
         self.at_interface(&["cat", &attribute(name)])
+    }
+
+    /// Gives the server's end of the pair more addresses, so that it has this many; all of them.
+    ///
+    /// # Errors
+    /// In words; also where there is no pair, or it would have more than a byte counts.
+    pub fn addresses(&self, count: u8) -> Result<Vec<String>, String> {
+        let Topology::Pair { server, .. } = self else {
+            return Err("there is no veth pair".to_owned());
+        };
+        let mut addresses = vec![SERVER_ADDRESS.to_owned()];
+        for index in 1..count {
+            // The driver has the second one.
+            let last = index.checked_add(2).ok_or("there are too many addresses")?;
+            let address = format!("{NETWORK}{last}");
+            ip(&format!(
+                "-n {} address add {address}/24 dev {INTERFACE}",
+                server.0
+            ))?;
+            addresses.push(address);
+        }
+        Ok(addresses)
     }
 
     /// Changes such a setting.

@@ -1,6 +1,21 @@
 #![allow(clippy::unwrap_used)]
 
+use std::os::fd::AsFd as _;
+
 use super::*;
+
+#[test]
+fn what_is_no_epoll_instance_cannot_poll_busily() {
+    let file = File::open("/dev/null").unwrap();
+    let descriptor = file.as_fd().as_raw_fd();
+    // Where the process may not be traced, that is the error.
+    let error = poll_busily(std::process::id(), descriptor, 50).unwrap_err();
+    let expected = [libc::ENOTTY, libc::EPERM];
+    let number = error.raw_os_error().unwrap();
+    assert!(expected.contains(&number), "{error}");
+    let closed = poll_busily(std::process::id(), i32::MAX, 50).unwrap_err();
+    assert_eq!(closed.raw_os_error(), Some(libc::EBADF));
+}
 
 #[test]
 fn a_tracepoint_that_is_not_there_is_an_error() {

@@ -33,6 +33,15 @@ fn a_pair_of_namespaces_is_made_and_removed() {
         .unwrap();
     assert!(connected.is_ok(), "{connected:?}");
     listener.accept().unwrap();
+    let addresses = topology.addresses(3).unwrap();
+    assert_eq!(addresses, ["198.18.0.1", "198.18.0.3", "198.18.0.4"]);
+    let bind = || {
+        addresses
+            .iter()
+            .map(|at| std::net::TcpListener::bind((at.as_str(), 0)))
+    };
+    let bound = topology.at_server(|| bind().all(|result| result.is_ok()));
+    assert!(bound.unwrap());
     listener.set_nonblocking(true).unwrap();
     // Somebody else may listen on this port out here.
     let _ = std::net::TcpStream::connect(("127.0.0.1", port));
