@@ -52,10 +52,8 @@ pub(crate) fn plan(facts: &Facts, placement: Placement) -> Result<Plan, String> 
     let main = main.ok_or("no network card is seen here")?;
     let split = split(facts, placement, main.node)?;
     let changes = cards(facts).flat_map(|card| of_card(facts, card, &split.interrupts));
-    let step = |change: Change| Step {
-        findings: vec![format!("placement by {}", placement.name())],
-        change,
-    };
+    let name = format!("placement by {}", placement.name());
+    let step = |change: Change| Step::new(vec![name.clone()], change);
     Ok(Plan {
         schema: SCHEMA.to_owned(),
         machine: facts.machine(),

@@ -29,6 +29,44 @@ pub(crate) struct Plan {
 pub(crate) struct Step {
     pub(crate) findings: Vec<String>,
     pub(crate) change: Change,
+    /// Why it is made only when it is asked for by name; `None` for a step that has no danger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) caution: Option<String>,
+}
+
+impl Step {
+    pub(crate) fn new(findings: Vec<String>, change: Change) -> Step {
+        Step {
+            findings,
+            change,
+            caution: None,
+        }
+    }
+}
+
+impl Plan {
+    /// Takes the steps out that have a caution, unless they are asked for by their settings' names.
+    ///
+    /// # Errors
+    /// A name that no such step has.
+    pub(crate) fn take_cautioned(&mut self, also: &[String]) -> Result<Vec<Step>, String> {
+        let name = |step: &Step| match (&step.change, &step.caution) {
+            (Change::Setting { name, .. }, Some(_)) => Some(name.clone()),
+            _ => None,
+        };
+        let names: Vec<String> = self.steps.iter().filter_map(name).collect();
+        if let Some(other) = also.iter().find(|other| !names.contains(other)) {
+            return Err(format!("the plan has no caution about {other}"));
+        }
+        let is_left = |step: &Step| {
+            let is_asked = name(step).is_some_and(|name| also.contains(&name));
+            step.caution.is_some() && !is_asked
+        };
+        let steps = std::mem::take(&mut self.steps).into_iter();
+        let (left, steps) = steps.partition(is_left);
+        self.steps = steps;
+        Ok(left)
+    }
 }
 
 /// Which findings' changes are wanted.
@@ -56,10 +94,9 @@ pub(crate) fn make(facts: &Facts, findings: &[Finding], wish: &Wish) -> Plan {
     for finding in findings.iter().filter(|finding| wish.wants(finding)) {
         for change in &finding.seen.changes {
             let id = finding.row.id.to_owned();
-            let step = steps.entry(change.target()).or_insert_with(|| Step {
-                findings: Vec::new(),
-                change: change.clone(),
-            });
+            let step = steps
+                .entry(change.target())
+                .or_insert_with(|| Step::new(Vec::new(), change.clone()));
             if number(change) > number(&step.change) {
                 step.change = change.clone();
             }

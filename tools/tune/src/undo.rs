@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use crate::change::Change;
 use crate::cli::{self, EXIT_FAILED, EXIT_USAGE, Failed, Source, say};
 use crate::facts::Facts;
 use crate::findings;
 use crate::journal::Journal;
 use crate::placement::{self, Placement};
-use crate::plan::{self, Plan, Wish};
+use crate::plan::{self, Plan, Step, Wish};
 use crate::steps::{self, Line, Outcome};
 use crate::system::System;
 
@@ -72,6 +73,9 @@ pub(crate) struct Apply {
     /// Make the changes of this plan, which `plan --json` printed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["notes", "only", "placement"])]
     plan: Option<PathBuf>,
+    /// With --plan: also change these settings, about which the plan has a caution
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "plan")]
+    also: Vec<String>,
     /// Keep settings and queues over a restart, in files of sysctl.d and udev
     #[arg(long)]
     keep: bool,
@@ -181,10 +185,12 @@ pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
         false => None,
     };
     let facts = cli::read(&command.source)?;
-    let plan = match &command.plan {
+    let mut plan = match &command.plan {
         Some(path) => read_plan(path)?,
         None => made(&facts, &command.choice)?,
     };
+    let cautioned = plan.take_cautioned(&command.also);
+    say(&left_out(&cautioned.map_err(|text| (EXIT_USAGE, text))?));
     if plan.steps.is_empty() {
         say(NOTHING);
         return Ok(ExitCode::SUCCESS);
@@ -221,9 +227,22 @@ pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
     Ok(ExitCode::from(if failed { EXIT_FAILED } else { 0 }))
 }
 
+/// The steps that were not asked for by name, with the reasons.
+fn left_out(steps: &[Step]) -> String {
+    let lines = steps.iter().filter_map(|step| {
+        let Change::Setting { name, .. } = &step.change else {
+            return None;
+        };
+        let (text, caution) = (step.change.text(), step.caution.as_deref()?);
+        Some(format!(
+            "{text}: left out: {caution}; --also {name} makes it\n"
+        ))
+    });
+    lines.collect()
+}
+
 /// What a person has to do after the changes.
 fn after(plan: &Plan) {
-    use crate::change::Change;
     let services = plan.steps.iter().filter_map(|step| match &step.change {
         Change::ServiceFiles { service, .. } => Some(service),
         _ => None,

@@ -109,6 +109,34 @@ fn the_plan_of_a_climb_is_put_back_to_the_byte() {
     );
 }
 
+/// The plan of a climb that found SYN cookies dear: they stay on unless they are named.
+const PLAN_WITH_A_CAUTION: &str = "
+    cookies=/proc/sys/net/ipv4/tcp_syncookies
+    echo 1 > $cookies
+    $TUNE climb --replay $CLIMBS/turnpike-with-grid.json --bundle $STATE/bundle > /dev/null
+    apply=\"apply --seconds 0 --state $STATE/journal --plan $STATE/bundle/plan.json --yes\"
+    $TUNE $apply | grep -o 'tcp_syncookies = 0: left out'
+    echo cookies $(cat $cookies)
+    $TUNE $apply --also net.ipv4.tcp_syncookies | grep -o 'tcp_syncookies = 0: 1 -> 0, done'
+    echo cookies $(cat $cookies)
+    $TUNE revert --state $STATE/journal > /dev/null
+    echo cookies $(cat $cookies)
+";
+
+#[test]
+fn a_plan_switches_syn_cookies_off_only_by_name() {
+    if needs_root(
+        "a_plan_switches_syn_cookies_off_only_by_name",
+        "CAP_SYS_ADMIN",
+    ) {
+        return;
+    }
+    let expected = "tcp_syncookies = 0: left out\ncookies 1\n\
+                    tcp_syncookies = 0: 1 -> 0, done\ncookies 0\ncookies 1\n";
+    let folder = Folder::create().unwrap();
+    assert_eq!(changing(&folder, PLAN_WITH_A_CAUTION), expected);
+}
+
 /// The apply waits for ever to open a pipe in the place of its file, after two settings.
 const KILLED_APPLY: &str = "
     echo 16 > $somaxconn

@@ -23,13 +23,13 @@ pub(crate) const GOALS: &str = "goals.json";
 /// In words.
 pub(crate) fn make(
     folder: &Path,
-    climbing: &Climbing,
     climbed: &Climbed,
+    plan: &Plan,
     text: &str,
     configuration: &str,
     record: &str,
 ) -> Result<(), String> {
-    let plan = serde_json::to_string_pretty(&plan(climbing, climbed)).unwrap_or_default() + "\n";
+    let plan = serde_json::to_string_pretty(plan).unwrap_or_default() + "\n";
     let files: [(&str, &str); 5] = [
         ("ladder.txt", text),
         ("ladder.svg", &picture(climbed)),
@@ -51,19 +51,34 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The settings that steps have changed: what was not shown to pay is left as it is anywhere.
-pub(crate) fn plan(climbing: &Climbing, climbed: &Climbed) -> Plan {
+/// The settings that steps have changed, by their paths below `/proc/sys`: what was not shown to
+/// pay is left as it is anywhere.
+pub(crate) fn changed(climbed: &Climbed) -> Vec<(String, String)> {
     let start = super::Levels::default().settings();
     let settings = climbed.levels.settings().into_iter();
     let changed = settings.filter(|setting| !start.contains(setting));
-    let step = |(path, value): (&str, &str)| Step {
-        findings: vec!["climb".to_owned()],
-        change: Change::setting(&path.replace('/', "."), value),
+    let owned = changed.map(|(path, value)| (path.to_owned(), value.to_owned()));
+    owned.collect()
+}
+
+/// Why a plan's step is made only by name: `check` advises against it, and a bench cannot show why.
+const COOKIES_CAUTION: &str = "a server on a network that others can reach needs SYN cookies in a \
+    flood, and `turnpike tune check` advises 1";
+
+/// The plan of changed settings.
+pub(crate) fn plan(climbing: &Climbing, settings: &[(String, String)]) -> Plan {
+    let step = |(path, value): &(String, String)| {
+        let name = path.replace('/', ".");
+        let is_cautioned = name == "net.ipv4.tcp_syncookies" && value == "0";
+        Step {
+            caution: is_cautioned.then(|| COOKIES_CAUTION.to_owned()),
+            ..Step::new(vec!["climb".to_owned()], Change::setting(&name, value))
+        }
     };
     Plan {
         schema: SCHEMA.to_owned(),
         machine: format!("found by tune climb with {}", climbing.server),
-        steps: changed.map(step).collect(),
+        steps: settings.iter().map(step).collect(),
         workers: Vec::new(),
     }
 }

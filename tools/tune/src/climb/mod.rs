@@ -35,7 +35,7 @@ use crate::cli::{EXIT_FAILED, EXIT_USAGE, Failed, say};
 use crate::report;
 use field::{Field, Wish};
 use goal::Reached;
-use knobs::Levels;
+use knobs::{Knob, Levels};
 use optimum::Optimum;
 use record::Climbing;
 use search::{Bench, Climbed, Effort, Failure};
@@ -218,7 +218,8 @@ fn ended(
         .and_then(|server| field::portable(&server, climbed.levels, &Host::here().own_cpus()))
         .unwrap_or_else(|why| format!("# not known: {why}\n"));
     if let Some(path) = &command.bundle {
-        bundle::make(path, climbing, climbed, &text, &configuration, record)?;
+        let plan = bundle::plan(climbing, &bundle::changed(climbed));
+        bundle::make(path, climbed, &plan, &text, &configuration, record)?;
         if let Some(reached) = &reached {
             bundle::write(&path.join(bundle::GOALS), &reached.json())?;
         }
@@ -227,6 +228,9 @@ fn ended(
     say(&format!("\nThe final configuration:\n\n{configuration}"));
     for (path, value) in climbed.levels.settings() {
         say(&format!("# {} = {value}\n", path.replace('/', ".")));
+    }
+    if climbed.levels.level(Knob::SynCookies) == 1 {
+        say("# tcp_syncookies 0 is for a network that nobody floods; tune check advises 1.\n");
     }
     Ok(match reached {
         Some(reached) if !reached.is_reached() => ExitCode::from(EXIT_MISSED),

@@ -95,15 +95,45 @@ fn a_file_that_is_no_record_is_refused() {
 fn a_bundle_has_what_was_kept() {
     let climbing = climbing(false);
     let (climbed, _) = searched(&mut Server(Vec::new()), &climbing, &mut |_| {}).unwrap();
-    let plan = bundle::plan(&climbing, &climbed);
+    let mut plan = bundle::plan(&climbing, &bundle::changed(&climbed));
     let changes: Vec<&Change> = plan.steps.iter().map(|step| &step.change).collect();
     assert_eq!(changes, [&Change::setting("net.core.somaxconn", 4096)]);
+    assert_eq!(plan.take_cautioned(&[]), Ok(Vec::new()));
     let picture = bundle::picture(&climbed);
     for tried in &climbed.tried {
         let title = format!("<title>{}: {:.0} connections", tried.text, tried.rate);
         assert!(picture.contains(&title), "{title}");
     }
     assert_eq!(picture.matches("class=\"kept\"").count(), 3);
+}
+
+/// A climb may find that SYN cookies cost something, and check advises to leave them on.
+#[test]
+fn a_plan_without_syn_cookies_is_followed_only_by_name() {
+    let settings = [
+        ("net/ipv4/tcp_syncookies", "0"),
+        ("net/core/somaxconn", "4096"),
+    ];
+    let settings = settings.map(|(path, value)| (path.to_owned(), value.to_owned()));
+    let name = "net.ipv4.tcp_syncookies".to_owned();
+    let cases: [(&[String], usize, usize); 2] = [(&[], 1, 1), (&[name], 2, 0)];
+    for (also, made, left) in cases {
+        let plan = bundle::plan(&climbing(false), &settings);
+        let text = serde_json::to_string(&plan).unwrap();
+        let mut plan: crate::plan::Plan = serde_json::from_str(&text).unwrap();
+        let cautioned = plan.take_cautioned(also).unwrap();
+        assert_eq!((plan.steps.len(), cautioned.len()), (made, left));
+        assert!(cautioned.iter().all(|step| {
+            let caution = step.caution.as_deref();
+            caution.is_some_and(|text| text.contains("check` advises 1"))
+        }));
+    }
+    let mut plan = bundle::plan(&climbing(false), &settings);
+    let error = plan.take_cautioned(&["net.core.somaxconn".to_owned()]);
+    assert_eq!(
+        error,
+        Err("the plan has no caution about net.core.somaxconn".to_owned())
+    );
 }
 
 #[test]

@@ -153,6 +153,7 @@ fn plan() -> Plan {
     let step = |change: Change| Step {
         findings: vec!["test".to_owned()],
         change,
+        caution: None,
     };
     Plan {
         schema: SCHEMA.to_owned(),

@@ -175,7 +175,8 @@ fn climbed(command: &Climb, service: &mut Service) -> Result<String, String> {
     if let Some(path) = &command.bundle {
         let record = record::text(&climbing, &service.runs);
         let lines = service.lines(climbed.levels).join("\n") + "\n";
-        bundle::make(path, &climbing, &climbed, &text, &lines, &record)?;
+        let plan = bundle::plan(&climbing, &service.changed_settings(climbed.levels));
+        bundle::make(path, &climbed, &plan, &text, &lines, &record)?;
     }
     service.end()?;
     Ok(text)

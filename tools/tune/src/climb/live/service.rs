@@ -234,17 +234,22 @@ impl Service {
     /// The changes that these levels are, a line for each.
     pub(super) fn lines(&self, levels: Levels) -> Vec<String> {
         let mut lines = self.original.lines(levels);
-        let settings = self
-            .wanted(levels)
-            .into_iter()
-            .filter_map(|(place, bytes)| {
-                let place = self.places.get(&place)?;
-                let is_changed = place.kind == Kind::Kernel && bytes != place.original;
-                let value = String::from_utf8_lossy(&bytes).into_owned();
-                is_changed.then(|| format!("{} = {}", place.path, value.trim()))
-            });
-        lines.extend(settings);
+        let settings = self.changed_settings(levels).into_iter();
+        lines.extend(settings.map(|(path, value)| format!("{} = {value}", path.replace('/', "."))));
         lines
+    }
+
+    /// The kernel settings that differ with these levels, by their paths below `/proc/sys`.
+    pub(super) fn changed_settings(&self, levels: Levels) -> Vec<(String, String)> {
+        let settings = self.wanted(levels).into_iter();
+        let changed = settings.filter_map(|(place, bytes)| {
+            let place = self.places.get(&place)?;
+            let is_changed = place.kind == Kind::Kernel && bytes != place.original;
+            let value = String::from_utf8_lossy(&bytes).trim().to_owned();
+            let path = place.path.strip_prefix("/proc/sys/")?;
+            is_changed.then(|| (path.to_owned(), value))
+        });
+        changed.collect()
     }
 
     /// How much of the time was worse, and what has changed.
