@@ -40,6 +40,7 @@ mod headers;
 mod hostnames;
 mod html;
 mod index;
+mod internal_target;
 mod issued;
 mod limit_conn;
 mod limit_req;

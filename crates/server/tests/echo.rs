@@ -33,6 +33,9 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("echo_exec /part x=1;", "", "/part:1\n"),
     ("echo_exec /part?x=3;", "", "/part:3\n"),
+    ("echo_exec /part?x=3 x=4;", "", "/part:4\n"),
+    ("echo_exec $arg_p;", "?p=/part%3Fx=5", "/part?x=5:\n"),
+    ("echo_location /part?x=6;", "", "/part:6\n"),
     ("echo_exec @named; echo not this;", "?x=4", "named 4\n"),
     (
         "echo_before_body b; echo_before_body -n c; echo_after_body a; return 200 text;",
@@ -76,6 +79,7 @@ fn server(location: &str) -> Server {
     );
     Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&configuration)
+        .file("kept.txt", "kept")
         .start()
 }
 
@@ -85,6 +89,34 @@ fn commands_are_carried_out_in_their_order() {
         let answer = server(location).get(&format!("/at{query}"));
         assert_eq!(answer.text(), *expected, "{location}");
         assert_eq!(answer.status, 200, "{location}");
+    }
+}
+
+#[test]
+fn paths_from_variables_stay_below_the_root() {
+    for (location, query) in [
+        ("echo_exec $arg_p;", "?p=/../%/kept.txt"),
+        ("echo_exec $arg_p;", "?p=/%2e%2e/%/kept.txt"),
+        ("echo_exec $arg_p x=1;", "?p=/part/%2e%2e/%2e%2e/%/kept.txt"),
+        // The folder beside it whose name begins as that of the root.
+        ("echo_exec $arg_p;", "?p=kept.txt"),
+        ("echo_exec $arg_p;", ""),
+        ("echo_location $arg_p;", "?p=/../%/kept.txt"),
+        ("echo_location_async $arg_p x=1;", "?p=/%2e%2e/%/kept.txt"),
+        ("echo -n; echo_location $arg_p;", "?p=kept.txt"),
+    ] {
+        let server = server(location);
+        let folder = server.folder().file_name().unwrap().to_str().unwrap();
+        let query = query.replace("/%/", &format!("/{folder}/"));
+        let answer = server.exchange(format!(
+            "GET /at{query} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+        ));
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(!answer.contains("kept"), "{location} {query}: {answer}");
+        let is_answered = answer.starts_with("HTTP/1.1 500");
+        assert_eq!(is_answered, location.starts_with("echo_exec"), "{answer}");
+        server.wait_for_log("error.log", "unsafe URI \"");
+        assert_eq!(server.get("/kept.txt").text(), "kept");
     }
 }
 

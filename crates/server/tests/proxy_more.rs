@@ -390,6 +390,29 @@ fn an_accelerated_redirect_is_followed() {
 }
 
 #[test]
+fn accelerated_redirects_stay_below_the_root() {
+    for (target, status) in [
+        ("/index.html", 200),
+        ("/../index.html", 404),
+        ("/%2e%2e/index.html", 404),
+        ("index.html", 404),
+        ("@named", 204),
+    ] {
+        let origin = answers(&format!(
+            "HTTP/1.1 200 OK\r\nX-Accel-Redirect: {target}\r\nContent-Length: 0\r\n\r\n"
+        ));
+        let server = server(
+            &origin,
+            "location /x { proxy_pass http://%ORIGIN%; }
+             location / { return 200; }
+             location @named { return 204; }
+             location ~ ^index { return 200; }",
+        );
+        assert_eq!(server.get("/x").status, status, "{target}");
+    }
+}
+
+#[test]
 fn a_large_response_waits_in_a_file_for_a_slow_client() {
     let body = "0123456789".repeat(1 << 20);
     let response = format!(

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnpike_http::Quoted;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture};
+use turnpike_lane::log::Level;
 
 use super::handler::write;
 use super::plan::{Command, Line};
+use crate::internal_target::InternalTarget;
 use crate::part::Part;
 
 /// Longest `echo_sleep` in seconds: a client that waits longer has gone.
@@ -83,10 +86,24 @@ impl Carried {
                 slept.ok_or(BodyFailed)
             }
             Command::Location(path, query) => {
-                let path = path.value(exchange);
+                let target = path.value(exchange);
                 let query = query.as_ref().map(|query| query.value(exchange));
-                let query = query.unwrap_or_default();
-                self.part = Part::ask(exchange, client, &path, &query).await?;
+                let target = InternalTarget::parse_untrusted(exchange, &target);
+                let (path, own) = match target.ok_or(BodyFailed)? {
+                    InternalTarget::Path { path, query } => (path, query),
+                    InternalTarget::Named(name) => {
+                        let name = Quoted(name);
+                        exchange.log(
+                            Level::Error,
+                            format_args!(
+                                "\"echo_location\" cannot ask \"{name}\": it is not a path"
+                            ),
+                        );
+                        return Err(BodyFailed);
+                    }
+                };
+                let query = query.as_deref().or(own).unwrap_or_default();
+                self.part = Part::ask(exchange, client, &path, query).await?;
                 Ok(())
             }
             // Whatever is written leaves before this is asked.

@@ -12,6 +12,7 @@ use turnpike_lane::log::Level;
 use super::body::{Carried, Surrounded};
 use super::plan::{Command, Line};
 use crate::entity::{change_text, is_coded};
+use crate::internal_target::InternalTarget;
 
 /// Has another location answer.
 pub(super) struct Goto(pub(super) Template, pub(super) Option<Template>);
@@ -23,15 +24,13 @@ impl Handler for Goto {
         if exchange.is_undecided() {
             return Verdict::Status(500);
         }
-        if target.first() == Some(&b'@') {
-            return Verdict::Named(String::from_utf8_lossy(&target).into_owned());
+        let Some(mut target) = InternalTarget::parse_untrusted(exchange, &target) else {
+            return Verdict::Status(500);
+        };
+        if let (InternalTarget::Path { query: own, .. }, Some(query)) = (&mut target, &query) {
+            *own = Some(query);
         }
-        let cut = memchr::memchr(b'?', &target).unwrap_or(target.len());
-        let (path, own) = target.split_at(cut);
-        let query = query.unwrap_or_else(|| own.get(1..).unwrap_or_default().to_vec());
-        *exchange.walk.path_mut() = path.to_vec();
-        *exchange.walk.query_mut() = query;
-        Verdict::Redirect
+        target.redirect(exchange)
     }
 }
 

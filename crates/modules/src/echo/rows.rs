@@ -51,8 +51,9 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         syntax: "path [query]",
         summary: "Inserts the response of another path on this server. Such responses may insert \
-            others, up to 50 levels deep, and a request may have at most 1024 of them. Beyond that \
-            an error is logged and the response is cut off.",
+            others, up to 50 levels deep, and a request may have at most 1024 of them. Beyond \
+            that, or if the path contains `..` or does not begin with a slash, an error is logged \
+            and the response is cut off.",
         ..COMMAND
     },
     Row {
@@ -81,7 +82,8 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         syntax: "path [query] | @name",
         summary: "Continues the request in another location. The other commands of this location \
-            have no effect.",
+            have no effect. The response is 500 if the path contains `..` or does not begin with \
+            a slash.",
         ..COMMAND
     },
     Row {

@@ -4,11 +4,9 @@
 use std::sync::Arc;
 
 use turnpike_conf::value;
-use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{CharsetWish, Unsigned};
-use turnpike_lane::log::Level;
 use turnpike_wire::date;
 use turnpike_wire::message::{Entry, Head, Known, Method, Version};
 
@@ -16,7 +14,7 @@ use super::ignored::Ignored;
 use super::names::Names;
 use super::origin::Origin;
 use super::settings::Passing;
-use crate::safe_path::safe_path;
+use crate::internal_target::InternalTarget;
 
 /// What a location says of servers' responses: which fields are hidden and rewritten.
 pub(crate) struct ResponseRules {
@@ -261,27 +259,14 @@ pub(crate) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -
 }
 
 fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
-    if target.first() == Some(&b'@') {
-        return Verdict::Named(String::from_utf8_lossy(target).into_owned());
-    }
-    let cut = memchr::memchr(b'?', target);
-    let (path, query) = match cut {
-        Some(cut) => (&target[..cut], &target[cut + 1..]),
-        None => (target, &b""[..]),
-    };
-    let Some(path) = safe_path(path) else {
-        let text = Quoted(target);
-        exchange.log(
-            Level::Error,
-            format_args!("unsafe URI \"{text}\" was detected"),
-        );
+    let Some(target) = InternalTarget::parse_untrusted(exchange, target) else {
         return Verdict::Status(404);
     };
-    exchange.redirect_to(&path, query);
-    if exchange.method() != Method::Head {
+    let is_path = matches!(target, InternalTarget::Path { .. });
+    if is_path && exchange.method() != Method::Head {
         exchange.walk.ask_with(Method::Get);
     }
-    Verdict::Redirect
+    target.redirect(exchange)
 }
 
 /// `..._intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and

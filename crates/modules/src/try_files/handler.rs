@@ -6,6 +6,7 @@ use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
 use crate::files::{self, Files};
+use crate::internal_target::InternalTarget;
 
 /// A `try_files` directive.
 pub(super) struct Trial {
@@ -66,7 +67,8 @@ impl Trial {
                 path.truncate(folder_bytes);
                 target.evaluate(exchange, path);
                 without_alias(exchange, target, path, folder_bytes);
-                go_to(exchange, path.get(folder_bytes..).unwrap_or_default())
+                let target = path.get(folder_bytes..).unwrap_or_default();
+                InternalTarget::parse_trusted(target).redirect(exchange)
             }
         }
     }
@@ -96,15 +98,4 @@ fn without_alias(exchange: &Exchange, name: &Template, path: &mut Vec<u8>, folde
     if prefix.is_some() && prefix == written {
         path.drain(folder_bytes..folder_bytes + alias_bytes);
     }
-}
-
-fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
-    if target.first() == Some(&b'@') {
-        return Verdict::Named(String::from_utf8_lossy(target).into_owned());
-    }
-    match memchr::memchr(b'?', target) {
-        None => exchange.redirect_to(target, b""),
-        Some(mark) => exchange.redirect_to(&target[..mark], &target[mark + 1..]),
-    }
-    Verdict::Redirect
 }

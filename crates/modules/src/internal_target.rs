@@ -1,0 +1,74 @@
+//! Targets within the server: where internal redirects and parts of responses lead. They are read
+//! here only, so that no directive forgets that a client may have a say in one.
+
+use std::borrow::Cow;
+
+use turnpike_http::Quoted;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Verdict;
+use turnpike_lane::log::Level;
+
+use crate::safe_path::safe_path;
+
+/// Where a request goes within the server.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum InternalTarget<'t> {
+    /// The name of a location, with its `@`.
+    Named(&'t [u8]),
+    /// A path, and the query where the text has a question mark.
+    Path {
+        path: Cow<'t, [u8]>,
+        query: Option<&'t [u8]>,
+    },
+}
+
+impl<'t> InternalTarget<'t> {
+    /// The target that the configuration alone decides about: its path is taken as it stands.
+    pub(crate) fn parse_trusted(text: &'t [u8]) -> Self {
+        if text.first() == Some(&b'@') {
+            return Self::Named(text);
+        }
+        let (path, query) = match memchr::memchr(b'?', text) {
+            Some(mark) => (&text[..mark], Some(&text[mark + 1..])),
+            None => (text, None),
+        };
+        Self::Path {
+            path: Cow::Borrowed(path),
+            query,
+        }
+    }
+
+    /// The target that an application names, or values of the request: its escapes are decoded.
+    /// `None`, and a line in the log: the path does not begin with a slash, or could lead above
+    /// the root.
+    pub(crate) fn parse_untrusted(exchange: &Exchange, text: &'t [u8]) -> Option<Self> {
+        let target = match Self::parse_trusted(text) {
+            Self::Path { path, query } => safe_path(&path)
+                .filter(|path| path.starts_with(b"/"))
+                .map(|path| Self::Path {
+                    path: Cow::Owned(path),
+                    query,
+                }),
+            named @ Self::Named(_) => Some(named),
+        };
+        if target.is_none() {
+            let text = Quoted(text);
+            exchange.log(
+                Level::Error,
+                format_args!("unsafe URI \"{text}\" was detected"),
+            );
+        }
+        target
+    }
+
+    /// Sends the request there.
+    pub(crate) fn redirect(self, exchange: &mut Exchange) -> Verdict {
+        match self {
+            Self::Named(name) => Verdict::Named(String::from_utf8_lossy(name).into_owned()),
+            Self::Path { path, query } => {
+                exchange.redirect_to(&path, query.unwrap_or_default());
+                Verdict::Redirect
+            }
+        }
+    }
+}
