@@ -47,7 +47,9 @@ const STEPS: &[(&str, &str, &str, u16)] = &[
         400,
     ),
     ("COPY /d/file", "Destination: /../file\r\n", "", 400),
-    ("COPY /d/file", "Destination: /new/file\r\n", "", 204),
+    ("COPY /d/file", "Destination: /d/../file\r\n", "", 400),
+    ("COPY /d/file", "Destination: /new/%zz\r\n", "", 400),
+    ("COPY /d/file", "Destination: /new/./file?a\r\n", "", 204),
     (
         "COPY /d/file",
         "Destination: /new/file\r\nOverwrite: F\r\n",

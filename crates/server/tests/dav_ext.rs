@@ -16,6 +16,7 @@ const CONFIGURATION: &str = "error_log %FOLDER%/error.log notice;
         server {
             listen 127.0.0.1:%PORT%;
             root %FOLDER%/files;
+            merge_slashes off;
             client_body_temp_path %FOLDER%/bodies;
             dav_methods PUT DELETE MKCOL COPY MOVE;
             dav_ext_methods PROPFIND OPTIONS LOCK UNLOCK;
@@ -174,6 +175,14 @@ fn locks_keep_out_who_does_not_show_them() {
         ("DELETE", "/d/", &[], 423),
         ("MOVE", "/d/new", &["-H", "Destination: /moved"], 423),
         ("COPY", "/d/e/.hidden", &["-H", elsewhere], 423),
+        ("COPY", "/d/e/.hidden", &["-H", "Destination: /d//new"], 423),
+        (
+            "MOVE",
+            "/d/e/.hidden",
+            &["-H", "Destination: /d/./new"],
+            423,
+        ),
+        ("PUT", "/d//new", &["-d", "text"], 423),
         ("COPY", "/d/new", &["-H", "Destination: /copy"], 204),
         ("PUT", "/d/other", &["-d", "text"], 201),
         ("LOCK", "/d/new", &["-H", &shown], 200),

@@ -1,9 +1,7 @@
 //! The methods of the module dav_ext: PROPFIND, OPTIONS, LOCK and UNLOCK.
 
-use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,7 +98,7 @@ impl ExtendedSettings {
         };
         let path = source(exchange).path;
         let now_ms = exchange.lane.clock.now_ms();
-        if !locks.unlock(path.as_os_str().as_bytes(), token, now_ms) {
+        if !locks.unlock(&path, token, now_ms) {
             return condition(exchange, 409, "lock-token-matches-request-uri");
         }
         exchange.response.set_status(204);
@@ -168,10 +166,9 @@ impl Asking {
         };
         let path = source(exchange).path;
         let now_ms = exchange.lane.clock.now_ms();
-        let key = path.as_os_str().as_bytes().to_vec();
         if body.is_empty() {
             let tokens = shown_tokens(exchange);
-            return match locks.refresh(&key, &tokens, now_ms) {
+            return match locks.refresh(&path, &tokens, now_ms) {
                 Some(lock) => locked(exchange, 200, &lock, now_ms),
                 None => condition(exchange, 412, "lock-token-matches-request-uri"),
             };
@@ -194,7 +191,7 @@ impl Asking {
             owner: info.owner,
             until_ms: now_ms.saturating_add(locks.timeout_ms()),
         };
-        match locks.lock(&key, lock.clone(), now_ms) {
+        match locks.lock(&path, lock.clone(), now_ms) {
             Ok(()) => {}
             Err(NoLock::Taken) => return condition(exchange, 423, "no-conflicting-lock"),
             Err(NoLock::Full) => {
@@ -206,12 +203,13 @@ impl Asking {
         // The folder may be locked, so that nothing appears in it.
         let mut tokens = shown_tokens(exchange);
         tokens.push(lock.token.clone().into_bytes());
-        let may_add = locks.allows(&key, Change::Added, &tokens, now_ms);
-        let make = move || make_if_absent(&path, is_folder, may_add.then_some(mode));
+        let may_add = locks.allows(&path, Change::Added, &tokens, now_ms);
+        let made = path.clone();
+        let make = move || make_if_absent(&made, is_folder, may_add.then_some(mode));
         match off_lane(exchange, make).await {
             Ok(status) => locked(exchange, status, &lock, now_ms),
             Err(verdict) => {
-                locks.unlock(&key, lock.token.as_bytes(), now_ms);
+                locks.unlock(&path, lock.token.as_bytes(), now_ms);
                 match verdict {
                     Verdict::Status(LOCKED) => lock_is_missing(exchange),
                     verdict => verdict,
@@ -391,9 +389,8 @@ pub(super) fn allowed_by_locks(
         // The client takes its lock for held, and it has ended.
         return Err(Verdict::Status(412));
     }
-    let key = |path: &PathBuf| OsStr::as_bytes(path.as_os_str()).to_vec();
     let is_allowed =
-        |(path, change): &(PathBuf, Change)| locks.allows(&key(path), *change, &tokens, now_ms);
+        |(path, change): &(PathBuf, Change)| locks.allows(path, *change, &tokens, now_ms);
     match changes.iter().all(is_allowed) {
         true => Ok(()),
         false => Err(lock_is_missing(exchange)),

@@ -1,7 +1,7 @@
 //! Requests that change files: what they ask for, checked before any file is touched.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -200,7 +200,16 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
         }
     };
     let end = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
-    let path = safe_path(&path[..end]).ok_or_else(invalid)?;
+    let path = &path[..end];
+    // As nginx does, `..` is refused, even where it leads to what is here.
+    let _ = safe_path(path).ok_or_else(invalid)?;
+    let merges = exchange.server().settings.merge_slashes;
+    let mut plain = Vec::new();
+    let path = match target::normalise(path, merges, &mut plain) {
+        Ok(target::Normal::Clean) => path.to_vec(),
+        Ok(target::Normal::Rewritten) => plain,
+        Err(_) => return Err(invalid()),
+    };
     let root = &exchange.location().settings.root;
     let prefix = root.alias_bytes();
     let is_here = match root.is_alias() {
@@ -291,7 +300,7 @@ impl Work for Changing {
         match done {
             Some(Ok(status)) => {
                 if let (Some(locks), Some(gone)) = (&self.settings.locks, gone) {
-                    locks.removed(gone.as_os_str().as_bytes());
+                    locks.removed(gone);
                 }
                 answer(exchange, status)
             }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, DirBuilder, FileTimes};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -156,7 +155,7 @@ impl Job {
             _ => self.changes(),
         };
         for (path, change) in changes {
-            if !locks.allows(path.as_os_str().as_bytes(), change, tokens, now_ms) {
+            if !locks.allows(&path, change, tokens, now_ms) {
                 return Err(Failure::locked(&path));
             }
         }

@@ -77,7 +77,7 @@ impl Listing {
 
     fn write(&self, path: &[u8], file: &Path, metadata: &fs::Metadata, out: &mut Vec<u8>) {
         let locks = self.locks.as_ref();
-        let held = locks.map(|locks| locks.of(file.as_os_str().as_bytes(), self.now_ms));
+        let held = locks.map(|locks| locks.of(file, self.now_ms));
         let resource = Resource {
             path,
             metadata,

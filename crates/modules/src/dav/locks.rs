@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a lock costs beyond its path, token and owner: nodes of the tree and lengths, rounded up.
@@ -71,7 +73,13 @@ impl LockZone {
     }
 
     /// Locks a path.
-    pub(super) fn lock(&self, path: &[u8], lock: Lock, now_ms: u64) -> Result<(), NoLock> {
+    pub(super) fn lock(
+        &self,
+        path: impl AsRef<Path>,
+        lock: Lock,
+        now_ms: u64,
+    ) -> Result<(), NoLock> {
+        let path = &key(path.as_ref());
         let mut locks = self.locks();
         let below = || lock.is_deep && locks.below(path, now_ms).next().is_some();
         if locks.above(path, now_ms).next().is_some() || below() {
@@ -86,12 +94,18 @@ impl LockZone {
         }
         locks.remove(path);
         locks.bytes += bytes;
-        locks.by_path.insert(path.to_vec(), lock);
+        locks.by_path.insert(path.clone(), lock);
         Ok(())
     }
 
     /// Has the lock that holds for a path and has one of these tokens hold on.
-    pub(super) fn refresh(&self, path: &[u8], tokens: &[Vec<u8>], now_ms: u64) -> Option<Lock> {
+    pub(super) fn refresh(
+        &self,
+        path: impl AsRef<Path>,
+        tokens: &[Vec<u8>],
+        now_ms: u64,
+    ) -> Option<Lock> {
+        let path = &key(path.as_ref());
         let mut locks = self.locks();
         let found = locks.above(path, now_ms);
         let found = found.map(|(path, lock)| (path.to_vec(), lock));
@@ -103,7 +117,8 @@ impl LockZone {
     }
 
     /// Ends the lock that holds for a path and has this token.
-    pub(super) fn unlock(&self, path: &[u8], token: &[u8], now_ms: u64) -> bool {
+    pub(super) fn unlock(&self, path: impl AsRef<Path>, token: &[u8], now_ms: u64) -> bool {
+        let path = &key(path.as_ref());
         let mut locks = self.locks();
         let path = {
             let mut found = locks.above(path, now_ms);
@@ -117,7 +132,8 @@ impl LockZone {
     }
 
     /// The locks that hold for a path.
-    pub(super) fn of(&self, path: &[u8], now_ms: u64) -> Vec<Lock> {
+    pub(super) fn of(&self, path: impl AsRef<Path>, now_ms: u64) -> Vec<Lock> {
+        let path = &key(path.as_ref());
         let locks = self.locks();
         let of = locks.above(path, now_ms).map(|(_, lock)| lock.clone());
         of.collect()
@@ -126,11 +142,12 @@ impl LockZone {
     /// Whether a request that shows these tokens may change a path so.
     pub(super) fn allows(
         &self,
-        path: &[u8],
+        path: impl AsRef<Path>,
         change: Change,
         tokens: &[Vec<u8>],
         now_ms: u64,
     ) -> bool {
+        let path = &key(path.as_ref());
         let locks = self.locks();
         let is_shown = |(_, lock): (&[u8], &Lock)| lock.is_named(tokens);
         if !locks.above(path, now_ms).all(is_shown) {
@@ -155,7 +172,8 @@ impl LockZone {
     }
 
     /// Drops the locks of what has gone.
-    pub(super) fn removed(&self, path: &[u8]) {
+    pub(super) fn removed(&self, path: impl AsRef<Path>) {
+        let path = &key(path.as_ref());
         let mut locks = self.locks();
         let below: Vec<Vec<u8>> = locks
             .below(path, 0)
@@ -233,6 +251,13 @@ impl Locks {
 
 fn cost(path: &[u8], lock: &Lock) -> usize {
     path.len() + lock.root.len() + lock.token.len() + lock.owner.len() + LOCK_BYTES
+}
+
+/// The name of a file among the locks. `/a//b` and `/a/./b` are `/a/b` for the system, so they have
+/// to be one for locks, too.
+fn key(path: &Path) -> Vec<u8> {
+    let plain: PathBuf = path.components().collect();
+    plain.into_os_string().into_vec()
 }
 
 /// The folder that a path is in.

@@ -237,15 +237,18 @@ fn lock(token: &str, is_deep: bool, until_ms: u64) -> Lock {
 fn locks_keep_others_out_until_they_end() {
     use Change::{Added, Content, Removed};
     let zone = LockZone::new(100_000, 50);
-    assert_eq!(zone.lock(b"/a/deep", lock("deep", true, 100), 0), Ok(()));
-    assert_eq!(zone.lock(b"/a/flat", lock("flat", false, 100), 0), Ok(()));
+    assert_eq!(zone.lock("/a/deep", lock("deep", true, 100), 0), Ok(()));
+    assert_eq!(zone.lock("/a/flat", lock("flat", false, 100), 0), Ok(()));
     for (path, is_deep) in [("/a/deep", false), ("/a/deep/x", false), ("/a", true)] {
-        let taken = zone.lock(path.as_bytes(), lock("other", is_deep, 100), 0);
+        let taken = zone.lock(path, lock("other", is_deep, 100), 0);
         assert_eq!(taken, Err(NoLock::Taken), "{path}");
     }
     for (path, change, needs) in [
         ("/a/deep", Content, "deep"),
         ("/a/deep/x/y", Content, "deep"),
+        ("/a//deep", Content, "deep"),
+        ("/a/./deep/", Content, "deep"),
+        ("/a//flat/./x", Added, "flat"),
         ("/a/deeper", Content, ""),
         ("/a/flat/x", Content, ""),
         ("/a/flat/x", Added, "flat"),
@@ -253,35 +256,32 @@ fn locks_keep_others_out_until_they_end() {
         ("/a/flat/x", Removed, "flat"),
         ("/b", Removed, ""),
     ] {
-        let allows = |tokens: &[Vec<u8>]| zone.allows(path.as_bytes(), change, tokens, 99);
+        let allows = |tokens: &[Vec<u8>]| zone.allows(path, change, tokens, 99);
         assert_eq!(allows(&[]), needs.is_empty(), "{path} {change:?}");
         assert!(allows(&[needs.as_bytes().to_vec()]), "{path} {change:?}");
     }
     let both = [b"deep".to_vec(), b"flat".to_vec()];
-    assert!(!zone.allows(b"/a", Removed, &both[..1], 99));
-    assert!(zone.allows(b"/a", Removed, &both, 99));
+    assert!(!zone.allows("/a", Removed, &both[..1], 99));
+    assert!(zone.allows("/a", Removed, &both, 99));
     // One is refreshed, the other one ends.
-    assert!(zone.refresh(b"/a/deep/x", &both[1..], 90).is_none());
-    assert!(zone.refresh(b"/a/deep/x", &both[..1], 90).is_some());
-    assert!(zone.allows(b"/a/flat", Content, &[], 100));
-    assert!(!zone.allows(b"/a/deep", Content, &[], 139));
-    assert!(!zone.unlock(b"/a/deep", b"flat", 100) && zone.unlock(b"/a/deep", b"deep", 100));
-    assert!(zone.allows(b"/a", Removed, &[], 100));
+    assert!(zone.refresh("/a/deep/x", &both[1..], 90).is_none());
+    assert!(zone.refresh("/a/deep/x", &both[..1], 90).is_some());
+    assert!(zone.allows("/a/flat", Content, &[], 100));
+    assert!(!zone.allows("/a/deep", Content, &[], 139));
+    assert!(!zone.unlock("/a/deep", b"flat", 100) && zone.unlock("/a/deep", b"deep", 100));
+    assert!(zone.allows("/a", Removed, &[], 100));
 }
 
 #[test]
 fn a_full_zone_takes_a_lock_where_another_one_has_ended() {
     let zone = LockZone::new(300, 50);
-    assert_eq!(zone.lock(b"/a", lock("a", true, 100), 0), Ok(()));
-    assert_eq!(zone.lock(b"/b", lock("b", true, 100), 0), Ok(()));
-    assert_eq!(
-        zone.lock(b"/c", lock("c", true, 100), 99),
-        Err(NoLock::Full)
-    );
-    assert_eq!(zone.lock(b"/c", lock("c", true, 200), 100), Ok(()));
+    assert_eq!(zone.lock("/a", lock("a", true, 100), 0), Ok(()));
+    assert_eq!(zone.lock("/b", lock("b", true, 100), 0), Ok(()));
+    assert_eq!(zone.lock("/c", lock("c", true, 100), 99), Err(NoLock::Full));
+    assert_eq!(zone.lock("/c", lock("c", true, 200), 100), Ok(()));
     // What was locked is gone.
-    zone.removed(b"/c");
+    zone.removed("/c");
     assert!(!zone.knows(&[b"c".to_vec()], 100));
-    assert_eq!(zone.lock(b"/d", lock("d", true, 200), 100), Ok(()));
-    assert_eq!(zone.lock(b"/e", lock("e", true, 200), 100), Ok(()));
+    assert_eq!(zone.lock("/d", lock("d", true, 200), 100), Ok(()));
+    assert_eq!(zone.lock("/e", lock("e", true, 200), 100), Ok(()));
 }
