@@ -406,3 +406,41 @@ fn a_location_purges_the_key_that_it_names() {
     assert!(got.text().contains("Key: /&lt;b&gt;"), "{}", got.text());
     assert_eq!(ask(&server, "GET /purge/%3Cb%3E", "").status, 404);
 }
+
+/// What a match by `(a+)+b` needs another thread for, and what no thread finishes.
+const HEAVY: &str = "aaaaaaaaaaaaaaaaaaaab";
+const ENDLESS: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+
+#[test]
+fn nothing_is_stored_where_a_rule_has_no_verdict() {
+    for zone in [MEMORY, DISK] {
+        for condition in ["", "proxy_set_header X-Other $skip;"] {
+            let origin = Counting::start(&response(FRESH, "mine"));
+            let map = r#"map $arg_m $skip { default ""; "~^(a+)+$" 1; }"#;
+            let directives = format!("proxy_cache_key $uri; proxy_no_cache $skip; {condition}");
+            let server = server(&origin, &format!("{zone} {map}"), &directives);
+            let got = ask(&server, &format!("GET /a?m={ENDLESS}"), "");
+            assert_eq!(got.status, 500, "{zone}");
+            assert_eq!(status(&ask(&server, "GET /a", "")), "MISS", "{zone}");
+            assert_eq!(status(&ask(&server, "GET /a", "")), "HIT", "{zone}");
+        }
+    }
+}
+
+#[test]
+fn a_purge_waits_for_the_matches_of_its_key() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let zone = format!("{MEMORY} map $arg_m $suffix {{ default ''; '~^(a+)+b$' -x; }}");
+    let directives = "proxy_cache_key $uri$suffix; proxy_cache_purge PURGE;
+        location ~ ^/purge(/.*) { proxy_cache_purge Z $1$suffix; }";
+    let server = server(&origin, &zone, directives);
+    assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+    for (request, expected) in [
+        (format!("GET /purge/a?m={HEAVY}"), 404),
+        (format!("PURGE /a?m={HEAVY}"), 404),
+    ] {
+        assert_eq!(ask(&server, &request, "").status, expected, "{request}");
+        assert_eq!(status(&ask(&server, "GET /a", "")), "HIT", "{request}");
+    }
+    assert_eq!(ask(&server, "GET /purge/a", "").status, 200);
+}

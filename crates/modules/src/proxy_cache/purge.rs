@@ -134,6 +134,10 @@ pub(super) fn by_request(
         .is_some_and(|value| value == b"1");
     let manner = if soft { Manner::Soft } else { Manner::Hard };
     let tags = request_tags(exchange);
+    if exchange.is_undecided() {
+        // The engine asks again, or answers: the key may be that of something else.
+        return Verdict::Status(500);
+    }
     let now_ms = exchange.lane.clock.unix_ms();
     if tags.is_empty() && key.last() != Some(&b'*') {
         let purged = zone.purge(&Target::Key(key.to_vec()), manner, now_ms);

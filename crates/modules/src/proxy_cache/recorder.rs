@@ -169,6 +169,7 @@ impl Storing {
             true => Selection::default(),
             false => Selection::of(&head, &field)?,
         };
+        decided(exchange)?;
         let zone = &self.question.zone;
         let for_head = exchange.method() == Method::Head && !self.converted;
         if for_head {
@@ -213,7 +214,8 @@ impl Storing {
         let mut head = validation::freshened(&stale.head, update);
         let asked = self.asked(exchange);
         let rules = &question.settings.rules;
-        let renewed = judge(&asked, &head, rules).and_then(|timing| {
+        let judged = decided(exchange).and_then(|()| judge(&asked, &head, rules));
+        let renewed = judged.and_then(|timing| {
             remove_withheld(&mut head, rules);
             let entry = NewResponse {
                 key: question.key.clone(),
@@ -568,6 +570,15 @@ fn is_of_target(exchange: &Exchange, head: &Head) -> bool {
 /// Whether a field says by what a response can be purged.
 fn is_label(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"surrogate-key") || name.eq_ignore_ascii_case(b"cache-tag")
+}
+
+/// Whether what the configuration says of a response counts. Where a regular expression came to no
+/// verdict, the values that need it are empty, which could mean that everything may be stored.
+fn decided(exchange: &Exchange) -> Result<(), WhyNotStored> {
+    match exchange.is_undecided() {
+        true => Err(WhyNotStored::Configured),
+        false => Ok(()),
+    }
 }
 
 /// Whether a stored response may be asked for on a condition: of other statuses the validators
