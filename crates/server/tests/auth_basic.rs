@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::process::{Command, Stdio};
 
 use turnpike_testkit::{Peer, Server, check, wait_for};
@@ -225,4 +226,24 @@ fn another_stored_password_counts_at_once() {
     assert_eq!((status("secret"), status("other")), (401, 200));
     server.write("users", "# nobody\n");
     assert_eq!((status("secret"), status("other")), (401, 401));
+}
+
+#[test]
+fn a_user_file_that_is_too_large_lets_nobody_in() {
+    // The last line that would fit is one with half a password.
+    for (size_bytes, status) in [(16 << 20, 401), ((16 << 20) + 1, 500)] {
+        let server = server("");
+        let end = "\nuser:{PLAIN}secret";
+        let users = fs::File::create(server.folder().join("users")).unwrap();
+        let place = size_bytes - end.len() as u64;
+        users.write_all_at(end.as_bytes(), place).unwrap();
+        for password in ["", "secre"] {
+            let mut peer = server.connect();
+            let got = peer.round(request("/password/a", "user", password));
+            assert_eq!(got.status, status, "{size_bytes} {password}");
+        }
+        if status == 500 {
+            server.wait_for_log("error.log", "\" is larger than 16777216 bytes");
+        }
+    }
 }

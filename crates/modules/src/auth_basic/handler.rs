@@ -32,8 +32,9 @@ static PASSWORDS: WorkerPool = WorkerPool::new(PoolLimits {
     queued_max: 128,
 });
 
-/// Most bytes of a user file that are read: one that is not kept is read by every request, so that
-/// a larger one would be a slip that holds the lane.
+/// Most bytes of a user file: one that is not kept is read by every request, so that a larger one
+/// would be a slip that holds the lane. It is an error, since the password of the last line that
+/// fits could be cut.
 const USER_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Largest user file that is kept in memory, in bytes: ten thousand users.
@@ -122,6 +123,7 @@ impl AuthHandler {
             Ok(Judged::Right) => Verdict::Finished,
             Ok(Judged::Quick(outcome)) => decide(exchange, given.user, realm, outcome),
             Ok(Judged::Unknown) => ask(exchange, realm),
+            Ok(Judged::TooLarge) => too_large(exchange, path),
             Ok(Judged::Slow(stored)) => check_off_lane(exchange, given, realm, stored),
             Err(error) => unreadable(exchange, path, &error),
         }
@@ -147,6 +149,9 @@ impl AuthHandler {
         let read;
         let text = match file.content() {
             Some(content) => content,
+            None if file.metadata().size_bytes > USER_FILE_BYTES_MAX => {
+                return Ok(Judged::TooLarge);
+            }
             None => {
                 read = read_all(file)?;
                 &read
@@ -179,6 +184,8 @@ enum Judged {
     Quick(Outcome),
     /// There is no such user.
     Unknown,
+    /// The user file is larger than is read.
+    TooLarge,
     /// A thread that is no lane is to compare the password with this.
     Slow(Vec<u8>),
 }
@@ -305,7 +312,7 @@ fn ask(exchange: &mut Exchange, realm: &[u8]) -> Verdict {
 
 /// The bytes of a file that is not in memory.
 fn read_all(file: &OpenFile) -> io::Result<Vec<u8>> {
-    let size_bytes = file.metadata().size_bytes.min(USER_FILE_BYTES_MAX);
+    let size_bytes = file.metadata().size_bytes;
     let mut text = vec![0; usize::try_from(size_bytes).unwrap_or_default()];
     let mut filled = 0;
     while filled < text.len() {
@@ -330,6 +337,15 @@ fn unreadable(exchange: &Exchange, path: &[u8], error: &io::Error) -> Verdict {
     let (path, errno) = (path_of(path).display(), Errno(error));
     exchange.log(level, format_args!("open() \"{path}\" failed {errno}"));
     Verdict::Status(status)
+}
+
+fn too_large(exchange: &Exchange, path: &[u8]) -> Verdict {
+    let path = path_of(path).display();
+    exchange.log(
+        Level::Crit,
+        format_args!("user file \"{path}\" is larger than {USER_FILE_BYTES_MAX} bytes"),
+    );
+    Verdict::Status(500)
 }
 
 /// The stored password of a user: what stands between the first and the second colon of the line,
