@@ -289,3 +289,23 @@ fn retries_end_with_the_budget() {
     let metrics = limited.get("/metrics").text();
     assert!(metrics.contains(&count), "{metrics}");
 }
+
+#[test]
+fn a_client_that_leaves_a_slow_response_frees_its_place() {
+    let origin = Origin::new();
+    let group = format!("server 127.0.0.1:{} max_conns=1;", origin.port());
+    let server = server(
+        1,
+        &format!("{group} }} proxy_limit_rate 1; map $uri $none {{"),
+    );
+    let client = asking(&server, "/first");
+    let mut held = origin.next();
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+    held.stream.write_all(head.as_bytes()).unwrap();
+    // So much at a rate of a byte in a second holds up what follows for an hour.
+    held.stream.write_all(&[b'x'; 4000]).unwrap();
+    drop(client);
+    server.wait_for_log("error.log", "client prematurely closed connection");
+    let _second = asking(&server, "/second");
+    assert!(origin.next().head.starts_with("GET /second "));
+}

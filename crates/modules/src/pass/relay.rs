@@ -28,6 +28,7 @@ use turnpike_wire::message::{BodyEnd, Fields, Known};
 
 use answer::finish;
 pub(crate) use answer::{Answer, Cut, begin, discard, go_on, whole_chunks};
+use limit::Allowed;
 pub(crate) use limit::Limit;
 use spill::Spill;
 
@@ -340,7 +341,8 @@ impl Relay {
         exchange.response.text_mut().shrink_to_fit();
     }
 
-    /// Reads once. Nothing is lost where it is dropped before its end.
+    /// Reads once, or waits until the rate allows it. Nothing is lost where it is dropped before
+    /// its end.
     /// `watches`: the client that has gone is seen here, and nowhere else.
     async fn receive(&mut self, exchange: &mut Exchange, client: Client<'_>, watches: bool) {
         exchange.account.set_action(Action::ReadingUpstream);
@@ -349,8 +351,11 @@ impl Relay {
             room = room.min(coding::READ_BYTES_MAX);
         }
         let timeouts = self.passing.timeouts;
-        if let Some(limit) = &self.limit {
-            room = room.min(limit.wait(exchange).await);
+        let mut pause = None;
+        match self.limit.as_ref().map(|limit| limit.allowed(exchange)) {
+            None => {}
+            Some(Allowed::Bytes(bytes)) => room = room.min(bytes),
+            Some(Allowed::After(time)) => pause = Some(time),
         }
         // What is kept is read to its end, for others.
         let heeded = !self.passing.ignores_client_abort && self.recorder.is_none();
@@ -361,15 +366,17 @@ impl Relay {
         let uploading = (!self.upload.is_over(exchange)).then_some(client);
         let event = tokio::select! {
             biased;
-            read = connection.read(self.incoming.room(), room, timeouts.read_ms) => {
-                Event::Read(read)
-            }
+            read = connection.read(self.incoming.room(), room, timeouts.read_ms),
+                if pause.is_none() => Event::Read(read),
+            () = async { tokio::time::sleep(pause.unwrap_or_default()).await },
+                if pause.is_some() => Event::Paused,
             step = upload(&mut self.upload, exchange, uploading, connection, timeouts.send_ms),
                 if uploading.is_some() => Event::Sent(step),
             () = gone(watched), if uploading.is_none() => Event::Gone,
         };
         match event {
             Event::Read(read) => self.received(exchange, read, from),
+            Event::Paused => {}
             Event::Sent(step) => self.sent(exchange, step),
             Event::Gone => self.client_gone(exchange),
         }
@@ -590,6 +597,8 @@ impl BodyStream for Relay {
 
 enum Event {
     Read(io::Result<usize>),
+    /// The rate allows to read again.
+    Paused,
     Sent(Result<bool, UploadError>),
     Gone,
 }

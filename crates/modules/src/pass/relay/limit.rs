@@ -14,22 +14,26 @@ pub(crate) struct Limit {
     pub(crate) started_ms: u64,
 }
 
+/// What may be read of a response.
+pub(super) enum Allowed {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing until this time has passed.
+    After(Duration),
+}
+
 impl Limit {
-    /// Waits until something may be read, and says how many bytes that is.
-    pub(super) async fn wait(&self, exchange: &mut Exchange) -> usize {
-        loop {
-            let read_bytes = exchange
-                .upstream
-                .last_try()
-                .map_or(0, |one| one.response_bytes);
-            let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
-            match self.rate.allowed(elapsed_ms).saturating_sub(read_bytes) {
-                0 => {
-                    let pause_ms = self.pause_ms(read_bytes, elapsed_ms);
-                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-                }
-                bytes => return usize::try_from(bytes).unwrap_or(usize::MAX),
+    /// How many bytes may be read now.
+    pub(super) fn allowed(&self, exchange: &mut Exchange) -> Allowed {
+        let one = exchange.upstream.last_try();
+        let read_bytes = one.map_or(0, |one| one.response_bytes);
+        let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
+        match self.rate.allowed(elapsed_ms).saturating_sub(read_bytes) {
+            0 => {
+                let pause_ms = self.pause_ms(read_bytes, elapsed_ms);
+                Allowed::After(Duration::from_millis(pause_ms))
             }
+            bytes => Allowed::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)),
         }
     }
 
