@@ -256,7 +256,9 @@ impl Exchange {
         match verdict {
             Verdict::Finished if any => {
                 self.walk.set_access_status(0);
-                self.response.fields_mut().remove(b"WWW-Authenticate");
+                for challenge in [&b"WWW-Authenticate"[..], b"Proxy-Authenticate"] {
+                    self.response.fields_mut().remove(challenge);
+                }
                 self.enter(Phase::PreContent);
                 None
             }

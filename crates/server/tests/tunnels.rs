@@ -27,6 +27,15 @@ http {
         tunnel_pass;
     }
     server {
+        listen 127.0.0.1:%PORT_any%;
+        satisfy any;
+        auth_basic proxy;
+        auth_basic_user_file %FOLDER%/users;
+        auth_request /granted;
+        location / { tunnel_pass; }
+        location /granted { internal; auth_basic off; return 204; }
+    }
+    server {
         listen 127.0.0.1:%PORT_plain%;
         location / { root %FOLDER%; }
         location /inside { internal; tunnel_pass; }
@@ -59,6 +68,7 @@ const TUNNELS: &[(&str, &str, bool)] = &[
     ("%PORT%", "Content-Length: 0\r\n", true),
     ("group", "", false),
     ("auth", "Proxy-Authorization: Basic YTpi\r\n", true),
+    ("any", "", false),
 ];
 
 #[test]
@@ -77,7 +87,12 @@ fn a_tunnel_carries_bytes_both_ways_and_each_end() {
         }
         let response = peer.round_without_body(&head);
         assert_eq!(response.status, 200, "{}", response.head);
-        for name in ["Connection", "Content-Length", "Transfer-Encoding"] {
+        for name in [
+            "Connection",
+            "Content-Length",
+            "Transfer-Encoding",
+            "Proxy-Authenticate",
+        ] {
             assert_eq!(response.header(name), None, "{}", response.head);
         }
         if !early {
