@@ -12,9 +12,9 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_lane::log::Level;
 use turnpike_plan::background::run_blocking;
-use turnpike_wire::date;
 use turnpike_wire::message::{BodyLength, Method};
 use turnpike_wire::target::{self, Escape};
+use turnpike_wire::{date, host};
 
 use super::extended::{allowed_by_locks, lock_is_missing, shown_tokens};
 use super::job::{Failure, Job, LOCKED, Source, Upload};
@@ -192,8 +192,8 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
             let start = format!("{}://", exchange.scheme());
             let rest = text.strip_prefix(start.as_bytes()).ok_or_else(invalid)?;
             let end = memchr::memchr(b'/', rest).ok_or_else(invalid)?;
-            let host = memchr::memchr(b':', &rest[..end]).map_or(end, |colon| colon);
-            if !rest[..host].eq_ignore_ascii_case(exchange.request().host()) {
+            let host = host::validate(&rest[..end]).map_err(|_| invalid())?;
+            if !rest[..host.len].eq_ignore_ascii_case(exchange.request().host()) {
                 return Err(elsewhere());
             }
             &rest[end..]
