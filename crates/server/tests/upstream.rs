@@ -4,9 +4,11 @@
 
 mod support;
 
+use std::net::UdpSocket;
+
 use support::{stderr, turnpike};
 use turnpike_testkit::ports::RefusedPort;
-use turnpike_testkit::{Folder, Origin, Server, Step, wait_for};
+use turnpike_testkit::{DEADLINE, Folder, Origin, Server, Step, wait_for};
 
 /// The content of `http { }`, and nginx's message.
 const REFUSED: &[(&str, &str)] = &[
@@ -291,4 +293,64 @@ fn the_list_has_one_word_for_the_state_of_a_server() {
     let is_full = || (states(&server)[2] == "full").then_some(());
     assert!(wait_for(is_full).is_some(), "{:?}", states(&server));
     assert_eq!(states(&server), ["failed", "down", "full"]);
+}
+
+/// The name that a question to a name server has, and the answer: 127.0.0.1.
+fn answer_to(question: &[u8]) -> (String, Vec<u8>) {
+    let (mut labels, mut at) = (Vec::new(), 12);
+    while question[at] != 0 {
+        let end = at + 1 + usize::from(question[at]);
+        labels.push(String::from_utf8_lossy(&question[at + 1..end]).into_owned());
+        at = end;
+    }
+    let mut answer = question[..at + 5].to_vec();
+    answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+    answer.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+    (labels.join("."), answer)
+}
+
+#[test]
+fn a_name_that_was_looked_up_is_the_one_that_is_asked() {
+    let names = UdpSocket::bind("127.0.0.1:0").unwrap();
+    names.set_read_timeout(Some(DEADLINE)).unwrap();
+    let origin = Origin::start(vec![vec![
+        Step::ReadHead,
+        Step::send("HTTP/1.1 204 No Content\r\n\r\n"),
+    ]]);
+    let configuration = format!(
+        "worker_processes 1;
+        events {{ }}
+        http {{
+            server {{
+                listen 127.0.0.1:%PORT%;
+                resolver {} ipv6=off;
+                location / {{ proxy_pass http://n$connections_active.example:{}; }}
+                location /counted {{ return 200 $connections_active; }}
+            }}
+        }}",
+        names.local_addr().unwrap(),
+        origin.port()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start();
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut packet = [0; 512];
+    let (bytes, from) = names.recv_from(&mut packet).unwrap();
+    let (name, answer) = answer_to(&packet[..bytes]);
+    // The address has another value from now on.
+    let mut others = Vec::new();
+    let is_another = || {
+        let mut other = server.connect();
+        let counted = other.round("GET /counted HTTP/1.1\r\nHost: x\r\n\r\n");
+        others.push(other);
+        (name != format!("n{}.example", counted.text())).then_some(())
+    };
+    assert!(wait_for(is_another).is_some(), "{name}");
+    names.send_to(&answer, from).unwrap();
+    assert_eq!(client.response().status, 204);
+    let received = String::from_utf8(origin.received().remove(0)).unwrap();
+    let host = format!("\r\nHost: {name}:{}\r\n", origin.port());
+    assert!(received.contains(&host), "{name}: {received}");
 }

@@ -24,7 +24,7 @@ pub(crate) struct PassHandler(pub(crate) Arc<Passing>);
 
 impl Handler for PassHandler {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let verdict = self.go(exchange, None);
+        let verdict = self.go(exchange);
         if let Some(response_store) = self.noting_store() {
             let difference = response_store.difference(exchange);
             exchange.walk.note_difference(difference);
@@ -47,8 +47,8 @@ impl PassHandler {
         response_store.filter(|store| is_fixed && store.notes_originals())
     }
 
-    /// Goes on, with the addresses of the server's name where they were looked up.
-    fn go(&self, exchange: &mut Exchange, found: Option<Vec<Address>>) -> Verdict {
+    /// Finds out where the request goes, and goes on.
+    fn go(&self, exchange: &mut Exchange) -> Verdict {
         let passing = &self.0;
         if passing.origin.ends_here(exchange) {
             return Verdict::Respond;
@@ -56,8 +56,8 @@ impl PassHandler {
         if let Some(status) = passing.origin.refused(exchange) {
             return Verdict::Status(status);
         }
-        let (route, url) = match &passing.destination {
-            Destination::Fixed { url, .. } => (Route::Fixed, url),
+        match &passing.destination {
+            Destination::Fixed { url, .. } => self.go_to(exchange, Route::Fixed, url),
             Destination::Evaluated {
                 template,
                 directory,
@@ -67,15 +67,38 @@ impl PassHandler {
                 if exchange.is_undecided() {
                     return Verdict::Status(500);
                 }
-                match Route::evaluate(exchange, &*passing.origin, directory, &text, found) {
-                    Ok((route, url)) => (route, &url.clone()),
-                    Err(Missing::Verdict(verdict)) => return verdict,
+                let url = match parse(exchange, &*passing.origin, &text) {
+                    Ok(url) => url,
+                    Err(verdict) => return verdict,
+                };
+                match find(exchange, directory, &url) {
+                    Ok(upstream) => self.go_to_found(exchange, url, upstream),
+                    Err(Missing::Verdict(verdict)) => verdict,
                     Err(Missing::Addresses { name, port }) => {
-                        return self.look_up(exchange, names.as_ref(), name, port);
+                        let (directory, names) = (Arc::clone(directory), names.clone());
+                        self.look_up(exchange, url, directory, names, name, port)
                     }
                 }
             }
+        }
+    }
+
+    /// Goes on with the group that an evaluated address stands for.
+    fn go_to_found(
+        &self,
+        exchange: &mut Exchange,
+        url: PassUrl,
+        upstream: Arc<Upstream>,
+    ) -> Verdict {
+        let route = Route::Evaluated {
+            url: Box::new(url.clone()),
+            upstream,
         };
+        self.go_to(exchange, route, &url)
+    }
+
+    fn go_to(&self, exchange: &mut Exchange, route: Route, url: &PassUrl) -> Verdict {
+        let passing = &self.0;
         exchange.upstream.set_host(&url.host, &url.port);
         let recorder = match &passing.response_store {
             None => None,
@@ -102,14 +125,14 @@ impl PassHandler {
         };
         attempt::begin(exchange, ask)
     }
-}
 
-impl PassHandler {
     /// Looks a name up, and goes on then.
     fn look_up(
         &self,
         exchange: &Exchange,
-        names: Option<&Names>,
+        url: PassUrl,
+        directory: Arc<Directory>,
+        names: Option<Names>,
         name: String,
         port: u16,
     ) -> Verdict {
@@ -122,16 +145,21 @@ impl PassHandler {
         };
         Verdict::Wait(Box::new(LookUp {
             handler: PassHandler(Arc::clone(&self.0)),
-            names: names.clone(),
+            url,
+            directory,
+            names,
             name,
             port,
         }))
     }
 }
 
-/// Looks the server's name up first.
+/// Looks the server's name up first. What the address was evaluated to is kept: it may have another
+/// value afterwards, whose name these addresses do not have.
 struct LookUp {
     handler: PassHandler,
+    url: PassUrl,
+    directory: Arc<Directory>,
     names: Names,
     name: String,
     port: u16,
@@ -144,7 +172,11 @@ impl Work for LookUp {
             .while_there(self.names.addresses(name, self.port))
             .await;
         match found {
-            Some(Ok(addresses)) => self.handler.go(exchange, Some(addresses)),
+            Some(Ok(addresses)) => {
+                let upstream = self.directory.passing(&self.url.url.host, addresses);
+                let handler = &self.handler;
+                handler.go_to_found(exchange, self.url, Arc::new(upstream))
+            }
             Some(Err(error)) => {
                 exchange.log(
                     Level::Error,
@@ -191,34 +223,6 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    fn evaluate(
-        exchange: &Exchange,
-        origin: &dyn Origin,
-        directory: &Directory,
-        text: &[u8],
-        found: Option<Vec<Address>>,
-    ) -> Result<(Self, PassUrl), Missing> {
-        let text = String::from_utf8_lossy(text);
-        let url = origin.parse_url(&text).map_err(|error| {
-            match error {
-                UrlError::Prefix => exchange.log(
-                    Level::Error,
-                    format_args!("invalid URL prefix in \"{text}\""),
-                ),
-                UrlError::Address(what, of) => {
-                    exchange.log(Level::Error, format_args!("{what} in upstream \"{of}\""));
-                }
-            }
-            Missing::Verdict(Verdict::Status(500))
-        })?;
-        let upstream = find(exchange, directory, &url, found)?;
-        let route = Self::Evaluated {
-            url: Box::new(url.clone()),
-            upstream,
-        };
-        Ok((route, url))
-    }
-
     pub(crate) fn upstream<'a>(&'a self, passing: &'a Passing) -> &'a Arc<Upstream> {
         match (self, &passing.destination) {
             (Self::Evaluated { upstream, .. }, _) => upstream,
@@ -273,12 +277,28 @@ enum Missing {
     Addresses { name: String, port: u16 },
 }
 
+/// The address that a text of variables stands for.
+fn parse(exchange: &Exchange, origin: &dyn Origin, text: &[u8]) -> Result<PassUrl, Verdict> {
+    let text = String::from_utf8_lossy(text);
+    origin.parse_url(&text).map_err(|error| {
+        match error {
+            UrlError::Prefix => exchange.log(
+                Level::Error,
+                format_args!("invalid URL prefix in \"{text}\""),
+            ),
+            UrlError::Address(what, of) => {
+                exchange.log(Level::Error, format_args!("{what} in upstream \"{of}\""));
+            }
+        }
+        Verdict::Status(500)
+    })
+}
+
 /// The group that an address made of variables stands for.
 fn find(
     exchange: &Exchange,
     directory: &Directory,
     url: &PassUrl,
-    found: Option<Vec<Address>>,
 ) -> Result<Arc<Upstream>, Missing> {
     if let Some(upstream) = directory.find(&url.url, url.default_port) {
         return Ok(upstream);
@@ -289,11 +309,10 @@ fn find(
         exchange.log(Level::Error, format_args!("no port in upstream \"{host}\""));
         return Err(Missing::Verdict(Verdict::Status(500)));
     }
-    let addresses = match (&url.url.target, found) {
-        (Target::Unix(path), _) => vec![Address::unix(path)],
-        (Target::Ip(address), _) => vec![Address::Inet((*address, port).into())],
-        (Target::Name(_), Some(found)) => found,
-        (Target::Name(name), None) => {
+    let addresses = match &url.url.target {
+        Target::Unix(path) => vec![Address::unix(path)],
+        Target::Ip(address) => vec![Address::Inet((*address, port).into())],
+        Target::Name(name) => {
             let name = name.clone();
             return Err(Missing::Addresses { name, port });
         }
