@@ -121,6 +121,27 @@ fn paths_from_variables_stay_below_the_root() {
 }
 
 #[test]
+fn many_copies_are_sent_in_pieces() {
+    let server = server("echo_duplicate $arg_n abc; echo_duplicate 40000 d; echo_duplicate 2 e;");
+    for count in [10, 8193, 200_000] {
+        let answer = server.exchange(format!(
+            "GET /at?n={count} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+        ));
+        let answer = String::from_utf8(answer).unwrap();
+        let (_, mut rest) = answer.split_once("\r\n\r\n").unwrap();
+        let mut text = String::new();
+        while let Some((size, more)) = rest.split_once("\r\n") {
+            let bytes = usize::from_str_radix(size, 16).unwrap();
+            assert!(bytes <= 64 * 1024, "{count}: a piece of {bytes} bytes");
+            text.push_str(&more[..bytes]);
+            rest = more[bytes..].strip_prefix("\r\n").unwrap();
+        }
+        let expected = ["abc".repeat(count), "d".repeat(40_000), "ee".to_owned()].concat();
+        assert!(text == expected, "{count}: {} bytes", text.len());
+    }
+}
+
+#[test]
 fn heads_say_what_the_location_says() {
     let server = server("echo_status 418; echo_duplicate 1000 x;");
     let answer = server.get("/at");

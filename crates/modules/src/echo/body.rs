@@ -9,6 +9,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::Level;
 
+use super::copies::Copies;
 use super::handler::write;
 use super::plan::{Command, Line};
 use crate::internal_target::InternalTarget;
@@ -23,6 +24,8 @@ pub(super) struct Carried {
     next: usize,
     /// What a location answers, while it is sent.
     part: Option<Part>,
+    /// Copies that are too many for one piece, while they are sent.
+    copies: Option<Copies>,
 }
 
 impl Carried {
@@ -31,6 +34,7 @@ impl Carried {
             commands,
             next: 0,
             part: None,
+            copies: None,
         }
     }
 
@@ -41,6 +45,11 @@ impl Carried {
         out: &mut Vec<u8>,
     ) -> Result<bool, BodyFailed> {
         loop {
+            if let Some(mut copies) = self.copies.take() {
+                copies.write(out);
+                self.copies = Some(copies).filter(|copies| !copies.are_written());
+                return Ok(true);
+            }
             if let Some(mut part) = self.part.take() {
                 match part.next(client, out).await {
                     Ok(true) => self.part = Some(part),
@@ -104,6 +113,10 @@ impl Carried {
                 };
                 let query = query.as_deref().or(own).unwrap_or_default();
                 self.part = Part::ask(exchange, client, &path, query).await?;
+                Ok(())
+            }
+            Command::Copies(count, text) => {
+                self.copies = Copies::evaluate(exchange, count, text);
                 Ok(())
             }
             // Whatever is written leaves before this is asked.

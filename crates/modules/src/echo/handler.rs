@@ -7,9 +7,9 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Filter, Handler, Verdict, Work};
 use turnpike_http::response::Body;
 use turnpike_http::variables::Template;
-use turnpike_lane::log::Level;
 
 use super::body::{Carried, Surrounded};
+use super::copies::Copies;
 use super::plan::{Command, Line};
 use crate::entity::{change_text, is_coded};
 use crate::internal_target::InternalTarget;
@@ -92,27 +92,15 @@ fn answer(exchange: &mut Exchange, status: u16, commands: &Arc<[Command]>) -> Ve
     Verdict::Respond
 }
 
-/// Most bytes of `echo_duplicate`: a test that wants more can have it in pieces.
-const COPIES_BYTES_MAX: usize = 100_000_000;
-
 /// Writes what a command says, if it says it at once. `false`: it has to be carried out.
 pub(super) fn write(exchange: &Exchange, command: &Command, out: &mut Vec<u8>) -> bool {
     match command {
         Command::Line(line) => line.write(exchange, out),
-        Command::Copies(count, text) => {
-            let (count, text) = (count.value(exchange), text.value(exchange));
-            let number = std::str::from_utf8(&count).ok();
-            let number = number.and_then(|number| number.parse::<usize>().ok());
-            match number {
-                Some(number) if number.saturating_mul(text.len()) <= COPIES_BYTES_MAX => {
-                    out.extend_from_slice(&text.repeat(number));
-                }
-                _ => exchange.log(
-                    Level::Error,
-                    format_args!("\"echo_duplicate\" asks for too much, or for no number"),
-                ),
-            }
-        }
+        Command::Copies(count, text) => match Copies::evaluate(exchange, count, text) {
+            Some(copies) if !copies.fit_behind(out) => return false,
+            Some(mut copies) => copies.write(out),
+            None => {}
+        },
         Command::Body => out.extend_from_slice(exchange.body.bytes()),
         Command::ReadBody => {}
         Command::Flush | Command::Sleep(_) | Command::Location(..) => return false,

@@ -2,6 +2,7 @@
 //! tests and for looking at what a request is.
 
 mod body;
+mod copies;
 mod handler;
 mod plan;
 mod rows;
