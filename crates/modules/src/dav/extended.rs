@@ -27,8 +27,8 @@ const BODY_BYTES_MAX: u64 = 16 * 1024;
 /// Random bytes of a lock's name, so that nobody guesses it.
 const TOKEN_BYTES: usize = 16;
 
-/// Locks that a request may show: one for each that holds for its paths. They are compared with
-/// all locks of a zone. Further ones are left out, so that at most more is refused.
+/// Locks that a request may show: one for each that holds for its paths. They are looked up under
+/// the mutex of the zone. Further ones are left out, so that at most more is refused.
 const TOKENS_MAX: usize = 64;
 
 /// What the directives of a location say.

@@ -1,14 +1,15 @@
 //! Write locks on files and folders (RFC 4918 section 6), shared by all lanes and kept over a
 //! reload. A lock is known by the path of its file, so that two locations of one file share it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a lock costs beyond its path, token and owner: nodes of the tree and lengths, rounded up.
-const LOCK_BYTES: usize = 128;
+/// What a lock costs beyond its path, tokens and owner: nodes of the tree, its place among the
+/// tokens, and lengths, rounded up.
+const LOCK_BYTES: usize = 192;
 
 /// Locks of a zone, by path.
 pub(super) struct LockZone {
@@ -19,7 +20,10 @@ pub(super) struct LockZone {
 
 #[derive(Default)]
 struct Locks {
-    by_path: BTreeMap<Vec<u8>, Lock>,
+    by_path: BTreeMap<Arc<[u8]>, Lock>,
+    /// The path of each lock by its token, so that a token that a client has invented costs one
+    /// look, however many locks there are.
+    by_token: HashMap<Box<[u8]>, Arc<[u8]>>,
     bytes: usize,
 }
 
@@ -94,7 +98,10 @@ impl LockZone {
         }
         locks.remove(path);
         locks.bytes += bytes;
-        locks.by_path.insert(path.clone(), lock);
+        let path: Arc<[u8]> = path.as_slice().into();
+        let token = lock.token.as_bytes().into();
+        locks.by_token.insert(token, Arc::clone(&path));
+        locks.by_path.insert(path, lock);
         Ok(())
     }
 
@@ -111,7 +118,7 @@ impl LockZone {
         let found = found.map(|(path, lock)| (path.to_vec(), lock));
         let has_token = |(_, lock): &(Vec<u8>, &Lock)| lock.is_named(tokens);
         let (path, _) = { found }.find(has_token)?;
-        let lock = locks.by_path.get_mut(&path)?;
+        let lock = locks.by_path.get_mut(path.as_slice())?;
         lock.until_ms = now_ms.saturating_add(self.timeout_ms);
         Some(lock.clone())
     }
@@ -167,8 +174,10 @@ impl LockZone {
     /// Whether a lock with one of these tokens is there.
     pub(super) fn knows(&self, tokens: &[Vec<u8>], now_ms: u64) -> bool {
         let locks = self.locks();
-        let mut held = locks.by_path.values();
-        held.any(|lock| lock.until_ms > now_ms && lock.is_named(tokens))
+        tokens.iter().any(|token| {
+            let path = locks.by_token.get(token.as_slice());
+            path.is_some_and(|path| locks.at(path, now_ms).is_some())
+        })
     }
 
     /// Drops the locks of what has gone.
@@ -222,11 +231,11 @@ impl Locks {
         now_ms: u64,
     ) -> impl Iterator<Item = (&'a [u8], &'a Lock)> + use<'a> {
         let prefix = [path, b"/"].concat();
-        let from = Bound::Excluded(prefix.clone());
-        let after = self.by_path.range((from, Bound::Unbounded));
+        let from = Bound::Excluded(prefix.as_slice());
+        let after = self.by_path.range::<[u8], _>((from, Bound::Unbounded));
         let below = after.take_while(move |(path, _)| path.starts_with(&prefix));
         let held = below.filter(move |(_, lock)| lock.until_ms > now_ms);
-        held.map(|(path, lock)| (path.as_slice(), lock))
+        held.map(|(path, lock)| (&**path, lock))
     }
 
     fn remove(&mut self, path: &[u8]) -> bool {
@@ -234,15 +243,17 @@ impl Locks {
             return false;
         };
         self.bytes -= cost(&path, &lock);
+        self.by_token.remove(lock.token.as_bytes());
         true
     }
 
     fn forget_ended(&mut self, now_ms: u64) {
-        let bytes = &mut self.bytes;
+        let (bytes, by_token) = (&mut self.bytes, &mut self.by_token);
         self.by_path.retain(|path, lock| {
             let holds = lock.until_ms > now_ms;
             if !holds {
                 *bytes -= cost(path, lock);
+                by_token.remove(lock.token.as_bytes());
             }
             holds
         });
@@ -250,7 +261,7 @@ impl Locks {
 }
 
 fn cost(path: &[u8], lock: &Lock) -> usize {
-    path.len() + lock.root.len() + lock.token.len() + lock.owner.len() + LOCK_BYTES
+    path.len() + lock.root.len() + 2 * lock.token.len() + lock.owner.len() + LOCK_BYTES
 }
 
 /// The name of a file among the locks. `/a//b` and `/a/./b` are `/a/b` for the system, so they have

@@ -274,11 +274,14 @@ fn locks_keep_others_out_until_they_end() {
 
 #[test]
 fn a_full_zone_takes_a_lock_where_another_one_has_ended() {
-    let zone = LockZone::new(300, 50);
+    let zone = LockZone::new(400, 50);
     assert_eq!(zone.lock("/a", lock("a", true, 100), 0), Ok(()));
     assert_eq!(zone.lock("/b", lock("b", true, 100), 0), Ok(()));
     assert_eq!(zone.lock("/c", lock("c", true, 100), 99), Err(NoLock::Full));
     assert_eq!(zone.lock("/c", lock("c", true, 200), 100), Ok(()));
+    // The ended ones have gone with their tokens, whatever the time.
+    assert!(!zone.knows(&[b"a".to_vec(), b"b".to_vec()], 0));
+    assert!(zone.knows(&[b"a".to_vec(), b"c".to_vec()], 100));
     // What was locked is gone.
     zone.removed("/c");
     assert!(!zone.knows(&[b"c".to_vec()], 100));
