@@ -15,7 +15,7 @@ use crate::counters::{COUNTERS, CounterRow};
 use crate::drops::{Drops, address_words};
 use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_BYTES, SLOT_WORDS, WAYS, settings};
 use crate::siphash::SipHash;
-use crate::sources::{Derivation, Source, Withdrawn};
+use crate::sources::{Derivation, SlotSources, Withdrawn};
 
 /// How many arrays the memory is made of.
 pub(crate) const ARRAY_COUNT: usize = 4;
@@ -35,7 +35,7 @@ pub struct Memory {
     slot_count: usize,
     /// What the answer of each slot was made from. Whoever changes a slot holds it, so that an
     /// answer is published either before a withdrawal or not at all.
-    sources: Mutex<Box<[Option<Source>]>>,
+    sources: Mutex<SlotSources>,
     /// How often something was withdrawn.
     withdrawals: AtomicU64,
     /// Answers that others took the place of while they could still be sent.
@@ -111,7 +111,7 @@ impl Memory {
             counters: SharedWords::map(counters, layout::CPUS_MAX * layout::COUNTERS_MAX)?,
             drops: Drops::map(drops)?,
             slot_count,
-            sources: Mutex::new(vec![None; slot_count].into_boxed_slice()),
+            sources: Mutex::new(SlotSources::new(slot_count)),
             withdrawals: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
         })
@@ -226,12 +226,8 @@ impl Memory {
     pub(crate) fn withdraw(&self, withdrawn: Withdrawn<'_>) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         self.withdrawals.fetch_add(1, SeqCst);
-        let concerns = withdrawn.concerns();
-        for (number, source) in sources.iter_mut().enumerate() {
-            if source.is_some_and(&concerns) {
-                *source = None;
-                self.slot(number)[layout::EXPIRES].store(0, SeqCst);
-            }
+        while let Some(number) = sources.take(withdrawn) {
+            self.slot(number)[layout::EXPIRES].store(0, SeqCst);
         }
     }
 
@@ -254,7 +250,7 @@ impl Memory {
         }
         let number = self.place(written[layout::DIGEST], answer.generation);
         let slot = self.slot(number);
-        if sources[number] == source && is_same(slot, &written) {
+        if sources.of(number) == source && is_same(slot, &written) {
             return Published::Already;
         }
         let is_evicted = is_sent(slot, answer.generation, monotonic_ns())
@@ -262,12 +258,12 @@ impl Memory {
         if !write(slot, &written) {
             return Published::Busy;
         }
-        sources[number] = source;
+        sources.set(number, source);
         self.evicted.fetch_add(u64::from(is_evicted), Relaxed);
         Published::Yes
     }
 
-    fn try_lock(&self) -> Option<MutexGuard<'_, Box<[Option<Source>]>>> {
+    fn try_lock(&self) -> Option<MutexGuard<'_, SlotSources>> {
         match self.sources.try_lock() {
             Ok(sources) => Some(sources),
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),

@@ -1,13 +1,64 @@
 //! What published answers were made from: a change there withdraws them.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hasher as _};
+use std::ops::RangeInclusive;
 
 /// What an answer was made from, as a withdrawal names it: the store, and the item in it. Both are
 /// hashes. What has the same by chance is withdrawn too, which costs a request of a lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     store: u32,
     item: u32,
+}
+
+/// What the answer of each slot was made from, and the slots by that: every store of a cache asks,
+/// and most concern no slot.
+#[derive(Debug)]
+pub(crate) struct SlotSources {
+    of_slots: Box<[Option<Source>]>,
+    slots: BTreeSet<(Source, usize)>,
+}
+
+impl SlotSources {
+    /// Slots without answers.
+    pub(crate) fn new(slot_count: usize) -> SlotSources {
+        SlotSources {
+            of_slots: vec![None; slot_count].into_boxed_slice(),
+            slots: BTreeSet::new(),
+        }
+    }
+
+    /// The source of a slot's answer.
+    pub(crate) fn of(&self, slot: usize) -> Option<Source> {
+        self.of_slots.get(slot).copied().flatten()
+    }
+
+    /// A slot has an answer of another source from now on, or of none.
+    pub(crate) fn set(&mut self, slot: usize, source: Option<Source>) {
+        let Some(known) = self.of_slots.get_mut(slot) else {
+            return;
+        };
+        let before = std::mem::replace(known, source);
+        if before == source {
+            return;
+        }
+        if let Some(before) = before {
+            self.slots.remove(&(before, slot));
+        }
+        if let Some(source) = source {
+            self.slots.insert((source, slot));
+        }
+    }
+
+    /// Forgets a slot whose answer is withdrawn; `None`: there is none.
+    pub(crate) fn take(&mut self, withdrawn: Withdrawn<'_>) -> Option<usize> {
+        let sources = withdrawn.sources();
+        let range = (*sources.start(), 0)..=(*sources.end(), usize::MAX);
+        let (_, slot) = *self.slots.range(range).next()?;
+        self.set(slot, None);
+        Some(slot)
+    }
 }
 
 /// Where an answer comes from that may be withdrawn before it is too old.
@@ -38,13 +89,15 @@ impl Source {
 }
 
 impl Withdrawn<'_> {
-    /// A test for sources: whether their answers are withdrawn.
-    pub(crate) fn concerns(self) -> impl Fn(Source) -> bool {
-        let (store, item) = match self {
-            Withdrawn::Item(store, item) => (hash(store), Some(hash(item))),
-            Withdrawn::Store(store) => (hash(store), None),
+    /// The sources whose answers are withdrawn.
+    fn sources(self) -> RangeInclusive<Source> {
+        let (store, items) = match self {
+            Withdrawn::Item(store, item) => (store, hash(item)..=hash(item)),
+            Withdrawn::Store(store) => (store, 0..=u32::MAX),
         };
-        move |source| source.store == store && item.is_none_or(|item| source.item == item)
+        let store = hash(store);
+        let source = |item: u32| Source { store, item };
+        source(*items.start())..=source(*items.end())
     }
 }
 
