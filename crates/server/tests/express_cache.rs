@@ -9,6 +9,7 @@ mod cache;
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use cache::{Counting, DISK, MEMORY, command, response};
@@ -242,6 +243,30 @@ const CHANGES: &[(&str, Change)] = &[
     ("removed and made anew", |server, text| {
         fs::remove_file(server.folder().join("files/a.txt")).unwrap();
         server.write("files/a.txt", text);
+    }),
+    ("in a folder that was replaced", |server, text| {
+        server.write("new/a.txt", text);
+        let path = |name: &str| server.folder().join(name);
+        fs::rename(path("files"), path("old")).unwrap();
+        fs::rename(path("new"), path("files")).unwrap();
+    }),
+    ("behind a link", |server, text| {
+        server.write("releases/1/a.txt", text);
+        let path = |name: &str| server.folder().join(name);
+        fs::rename(path("files"), path("older")).unwrap();
+        symlink("releases/1", path("files")).unwrap();
+    }),
+    ("behind a link that was replaced", |server, text| {
+        server.write("releases/2/a.txt", text);
+        let path = |name: &str| server.folder().join(name);
+        symlink("releases/2", path("link")).unwrap();
+        fs::rename(path("link"), path("files")).unwrap();
+    }),
+    ("in a replaced folder behind a link", |server, text| {
+        server.write("releases/3/a.txt", text);
+        let path = |name: &str| server.folder().join("releases").join(name);
+        fs::rename(path("2"), path("4")).unwrap();
+        fs::rename(path("3"), path("2")).unwrap();
     }),
 ];
 

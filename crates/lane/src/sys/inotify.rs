@@ -13,6 +13,10 @@ const MASK: u32 = libc::IN_MODIFY
     | libc::IN_MOVE_SELF
     | libc::IN_DELETE_SELF;
 
+/// What is told of a folder or a link that a path leads through: it is moved or removed.
+const WAY_MASK: u32 =
+    libc::IN_ATTRIB | libc::IN_MOVE_SELF | libc::IN_DELETE_SELF | libc::IN_DONT_FOLLOW;
+
 /// Bytes of `struct inotify_event` before the name, which watched files have none of.
 const EVENT_BYTES: usize = size_of::<libc::inotify_event>();
 
@@ -57,10 +61,23 @@ impl ChangeQueue {
     /// Those of inotify_add_watch(2): `ENOSPC` where the user has no more of them
     /// (`fs.inotify.max_user_watches`).
     pub fn watch(&self, path: &[u8]) -> io::Result<Watch> {
+        self.add(path, MASK)
+    }
+
+    /// Watches the folder or the symbolic link itself at a path, and not what is in it: it is told
+    /// when another one takes its place.
+    ///
+    /// # Errors
+    /// As for [`ChangeQueue::watch`].
+    pub fn watch_way(&self, path: &[u8]) -> io::Result<Watch> {
+        self.add(path, WAY_MASK)
+    }
+
+    fn add(&self, path: &[u8], mask: u32) -> io::Result<Watch> {
         with_c_path(path, |path| {
             // SAFETY: the path is a string that ends with a zero byte, and is only read.
             let number =
-                unsafe { libc::inotify_add_watch(self.0.as_raw_fd(), path.as_ptr(), MASK) };
+                unsafe { libc::inotify_add_watch(self.0.as_raw_fd(), path.as_ptr(), mask) };
             check(number).map(Watch)
         })
     }

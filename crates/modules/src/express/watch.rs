@@ -2,8 +2,11 @@
 //! the time on at which its copy would be published first; without a watch, a copy ends with the
 //! second of its Date, as any other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +25,10 @@ pub(super) const FILES_MAX: usize = OBJECTS_MAX;
 /// How long a file stays watched that is not published, in seconds: so long it makes no room for
 /// others.
 const UNUSED_S: u64 = 60;
+
+/// The most folders on the way to a file that are watched, those next to it: far more than usual
+/// paths have.
+const FOLDERS_MAX: usize = 32;
 
 /// Reads of the queue in a row: the thread is shared.
 const READS_MAX: usize = 64;
@@ -50,10 +57,18 @@ pub(super) struct FileWatch {
 
 #[derive(Default)]
 struct Files {
-    /// When each was published last, in Unix seconds.
-    used_s: HashMap<Box<[u8]>, u64>,
-    /// Several paths may lead to one file.
-    by_watch: HashMap<Watch, Vec<Box<[u8]>>>,
+    /// The second in which room was made last: there is no more before the next one.
+    made_room_s: u64,
+    by_path: HashMap<Arc<[u8]>, WatchedFile>,
+    /// Several paths may lead to one file, and through one folder.
+    by_watch: HashMap<Watch, HashSet<Arc<[u8]>>>,
+}
+
+struct WatchedFile {
+    /// When it was published last, in Unix seconds.
+    used_s: u64,
+    /// The file's, and those of the folders and links on the way to it.
+    watches: Vec<Watch>,
 }
 
 impl FileWatch {
@@ -80,22 +95,18 @@ impl FileWatch {
             return Watched::No;
         };
         let mut files = self.files();
-        if let Some(used_s) = files.used_s.get_mut(path) {
-            *used_s = now_s;
+        if let Some(file) = files.by_path.get_mut(path) {
+            file.used_s = now_s;
             return Watched::Yes;
         }
-        if files.used_s.len() >= FILES_MAX {
-            files.forget_unused(queue, now_s);
+        if files.by_path.len() >= FILES_MAX {
+            files.make_room(queue, now_s);
         }
-        if files.used_s.len() >= FILES_MAX {
+        if files.by_path.len() >= FILES_MAX {
             return Watched::No;
         }
-        match queue.watch(path) {
-            Ok(watch) => {
-                files.used_s.insert(path.into(), now_s);
-                files.by_watch.entry(watch).or_default().push(path.into());
-                Watched::FromNowOn
-            }
+        match files.add(queue, path, now_s) {
+            Ok(()) => Watched::FromNowOn,
             Err(error) => {
                 drop(files);
                 self.tell("inotify_add_watch()", &error);
@@ -106,7 +117,7 @@ impl FileWatch {
 
     /// How many files are watched.
     pub(super) fn count(&self) -> usize {
-        self.files().used_s.len()
+        self.files().by_path.len()
     }
 
     /// Takes what the kernel has to tell; whether there may be more.
@@ -123,14 +134,12 @@ impl FileWatch {
     /// The file at its path may be another one now: it is watched anew once it is published again.
     fn changed(&self, queue: &ChangeQueue, watch: Watch) {
         let mut files = self.files();
-        let Some(paths) = files.by_watch.remove(&watch) else {
+        let Some(paths) = files.by_watch.get(&watch).cloned() else {
             return;
         };
         for path in &paths {
-            files.used_s.remove(path);
+            files.forget(queue, path);
         }
-        // The kernel may have taken it away.
-        let _ = queue.unwatch(watch);
         drop(files);
         for path in &paths {
             self.copies.withdraw_file(path);
@@ -160,19 +169,85 @@ impl FileWatch {
 }
 
 impl Files {
-    fn forget_unused(&mut self, queue: &ChangeQueue, now_s: u64) {
-        let is_used = |used_s: u64| now_s.saturating_sub(used_s) < UNUSED_S;
-        self.used_s.retain(|_, used_s| is_used(*used_s));
-        let known = &self.used_s;
-        self.by_watch.retain(|watch, paths| {
-            paths.retain(|path| known.contains_key(path));
-            if paths.is_empty() {
-                // The kernel may have taken it away.
-                let _ = queue.unwatch(*watch);
-            }
-            !paths.is_empty()
-        });
+    /// Forgets what was not published for a while. Looks through all of them once a second: in the
+    /// same one, none is unused that was in use.
+    fn make_room(&mut self, queue: &ChangeQueue, now_s: u64) {
+        if self.made_room_s != now_s {
+            self.made_room_s = now_s;
+            self.forget_unused(queue, now_s);
+        }
     }
+
+    fn forget_unused(&mut self, queue: &ChangeQueue, now_s: u64) {
+        let is_unused = |file: &WatchedFile| now_s.saturating_sub(file.used_s) >= UNUSED_S;
+        let files = self.by_path.iter().filter(|(_, file)| is_unused(file));
+        let unused: Vec<Arc<[u8]>> = files.map(|(path, _)| path.clone()).collect();
+        for path in unused {
+            self.forget(queue, &path);
+        }
+    }
+
+    /// Watches the file at a path, and before it whatever else can give the path another file.
+    fn add(&mut self, queue: &ChangeQueue, path: &[u8], now_s: u64) -> io::Result<()> {
+        let mut watches = Vec::new();
+        let mut note = |watch| watches.push(watch);
+        let ways = ways(Path::new(OsStr::from_bytes(path)));
+        let mut ways = ways.iter().map(|way| way.as_os_str().as_bytes());
+        let added = ways
+            .try_for_each(|way| queue.watch_way(way).map(&mut note))
+            .and_then(|()| queue.watch(path).map(&mut note));
+        let path: Arc<[u8]> = path.into();
+        for watch in &watches {
+            let paths = self.by_watch.entry(*watch).or_default();
+            paths.insert(path.clone());
+        }
+        let used_s = now_s;
+        let file = WatchedFile { used_s, watches };
+        self.by_path.insert(path.clone(), file);
+        if added.is_err() {
+            self.forget(queue, &path);
+        }
+        added
+    }
+
+    /// Watches a file no more, nor what no other needs.
+    fn forget(&mut self, queue: &ChangeQueue, path: &[u8]) {
+        let file = self.by_path.remove(path);
+        for watch in file.into_iter().flat_map(|file| file.watches) {
+            let Some(paths) = self.by_watch.get_mut(&watch) else {
+                continue;
+            };
+            paths.remove(path);
+            if paths.is_empty() {
+                self.by_watch.remove(&watch);
+                // The kernel may have taken it away.
+                let _ = queue.unwatch(watch);
+            }
+        }
+    }
+}
+
+/// The folders and links on the way to a file: where another one takes the place of one of them,
+/// the path leads to another file.
+fn ways(path: &Path) -> Vec<PathBuf> {
+    let mut ways = folders(path);
+    if path.is_symlink() {
+        ways.push(path.to_owned());
+    }
+    if let Ok(real) = path.canonicalize()
+        && real != path
+    {
+        ways.extend(folders(&real));
+    }
+    ways
+}
+
+/// The folders of a path but for the root, which nothing takes the place of.
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let folders = path.ancestors().skip(1);
+    let below_root = folders.filter(|folder| folder.parent().is_some());
+    let nearest = below_root.take(FOLDERS_MAX);
+    nearest.map(Path::to_owned).collect()
 }
 
 impl Service for FileWatch {
@@ -202,25 +277,46 @@ impl Service for FileWatch {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use turnpike_testkit::Folder;
+
     use super::*;
 
     #[test]
     fn files_that_are_not_published_make_room() {
         let queue = ChangeQueue::new().unwrap();
-        let folder = std::env::temp_dir();
-        let path = folder.to_string_lossy().into_owned().into_bytes();
-        let watch = queue.watch(&path).unwrap();
+        let folder = Folder::create().unwrap();
+        let add = |files: &mut Files, name: &str, used_s| {
+            folder.write(name, "").unwrap();
+            let path = folder.path().join(name);
+            files.add(&queue, path.as_os_str().as_bytes(), used_s)
+        };
         let mut files = Files::default();
-        for (name, used_s) in [(&b"/old"[..], 100), (b"/new", 150)] {
-            files.used_s.insert(name.into(), used_s);
-            files.by_watch.entry(watch).or_default().push(name.into());
+        add(&mut files, "a/old", 100).unwrap();
+        add(&mut files, "a/new", 150).unwrap();
+        let watch = *files.by_watch.keys().next().unwrap();
+        for (now_s, left) in [(159, 2), (160, 1), (209, 1)] {
+            files.make_room(&queue, now_s);
+            assert_eq!(files.by_path.len(), left, "{now_s}");
         }
-        for (now_s, left) in [(159, 2), (160, 1), (209, 1), (210, 0)] {
-            files.forget_unused(&queue, now_s);
-            assert_eq!(files.used_s.len(), left, "{now_s}");
+        // Once a second is enough.
+        add(&mut files, "b/old", 100).unwrap();
+        for (now_s, left) in [(209, 2), (210, 0)] {
+            files.make_room(&queue, now_s);
+            assert_eq!(files.by_path.len(), left, "{now_s}");
             assert_eq!(files.by_watch.is_empty(), left == 0, "{now_s}");
         }
-        // The watch was taken away.
+        // The watches were taken away.
         assert!(queue.unwatch(watch).is_err());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_watched_leaves_nothing_behind() {
+        let queue = ChangeQueue::new().unwrap();
+        let folder = Folder::create().unwrap();
+        let mut files = Files::default();
+        let path = folder.path().join("none");
+        let added = files.add(&queue, path.as_os_str().as_bytes(), 1);
+        assert!(added.is_err());
+        assert!(files.by_path.is_empty() && files.by_watch.is_empty());
     }
 }
