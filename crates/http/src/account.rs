@@ -67,6 +67,7 @@ struct Figures {
     request_bytes: u64,
     is_completed: bool,
     is_logged: bool,
+    stands_for: u32,
 }
 
 /// What is done for an exchange now. The list of a lane's requests shares it with the exchange.
@@ -179,6 +180,17 @@ impl Account {
     /// Bytes of the request that were read and taken (`$request_length`).
     pub fn request_bytes(&self) -> u64 {
         self.figures.request_bytes
+    }
+
+    /// The number of requests that the exchange stands for in logs, of which it was drawn by lot;
+    /// 0: it stands for itself.
+    pub fn stands_for(&self) -> u32 {
+        self.figures.stands_for
+    }
+
+    /// The exchange stands for so many requests in logs.
+    pub(crate) fn stand_for(&mut self, requests: u32) {
+        self.figures.stands_for = requests;
     }
 
     /// Whether the whole answer was sent.

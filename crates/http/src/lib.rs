@@ -15,6 +15,7 @@ mod client_certificate;
 pub mod connection;
 pub mod counters;
 pub mod difference;
+pub mod elsewhere;
 pub mod engine;
 pub mod evaluation;
 pub mod exchange;

@@ -7,6 +7,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::engine::Purpose;
 use crate::exchange::{Action, Exchange};
+use crate::phase::Logger;
 use turnpike_plan::Quoted;
 
 impl Exchange {
@@ -55,12 +56,21 @@ impl Exchange {
 
     /// Lets the location's loggers write the exchange down.
     pub(crate) fn write_access_log(&mut self) {
+        self.write_down(|logger, exchange| logger.log(exchange));
+    }
+
+    /// The same of an exchange that was answered elsewhere.
+    pub(crate) fn write_log_elsewhere(&mut self) {
+        self.write_down(|logger, exchange| logger.log_elsewhere(exchange));
+    }
+
+    fn write_down(&mut self, write: impl Fn(&dyn Logger, &Exchange)) {
         let plan = self.plan.clone();
         self.matching_is_late();
         self.enter_log();
         self.account.set_action(Action::Logging);
         for logger in plan.location(self.walk.location()).loggers() {
-            logger.log(self);
+            write(&**logger, self);
         }
     }
 }

@@ -179,4 +179,9 @@ pub enum FilterPlace {
 pub trait Logger: Send + Sync {
     /// Called once, after the last byte was sent or the exchange was given up.
     fn log(&self, exchange: &Exchange);
+
+    /// Called for an exchange that was answered elsewhere, and is made from what was told of it:
+    /// see [`Elsewhere`](crate::elsewhere::Elsewhere). Loggers that do more than write a line must
+    /// do nothing.
+    fn log_elsewhere(&self, _exchange: &Exchange) {}
 }

@@ -14,6 +14,7 @@ use turnpike_plan::passed::{AcceptedConnection, PlanGate};
 
 use super::background;
 use super::connections::{Connections, Ending};
+use super::elsewhere;
 use crate::counters::CloseReason;
 use crate::plan::index::ListenIndex;
 
@@ -120,6 +121,13 @@ impl EventHandler for Connections {
         let now_ms = event_loop.clock.now_ms();
         self.ticked_ms = now_ms;
         self.every_plan(|plan| plan.tick(now_ms));
+        let written = AssertUnwindSafe(|| elsewhere::write_logs(&self.lane, &self.plan));
+        if catch_unwind(written).is_err() {
+            self.lane.counters.panics.add();
+            self.report(format_args!(
+                "a panic was caught; some lines of logs are lost"
+            ));
+        }
     }
 
     fn commands(&mut self, event_loop: &mut EventLoop) {

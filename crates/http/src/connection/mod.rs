@@ -23,6 +23,7 @@ mod commands;
 mod connections;
 mod cut;
 mod driven;
+mod elsewhere;
 mod events;
 mod hand_over;
 mod handshake;

@@ -17,6 +17,7 @@ use super::index::{ListenIndex, LocationIndex, ServerIndex};
 use super::listen::Listen;
 use super::locations::{Found, LocationTree};
 use crate::difference::Difference;
+use crate::elsewhere::Elsewhere;
 use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::location::LocationSettings;
@@ -36,6 +37,7 @@ pub struct Plan {
     pub listens: Vec<Listen>,
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Location>,
+    pub(super) elsewhere: Vec<Arc<dyn Elsewhere>>,
     /// Called when the last lane has let go of the plan.
     pub(super) released: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
@@ -121,6 +123,16 @@ impl Plan {
     /// The location of that index.
     pub fn location(&self, index: LocationIndex) -> &Location {
         &self.locations[index.0 as usize]
+    }
+
+    /// Whether there are a server block and a location of these indexes.
+    pub(crate) fn has(&self, server: ServerIndex, location: LocationIndex) -> bool {
+        (server.0 as usize) < self.servers.len() && (location.0 as usize) < self.locations.len()
+    }
+
+    /// What answers requests elsewhere, of which lanes write lines of access logs.
+    pub(crate) fn elsewhere(&self) -> &[Arc<dyn Elsewhere>] {
+        &self.elsewhere
     }
 
     /// The listening address of that index.

@@ -51,6 +51,10 @@ impl turnpike_http::phase::Logger for AccessLogger {
     fn log(&self, exchange: &Exchange) {
         self.write_all(exchange);
     }
+
+    fn log_elsewhere(&self, exchange: &Exchange) {
+        self.write_all(exchange);
+    }
 }
 
 impl turnpike_stream::phase::Logger for AccessLogger {

@@ -1,0 +1,77 @@
+//! Writes lines of access logs of requests that were answered elsewhere. Nothing is answered or
+//! counted here.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::transport::SocketFacts;
+
+use crate::elsewhere::AnsweredElsewhere;
+use crate::h1::input::Input;
+use crate::h1::request::{self, HeadRead};
+use crate::lane::{LanePlan, LaneShared};
+use crate::plan::{ListenIndex, Plan};
+use crate::requester::ConnectionFacts;
+
+/// Writes lines of what was answered elsewhere.
+pub(super) fn write_logs(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>) {
+    for elsewhere in plan.elsewhere() {
+        elsewhere.tell(&mut |answered| write_log(lane, plan, &answered));
+    }
+}
+
+/// Writes the line of a request: what a variable says follows from its head, as ever.
+fn write_log(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>, answered: &AnsweredElsewhere<'_>) {
+    let (server, location) = (answered.server, answered.location);
+    let Some(listen) = listen_at(plan, answered.gate) else {
+        return;
+    };
+    if !plan.has(server, location) {
+        return;
+    }
+    let facts = ConnectionFacts {
+        serial: lane.next_serial(),
+        peer: PeerAddress::Inet(answered.client),
+        listen,
+        socket: SocketFacts::NONE,
+        requests: 1,
+        is_pipelined: false,
+        accepted_ms: lane.clock.now_ms(),
+        accepted_ns: lane.clock.now_ns(),
+    };
+    let mut exchange = lane.exchange(plan, &facts);
+    exchange.begin_request();
+    let mut input = Input::new(lane.inputs());
+    input.put(answered.head);
+    if request::read(&mut input, &mut exchange) == HeadRead::Complete {
+        exchange.walk.set_server(server);
+        exchange.walk.set_location(location);
+        exchange.response.set_status(answered.status);
+        exchange.sending.close_connection();
+        exchange.account.head_written(answered.head_bytes);
+        exchange.account.sent(answered.sent_bytes);
+        exchange.account.completed(true);
+        exchange.account.stand_for(answered.stands_for);
+        exchange.write_log_elsewhere();
+    }
+    lane.recycle(exchange);
+}
+
+/// The gate of an address: its own, or one of all addresses.
+fn listen_at(plan: &Plan, gate: SocketAddr) -> Option<ListenIndex> {
+    let position = |is_it: &dyn Fn(SocketAddr) -> bool| {
+        let mut listens = plan.listens.iter();
+        listens.position(|listen| match &listen.address {
+            ListenAddress::Tcp(address) => is_it(*address),
+            ListenAddress::Unix(_) | ListenAddress::Udp(_) => false,
+        })
+    };
+    let is_any = |address: SocketAddr| {
+        let takes = address.is_ipv6() || gate.is_ipv4();
+        address.ip().is_unspecified() && address.port() == gate.port() && takes
+    };
+    let found = position(&|address| address == gate).or_else(|| position(&is_any));
+    found.map(|position| ListenIndex(position as u32))
+}
