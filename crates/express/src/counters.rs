@@ -84,4 +84,13 @@ pub const COUNTERS: &[CounterRow] = &[
         "dropped_client",
         "Segments of clients that express_drop keeps out.",
     ),
+    row("sampled", "Samples of hits for access logs."),
+    row(
+        "sample_limited",
+        "Samples that were left out, since there were many in a second.",
+    ),
+    row(
+        "sample_lost",
+        "Samples that were lost, since the lanes have read too few.",
+    ),
 ];

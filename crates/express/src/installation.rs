@@ -10,7 +10,7 @@ use crate::memory::{ARRAY_COUNT, Memory};
 use crate::program::{Attachment, CODE_COUNT, Mode, Program, Refusal, Wish, object_digest};
 
 /// The form of [`Passed::words`] and of the program's settings. Another one is not understood.
-const FORM: &str = "1";
+const FORM: &str = "2";
 
 /// A loaded program, and where it is attached.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ impl Installation {
         let objects = words.next()?.parse().ok()?;
         let mode = Mode::of(words.next()?)?;
         let mut next = || descriptors.next();
-        let arrays: [OwnedFd; ARRAY_COUNT] = [next()?, next()?, next()?, next()?];
+        let arrays: [OwnedFd; ARRAY_COUNT] = [next()?, next()?, next()?, next()?, next()?];
         let codes: [OwnedFd; CODE_COUNT] = [next()?, next()?];
         let mut places = Vec::new();
         for word in words {

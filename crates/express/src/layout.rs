@@ -19,13 +19,12 @@ pub(crate) const VERSION: usize = 0;
 pub(crate) const DIGEST: usize = 1;
 pub(crate) const EXPIRES: usize = 2;
 pub(crate) const GENERATION: usize = 3;
-/// The lengths of host and target.
+/// The lengths of host, target and answer, and the port.
 pub(crate) const KEY_BYTES: usize = 4;
-/// The answer's length and sum.
+/// The answer's sum and the flags.
 pub(crate) const ANSWER: usize = 5;
 pub(crate) const ADDRESS: usize = 6;
-/// The port and the flags.
-pub(crate) const PORT: usize = 8;
+pub(crate) const NOTE: usize = 8;
 pub(crate) const HOST: usize = 9;
 pub(crate) const TARGET: usize = 25;
 pub(crate) const BYTES: usize = 72;
@@ -40,6 +39,11 @@ pub(crate) const TO_HEAD: u32 = 1;
 pub(crate) const CLOSES: u32 = 2;
 /// The answer is for clients that accept no coding.
 pub(crate) const UNCODED: u32 = 4;
+
+/// Above the flags: the chance of a sample, less 1 of as many as fit there; 0 is none.
+pub(crate) const CHANCE_SHIFT: u32 = 8;
+/// What the chance is a part of.
+pub(crate) const CHANCES: u32 = 1 << (32 - CHANCE_SHIFT);
 
 /// The most gates.
 pub(crate) const GATES_MAX: usize = 16;
@@ -61,6 +65,20 @@ pub(crate) mod drops {
     pub(crate) const ENTRY_WORDS: usize = 4;
 
     pub(crate) const WORDS: usize = BUCKETS * WAYS * ENTRY_WORDS;
+}
+
+/// The ring of samples, and the words of a sample in front of its text.
+pub(crate) mod sample {
+    /// A power of two, of whole pages.
+    pub(crate) const RING_BYTES: usize = 256 * 1024;
+
+    pub(crate) const NOTE: usize = 0;
+    pub(crate) const GENERATION: usize = 1;
+    pub(crate) const SOURCE: usize = 2;
+    pub(crate) const DESTINATION: usize = 4;
+    /// The ports of the client and the gate, and the length of the answer.
+    pub(crate) const PORTS: usize = 6;
+    pub(crate) const WORDS: usize = 7;
 }
 
 /// Words of the settings.

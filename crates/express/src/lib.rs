@@ -21,6 +21,7 @@ mod layout;
 mod memory;
 mod program;
 mod publisher;
+mod samples;
 mod siphash;
 mod sources;
 
@@ -30,9 +31,10 @@ mod tests;
 pub use counters::{COUNTERS, CounterRow};
 pub use installation::{Attempt, Installation, Passed};
 pub use layout::{ANSWER_BYTES_MAX, SLOT_BYTES};
-pub use memory::{Answer, Gate, Key, Memory, Published};
+pub use memory::{Answer, Gate, Key, Memory, Published, SAMPLED_ONE_IN_MAX};
 pub use program::{
     Mode, OBJECTS_MAX, OBJECTS_MIN, Program, Refusal, Wish, find_interface, slot_count,
 };
 pub use publisher::Publisher;
+pub use samples::Sample;
 pub use sources::{Derivation, Source, Withdrawn};

@@ -14,11 +14,12 @@ use turnpike_lane::sys::process::monotonic_ns;
 use crate::counters::{COUNTERS, CounterRow};
 use crate::drops::{Drops, address_words};
 use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_BYTES, SLOT_WORDS, WAYS, settings};
+use crate::samples::{Sample, SampleRing};
 use crate::siphash::SipHash;
 use crate::sources::{Derivation, SlotSources, Withdrawn};
 
 /// How many arrays the memory is made of.
-pub(crate) const ARRAY_COUNT: usize = 4;
+pub(crate) const ARRAY_COUNT: usize = 5;
 
 /// Two times at which answers get too old count as one within this: they are computed anew for each
 /// request, from two clocks. Else each request would write the answer again, and what is just being
@@ -32,6 +33,7 @@ pub struct Memory {
     settings: SharedWords,
     counters: SharedWords,
     drops: Drops,
+    samples: SampleRing,
     slot_count: usize,
     /// What the answer of each slot was made from. Whoever changes a slot holds it, so that an
     /// answer is published either before a withdrawal or not at all.
@@ -78,7 +80,15 @@ pub struct Answer<'a> {
     pub is_uncoded: bool,
     /// What withdraws it before it is too old; `None`: the configuration alone.
     pub derivation: Option<Derivation>,
+    /// One of so many requests that it answers is sampled, at most [`SAMPLED_ONE_IN_MAX`]; 0: none.
+    pub sampled_one_in: u32,
+    /// What a sample brings back of it.
+    pub note: u64,
 }
+
+/// The least part of requests that can be sampled: the chance is a part of 2^24, and is right
+/// within a hundredth up to here.
+pub const SAMPLED_ONE_IN_MAX: u32 = 100_000;
 
 /// What became of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +112,7 @@ impl Memory {
     /// # Errors
     /// Those of mmap(2).
     pub(crate) fn map(arrays: [BorrowedFd<'_>; ARRAY_COUNT]) -> io::Result<Memory> {
-        let [answers, settings, counters, drops] = arrays;
+        let [answers, settings, counters, drops, samples] = arrays;
         let settings = SharedWords::map(settings, settings::WORDS)?;
         let slot_count = settings.words()[settings::SLOT_MASK].load(Relaxed) as usize + 1;
         Ok(Memory {
@@ -110,6 +120,7 @@ impl Memory {
             settings,
             counters: SharedWords::map(counters, layout::CPUS_MAX * layout::COUNTERS_MAX)?,
             drops: Drops::map(drops)?,
+            samples: SampleRing::map(samples)?,
             slot_count,
             sources: Mutex::new(SlotSources::new(slot_count)),
             withdrawals: AtomicU64::new(0),
@@ -305,6 +316,25 @@ impl Memory {
         }
     }
 
+    /// Takes at most so many samples of the configuration of this number, if that is in force.
+    /// Those of others are left out. Where another lane takes some, nothing is done.
+    pub(crate) fn take_samples(
+        &self,
+        generation: u64,
+        count_max: usize,
+        take: &mut dyn FnMut(Sample<'_>),
+    ) {
+        if self.generation() == generation {
+            self.samples.take(generation, count_max, take);
+        }
+    }
+
+    /// Moves the reader of samples, as another process might.
+    #[cfg(test)]
+    pub(crate) fn move_sample_reader(&self, bytes: u64) {
+        self.samples.move_reader(bytes);
+    }
+
     /// How many answers may be sent now.
     pub fn published(&self) -> usize {
         let generation = self.settings.words()[settings::GENERATION].load(Relaxed);
@@ -349,14 +379,17 @@ impl Memory {
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
         let flags = flag(key.is_head, layout::TO_HEAD)
             | flag(answer.closes_kept, layout::CLOSES)
-            | flag(answer.is_uncoded, layout::UNCODED);
+            | flag(answer.is_uncoded, layout::UNCODED)
+            | chance(answer.sampled_one_in) << layout::CHANCE_SHIFT;
         let address = address_words(key.gate.ip());
         words[layout::EXPIRES] = answer.expires_ns;
         words[layout::GENERATION] = answer.generation;
-        words[layout::KEY_BYTES] = pair(key.host.len() as u32, key.target.len() as u32);
-        words[layout::ANSWER] = pair(answer.bytes.len() as u32, sum(answer.bytes));
-        words[layout::ADDRESS..layout::PORT].copy_from_slice(&address);
-        words[layout::PORT] = pair(u32::from(key.gate.port()), flags);
+        let lengths = [key.host, key.target, answer.bytes].map(|bytes| bytes.len() as u64);
+        words[layout::KEY_BYTES] =
+            lengths[0] | lengths[1] << 16 | lengths[2] << 32 | u64::from(key.gate.port()) << 48;
+        words[layout::ANSWER] = u64::from(sum(answer.bytes)) | u64::from(flags) << 32;
+        words[layout::ADDRESS..layout::NOTE].copy_from_slice(&address);
+        words[layout::NOTE] = answer.note;
         words[layout::DIGEST] = self.digest(key, address, &words);
         words
     }
@@ -405,7 +438,7 @@ fn is_same(slot: &[AtomicU64], written: &[u64]) -> bool {
         layout::GENERATION,
         layout::KEY_BYTES,
         layout::ANSWER,
-        layout::PORT,
+        layout::NOTE,
     ];
     let is_alike = |word: usize| slot[word].load(Relaxed) == written[word];
     is_as_old && words.into_iter().all(is_alike)
@@ -445,9 +478,13 @@ fn put(words: &mut [u64], bytes: &[u8]) {
     }
 }
 
-/// Two numbers as they stand side by side in memory.
-fn pair(first: u32, second: u32) -> u64 {
-    u64::from(first) | u64::from(second) << 32
+/// The chance of a sample as the program has it: one less than its part of
+/// [`layout::CHANCES`]; 0 is none.
+fn chance(sampled_one_in: u32) -> u32 {
+    match sampled_one_in {
+        0 => 0,
+        one_in => layout::CHANCES / one_in.min(SAMPLED_ONE_IN_MAX) - 1,
+    }
 }
 
 /// The ones' complement sum of a text, over words in network order (RFC 1071).

@@ -211,6 +211,7 @@ impl Program {
                 array("settings")?,
                 array("counters")?,
                 array("drops")?,
+                array("samples")?,
             ],
             codes: [code("hand_over")?, code("express")?],
             #[cfg(test)]
@@ -228,7 +229,7 @@ impl Program {
         }
     }
 
-    /// The arrays of [`crate::Memory::map`]: answers, settings, counters, drops.
+    /// The arrays of [`crate::Memory::map`]: answers, settings, counters, drops, samples.
     pub(crate) fn arrays(&self) -> &[OwnedFd; ARRAY_COUNT] {
         &self.arrays
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::memory::{Answer, Gate, Key, Memory, Published};
+use crate::samples::Sample;
 use crate::sources::Withdrawn;
 
 /// The memory, as one configuration has it.
@@ -74,6 +75,13 @@ impl Publisher {
     pub fn drop_client(&self, address: IpAddr, until_ns: u64) {
         let generation = self.generation.load(Relaxed);
         self.memory.drop_client(generation, address, until_ns);
+    }
+
+    /// Takes at most so many samples of the configuration's answers, while it is in force. It does
+    /// not wait: where another lane takes some, there are none for this one.
+    pub fn take_samples(&self, count_max: usize, take: &mut dyn FnMut(Sample<'_>)) {
+        let generation = self.generation.load(Relaxed);
+        self.memory.take_samples(generation, count_max, take);
     }
 
     /// Has SYN segments answered, or left to the kernel, while the configuration is in force.

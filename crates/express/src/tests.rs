@@ -6,6 +6,7 @@
 mod cost;
 mod frame;
 mod judged;
+mod samples;
 mod twin;
 
 use std::net::{IpAddr, SocketAddr};
@@ -98,14 +99,23 @@ impl Driver {
             is_head,
         };
         let answer = Answer {
+            derivation,
+            ..self.answer(bytes)
+        };
+        self.memory.publish(key, answer)
+    }
+
+    fn answer<'a>(&self, bytes: &'a [u8]) -> Answer<'a> {
+        Answer {
             bytes,
             expires_ns: monotonic_ns() + 3_600_000_000_000,
             generation: self.generation,
             closes_kept: false,
             is_uncoded: false,
-            derivation,
-        };
-        self.memory.publish(key, answer)
+            derivation: None,
+            sampled_one_in: 0,
+            note: 0,
+        }
     }
 
     fn run(&self, frame: &Frame) -> (u32, Frame) {

@@ -8,8 +8,6 @@
 // Bytes in front of a frame that the kernel does not give away: its own note on the frame.
 #define HEAD_ROOM_KEPT 64
 #define HEAD_ROOM (256 - HEAD_ROOM_KEPT)
-// The longest headers: two VLAN tags, IPv6, TCP with timestamps.
-#define HEADERS_BYTES_MAX 96
 
 // A full barrier: what was read before stays before (the writer has one too).
 INLINE u64 version_of(struct answer *answer)
@@ -129,10 +127,10 @@ INLINE bool grow_head(struct xdp_md *context, const struct segment *segment,
 	u32 headers = segment->text_at;
 	if (!bytes || bytes > HEAD_ROOM || headers > HEADERS_BYTES_MAX || headers < ETH_HLEN)
 		return false;
-	if (bpf_xdp_load_bytes(context, 0, reading->text, headers) ||
+	if (bpf_xdp_load_bytes(context, 0, reading->headers, headers) ||
 	    bpf_xdp_adjust_head(context, -(int)bytes))
 		return false;
-	return !bpf_xdp_store_bytes(context, 0, reading->text, headers);
+	return !bpf_xdp_store_bytes(context, 0, reading->headers, headers);
 }
 
 // Makes the frame as long as the answer wants it. Drivers leave different room: behind the frame

@@ -18,6 +18,7 @@
 // `cargo xtask express`.
 #include "answer.h"
 #include "drop.h"
+#include "sample.h"
 
 // The kernel's, of which only the name matters here.
 struct sock {
@@ -254,13 +255,16 @@ INLINE bool copy_text(struct xdp_md *context, const struct segment *segment,
 }
 
 // Sends an answer that was found.
-INLINE int send_answer(struct xdp_md *context, const struct segment *segment,
-		       struct reading *reading, const struct timestamps *timestamps,
-		       struct slot *slot, u64 version)
+INLINE int send_answer(struct xdp_md *context, const struct settings *settings,
+		       const struct segment *segment, struct reading *reading,
+		       const struct timestamps *timestamps, struct slot *slot, u64 version)
 {
 	struct answer *answer = &slot->answer;
 	u32 bytes = answer->answer_bytes;
 	u32 sum = answer->sum;
+	u32 flags = answer->flags;
+	u64 generation = answer->generation;
+	u64 note = answer->note;
 	if (!bytes || bytes > ANSWER_BYTES_MAX)
 		return miss(COUNT_MISS_CHANGING);
 	if (!resize(context, segment, reading, segment->text_at + bytes))
@@ -284,6 +288,8 @@ INLINE int send_answer(struct xdp_md *context, const struct segment *segment,
 	slot->hits++;
 	count(COUNT_HITS);
 	count_many(COUNT_HIT_BYTES, bytes);
+	if (is_drawn(settings, segment, flags))
+		add_sample(segment, generation, note, bytes);
 	return XDP_TX;
 }
 
@@ -313,7 +319,7 @@ INLINE int answer_request(struct xdp_md *context, const struct settings *setting
 		return miss(COUNT_MISS_CHECKSUM);
 	if (has_connection(context, segment))
 		return miss(COUNT_MISS_SOCKET);
-	return send_answer(context, segment, reading, timestamps, slot, version);
+	return send_answer(context, settings, segment, reading, timestamps, slot, version);
 }
 
 // A segment that is no SYN.

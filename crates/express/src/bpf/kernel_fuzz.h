@@ -130,6 +130,22 @@ static inline s64 bpf_csum_diff(void *from, u32 from_bytes, void *to, u32 to_byt
 		}                                                                              \
 	} while (0)
 
+// The sample that was added last, and how many were added.
+#define FUZZ_SAMPLE_BYTES_MAX 4096
+static u8 sample_room[FUZZ_SAMPLE_BYTES_MAX];
+static u64 sample_bytes;
+static u32 sample_count;
+
+static inline long bpf_ringbuf_output(void *ring, const void *from, u64 bytes, u64 flags)
+{
+	if (bytes > sizeof(sample_room))
+		return -1;
+	memcpy(sample_room, from, bytes);
+	sample_bytes = bytes;
+	sample_count++;
+	return 0;
+}
+
 // There are no sockets.
 static inline struct bpf_sock *bpf_skc_lookup_tcp(void *context, struct bpf_sock_tuple *tuple,
 						  u32 bytes, u64 netns, u64 flags)

@@ -21,15 +21,19 @@ struct answer {
 	u64 expires_ns;
 	// The configuration that it was made under.
 	u64 generation;
-	u32 host_bytes;
-	u32 target_bytes;
-	u32 answer_bytes;
+	u16 host_bytes;
+	u16 target_bytes;
+	u16 answer_bytes;
+	// The gate: the port and the address that the client connected to (IPv4 as
+	// ::ffff:a.b.c.d).
+	u16 port;
 	// Ones' complement sum of the answer (RFC 1071), not folded below 32 bits.
 	u32 sum;
-	// The gate: the address that the client connected to (IPv4 as ::ffff:a.b.c.d), and ANSWER_*.
-	u64 address[2];
-	u32 port;
+	// ANSWER_*, and the chance of a sample.
 	u32 flags;
+	u64 address[2];
+	// The serving process's own word of the answer, which samples bring back.
+	u64 note;
 	// Padded with zeros to whole words.
 	u8 host[HOST_BYTES_MAX];
 	u8 target[TARGET_BYTES_MAX];
@@ -42,6 +46,8 @@ struct answer {
 #define ANSWER_CLOSES 2
 // Only where the client accepts no coding.
 #define ANSWER_UNCODED 4
+// Above them: the chance that a request is sampled, less 1 of 2^24; 0 is none.
+#define ANSWER_CHANCE_SHIFT 8
 
 // 2048 bytes: so many answers fit into a page without a rest.
 struct slot {
@@ -136,6 +142,10 @@ enum counter {
 	COUNT_DROPPED_CHANGING,
 	// Segments of clients that are kept out.
 	COUNT_DROPPED_CLIENT,
+	// Samples that were added, those over the limit, and those without room in the ring.
+	COUNT_SAMPLED,
+	COUNT_SAMPLE_LIMITED,
+	COUNT_SAMPLE_LOST,
 };
 
 struct {
@@ -170,13 +180,53 @@ struct {
 	__type(value, struct counters);
 } counters SEC(".maps");
 
-// Where a segment is read: too much for the stack.
+// What stands in front of the text in a sample; samples.rs has the same by words.
+struct sample {
+	// Of the answer, and the configuration under which it was sent.
+	u64 note;
+	u64 generation;
+	// The client and the gate, as in `struct segment`.
+	u64 source[2];
+	u64 destination[2];
+	u16 source_port;
+	u16 destination_port;
+	u32 answer_bytes;
+};
+
+// Where a segment is read: too much for the stack. The text stands behind the room for a sample, so
+// that both are added to the ring at once.
+struct room {
+	struct sample sample;
+	struct reading reading;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct reading);
+	__type(value, struct room);
 } readings SEC(".maps");
+
+// How many samples a CPU has drawn in the present second.
+struct sampling {
+	u64 second;
+	u64 samples;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sampling);
+} sampling SEC(".maps");
+
+// Room for some hundred samples, as lanes read them every second: a power of two, of whole pages.
+#define SAMPLE_RING_BYTES (256 * 1024)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, SAMPLE_RING_BYTES);
+} samples SEC(".maps");
 
 // Marks of the connections whose first segment was just passed on. Frames are taken in by the batch:
 // the next segments of such a connection may come by before the kernel has made a socket for it.
@@ -212,5 +262,6 @@ INLINE struct settings *settings_in_force(void)
 INLINE struct reading *reading_room(void)
 {
 	u32 zero = 0;
-	return bpf_map_lookup_elem(&readings, &zero);
+	struct room *room = bpf_map_lookup_elem(&readings, &zero);
+	return room ? &room->reading : 0;
 }

@@ -17,6 +17,8 @@
 // The longest host and target that can be a key; `struct answer` has that much room for them.
 #define HOST_BYTES_MAX 128
 #define TARGET_BYTES_MAX 376
+// The longest headers in front of a text: two VLAN tags, IPv6, TCP with timestamps.
+#define HEADERS_BYTES_MAX 96
 // Steps of the loop over the fields: each takes up to 8 bytes of a name, or VALUE_WORDS_MAX words of
 // a value. A head of 1460 bytes in common fields needs about 100.
 #define FIELD_STEPS_MAX 600
@@ -125,6 +127,8 @@ struct reading {
 	u32 refusal;
 	bool in_value;
 	bool ended;
+	// The frame's headers, on their way to its new front.
+	u8 headers[HEADERS_BYTES_MAX];
 };
 
 INLINE u64 word_at(const struct reading *reading, u32 at)

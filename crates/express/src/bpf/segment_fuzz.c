@@ -14,7 +14,8 @@ static struct slot slots[WAYS];
 static struct settings fuzz_settings;
 static struct drop_bucket bucket;
 static struct counters fuzz_counters;
-static struct reading fuzz_reading;
+static struct room fuzz_room;
+static struct sampling fuzz_sampling;
 static u64 marks[PASSED_MAX];
 
 static void *map_lookup(const void *map, u32 key)
@@ -28,7 +29,9 @@ static void *map_lookup(const void *map, u32 key)
 	if (map == &counters)
 		return &fuzz_counters;
 	if (map == &readings)
-		return &fuzz_reading;
+		return &fuzz_room;
+	if (map == &sampling)
+		return &fuzz_sampling;
 	return &marks[key & (PASSED_MAX - 1)];
 }
 
@@ -47,6 +50,7 @@ static void hold(bool is_so)
 #define CLIENT_NUMBER 1000000
 #define PORT 80
 static const char ANSWER[] = "HTTP/1.1 200 OK\r\n\r\nhello";
+#define NOTE 17
 static const char REQUEST[] = "GET /a HTTP/1.0\r\nHost: x\r\n\r\n";
 
 #define IPV4_AT ETH_HLEN
@@ -107,9 +111,12 @@ static void publish(void)
 	fuzz_settings.slot_mask = WAYS - 1;
 	fuzz_settings.port_count = 1;
 	fuzz_settings.ports[0] = PORT;
-	memcpy(fuzz_reading.text, REQUEST, sizeof(REQUEST) - 1);
-	hold(!read_request(&fuzz_reading, sizeof(REQUEST) - 1));
-	answer->digest = key_digest(&fuzz_settings, &segment, &fuzz_reading);
+	memcpy(fuzz_room.reading.text, REQUEST, sizeof(REQUEST) - 1);
+	hold(!read_request(&fuzz_room.reading, sizeof(REQUEST) - 1));
+	answer->digest = key_digest(&fuzz_settings, &segment, &fuzz_room.reading);
+	// Every request is sampled.
+	answer->flags = ~0U << ANSWER_CHANCE_SHIFT;
+	answer->note = NOTE;
 	answer->expires_ns = ~0ULL;
 	answer->host_bytes = 1;
 	answer->target_bytes = 2;
@@ -126,10 +133,22 @@ static int run(const u8 *frame, u32 bytes, struct xdp_md *context)
 {
 	show_frame(context, FUZZ_HEAD_ROOM, FUZZ_HEAD_ROOM + bytes);
 	memcpy((u8 *)context->data, frame, bytes);
-	clock_reads = socket_lookups = 0;
+	clock_reads = socket_lookups = sample_count = 0;
+	fuzz_sampling.samples = 0;
 	int verdict = express(context);
 	hold(clock_reads <= 1 && socket_lookups <= 1);
 	return verdict;
+}
+
+// What is told of a request that was answered: its text, as it came.
+static void hold_sample(const u8 *frame, u32 bytes, u32 sent_at)
+{
+	struct sample sample;
+	hold(sample_count == 1 && sample_bytes == sizeof(sample) + bytes - sent_at);
+	memcpy(&sample, sample_room, sizeof(sample));
+	hold(sample.note == NOTE && sample.answer_bytes == sizeof(ANSWER) - 1);
+	hold(sample.destination_port == PORT && sample.source_port == 4000);
+	hold(!memcmp(sample_room + sizeof(sample), frame + sent_at, bytes - sent_at));
 }
 
 // What comes back to an IPv4 frame of ours.
@@ -148,6 +167,7 @@ static void hold_reply(const u8 *frame, u32 bytes, const struct xdp_md *context)
 		hold(reply_bytes == text_at && flags & (TCP_SYN | TCP_FIN));
 		return;
 	}
+	hold_sample(frame, bytes, sent_at);
 	hold(reply_bytes - text_at == sizeof(ANSWER) - 1);
 	hold(!memcmp(reply + text_at, ANSWER, sizeof(ANSWER) - 1));
 	hold(!memcmp(frame + sent_at, "GET /a HTTP/1.", 14));
@@ -158,6 +178,7 @@ static void hold_verdict(const u8 *frame, u32 bytes, bool is_made)
 {
 	struct xdp_md context;
 	int verdict = run(frame, bytes, &context);
+	hold(verdict == XDP_TX || !sample_count);
 	if (verdict == XDP_PASS) {
 		hold(context.data_end - context.data == bytes);
 		hold(!memcmp((void *)context.data, frame, bytes));

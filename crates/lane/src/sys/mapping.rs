@@ -4,7 +4,7 @@ use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     ptr::NonNull,
-    sync::atomic::AtomicU64,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use super::check;
@@ -78,20 +78,72 @@ impl SharedWords {
     }
 
     fn map_raw(source: i32, flags: libc::c_int, count: usize) -> io::Result<SharedWords> {
-        if count == 0 || count > WORDS_MAX {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), count * 8, access, flags, source, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        match NonNull::new(start.cast()) {
-            Some(start) => Ok(SharedWords { start, count }),
-            None => Err(io::Error::from_raw_os_error(libc::EFAULT)),
-        }
+        let start = map(source, access, flags, count, 0)?;
+        Ok(SharedWords { start, count })
+    }
+}
+
+/// Maps so many words of a source from a byte on.
+fn map(
+    source: i32,
+    access: libc::c_int,
+    flags: libc::c_int,
+    count: usize,
+    from_byte: usize,
+) -> io::Result<NonNull<AtomicU64>> {
+    if count == 0 || count > WORDS_MAX {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let from_byte = libc::off_t::try_from(from_byte).map_err(io::Error::other)?;
+    let anywhere = std::ptr::null_mut();
+    // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+    let start = unsafe { libc::mmap(anywhere, count * 8, access, flags, source, from_byte) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::EFAULT))
+}
+
+/// A shared mapping of 64-bit words that others write: what a BPF ring buffer has. Unmapped when
+/// dropped.
+#[derive(Debug)]
+pub struct WrittenWords {
+    start: NonNull<AtomicU64>,
+    count: usize,
+}
+
+// SAFETY: as for `SharedWords`.
+unsafe impl Send for WrittenWords {}
+// SAFETY: as above.
+unsafe impl Sync for WrittenWords {}
+
+impl WrittenWords {
+    /// Maps `count` words of `source`, to be read only, from a byte on, where a page begins.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn map(source: BorrowedFd<'_>, count: usize, from_byte: usize) -> io::Result<WrittenWords> {
+        let number = source.as_raw_fd();
+        let start = map(number, libc::PROT_READ, libc::MAP_SHARED, count, from_byte)?;
+        Ok(WrittenWords { start, count })
+    }
+
+    /// The word at an index; 0 behind the end. What its writer wrote before it is seen too.
+    pub fn word(&self, index: usize) -> u64 {
+        // SAFETY: the mapping holds `count` words, is page-aligned, and lives as long as `self`;
+        // they are only loaded, and all writers write whole words.
+        let words = unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) };
+        words
+            .get(index)
+            .map_or(0, |word| word.load(Ordering::Acquire))
+    }
+}
+
+impl Drop for WrittenWords {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, of this length, and no reference outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.count * 8) };
     }
 }
 

@@ -342,13 +342,18 @@ pub fn usage() -> ProcessUsage {
         |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Option<u64> = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    // SAFETY: sysconf takes no pointers.
-    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     ProcessUsage {
         cpu_ns: time_ns(times.ru_utime) + time_ns(times.ru_stime),
-        resident_bytes: pages.map(|pages| pages * page_bytes.unsigned_abs()),
+        resident_bytes: pages.map(|pages| pages * page_bytes() as u64),
         files_max: files.rlim_cur,
     }
+}
+
+/// The bytes of a page of memory.
+pub fn page_bytes() -> usize {
+    // SAFETY: sysconf takes no pointers.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    bytes.unsigned_abs() as usize
 }
 
 /// Waits without limit for one of poll(2)'s `events`.

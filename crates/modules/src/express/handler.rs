@@ -84,6 +84,8 @@ impl Publishes {
                 Some(original) => original.derivation().map_err(|Mixed| Ineligible::Mixed)?,
                 None => None,
             },
+            sampled_one_in: 0,
+            note: 0,
         };
         match self.publisher.publish(key, answer) {
             Published::Yes | Published::Already => Ok(()),
