@@ -72,18 +72,8 @@ fn hits(server: &Server) -> u64 {
 #[test]
 fn a_test_of_the_configuration_says_that_it_would_not_work() {
     // Without the privilege, that is what is said.
-    let folder = Folder::create().unwrap();
-    let text = "events { } http { express_interface none0; express on; server { listen 80; } }";
-    folder.write("t.conf", text).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
-        .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
-        .arg(folder.path().join(""))
-        .arg("-c")
-        .arg(folder.path().join("t.conf"))
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
+    let text = tested("express_interface none0; express on;");
+    assert!(text.contains("successful"), "{text}");
     let said = "the express lane does not work: ";
     assert_eq!(text.matches(said).count(), 1, "{text}");
 }
@@ -109,6 +99,135 @@ fn a_hot_answer_comes_from_the_driver() {
     wait_for("the changed file", || {
         curl(&network, port, "/a.txt", &CLOSE) == "second"
     });
+}
+
+/// Directives, and what a test of the configuration says of them.
+const LOGS: &[(&str, &str)] = &[
+    ("express_log off;", "successful"),
+    ("express_log sample=1/1;", "successful"),
+    ("express_log sample=1/100000;", "successful"),
+    ("express_log on;", "invalid parameter \"on\" in "),
+    (
+        "express_log sample=0;",
+        "invalid sample \"0\" in \"express_log\", it must be ",
+    ),
+    (
+        "express_log sample=1/0;",
+        "invalid sample \"1/0\" in \"express_log\", it must be ",
+    ),
+    (
+        "express_log sample=1/100001;",
+        "it must be between 1/1 and 1/100000 in ",
+    ),
+];
+
+#[test]
+fn parts_that_cannot_be_sampled_are_refused() {
+    for (directive, expected) in LOGS {
+        let said = tested(&format!("express_interface none0; express on; {directive}"));
+        assert!(said.contains(expected), "{directive}: {said}");
+    }
+}
+
+/// What a test of the configuration says of directives in `http`.
+fn tested(directives: &str) -> String {
+    let folder = Folder::create().unwrap();
+    let text = format!("events {{ }} http {{ {directives} server {{ listen 80; }} }}");
+    folder.write("t.conf", text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+        .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
+        .arg(folder.path().join(""))
+        .arg("-c")
+        .arg(folder.path().join("t.conf"))
+        .output()
+        .unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const SAMPLED: &str = "events { }
+    http {
+        log_format all '$remote_addr|$request|$status|$body_bytes_sent|$bytes_sent|$host|$uri|'
+            '$args|$server_name|$request_length|$http_user_agent|$cookie_a|$connection_requests|'
+            '$express_sample';
+        map $http_user_agent $is_logged { default 1; quiet 0; }
+        express_interface s0;
+        express_mode generic;
+        express on;
+        access_log %FOLDER%/all.log all;
+        server {
+            listen %PORT%;
+            server_name a;
+            location / { return 404; }
+            location /metrics { metrics; }
+        }
+        server {
+            listen %PORT%;
+            server_name b;
+            root %FOLDER%/html;
+            express_log sample=1/1;
+            access_log %FOLDER%/all.log all if=$is_logged;
+            location /gone {
+                access_log %FOLDER%/gone.log all buffer=64k flush=100ms;
+                return 410 gone;
+            }
+            location /silent { express_log off; return 200 x; }
+            location / { }
+        }
+    }";
+
+#[test]
+fn lines_of_sampled_requests_are_those_of_lanes() {
+    let Some(network) = join("lines_of_sampled_requests_are_those_of_lanes") else {
+        return;
+    };
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(SAMPLED)
+        .file("html/a.txt", "first")
+        .start();
+    let ask = |target: &str, more: &[&str]| {
+        let fields = [
+            "--header",
+            "Host: b",
+            "--user-agent",
+            "some agent",
+            CLOSE[0],
+            CLOSE[1],
+        ];
+        let before = hits(&server);
+        wait_for("an answer of the driver", || {
+            curl(&network, server.port(), target, &[&fields, more].concat());
+            hits(&server) > before
+        });
+    };
+    let text = |log: &str| std::fs::read_to_string(server.folder().join(log)).unwrap_or_default();
+    ask("/silent", &[]);
+    ask("/a.txt", &["--user-agent", "quiet"]);
+    for (log, target, more) in [
+        ("gone.log", "/gone?a=b", &[][..]),
+        ("all.log", "/a.txt", &[]),
+        ("all.log", "/a.txt?x", &["--head"]),
+    ] {
+        ask(target, more);
+        let is_sampled = |line: &&str| line.ends_with("|1");
+        let of_target = |line: &&str| line.contains(&format!(" {target} "));
+        wait_for("a line of a sample", || {
+            text(log)
+                .lines()
+                .filter(of_target)
+                .any(|line| is_sampled(&line))
+        });
+        let text = text(log);
+        let mut lines = text.lines().filter(of_target);
+        let first = lines.next().unwrap().strip_suffix('-').unwrap();
+        assert!(lines.all(|line| line.starts_with(first)), "{text}");
+    }
+    let text = text("all.log");
+    let mut silent = text.lines().filter(|line| line.contains(" /silent "));
+    assert!(silent.all(|line| line.ends_with("|-")), "{text}");
+    assert!(
+        text.contains(" /silent ") && !text.contains("quiet"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -12,6 +12,7 @@ use turnpike_wire::date;
 use turnpike_wire::message::{Method, TargetForm, Version};
 
 use super::eligible::{Ineligible, Reasons};
+use super::samples::Note;
 use super::syn::SynChoice;
 use super::watch::{FileWatch, Watched};
 use crate::copies::{Mixed, Original};
@@ -29,6 +30,8 @@ pub(super) struct Publishes {
     /// `None`: whatever can be published is.
     pub(super) recent: Option<Recent>,
     pub(super) closes_kept: bool,
+    /// One of so many requests is sampled; 0: none.
+    pub(super) sampled_one_in: u32,
     pub(super) reasons: Arc<Reasons>,
     pub(super) files: Arc<FileWatch>,
     /// `None`: SYN segments are always answered.
@@ -74,6 +77,7 @@ impl Publishes {
         {
             return Err(Ineligible::Unwatched);
         }
+        let note = Note::noted(exchange, bytes).number();
         let answer = Answer {
             bytes,
             expires_ns: monotonic_ns() + lifetime_ms(original, is_dated_now, unix_ms)? * MS_NS,
@@ -84,8 +88,8 @@ impl Publishes {
                 Some(original) => original.derivation().map_err(|Mixed| Ineligible::Mixed)?,
                 None => None,
             },
-            sampled_one_in: 0,
-            note: 0,
+            sampled_one_in: note.map_or(0, |_| self.sampled_one_in),
+            note: note.unwrap_or_default(),
         };
         match self.publisher.publish(key, answer) {
             Published::Yes | Published::Already => Ok(()),

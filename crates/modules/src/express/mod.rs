@@ -6,6 +6,8 @@
 //! request reaches a lane again. So no answer outlives a change by more than a second, whatever has
 //! changed, and no Date is wrong.
 //!
+//! `express_log`: of some of these requests lanes write lines of access logs.
+//!
 //! `express_drop`: clients that were refused too often for their address are dropped there.
 
 mod drops;
@@ -14,11 +16,13 @@ mod handler;
 mod metrics;
 mod plan;
 mod rows;
+mod samples;
 mod syn;
 mod watch;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
 
 /// The family of `express`.
 pub(crate) struct Express;
@@ -30,6 +34,10 @@ impl Family for Express {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        samples::VARIABLES
     }
 
     fn metrics(&self) -> &'static [turnpike_plan::metrics::Row] {

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_express::{Mode, OBJECTS_MAX, OBJECTS_MIN, Publisher, SLOT_BYTES, Wish, slot_count};
+use turnpike_express::{
+    Mode, OBJECTS_MAX, OBJECTS_MIN, Publisher, SAMPLED_ONE_IN_MAX, SLOT_BYTES, Wish, slot_count,
+};
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::drops::{Drops, REFUSALS_MAX, Refusals};
 use super::eligible::Reasons;
 use super::handler::{Publishes, Recent};
 use super::metrics::Reader;
+use super::samples::Samples;
 use super::syn::SynChoice;
 use super::watch::FileWatch;
 use crate::copies::Copies;
@@ -25,6 +28,7 @@ struct Lane {
     publisher: Arc<Publisher>,
     reasons: Arc<Reasons>,
     files: Arc<FileWatch>,
+    samples: Arc<Samples>,
     /// `None`: SYN segments are always answered.
     syn: Option<Arc<SynChoice>>,
     /// Clients that are never dropped.
@@ -51,10 +55,13 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
         files: files.clone(),
     };
     builder.metrics(Arc::new(reader));
+    let samples = Samples::new(publisher.clone());
+    builder.answers_elsewhere(samples.clone());
     builder.store::<Shared>().0 = Some(Lane {
         publisher,
         reasons,
         files,
+        samples,
         syn: (view.choice("express_syn") == "auto").then(Arc::default),
         allowed,
     });
@@ -69,11 +76,15 @@ pub(super) fn location(
 ) -> Result<(), ConfError> {
     let recent = recent(view)?;
     let drops_after = drops_after(view)?;
+    let sampled_one_in = sampled_one_in(view)?;
     let Some(lane) = builder.store::<Shared>().0.clone() else {
         return Ok(());
     };
     if view.choice("express") != "off" {
         lane.publisher.expect_answers();
+        if sampled_one_in > 0 {
+            lane.samples.add(draft.index, sampled_one_in);
+        }
         draft.add_logger(Arc::new(Publishes {
             publisher: lane.publisher.clone(),
             reasons: lane.reasons,
@@ -81,6 +92,7 @@ pub(super) fn location(
             syn: lane.syn,
             recent,
             closes_kept: view.flag("express_close"),
+            sampled_one_in,
         }));
     }
     if view.flag("express_drop") {
@@ -108,6 +120,29 @@ fn recent(view: View<'_>) -> Result<Option<Recent>, ConfError> {
     };
     let is_auto = view.choice("express") == "auto";
     Ok(is_auto.then(|| Recent::new(rate.unwrap_or_default())))
+}
+
+/// One of so many requests of which a line is written; 0: of none.
+fn sampled_one_in(view: View<'_>) -> Result<u32, ConfError> {
+    let Some(entry) = view.nearest("express_log") else {
+        return Ok(0);
+    };
+    let word = entry.argument(0);
+    if word == "off" {
+        return Ok(0);
+    }
+    let Some(part) = word.strip_prefix("sample=") else {
+        return Err(view.error(entry.span, format!("invalid parameter \"{word}\"")));
+    };
+    let one_in = part.strip_prefix("1/").and_then(|text| text.parse().ok());
+    let one_in = one_in.filter(|one_in| (1..=SAMPLED_ONE_IN_MAX).contains(one_in));
+    one_in.ok_or_else(|| {
+        let message = format!(
+            "invalid sample \"{part}\" in \"express_log\", it must be between 1/1 and \
+             1/{SAMPLED_ONE_IN_MAX}"
+        );
+        view.error(entry.span, message)
+    })
 }
 
 /// Refusals in a second after which `express_drop` has a client dropped.

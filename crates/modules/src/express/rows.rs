@@ -77,6 +77,16 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "express_log",
+        syntax: "off | sample=1/number",
+        default: "off",
+        summary: "Writes a line of the location's access logs for one of so many requests that the \
+            driver answers, chosen at random: 1 to 100000. At most 200 lines per second and CPU \
+            are written. `$express_sample` has the number. With `off` these requests are only \
+            counted.",
+        ..PLAIN
+    },
+    Row {
         name: "express_syn",
         contexts: &[Context::Http],
         value: Value::OneOf(&["on", "auto"]),
