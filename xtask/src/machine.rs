@@ -14,13 +14,6 @@ pub(crate) fn slug() -> String {
     Host::here().slug(cpus())
 }
 
-/// Microseconds for which a core was not idle since start: all but idle, iowait and steal.
-pub(crate) fn core_busy_us(cpu: usize) -> u64 {
-    let times = Host::here().cpu_times();
-    let own = times.iter().find(|times| times.cpu == cpu);
-    own.map_or(0, |times| times.busy_us)
-}
-
 /// Microseconds that every thread of a process has run since start.
 pub(crate) fn process_us(pid: u32) -> u64 {
     Host::here().run_ns(pid) / 1000

@@ -30,7 +30,54 @@ pub(super) struct Meter {
     process: Child,
     questions: ChildStdin,
     answers: BufReader<ChildStdout>,
+}
+
+/// The program `meter`, built.
+pub(super) struct MeterProgram {
+    path: PathBuf,
+    object: PathBuf,
     _folder: Folder,
+}
+
+impl MeterProgram {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// Those of cargo and clang.
+    pub(super) fn build() -> Result<MeterProgram, String> {
+        let folder = Folder::create().map_err(|error| error.to_string())?;
+        let object = folder.path().join("meter.o");
+        compile(&object)?;
+        Ok(MeterProgram {
+            path: build()?,
+            object,
+            _folder: folder,
+        })
+    }
+
+    /// Starts it for the server's interface and the client's.
+    ///
+    /// # Errors
+    /// The kernel refuses its program.
+    pub(super) fn start(&self, interfaces: &[String; 2]) -> Result<Meter, String> {
+        let mut process = Command::new(&self.path)
+            .arg(&self.object)
+            .args(interfaces)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("meter: {error}"))?;
+        let (Some(questions), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err("meter has no pipes".to_owned());
+        };
+        let mut meter = Meter {
+            process,
+            questions,
+            answers: BufReader::new(answers),
+        };
+        meter.read()?;
+        Ok(meter)
+    }
 }
 
 /// Times in nanoseconds, all since the start.
@@ -45,35 +92,6 @@ const OF_SERVER: usize = 0;
 const OF_CLIENT: usize = 1;
 
 impl Meter {
-    /// Starts it for the server's interface and the client's.
-    ///
-    /// # Errors
-    /// It cannot be built, or the kernel refuses its program.
-    pub(super) fn start(interfaces: &[String; 2]) -> Result<Meter, String> {
-        let program = build()?;
-        let folder = Folder::create().map_err(|error| error.to_string())?;
-        let object = folder.path().join("meter.o");
-        compile(&object)?;
-        let mut process = Command::new(program)
-            .arg(&object)
-            .args(interfaces)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("meter: {error}"))?;
-        let (Some(questions), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
-            return Err("meter has no pipes".to_owned());
-        };
-        let mut meter = Meter {
-            process,
-            questions,
-            answers: BufReader::new(answers),
-            _folder: folder,
-        };
-        meter.read()?;
-        Ok(meter)
-    }
-
     /// Reads its table.
     ///
     /// # Errors

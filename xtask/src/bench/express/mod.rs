@@ -12,6 +12,11 @@
 //! since veth needs one to take in what the other interface's program sends. Beside nginx it has
 //! none: it would make nginx's answers dearer.
 //!
+//! A pair of runs, of both servers, takes a few seconds; there are many, in turns, and a ratio is
+//! the median of those of the pairs. So a host that is slow for a while makes some pairs slow, or
+//! slows both sides of them. A pair is measured again where the host has taken more than a little
+//! of the CPUs' time meanwhile (steal).
+//!
 //! Requests are padded to the size of the answer, so that it has room in the request's frame;
 //! figures without padding stand beside. With padding, a run with less than 99 % of requests
 //! answered in the driver is void. The goals are for wrk; `turnpike load` stands beside.
@@ -20,18 +25,28 @@ mod meter;
 mod place;
 mod table;
 
+use super::median;
 use super::progress::Progress;
 use crate::contender::{self, Contender};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use place::Place;
 
-/// Interleaved rounds.
-const ROUNDS: usize = 5;
+/// Pairs of what has goals: 95 % of intervals from the second least ratio to the second largest
+/// contain the median then.
+const ROUNDS: usize = 9;
+/// Pairs of what stands beside.
+const ROUNDS_BESIDE: usize = 2;
 /// Seconds of a measurement.
-const SECONDS: u64 = 4;
+const SECONDS: u64 = 2;
 /// Enough to see that everything works; its figures are held against no goal.
 const QUICK: (usize, u64) = (1, 1);
+
+/// The part of the CPUs' time that the host may take during a measurement.
+const STOLEN_SHARE_MAX: f64 = 0.02;
+/// Pairs of a run that are measured again: a host that takes so much more often is as it is, and
+/// the run is to end.
+const REPEATS_MAX: usize = 12;
 
 const OBJECTS: &[(&str, &str)] = &[
     ("file, 600 B", contender::OBJECT),
@@ -62,6 +77,13 @@ const fn kind(client: Client, is_padded: bool, is_metered: bool) -> Kind {
     }
 }
 
+impl Kind {
+    /// Whether the goals are for it.
+    fn has_goals(self) -> bool {
+        self.is_padded && self.client == Client::Wrk
+    }
+}
+
 /// A metered run stands behind the one that it belongs to.
 const KINDS: &[Kind] = &[
     kind(Client::Wrk, true, false),
@@ -82,6 +104,8 @@ struct Sample {
     per_s: f64,
     /// The part of requests that the driver answered.
     hit_share: f64,
+    /// The part of the CPUs' time that the host took.
+    stolen_share: f64,
 }
 
 /// The samples of both servers, for each object and kind.
@@ -98,9 +122,20 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
     turnpike_host::raise_file_limit();
     let seconds = options.number("--seconds", seconds)?.max(1);
     let place = Place::new(contenders, seconds, &options)?;
-    let background = place.background()?;
-    let samples = measure(&place, rounds)?;
-    println!("The machine was busy for {background:.2} of a CPU before the run.\n");
+    let Measured {
+        samples,
+        background,
+        repeats,
+    } = measure(&place, rounds)?;
+    let [least, most] = [f64::min, f64::max].map(|pick| background.iter().copied().reduce(pick));
+    println!(
+        "Between the rounds the machine was busy for {:.2} of a CPU ({:.2} to {:.2}); {repeats} \
+         pairs were measured again, since the host took more than {:.0} % of the time.\n",
+        median(&background),
+        least.unwrap_or(f64::NAN),
+        most.unwrap_or(f64::NAN),
+        100.0 * STOLEN_SHARE_MAX,
+    );
     print!("{}", table::whole(&samples));
     println!();
     print!("{}", table::parts(&samples));
@@ -111,25 +146,64 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
     table::judge(&samples)
 }
 
-fn measure(place: &Place, rounds: usize) -> Result<Vec<[Vec<Sample>; 2]>, String> {
-    let mut progress = Progress::of(rounds * OBJECTS.len() * KINDS.len() * 2);
-    let mut samples = vec![[Vec::new(), Vec::new()]; OBJECTS.len() * KINDS.len()];
+/// What a run has found.
+struct Measured {
+    samples: Vec<[Vec<Sample>; 2]>,
+    /// How many CPUs were busy before each round.
+    background: Vec<f64>,
+    repeats: usize,
+}
+
+fn measure(place: &Place, rounds: usize) -> Result<Measured, String> {
+    let rounds_of = |kind: Kind| match kind.has_goals() {
+        true => rounds,
+        false => rounds.min(ROUNDS_BESIDE),
+    };
+    let pairs: usize = KINDS.iter().map(|kind| rounds_of(*kind)).sum();
+    let mut progress = Progress::of(OBJECTS.len() * pairs * 2);
+    let mut measured = Measured {
+        samples: vec![[Vec::new(), Vec::new()]; OBJECTS.len() * KINDS.len()],
+        background: Vec::new(),
+        repeats: 0,
+    };
     for round in 0..rounds {
-        for (number, samples) in samples.iter_mut().enumerate() {
+        measured.background.push(place.background()?);
+        for number in 0..measured.samples.len() {
             let (object, kind) = (OBJECTS[number / KINDS.len()], KINDS[number % KINDS.len()]);
+            if round >= rounds_of(kind) {
+                continue;
+            }
             // A B, B A: a machine that slows down slows both.
-            for server in [round % 2, 1 - round % 2] {
-                progress.step(&format!(
-                    "round {}, {}, {:?}, {}",
-                    round + 1,
-                    object.0,
-                    kind.client,
-                    place.name(server)
-                ));
-                samples[server].push(place.sample(server, object.1, kind)?);
+            let first = (round + number) % 2;
+            let mut pair = || -> Result<[Sample; 2], String> {
+                let mut one = |server: usize| {
+                    progress.step(&format!(
+                        "round {}, {}, {:?}, {}",
+                        round + 1,
+                        object.0,
+                        kind.client,
+                        place.name(server)
+                    ));
+                    place.sample(server, object.1, kind)
+                };
+                let (one, other) = (one(first)?, one(1 - first)?);
+                Ok(if first == 0 {
+                    [one, other]
+                } else {
+                    [other, one]
+                })
+            };
+            let mut samples = pair()?;
+            let is_stolen = |sample: &Sample| sample.stolen_share > STOLEN_SHARE_MAX;
+            while measured.repeats < REPEATS_MAX && samples.iter().any(is_stolen) {
+                measured.repeats += 1;
+                samples = pair()?;
+            }
+            for (all, sample) in measured.samples[number].iter_mut().zip(samples) {
+                all.push(sample);
             }
         }
     }
     progress.end();
-    Ok(samples)
+    Ok(measured)
 }

@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
+use turnpike_host::Host;
 use turnpike_testkit::network::{Network, SERVER_V4};
 use turnpike_testkit::{Folder, Server};
 
-use super::meter::{Meter, Reading, children_ns};
+use super::meter::{MeterProgram, Reading, children_ns};
 use super::{Client, Kind, Sample};
 use crate::contender::{self, Contender, serving_pid};
 use crate::machine;
@@ -35,6 +37,7 @@ pub(super) struct Place {
     passing: Folder,
     /// The interfaces of the server and of the client: their names are of this process only.
     interfaces: [String; 2],
+    meter: MeterProgram,
     contenders: [Contender; 2],
     mode: String,
     seconds: u64,
@@ -68,6 +71,7 @@ impl Place {
             network,
             passing: passing_program()?,
             interfaces,
+            meter: MeterProgram::build()?,
             contenders,
             mode: options.text("--mode").unwrap_or("auto").to_owned(),
             seconds,
@@ -120,9 +124,10 @@ impl Place {
 
     /// CPUs that others keep busy, within a second.
     pub(super) fn background(&self) -> Result<f64, String> {
-        let before = busy_us();
+        let before = CpuTimes::now();
         must(Command::new("sleep").arg("1"))?;
-        Ok((busy_us() - before) as f64 / 1e6)
+        let since = before.elapsed();
+        Ok(since.busy_us / since.elapsed_us)
     }
 
     fn configuration(&self, server: usize) -> Result<String, String> {
@@ -159,7 +164,7 @@ impl Place {
         };
         let url = format!("http://{SERVER_V4}:{}{object}", server.port());
         self.load(&server, &["-n".to_owned(), WARM_UP.to_string()], pad, &url)?;
-        let meter = kind.is_metered.then(|| Meter::start(&self.interfaces));
+        let meter = kind.is_metered.then(|| self.meter.start(&self.interfaces));
         let meter = RefCell::new(meter.transpose()?);
         let read = || match meter.borrow_mut().as_mut() {
             Some(meter) => meter.read(),
@@ -168,7 +173,7 @@ impl Place {
         let serving = serving_pid(&server)?;
         let hits = || if number == 0 { hits(&server) } else { 0 };
         let (hits_before, reading) = (hits(), read()?);
-        let (run_before, busy_before) = (machine::process_us(serving), busy_us());
+        let (run_before, before) = (machine::process_us(serving), CpuTimes::now());
         let load = match kind.client {
             Client::Wrk => self.wrk(pad, &url)?,
             Client::Load => {
@@ -176,10 +181,7 @@ impl Place {
                 self.load(&server, &duration, pad, &url)?
             }
         };
-        let (busy, run) = (
-            busy_us() - busy_before,
-            machine::process_us(serving) - run_before,
-        );
+        let (times, run) = (before.elapsed(), machine::process_us(serving) - run_before);
         let since = read()?.since(&reading);
         let answered = load.answered.max(1) as f64;
         let part_us = |ns: u64| match kind.is_metered {
@@ -187,12 +189,13 @@ impl Place {
             false => 0.0,
         };
         Ok(Sample {
-            whole_us: busy as f64 / answered,
+            whole_us: times.busy_us / answered,
             client_us: part_us(since.client_ns(load.process, load.run_ns)),
             seen_us: part_us(since.server_ns(serving, run * 1000)),
             per_s: load.per_s,
             // The client leaves some requests behind when its time is over.
             hit_share: ((hits() - hits_before) as f64 / answered).min(1.0),
+            stolen_share: times.stolen_us / (times.elapsed_us * machine::cpus() as f64),
         })
     }
 
@@ -313,9 +316,46 @@ fn read_wrk(report: &str) -> Result<(u64, f64), String> {
     }
 }
 
-/// Microseconds for which the CPUs were busy since start.
-fn busy_us() -> u64 {
-    (0..machine::cpus()).map(machine::core_busy_us).sum()
+/// The time, and those of all CPUs together.
+struct CpuTimes {
+    at: Instant,
+    /// Without work, since the start.
+    idle_us: u64,
+    stolen_us: u64,
+}
+
+/// Times of a measurement.
+struct Elapsed {
+    elapsed_us: f64,
+    /// What was neither idle nor stolen. The kernel counts the times of work by samples, some
+    /// hundred a second, and those of idleness by the clock, so this is what is left of all time.
+    busy_us: f64,
+    stolen_us: f64,
+}
+
+impl CpuTimes {
+    fn now() -> CpuTimes {
+        let times = Host::here().cpu_times();
+        let sum = |part: fn(&turnpike_host::CpuTimes) -> u64| times.iter().map(part).sum();
+        CpuTimes {
+            at: Instant::now(),
+            idle_us: sum(|times| times.idle_us),
+            stolen_us: sum(|times| times.steal_us),
+        }
+    }
+
+    fn elapsed(&self) -> Elapsed {
+        let now = CpuTimes::now();
+        let elapsed_us = (now.at - self.at).as_secs_f64() * 1e6;
+        let since = |before: u64, after: u64| after.saturating_sub(before) as f64;
+        let stolen_us = since(self.stolen_us, now.stolen_us);
+        let rest_us = since(self.idle_us, now.idle_us) + stolen_us;
+        Elapsed {
+            elapsed_us,
+            busy_us: elapsed_us * machine::cpus() as f64 - rest_us,
+            stolen_us,
+        }
+    }
 }
 
 /// Requests that the driver has answered.
