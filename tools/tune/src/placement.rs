@@ -27,6 +27,8 @@ pub(crate) enum Placement {
 }
 
 impl Placement {
+    pub(crate) const ALL: [Placement; 3] = [Placement::Thread, Placement::Core, Placement::Socket];
+
     fn name(self) -> &'static str {
         match self {
             Placement::Thread => "thread",
@@ -37,10 +39,10 @@ impl Placement {
 }
 
 /// The CPUs of either part.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Split {
-    interrupts: Vec<usize>,
-    workers: Vec<usize>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Split {
+    pub(crate) interrupts: Vec<usize>,
+    pub(crate) workers: Vec<usize>,
 }
 
 /// The plan of a placement.
@@ -75,7 +77,15 @@ fn cores(facts: &Facts) -> Vec<Vec<&Cpu>> {
     cores.into_values().collect()
 }
 
-fn split(facts: &Facts, placement: Placement, node: Option<usize>) -> Result<Split, String> {
+/// The CPUs of either part on a machine whose card is near to this memory node.
+///
+/// # Errors
+/// Why the split is not possible on this machine.
+pub(crate) fn split(
+    facts: &Facts,
+    placement: Placement,
+    node: Option<usize>,
+) -> Result<Split, String> {
     let cores = cores(facts);
     let is_near = |cpu: &Cpu| node.is_none_or(|node| node == cpu.node);
     let mut split = Split::default();
@@ -153,7 +163,7 @@ fn of_card(facts: &Facts, card: &Interface, cpus: &[usize]) -> Vec<Change> {
 }
 
 /// A mask as the kernel writes it: groups of eight digits, the highest CPUs first.
-fn mask(cpus: &[usize]) -> String {
+pub(crate) fn mask(cpus: &[usize]) -> String {
     let groups = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let bits = |group: usize| {
         let of_group = cpus.iter().filter(|cpu| **cpu / 32 == group);

@@ -19,12 +19,15 @@ const COARSE: [Group; 5] = [
     COOKIES,
 ];
 /// Fine tuning, once the coarse limits are gone.
-const FINE: [Group; 5] = [
+const FINE: [Group; 8] = [
     &[Knob::MultiAccept],
     &[Knob::Deferred],
     &[Knob::Autocorking],
     &[Knob::PacketSteering],
     &[Knob::Napi],
+    &[Knob::Addresses],
+    &[Knob::Placement],
+    &[Knob::BusyPoll],
 ];
 
 /// The share of a CPU's time in soft interrupts from which they bind.
@@ -98,7 +101,7 @@ impl Cause {
         match self {
             Cause::Cookies(_) => &[COOKIES, QUEUE],
             Cause::Queue(_) => &[QUEUE],
-            Cause::Softirq(_) => &[&[Knob::PacketSteering], &[Knob::Napi]],
+            Cause::Softirq(_) => &[&[Knob::PacketSteering], &[Knob::Placement], &[Knob::Napi]],
             Cause::Client => &[&[Knob::Workers]],
             Cause::Idle(_) => &[&[Knob::Workers], &[Knob::AcceptMutex]],
             Cause::Cpu => &[],

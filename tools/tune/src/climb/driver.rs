@@ -17,7 +17,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A load: a connection for each request.
 pub(super) struct Load<'a> {
-    pub(super) url: String,
+    /// What is asked for, by turns of chance.
+    pub(super) urls: Vec<String>,
     pub(super) connections: usize,
     pub(super) seconds: f64,
     /// Where its report goes.
@@ -37,7 +38,7 @@ impl Load<'_> {
     ) -> Result<Value, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let report = self.folder.join("load.json");
-        let words = [
+        let mut words = vec![
             program.display().to_string(),
             "load".to_owned(),
             "--quiet".to_owned(),
@@ -49,9 +50,9 @@ impl Load<'_> {
             "--warmup=0.2s".to_owned(),
             format!("--duration={}s", self.seconds),
             "--max-errors=1000G".to_owned(),
-            self.url.clone(),
         ];
-        let words = within(words.to_vec());
+        words.extend(self.urls.iter().cloned());
+        let words = within(words);
         let mut load = Process::start(&words, self.cpus, self.folder, "load", Signal::SIGINT)?;
         let end = Instant::now() + Duration::from_secs_f64(self.seconds) + LOAD_PATIENCE;
         while load.ended().is_none() {

@@ -3,19 +3,29 @@
 //! the namespaces. Servers and load generators die with this process.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use turnpike_host::Host;
-use turnpike_lab::bench::{Topology, is_asked};
+use turnpike_lab::bench::{Topology, is_asked, poll_busily};
 
 use super::clock::{Clock, Meter};
 use super::driver::{Counters, Load, figures};
-use super::knobs::{Levels, Place};
+use super::knobs::{Knob, Levels, Place};
 use super::search::{Bench, Failure, Run};
 use super::server::{Running, Server};
+use crate::facts;
+use crate::placement::{Placement, Split, split};
 
 /// The server has its namespace to itself, so any port is free.
 const PORT: u16 = 8080;
+/// The server's addresses: study S3 has 24 for 24 workers, and here are few CPUs.
+const ADDRESSES: u8 = 4;
+/// What the kernel's documentation recommends for busy polling.
+const BUSY_POLL_US: u32 = 50;
+/// How long workers may take until they wait for events.
+const EPOLL_PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Which server is driven, and how.
 #[derive(Clone, Debug)]
@@ -31,6 +41,9 @@ pub(crate) struct Field {
     topology: Topology,
     folder: PathBuf,
     cpus: Vec<usize>,
+    addresses: Vec<String>,
+    /// The CPUs by [`Placement::ALL`]; or why there is no such split here.
+    splits: [Result<Split, String>; 3],
     /// How the server's interface receives now.
     interface: [(&'static str, String); 5],
     /// Every run by its levels, for a record.
@@ -56,18 +69,20 @@ impl Field {
             .map_err(|error| format!("{}: {error}", html.display()))?;
         Ok(Field {
             wish,
+            addresses: topology.addresses(ADDRESSES)?,
             topology,
             folder: folder.to_path_buf(),
-            interface: Levels::default().interface(&cpus),
+            interface: Levels::default().interface(&cpus, None),
+            splits: splits(&cpus),
             cpus,
             runs: Vec::new(),
         })
     }
 
     /// Changes how the server's interface receives, where these levels differ from what is.
-    fn receive(&mut self, levels: Levels) -> Result<(), String> {
-        let start = Levels::default().interface(&self.cpus);
-        let wanted = levels.interface(&self.cpus);
+    fn receive(&mut self, levels: Levels, split: Option<&Split>) -> Result<(), String> {
+        let start = Levels::default().interface(&self.cpus, None);
+        let wanted = levels.interface(&self.cpus, split);
         // What needs something else is switched on after it and off before it.
         let off = (0..wanted.len())
             .rev()
@@ -84,14 +99,27 @@ impl Field {
     }
 
     fn start(&mut self, levels: Levels) -> Result<Running, String> {
-        self.receive(levels)?;
+        if levels.level(Knob::BusyPoll) == 2 {
+            let text =
+                "net.core.busy_poll belongs to the whole machine, which a climb leaves alone";
+            return Err(text.to_owned());
+        }
+        let split = match levels.level(Knob::Placement) {
+            0 => None,
+            level => Some(self.splits[level - 1].clone()?),
+        };
+        self.receive(levels, split.as_ref())?;
         for (path, value) in levels.settings() {
             let changed = self.topology.change(path, value);
             changed.map_err(|error| format!("{path}: {error}"))?;
         }
         let folder = self.folder.display().to_string();
-        let place = place(&folder, self.topology.address(), &self.cpus);
-        self.wish.server.start(levels, &place, &self.topology)
+        let place = place(&folder, &self.addresses, &self.cpus, split.as_ref());
+        let running = self.wish.server.start(levels, &place, &self.topology)?;
+        if levels.level(Knob::BusyPoll) == 1 {
+            busy_polling(levels.workers(&place).len())?;
+        }
+        Ok(running)
     }
 
     /// The counters of the server's namespace.
@@ -101,8 +129,15 @@ impl Field {
 
     fn drive(&self) -> Result<Value, String> {
         let wish = &self.wish;
+        // A study's server listens on one address, and has no level with more.
+        let count = match wish.server {
+            Server::Program(_) => self.addresses.len(),
+            Server::Study(..) => 1,
+        };
+        let addresses = self.addresses.iter().take(count);
+        let urls = addresses.map(|address| format!("http://{address}:{PORT}/index.html"));
         let load = Load {
-            url: format!("http://{}:{PORT}/index.html", self.topology.address()),
+            urls: urls.collect(),
             connections: wish.connections,
             seconds: wish.seconds,
             folder: &self.folder,
@@ -143,6 +178,30 @@ impl Bench for Field {
     }
 }
 
+/// Has the workers' epoll instances poll busily, once all workers have one.
+fn busy_polling(workers: usize) -> Result<(), String> {
+    let end = Instant::now() + EPOLL_PATIENCE;
+    loop {
+        let family = Host::here().family(std::process::id());
+        // The first one is this process.
+        let servers = family.get(1..).unwrap_or_default();
+        if poll_busily(servers, BUSY_POLL_US)? >= workers {
+            return Ok(());
+        }
+        if Instant::now() > end || is_asked() {
+            return Err("the server's workers do not wait by epoll".to_owned());
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// How these CPUs can be split. A veth pair is near to all of them.
+fn splits(cpus: &[usize]) -> [Result<Split, String>; 3] {
+    let mut facts = facts::read(&Host::here(), Path::new("/"), 0.0);
+    facts.cgroup.cpus = Some(cpus.to_vec());
+    Placement::ALL.map(|placement| split(&facts, placement, None))
+}
+
 /// The CPU that the load generator is bound to.
 fn client(cpus: &[usize]) -> usize {
     cpus.first().copied().unwrap_or(0)
@@ -153,16 +212,26 @@ fn client(cpus: &[usize]) -> usize {
 /// # Errors
 /// A value that the server's study does not have.
 pub(crate) fn portable(server: &Server, levels: Levels, cpus: &[usize]) -> Result<String, String> {
-    server.configuration(levels, &place(".", "*", cpus))
+    let split = match levels.level(Knob::Placement) {
+        0 => None,
+        level => splits(cpus).into_iter().nth(level - 1).transpose()?,
+    };
+    server.configuration(levels, &place(".", &[], cpus, split.as_ref()))
 }
 
-fn place<'a>(folder: &'a str, address: &'a str, cpus: &'a [usize]) -> Place<'a> {
+fn place<'a>(
+    folder: &'a str,
+    addresses: &'a [String],
+    cpus: &'a [usize],
+    split: Option<&'a Split>,
+) -> Place<'a> {
     Place {
         folder,
-        address,
+        addresses,
         port: PORT,
         client: client(cpus),
         cpus,
+        split,
     }
 }
 

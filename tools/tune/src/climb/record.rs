@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::knobs::Levels;
+use super::knobs::{Knob, Levels};
 use super::search::{Bench, Effort, Failure, Run};
 
 /// The version of the format.
@@ -92,7 +92,13 @@ pub(crate) fn of_text(text: &str) -> Result<Recorded, String> {
     if value["schema"] != SCHEMA {
         return Err(wrong.to_owned());
     }
-    let file: File = serde_json::from_value(value).map_err(|error| format!("{wrong}: {error}"))?;
+    let mut file: File =
+        serde_json::from_value(value).map_err(|error| format!("{wrong}: {error}"))?;
+    let count = Knob::ALL.len();
+    for (key, _) in &mut file.runs {
+        // Knobs that came later were at their start.
+        *key = format!("{key:0<count$}");
+    }
     let mut runs: BTreeMap<String, VecDeque<Run>> = BTreeMap::new();
     for (key, run) in &file.runs {
         runs.entry(key.clone()).or_default().push_back(run.clone());

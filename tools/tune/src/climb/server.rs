@@ -16,13 +16,14 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Knobs that are words of a configuration, so that a study has to know them. Workers are there by
 /// their CPUs, and the others are the kernel's.
-const CONFIGURED: [Knob; 6] = [
+const CONFIGURED: [Knob; 7] = [
     Knob::AccessLog,
     Knob::Backlog,
     Knob::AcceptMutex,
     Knob::OpenFileCache,
     Knob::MultiAccept,
     Knob::Deferred,
+    Knob::Addresses,
 ];
 
 /// A server that can be started at any levels.
@@ -178,7 +179,7 @@ fn spot<'a>(place: &'a Place<'_>, workers: &'a [usize]) -> Spot<'a> {
     Spot {
         folder: Path::new(place.folder),
         constant: Path::new(place.folder),
-        address: place.address,
+        address: place.addresses.first().map_or("*", String::as_str),
         port: place.port,
         server_cpus: workers,
         driver_cpus: std::slice::from_ref(&place.client),

@@ -116,7 +116,8 @@ fn against(climbed: &Climbed, optimum: &Optimum) -> String {
     }
 }
 
-/// The published steps, each with what the same knobs did here.
+/// The published steps, each with what the same knobs did here. A step names knobs, or a level by
+/// the beginning of its text.
 fn beside(climbed: &Climbed, rungs: &[Rung], width: usize) -> String {
     let mut text = "\nThe steps of study S3, and the same knobs here:\n\n".to_owned();
     let mut before: Option<f64> = None;
@@ -127,7 +128,7 @@ fn beside(climbed: &Climbed, rungs: &[Rung], width: usize) -> String {
         let here = match rung.knobs.is_empty() {
             true => match before {
                 None => "here: its start is not ours".to_owned(),
-                Some(_) => "here: not tried, climb moves neither addresses nor queues".to_owned(),
+                Some(_) => "here: not possible, a veth pair has no interrupts".to_owned(),
             },
             false => format!("here: {}", same_knobs(climbed, &rung.knobs)),
         };
@@ -141,12 +142,18 @@ fn beside(climbed: &Climbed, rungs: &[Rung], width: usize) -> String {
 
 fn same_knobs(climbed: &Climbed, names: &[String]) -> String {
     let is_same = |tried: &&Tried| {
-        let mut knobs = tried.knobs.iter();
-        knobs.any(|knob| names.iter().any(|name| name == knob.name()))
+        let mut names = names.iter();
+        names.any(|name| {
+            let mut knobs = tried.knobs.iter();
+            knobs.any(|knob| knob.name() == name) || tried.text.starts_with(name.as_str())
+        })
     };
     let tried = climbed.tried.iter().filter(is_same);
     let texts: Vec<String> = tried.map(line).collect();
-    texts.join("; ")
+    match texts.is_empty() {
+        true => "not tried: a climb with --quick has seven settings".to_owned(),
+        false => texts.join("; "),
+    }
 }
 
 fn interval(bounds: Interval) -> String {

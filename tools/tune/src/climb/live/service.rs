@@ -36,6 +36,13 @@ const RESERVE: f64 = 1.5;
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 const AUTOCORKING: &str = "/proc/sys/net/ipv4/tcp_autocorking";
+/// How long a call that waits for one socket polls, and one that waits for several.
+const BUSY_POLL: [&str; 2] = [
+    "/proc/sys/net/core/busy_poll",
+    "/proc/sys/net/core/busy_read",
+];
+/// Microseconds of busy polling, as the kernel's documentation recommends.
+const BUSY_POLL_US: &str = "50";
 
 /// What a climb may do.
 #[derive(Clone, Copy, Debug)]
@@ -356,6 +363,9 @@ impl Service {
         if levels.level(Knob::Autocorking) == 1 && self.number(AUTOCORKING) != Some(0) {
             set(AUTOCORKING, "0");
         }
+        if levels.level(Knob::BusyPoll) == 2 {
+            BUSY_POLL.iter().for_each(|path| set(path, BUSY_POLL_US));
+        }
         wanted
     }
 
@@ -394,7 +404,7 @@ impl Service {
     fn measure(&mut self) -> Result<Run, Failure> {
         let cpus = Host::here().own_cpus();
         let load = Load {
-            url: self.traffic.url.clone(),
+            urls: vec![self.traffic.url.clone()],
             connections: self.traffic.connections,
             seconds: self.traffic.seconds,
             folder: &self.traffic.folder,
@@ -409,7 +419,10 @@ impl Service {
         self.found.check().map_err(Failure::Climb)?;
         let run = figures(&report, counters, spent, spent, server_us);
         match run.answered {
-            0 => Err(Failure::Climb(format!("{} does not answer", load.url))),
+            0 => Err(Failure::Climb(format!(
+                "{} does not answer",
+                self.traffic.url
+            ))),
             _ => Ok(run),
         }
     }
@@ -503,6 +516,16 @@ impl Bench for Service {
         if let Some(why) = moved.find_map(|knob| unfit(knob, levels.level(knob))) {
             return Some(why.to_owned());
         }
+        let polls = levels.level(Knob::BusyPoll) > now.level(Knob::BusyPoll);
+        if polls
+            && BUSY_POLL
+                .iter()
+                .any(|path| !self.places.contains_key(Path::new(path)))
+        {
+            let text =
+                "this network namespace has no net.core.busy_poll: the machine's first has it";
+            return Some(text.to_owned());
+        }
         let (now, levels) = (self.wanted(now), self.wanted(levels));
         if now == levels {
             return Some("it is so already, or the configuration has no place for it".to_owned());
@@ -540,7 +563,13 @@ fn unfit(knob: Knob, level: usize) -> Option<&'static str> {
         (Knob::SynCookies, _) => {
             Some("without cookies, a flood of SYNs would take the server from its clients")
         }
-        (Knob::PacketSteering | Knob::Napi, _) => {
+        (Knob::BusyPoll, 1) => {
+            Some("the next reload would forget it: workers have new epoll instances")
+        }
+        (Knob::Addresses, _) => {
+            Some("to undo it, sockets are closed with the connections that wait in them")
+        }
+        (Knob::PacketSteering | Knob::Napi | Knob::Placement, _) => {
             Some("on a live server a step changes what a reload or a kernel setting undoes")
         }
         _ => None,
@@ -550,7 +579,7 @@ fn unfit(knob: Knob, level: usize) -> Option<&'static str> {
 /// The places that steps may change, as they are now.
 fn places(system: &System, original: &Original) -> Result<BTreeMap<PathBuf, Place>, String> {
     let mut places: BTreeMap<PathBuf, Place> = BTreeMap::new();
-    for path in [SOMAXCONN, AUTOCORKING] {
+    for path in [SOMAXCONN, AUTOCORKING].into_iter().chain(BUSY_POLL) {
         let bytes = system.read(path);
         // A kernel without the setting has no such step.
         if let Some(bytes) = bytes.map_err(|error| format!("{path}: {error}"))? {

@@ -51,7 +51,7 @@ fn what_pays_is_kept_and_the_rest_is_undone() {
         rate(10_000.0 * workers * log * mutex)
     });
     let levels = Knob::ALL.map(|knob| climbed.levels.level(knob));
-    assert_eq!(levels, [1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(levels, [1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let verdict = |words: &str| {
         let found = climbed
             .tried

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::sync::LazyLock;
+
 use turnpike_testkit::Folder;
 
 use super::*;
@@ -11,13 +13,16 @@ const HAPROXY: &str = concat!(
 
 const CPUS: &[usize] = &[0, 1, 2];
 
+static ADDRESSES: LazyLock<Vec<String>> = LazyLock::new(|| vec!["198.18.0.1".to_owned()]);
+
 fn here() -> Place<'static> {
     Place {
         folder: "/f",
-        address: "198.18.0.1",
+        addresses: &ADDRESSES,
         port: 8080,
         client: 0,
         cpus: CPUS,
+        split: None,
     }
 }
 

@@ -11,6 +11,10 @@ fn steps_that_cost_clients_something_are_left_out_of_a_live_climb() {
         (Knob::AcceptMutex, 2, Some("connections that wait in them")),
         (Knob::SynCookies, 1, Some("a flood of SYNs")),
         (Knob::Napi, 3, Some("a reload or a kernel setting")),
+        (Knob::Placement, 1, Some("a reload or a kernel setting")),
+        (Knob::Addresses, 1, Some("connections that wait in them")),
+        (Knob::BusyPoll, 1, Some("the next reload would forget it")),
+        (Knob::BusyPoll, 2, None),
         (Knob::Deferred, 1, None),
     ];
     for (knob, level, expected) in cases {
