@@ -212,6 +212,10 @@ pub(crate) fn climb(
             };
             let mut tried = match result {
                 Err(Failure::Over(why)) => {
+                    let undecided = "it was not decided when the climb ended".to_owned();
+                    let tried = unmeasured(&candidate, Verdict::NoDifference, undecided);
+                    // It is no verdict: the bench goes on counting the step's runs as they were.
+                    climbed.tried.push(tried);
                     climbed.over = Some(why);
                     return Ok(climbed);
                 }

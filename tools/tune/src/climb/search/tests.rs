@@ -118,6 +118,63 @@ fn a_bench_that_fails_ends_the_climb() {
     assert_eq!(error, Failure::Climb("interrupted".to_owned()));
 }
 
+/// A server with clients: workers pay, a log's buffer is far worse, and time is over with the third
+/// group that is tried.
+struct Bounded {
+    runs: usize,
+    heard: Vec<(Verdict, usize)>,
+}
+
+impl Bench for Bounded {
+    fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
+        self.runs += 1;
+        if levels.level(Knob::AccessLog) == 1 {
+            return Err(Failure::Worse("given up".to_owned()));
+        }
+        if levels.level(Knob::OpenFileCache) == 1 {
+            return Err(Failure::Over("its time is over".to_owned()));
+        }
+        let workers = [1000.0, 1500.0, 1500.0][levels.level(Knob::Workers)];
+        Ok(rate(workers + (self.runs % 5) as f64))
+    }
+
+    fn left_out(&self, _now: Levels, levels: Levels) -> Option<String> {
+        let is_off = levels.level(Knob::AccessLog) == 2;
+        is_off.then(|| "lines would be lost".to_owned())
+    }
+
+    fn judged(&mut self, verdict: Verdict, now: Levels) {
+        self.heard.push((verdict, now.level(Knob::Workers)));
+    }
+}
+
+#[test]
+fn a_climb_with_a_bound_ends_with_what_it_has() {
+    let mut bench = Bounded {
+        runs: 0,
+        heard: Vec::new(),
+    };
+    let climbed = climb(&mut bench, Levels::default(), EFFORT, |_| {}).unwrap();
+    assert_eq!(climbed.over.as_deref(), Some("its time is over"));
+    assert_eq!(climbed.found(), [Knob::Workers]);
+    let tried = climbed.tried.iter();
+    let tried: Vec<_> = tried
+        .map(|tried| (tried.verdict, tried.obstacle.as_str()))
+        .collect();
+    let undecided = "it was not decided when the climb ended";
+    let expected = [
+        (Verdict::Kept, ""),
+        (Verdict::NoDifference, ""),
+        (Verdict::Worse, "given up"),
+        (Verdict::WithoutEffect, "lines would be lost"),
+        (Verdict::NoDifference, undecided),
+    ];
+    assert_eq!(tried, expected);
+    // The bench hears of each verdict, and which levels stay.
+    let heard = expected.map(|(verdict, _)| (verdict, 1));
+    assert_eq!(bench.heard, heard[..4]);
+}
+
 #[test]
 fn levels_that_are_not_possible_are_left_out_and_the_rest_goes_on() {
     struct NoReuseport(usize);
