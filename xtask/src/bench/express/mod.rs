@@ -46,7 +46,7 @@ const QUICK: (usize, u64) = (1, 1);
 const STOLEN_SHARE_MAX: f64 = 0.02;
 /// Pairs of a run that are measured again: a host that takes so much more often is as it is, and
 /// the run is to end.
-const REPEATS_MAX: usize = 12;
+const REPEATS_MAX: usize = 8;
 
 const OBJECTS: &[(&str, &str)] = &[
     ("file, 600 B", contender::OBJECT),

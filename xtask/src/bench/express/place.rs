@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub(super) struct Place {
     network: Network,
     /// The program for the client's interface.
     passing: Folder,
+    /// Whether it is there: it cannot take its own place.
+    is_passing: AtomicBool,
     /// The interfaces of the server and of the client: their names are of this process only.
     interfaces: [String; 2],
     meter: MeterProgram,
@@ -70,6 +73,7 @@ impl Place {
         let place = Place {
             network,
             passing: passing_program()?,
+            is_passing: AtomicBool::new(false),
             interfaces,
             meter: MeterProgram::build()?,
             contenders,
@@ -108,6 +112,9 @@ impl Place {
     /// program sends back from the other interface is taken in by one with a program only
     /// (veth_xdp_flush in Linux 6.18). For all else it is a burden: the driver copies frames.
     fn receive_from_program(&self, is_so: bool) -> Result<(), String> {
+        if self.is_passing.swap(is_so, Relaxed) == is_so {
+            return Ok(());
+        }
         let object = self.passing.path().join("pass.o").display().to_string();
         let words: &[&str] = match is_so {
             true => &["obj", &object, "sec", "xdp"],
