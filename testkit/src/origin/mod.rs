@@ -11,6 +11,9 @@ use nix::sys::socket::{setsockopt, sockopt::Linger};
 
 use crate::{DEADLINE, wait_for};
 
+/// Bytes received at a time where more than one may be.
+const READ_BYTES: usize = 64 * 1024;
+
 /// A step of a script. The end of a script closes the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
@@ -164,9 +167,9 @@ impl Play {
     /// Runs one step; false if the connection has failed.
     fn step(&mut self, step: &Step) -> bool {
         match step {
-            Step::ReadHead => self.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")),
-            Step::ReadBytes(count) => self.read_until(|bytes| bytes.len() >= *count),
-            Step::ReadToEnd => !self.read_until(|_| false),
+            Step::ReadHead => self.read(|bytes| usize::from(!bytes.ends_with(b"\r\n\r\n"))),
+            Step::ReadBytes(count) => self.read(|bytes| count.saturating_sub(bytes.len())),
+            Step::ReadToEnd => !self.read(|_| READ_BYTES),
             Step::Send(bytes) => self.stream.write_all(bytes).is_ok(),
             Step::DelayMs(time_ms) => {
                 std::thread::sleep(Duration::from_millis(*time_ms));
@@ -183,26 +186,31 @@ impl Play {
         }
     }
 
-    /// Receives byte by byte, so that the step takes no bytes of the next one.
-    fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> bool {
+    /// Receives as long as bytes are missing behind those that have come; no more than these, so
+    /// that the step takes none of the next one's.
+    fn read(&mut self, missing: impl Fn(&[u8]) -> usize) -> bool {
         if self.stream.set_read_timeout(Some(DEADLINE)).is_err() {
             return false;
         }
         let mut own = Vec::new();
-        let mut byte = [0];
-        while !is_enough(&own) {
-            match self.stream.read(&mut byte) {
-                Ok(1) => own.push(byte[0]),
-                _ => return false,
+        let mut buffer = [0; READ_BYTES];
+        loop {
+            let wanted = missing(&own).min(READ_BYTES);
+            if wanted == 0 {
+                return true;
             }
+            let piece = match self.stream.read(&mut buffer[..wanted]) {
+                Ok(0) | Err(_) => return false,
+                Ok(read) => &buffer[..read],
+            };
+            own.extend_from_slice(piece);
             let mut received = self
                 .shared
                 .received
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            received[self.number].push(byte[0]);
+            received[self.number].extend_from_slice(piece);
         }
-        true
     }
 }
 
