@@ -23,6 +23,7 @@ use crate::h2::output_pool::OutputPool;
 use crate::plan::resolved::Plan;
 use crate::requester::{ConnectionFacts, Requester};
 use crate::response::LocalFuture;
+use crate::scratch::Scratches;
 
 use background::Background;
 pub use progress::LaneProgress;
@@ -34,10 +35,8 @@ pub use turnpike_plan::lane::{LaneSlot, LaneState, LaneStateMaker};
 const POOL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes that a buffer of a pooled exchange may keep; a larger one is given back to the allocator.
-const KEPT_BUFFER_BYTES_MAX: usize = 64 * 1024;
-
-/// Texts that are made at a time: a name and its value, and a part of that.
-const SCRATCHES: usize = 3;
+/// A body of 64 KB fits, and a piece of one with a usual head before it.
+const KEPT_BUFFER_BYTES_MAX: usize = 72 * 1024;
 
 /// A lane's own things, whatever the plan.
 pub struct LaneShared {
@@ -76,7 +75,7 @@ struct Buffers {
     /// See [`LaneShared::pipes`].
     pipes: Rc<Pipes>,
     /// See [`LaneShared::take_scratch`].
-    scratch: [Cell<Vec<u8>>; SCRATCHES],
+    scratches: Scratches,
     /// Room for frames.
     outputs: Rc<OutputPool>,
 }
@@ -222,26 +221,17 @@ impl LaneShared {
 
     /// Empty room for a text that is made and thrown away again, such as a file's path.
     pub fn take_scratch(&self) -> Vec<u8> {
-        let kept = self.buffers.scratch.iter().map(Cell::take);
-        let mut scratch = kept.filter(|scratch| scratch.capacity() > 0);
-        let mut scratch = scratch.next().unwrap_or_default();
-        scratch.clear();
-        scratch
+        self.scratches().take()
     }
 
     /// Gives the room back, to be used again.
     pub fn keep_scratch(&self, scratch: Vec<u8>) {
-        if !(1..=KEPT_BUFFER_BYTES_MAX).contains(&scratch.capacity()) {
-            return;
-        }
-        let mut scratch = scratch;
-        for place in &self.buffers.scratch {
-            let kept = place.replace(scratch);
-            if kept.capacity() == 0 {
-                return;
-            }
-            scratch = kept;
-        }
+        self.scratches().keep(scratch);
+    }
+
+    /// All such room.
+    pub(crate) fn scratches(&self) -> &Scratches {
+        &self.buffers.scratches
     }
 
     /// Room for frames of HTTP/2 connections.

@@ -39,6 +39,7 @@ mod response_head;
 pub use turnpike_plan::rooms;
 mod routing;
 pub mod running;
+mod scratch;
 mod segments;
 pub mod sending;
 pub mod settings;
