@@ -6,6 +6,10 @@ use turnpike_wire::message::Fields;
 #[derive(Default)]
 pub(crate) struct Arrived {
     bytes: Vec<u8>,
+    /// Bytes that were read straight to where they are kept.
+    kept_bytes: u64,
+    /// Bytes of the last such read if it got all that it asked for; else 0.
+    filled_bytes: usize,
     received_bytes: u64,
     is_whole: bool,
     is_malformed: bool,
@@ -17,6 +21,19 @@ impl Arrived {
     pub(crate) fn add(&mut self, piece: &[u8], received_bytes: u64) {
         self.bytes.extend_from_slice(piece);
         self.received_bytes += received_bytes;
+    }
+
+    /// So many bytes were read straight to where they are kept; `is_filled`: as many as were asked
+    /// for.
+    pub(crate) fn add_kept(&mut self, count: usize, is_filled: bool) {
+        self.kept_bytes += count as u64;
+        self.received_bytes += count as u64;
+        self.filled_bytes = if is_filled { count } else { 0 };
+    }
+
+    /// Bytes of the last such read if it got all that it asked for; else 0.
+    pub(crate) fn filled_bytes(&self) -> usize {
+        self.filled_bytes
     }
 
     /// That was all of the body.
@@ -54,19 +71,21 @@ impl Arrived {
         std::mem::take(&mut self.received_bytes)
     }
 
-    /// Moves what has come behind `kept`; returns how much that was.
+    /// Moves what has come behind `kept`; returns how much that was, with what was read there.
     pub(crate) fn move_to(&mut self, kept: &mut Vec<u8>) -> u64 {
         let count = self.bytes.len() as u64;
-        match kept.is_empty() {
+        // Memory that has grown with a body before stays where the next one is read to.
+        match kept.is_empty() && self.bytes.len() > kept.capacity() {
             true => std::mem::swap(kept, &mut self.bytes),
             false => kept.append(&mut self.bytes),
         }
-        count
+        count + std::mem::take(&mut self.kept_bytes)
     }
 
     /// Drops what has come.
     pub(crate) fn drop_bytes(&mut self) {
         self.bytes.clear();
+        self.kept_bytes = 0;
     }
 
     /// Makes ready for the next body; the room is kept.

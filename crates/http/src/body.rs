@@ -1,5 +1,6 @@
 //! The request's body: what came with the head, what was read, what is still to come.
 
+pub(crate) mod buffers;
 mod reading;
 
 use std::rc::Rc;
@@ -8,6 +9,8 @@ use turnpike_plan::temporary::TemporaryFile;
 use turnpike_wire::message::Fields;
 
 use crate::arrived::Arrived;
+use crate::scratch::Scratches;
+use buffers::BodyBuffers;
 
 /// A request's body.
 #[derive(Default)]
@@ -19,6 +22,8 @@ pub struct RequestBody {
     finished: bool,
     /// The body's bytes, when a handler asked for them and they are not in the file.
     bytes: Vec<u8>,
+    /// What belongs behind these bytes and is too much for memory: on its way into the file.
+    overflow: Vec<u8>,
     /// The file that the bytes were moved to, being too many.
     file: Option<Rc<TemporaryFile>>,
     /// Bytes that were kept, in memory or in the file.
@@ -66,6 +71,7 @@ impl RequestBody {
         self.touched = false;
         self.finished = false;
         self.bytes.clear();
+        self.overflow = Vec::new();
         self.file = None;
         self.length = 0;
         self.left_out = false;
@@ -131,6 +137,17 @@ impl RequestBody {
     /// What has come of it, for the connection that reads it.
     pub(crate) fn arrived(&mut self) -> &mut Arrived {
         &mut self.arrived
+    }
+
+    /// Where more of it is read to: into memory, which may have `buffer_bytes` of it; with
+    /// `scratches`, on to a file.
+    pub(crate) fn reading_buffers<'a>(
+        &'a mut self,
+        buffer_bytes: usize,
+        scratches: Option<&'a Scratches>,
+    ) -> BodyBuffers<'a> {
+        let places = [&mut self.bytes, &mut self.overflow];
+        BodyBuffers::new(&mut self.arrived, places, buffer_bytes, scratches)
     }
 
     /// The buffers, for whoever limits what is kept of them.

@@ -122,7 +122,8 @@ impl<'a> Client<'a> {
         if let Self::Http2(stream) = self {
             stream.open_window();
         }
-        while self.read_body_piece(exchange).await? == Progress::Incomplete {
+        let destination = Destination::of(exchange);
+        while self.read_piece(exchange, destination).await? == Progress::Incomplete {
             exchange.spill_body()?;
         }
         exchange.settle_body()
@@ -135,6 +136,29 @@ impl<'a> Client<'a> {
     /// # Errors
     /// The verdict that answers a body which cannot be read.
     pub async fn read_body_piece(self, exchange: &mut Exchange) -> Result<Progress, Verdict> {
+        self.read_piece(exchange, Destination::Memory).await
+    }
+
+    /// Takes a piece of a body of known length that has come, without a wait for it.
+    ///
+    /// # Errors
+    /// As for [`Client::read_body_piece`].
+    pub async fn read_body_at_hand(self, exchange: &mut Exchange) -> Result<(), Verdict> {
+        if exchange.body_length() == BodyLength::Unknown {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            read = self.read_body_piece(exchange) => read.map(|_| ()),
+            () = std::future::ready(()) => Ok(()),
+        }
+    }
+
+    async fn read_piece(
+        self,
+        exchange: &mut Exchange,
+        destination: Destination,
+    ) -> Result<Progress, Verdict> {
         let before = exchange.account.replace_action(Action::ReadingBody);
         let kept = exchange.body.length();
         match exchange.take_buffered_body(true) {
@@ -161,10 +185,16 @@ impl<'a> Client<'a> {
             // Nothing will come of what is announced.
             Self::Nobody => return Err(Verdict::Close),
         };
-        let timeout_ms = exchange.location().settings.client_body_timeout_ms;
+        let settings = &exchange.location().settings;
+        let timeout_ms = settings.client_body_timeout_ms;
+        let buffer_bytes = settings.client_body_buffer_bytes;
         let form = (exchange.body_length(), exchange.strictness());
-        let arrived = exchange.body.arrived();
-        match peer.read_body(form, arrived, timeout_ms).await {
+        let scratches = match destination {
+            Destination::Memory => None,
+            Destination::File => Some(exchange.lane.scratches()),
+        };
+        let buffers = exchange.body.reading_buffers(buffer_bytes, scratches);
+        match peer.read_kept_body(form, buffers, timeout_ms).await {
             Ok(0) => {
                 exchange.log(
                     Level::Info,
@@ -175,7 +205,8 @@ impl<'a> Client<'a> {
             }
             Ok(_) => {
                 exchange.account.set_action(before);
-                Ok(Progress::Incomplete)
+                let taken = exchange.take_buffered_body(true);
+                taken.map_err(|error| exchange.body_refused(error))
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 exchange.log(
@@ -204,6 +235,25 @@ impl<'a> Client<'a> {
                 Ok(())
             }
             Self::Nobody => Ok(()),
+        }
+    }
+}
+
+/// Where a body is read to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Destination {
+    Memory,
+    /// A file, and memory as far as `client_body_buffer_size` lets it.
+    File,
+}
+
+impl Destination {
+    /// The destination of a body that is read whole.
+    fn of(exchange: &Exchange) -> Self {
+        let buffer_bytes = exchange.location().settings.client_body_buffer_bytes as u64;
+        match exchange.body_length() {
+            BodyLength::Bytes(length) if length > buffer_bytes => Self::File,
+            _ => Self::Memory,
         }
     }
 }

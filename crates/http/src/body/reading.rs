@@ -68,7 +68,8 @@ impl Exchange {
     pub(crate) fn spill_body(&mut self) -> Result<(), Verdict> {
         let plan = self.plan.clone();
         let settings = &plan.location(self.walk.location()).settings;
-        if self.body.bytes.len() <= settings.client_body_buffer_bytes {
+        let fits = self.body.bytes.len() <= settings.client_body_buffer_bytes;
+        if fits && self.body.overflow.is_empty() {
             return Ok(());
         }
         self.move_body_to_file()
@@ -101,8 +102,11 @@ impl Exchange {
         let Some(file) = self.body.file.as_mut().and_then(Rc::get_mut) else {
             return Ok(());
         };
+        let overflow = std::mem::take(&mut self.body.overflow);
         let written = file.append(&self.body.bytes);
+        let written = written.and_then(|()| file.append(&overflow));
         self.body.bytes.clear();
+        self.lane.keep_scratch(overflow);
         let Err(error) = written else { return Ok(()) };
         if let Some(file) = self.body.file.take() {
             let path = Quoted(file.path_bytes());

@@ -204,9 +204,7 @@ impl Input {
             return;
         }
         let received = self.received();
-        let decoder = received
-            .body
-            .get_or_insert_with(|| BodyDecoder::of_request(length.into()).under(strictness));
+        let decoder = decoder(&mut received.body, length, strictness);
         loop {
             let input = received.bytes.get(received.start..).unwrap_or_default();
             let Ok(event) = decoder.feed(input) else {
@@ -225,6 +223,35 @@ impl Input {
                 return;
             }
         }
+    }
+
+    /// The bytes of a body that are to come and can be read past the input: its length is known,
+    /// and all that has come is taken. `None`: it has to be read through the input.
+    pub(crate) fn left_past(&mut self, length: BodyLength, strictness: Strictness) -> Option<u64> {
+        let is_known = matches!(length, BodyLength::Bytes(_));
+        if !is_known || !self.is_empty() {
+            return None;
+        }
+        let body = &mut self.received().body;
+        let left = decoder(body, length, strictness).left_bytes();
+        left.filter(|left| *left > 0)
+    }
+
+    /// So many bytes of that body were read past the input, and perhaps one `behind` it. Returns
+    /// whether the body is whole.
+    pub(crate) fn passed(&mut self, bytes: usize, behind: Option<u8>) -> bool {
+        let received = self.received();
+        if let Some(byte) = behind {
+            received.bytes.clear();
+            received.start = 0;
+            received.bytes.push(byte);
+        }
+        let decoder = received.body.as_mut();
+        let is_whole = decoder.is_some_and(|decoder| decoder.skip(bytes as u64));
+        if is_whole {
+            received.body = None;
+        }
+        is_whole
     }
 
     /// Goes on to the next request. `false`: nothing of it is there yet.
@@ -263,6 +290,15 @@ impl Drop for Input {
     fn drop(&mut self) {
         self.release();
     }
+}
+
+/// The decoder of the body that is read.
+fn decoder(
+    body: &mut Option<BodyDecoder>,
+    length: BodyLength,
+    strictness: Strictness,
+) -> &mut BodyDecoder {
+    body.get_or_insert_with(|| BodyDecoder::of_request(length.into()).under(strictness))
 }
 
 /// The fields behind a body that is whole.

@@ -17,10 +17,8 @@ use turnpike_wire::message::{BodyLength, Strictness, Version, reason_phrase};
 use super::input::Input;
 use super::watch::Watch;
 use crate::arrived::Arrived;
+use crate::body::buffers::{BodyBuffers, READ_BYTES};
 use crate::interim::InterimHead;
-
-/// Bytes read at a time while a body is read or thrown away.
-const READ_BYTES: usize = 16 * 1024;
 
 /// The client of a driven connection.
 pub struct Peer {
@@ -187,6 +185,37 @@ impl Peer {
         self.input.borrow().has_unread()
     }
 
+    /// Waits until something can be read, and reads of the request's body what that is, straight
+    /// to where it is kept if its length is known. 0 is the end.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` after `timeout_ms`.
+    pub(crate) async fn read_kept_body(
+        &self,
+        (length, strictness): (BodyLength, Strictness),
+        mut buffers: BodyBuffers<'_>,
+        timeout_ms: u64,
+    ) -> io::Result<usize> {
+        let left = self.input.borrow_mut().left_past(length, strictness);
+        let Some(left) = left else {
+            let form = (length, strictness);
+            return self.read_body(form, buffers.arrived(), timeout_ms).await;
+        };
+        let bytes_max = buffers.read_bytes_max(left);
+        let mut behind = None;
+        let read = self.when_readable(timeout_ms, bytes_max, |transport| {
+            let read = buffers.read(transport, bytes_max, left)?;
+            behind = read.behind;
+            Ok(read.bytes + usize::from(behind.is_some()))
+        });
+        let received = read.await?;
+        let bytes = received - usize::from(behind.is_some());
+        if self.input.borrow_mut().passed(bytes, behind) {
+            buffers.arrived().set_whole();
+        }
+        Ok(bytes)
+    }
+
     /// Waits until something can be read, and takes what that is of the request's body. 0 is the
     /// end.
     ///
@@ -198,7 +227,7 @@ impl Peer {
         body: &mut Arrived,
         timeout_ms: u64,
     ) -> io::Result<usize> {
-        let received = self.when_readable(timeout_ms, |transport| {
+        let received = self.when_readable(timeout_ms, READ_BYTES, |transport| {
             self.input.borrow_mut().receive(transport, READ_BYTES)
         });
         let received = received.await?;
@@ -216,26 +245,27 @@ impl Peer {
         buffer: &mut Vec<u8>,
         timeout_ms: u64,
     ) -> io::Result<usize> {
-        self.when_readable(timeout_ms, |transport| {
-            end_of_input(transport.try_read(buffer, READ_BYTES))
+        self.when_readable(timeout_ms, READ_BYTES, |transport| {
+            transport.try_read(buffer, READ_BYTES)
         })
         .await
     }
 
-    /// Reads by `read` once there is something to be read.
+    /// Reads at most `bytes_max` by `read` once there is something to be read.
     async fn when_readable(
         &self,
         timeout_ms: u64,
+        bytes_max: usize,
         mut read: impl FnMut(&Transport) -> io::Result<usize>,
     ) -> io::Result<usize> {
         within(timeout_ms, async {
             loop {
                 self.watch.readable().await;
                 leave_the_lane_to_others().await;
-                match read(self.transport()) {
+                match end_of_input(read(self.transport())) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
                     Ok(received) => {
-                        if self.transport().was_emptied(received, READ_BYTES) {
+                        if self.transport().was_emptied(received, bytes_max) {
                             self.watch.emptied();
                         }
                         return Ok(received);
