@@ -197,10 +197,15 @@ impl Attempt {
             step = match step {
                 Step::Body => {
                     let passes = is_unbuffered(exchange, &self.passing);
-                    self.unbuffered = passes;
-                    if !passes && let Err(verdict) = client.read_body(exchange).await {
+                    let read = match passes {
+                        // It leaves together with the head.
+                        true => client.read_body_at_hand(exchange).await,
+                        false => client.read_body(exchange).await,
+                    };
+                    if let Err(verdict) = read {
                         return verdict;
                     }
+                    self.unbuffered = passes && !exchange.body.is_finished();
                     self.next_server(exchange)
                         .map_or(Step::Queue, Step::Connect)
                 }

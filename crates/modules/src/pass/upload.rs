@@ -2,11 +2,13 @@
 //! from the client as it comes.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use turnpike_http::body::Progress;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
+use turnpike_plan::temporary::TemporaryFile;
 use turnpike_upstream::Connection;
 
 use super::http2::StreamUpload;
@@ -15,8 +17,16 @@ use super::origin::BodyFormat;
 /// Bytes of a body that are put behind the head, so that both leave in one call.
 const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of a body that are read from a file, or put into records, at a time.
+/// Bytes of a body that are put into records, or read from a file, at a time.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// The same for a file where `client_body_buffer_size` is larger: a read that is worth its turn,
+/// and does not hold the lane.
+const FILE_PIECE_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a body's file that one call sends, before the lane's other connections have their turn:
+/// a slice takes well under a millisecond.
+const SENT_FILE_BYTES_MAX: usize = 512 * 1024;
 
 /// What is still to be sent.
 pub(crate) struct Upload {
@@ -28,7 +38,7 @@ pub(crate) struct Upload {
     stream: Option<StreamUpload>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// Nothing beyond the output.
     None,
@@ -40,9 +50,11 @@ enum Source {
     Abandoned,
     /// The client, as it comes.
     Client {
-        /// Bytes of what was read before, which stand behind the head in the output. They are kept
-        /// until that was sent, since another server may have to be asked instead.
+        /// Bytes of what was read before, which leave behind the head. They are kept until then,
+        /// since another server may have to be asked instead.
         early: usize,
+        /// Bytes of these that were sent, or put into the output.
+        at: usize,
     },
 }
 
@@ -78,13 +90,11 @@ impl Upload {
         let body = &exchange.body;
         let source = if body.file().is_some() {
             Source::File(0)
-        } else if body.bytes().len() <= COPIED_BODY_BYTES_MAX {
-            let output = exchange.upstream.output_mut();
-            format.write_piece(body.bytes(), output);
-            format.write_end(output);
-            Source::None
-        } else {
+        } else if format == BodyFormat::Plain && body.bytes().len() > COPIED_BODY_BYTES_MAX {
+            // It leaves together with the head from where it is.
             Source::Memory(0)
+        } else {
+            Source::Memory(0).with_piece(body.bytes(), format, exchange.upstream.output_mut())
         };
         Self {
             source,
@@ -96,10 +106,16 @@ impl Upload {
     /// A request whose body is read while it is sent.
     pub(crate) fn of_client(exchange: &mut Exchange, format: BodyFormat) -> Self {
         let early = exchange.body.bytes().len();
-        let output = exchange.upstream.output_mut();
-        format.write_piece(exchange.body.bytes(), output);
+        let at = match format {
+            BodyFormat::Plain => 0,
+            format => {
+                let output = exchange.upstream.output_mut();
+                format.write_piece(exchange.body.bytes(), output);
+                early
+            }
+        };
         Self {
-            source: Source::Client { early },
+            source: Source::Client { early, at },
             format,
             ..Self::of_output()
         }
@@ -139,18 +155,48 @@ impl Upload {
         if let Some(stream) = &self.stream {
             return stream.try_send(connection);
         }
-        let rest = exchange.upstream.output().get(self.sent..);
-        let rest = rest.unwrap_or_default();
-        if rest.is_empty() {
+        let slices = self.at_hand(exchange);
+        if slices.iter().all(|slice| slice.is_empty()) {
             return Ok(0);
         }
-        match connection.try_write(&[io::IoSlice::new(rest)]) {
+        match connection.try_write(not_empty(&slices)) {
             Ok(sent) => {
-                self.sent += sent;
+                self.note_sent(exchange, sent);
                 Ok(sent)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             Err(error) => Err(UploadError::Upstream(error)),
+        }
+    }
+
+    /// What can be sent as it stands: the rest of the output, and of a body in memory, or of what
+    /// was read of one before, that nothing is put around.
+    fn at_hand<'a>(&self, exchange: &'a Exchange) -> [io::IoSlice<'a>; 2] {
+        let output = exchange.upstream.output().get(self.sent..);
+        let body = match self.source {
+            Source::Memory(at) if self.format == BodyFormat::Plain => {
+                exchange.body.bytes().get(at..)
+            }
+            Source::Client { early, at } => exchange.body.bytes().get(at..early),
+            _ => None,
+        };
+        [output, body].map(|bytes| io::IoSlice::new(bytes.unwrap_or_default()))
+    }
+
+    /// So many bytes of what was at hand were sent.
+    fn note_sent(&mut self, exchange: &Exchange, sent: usize) {
+        let output_left = exchange.upstream.output().len().saturating_sub(self.sent);
+        let of_output = sent.min(output_left);
+        self.sent += of_output;
+        match &mut self.source {
+            Source::Memory(at) if self.format == BodyFormat::Plain => {
+                *at += sent - of_output;
+                if *at >= exchange.body.bytes().len() {
+                    self.source = Source::None;
+                }
+            }
+            Source::Client { at, .. } => *at += sent - of_output,
+            _ => {}
         }
     }
 
@@ -166,36 +212,26 @@ impl Upload {
         if let Some(stream) = &mut self.stream {
             return stream.step(exchange, client, connection, timeout_ms).await;
         }
-        if self.sent < exchange.upstream.output().len() {
-            let rest = &exchange.upstream.output()[self.sent..];
-            let slices = [io::IoSlice::new(rest)];
-            let sent = connection.write(&slices, timeout_ms).await;
-            self.sent += sent.map_err(UploadError::Upstream)?;
+        let slices = self.at_hand(exchange);
+        if slices.iter().any(|slice| !slice.is_empty()) {
+            let sent = connection.write(not_empty(&slices), timeout_ms).await;
+            self.note_sent(exchange, sent.map_err(UploadError::Upstream)?);
             return Ok(self.is_done(exchange));
         }
         match &mut self.source {
             Source::None | Source::Abandoned => return Ok(true),
-            Source::Memory(at) if self.format == BodyFormat::Plain => {
-                let rest = exchange.body.bytes().get(*at..).unwrap_or_default();
-                let slices = [io::IoSlice::new(rest)];
-                let sent = connection.write(&slices, timeout_ms).await;
-                *at += sent.map_err(UploadError::Upstream)?;
-                if *at >= exchange.body.bytes().len() {
-                    self.source = Source::None;
-                }
-            }
-            Source::Memory(at) => {
-                let bytes = exchange.body.bytes();
-                let end = bytes.len().min(at.saturating_add(PIECE_BYTES));
-                let piece = bytes.get(*at..end).unwrap_or_default();
-                *at = end;
-                let last = end >= bytes.len();
+            Source::Memory(_) => {
                 let output = exchange.upstream.output_mut();
                 output.clear();
                 self.sent = 0;
-                self.format.write_piece(piece, output);
-                if last {
-                    self.format.write_end(output);
+                let bytes = exchange.body.bytes();
+                self.source = self.source.with_piece(bytes, self.format, output);
+            }
+            Source::File(at) if may_send_file(exchange, self.format, connection) => {
+                let sent = send_file(exchange, *at, connection, timeout_ms).await?;
+                *at += sent as u64;
+                let size_bytes = exchange.body.file().map_or(0, TemporaryFile::size_bytes);
+                if *at >= size_bytes {
                     self.source = Source::None;
                 }
             }
@@ -208,8 +244,9 @@ impl Upload {
                     self.source = Source::None;
                 }
             }
-            Source::Client { early } => {
+            Source::Client { early, at } => {
                 exchange.body.bytes_mut().drain(..std::mem::take(early));
+                *at = 0;
                 let progress = client.read_body_piece(exchange).await;
                 let progress = progress.map_err(UploadError::Client)?;
                 self.sent = 0;
@@ -223,33 +260,101 @@ impl Upload {
     }
 }
 
+impl Source {
+    /// Writes the next piece of a body in memory into `output`, and its end behind the last one.
+    fn with_piece(self, bytes: &[u8], format: BodyFormat, output: &mut Vec<u8>) -> Self {
+        let Self::Memory(at) = self else { return self };
+        let end = bytes.len().min(at.saturating_add(PIECE_BYTES));
+        format.write_piece(bytes.get(at..end).unwrap_or_default(), output);
+        if end < bytes.len() {
+            return Self::Memory(end);
+        }
+        format.write_end(output);
+        Self::None
+    }
+}
+
+/// The slices without an empty one at an end, so that one alone is sent as such.
+fn not_empty<'a, 'b>(slices: &'b [io::IoSlice<'a>; 2]) -> &'b [io::IoSlice<'a>] {
+    match slices {
+        [first, second] if first.is_empty() => std::slice::from_ref(second),
+        [first, second] if second.is_empty() => std::slice::from_ref(first),
+        both => both.as_slice(),
+    }
+}
+
+/// Whether the kernel sends the body's file (`sendfile`): nothing is put around it, nor encrypted.
+fn may_send_file(exchange: &Exchange, format: BodyFormat, connection: &Connection) -> bool {
+    let sendfile = exchange.location().settings.sendfile;
+    sendfile && format == BodyFormat::Plain && connection.is_plain()
+}
+
+/// Sends a part of the body's file, which has more; returns how much that was.
+async fn send_file(
+    exchange: &Exchange,
+    at: u64,
+    connection: &Connection,
+    timeout_ms: u64,
+) -> Result<usize, UploadError> {
+    let Some(file) = exchange.body.file() else {
+        return Ok(0);
+    };
+    if at >= file.size_bytes() {
+        return Ok(0);
+    }
+    let left = usize::try_from(file.size_bytes() - at).unwrap_or(usize::MAX);
+    let wanted = left.min(SENT_FILE_BYTES_MAX);
+    let file = file.file().as_fd();
+    match connection.send_file(file, at, wanted, timeout_ms).await {
+        // It is shorter than it was.
+        Ok(0) => Err(UploadError::Client(Verdict::Status(500))),
+        sent => sent.map_err(UploadError::Upstream),
+    }
+}
+
 /// Reads the next piece of the body's file into the output; returns its length, which is 0 at the
 /// end.
 fn read_file(exchange: &mut Exchange, at: u64, format: BodyFormat) -> io::Result<usize> {
-    let mut piece = exchange.lane.take_scratch();
-    let file = exchange.body.file();
-    let read = file.map_or(Ok(0), |file| file.read(at, PIECE_BYTES, &mut piece));
-    let output = exchange.upstream.output_mut();
+    let buffer_bytes = exchange.location().settings.client_body_buffer_bytes;
+    let mut output = std::mem::take(exchange.upstream.output_mut());
     output.clear();
-    match (&read, format) {
-        (Ok(0), format) => format.write_end(output),
+    let file = exchange.body.file();
+    let read = |bytes_max: usize, piece: &mut Vec<u8>| {
+        file.map_or(Ok(0), |file| file.read(at, bytes_max, piece))
+    };
+    let read = if format == BodyFormat::Plain {
         // Nothing is put around it: it needs no copy.
-        (_, BodyFormat::Plain) => std::mem::swap(output, &mut piece),
-        (_, format) => format.write_piece(&piece, output),
-    }
-    exchange.lane.keep_scratch(piece);
+        let bytes_max = buffer_bytes.clamp(PIECE_BYTES, FILE_PIECE_BYTES_MAX);
+        read(bytes_max, &mut output)
+    } else {
+        let mut piece = exchange.lane.take_scratch();
+        let read = read(PIECE_BYTES, &mut piece);
+        match &read {
+            Ok(0) => format.write_end(&mut output),
+            _ => format.write_piece(&piece, &mut output),
+        }
+        exchange.lane.keep_scratch(piece);
+        read
+    };
+    *exchange.upstream.output_mut() = output;
     read
 }
 
 /// Moves what was read of the client's body into the output.
 fn frame(exchange: &mut Exchange, format: BodyFormat, last: bool) {
-    let piece = std::mem::take(exchange.body.bytes_mut());
+    let mut piece = std::mem::take(exchange.body.bytes_mut());
     let output = exchange.upstream.output_mut();
     output.clear();
-    format.write_piece(&piece, output);
-    if last {
-        format.write_end(output);
+    match format {
+        // Nothing is put around it: it needs no copy.
+        BodyFormat::Plain => std::mem::swap(output, &mut piece),
+        format => {
+            format.write_piece(&piece, output);
+            if last {
+                format.write_end(output);
+            }
+        }
     }
+    piece.clear();
     *exchange.body.bytes_mut() = piece;
-    exchange.body.bytes_mut().clear();
 }

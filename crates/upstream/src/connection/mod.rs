@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
 use turnpike_lane::event_loop::{WatchedSocket, WatchedSockets};
+use turnpike_lane::sys::file;
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::within;
@@ -157,6 +158,28 @@ impl Connection {
         self.waited
             .when_writable(timeout_ms, || self.try_write(slices))
             .await
+    }
+
+    /// Sends at most `bytes_max` bytes of a file from `offset` on, by sendfile(2), and waits while
+    /// the socket takes nothing. 0: the file ends before them.
+    ///
+    /// # Errors
+    /// The socket's or the file's error; `TimedOut` after `timeout_ms` (0 waits without limit);
+    /// `Unsupported` for TLS.
+    pub async fn send_file(
+        &self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes_max: usize,
+        timeout_ms: u64,
+    ) -> io::Result<usize> {
+        if !self.is_plain() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let send = || file::send_file(self.as_fd(), file, offset, bytes_max);
+        let sent = self.waited.when_writable(timeout_ms, send).await?;
+        self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
+        Ok(sent)
     }
 
     /// Sends all of `bytes`.
