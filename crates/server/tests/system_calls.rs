@@ -106,6 +106,127 @@ fn a_proxied_body_in_chunks_that_fits_the_buffers_takes_two_sends_and_two_receiv
     assert!(allocations <= OTHER_ALLOCATIONS_MAX, "{allocations}");
 }
 
+/// A way that bodies of requests go to a server.
+struct Upload {
+    /// What stands in the location.
+    directives: &'static str,
+    body_bytes: usize,
+    /// The bytes of a FastCGI request around the body; `None`: HTTP.
+    records_bytes: Option<usize>,
+    /// The most calls per request: receives, sends, and those for its file.
+    calls_max: [f64; 3],
+}
+
+/// 64 KB: the head with the beginning, the rest, a look at the server's connection, and the answer.
+/// On a busy machine the client's bytes may come in more parts.
+const IN_MEMORY: Upload = Upload {
+    directives: "client_body_buffer_size 128k;",
+    body_bytes: 65_536,
+    records_bytes: None,
+    calls_max: [5.0, 2.5, 0.0],
+};
+
+const UPLOADS: &[Upload] = &[
+    IN_MEMORY,
+    Upload {
+        // Two records with their padding.
+        records_bytes: Some(FASTCGI_REQUEST_BYTES + 8 + 1 + 8 + 7),
+        ..IN_MEMORY
+    },
+    Upload {
+        directives: "client_body_buffer_size 128k; proxy_request_buffering off;",
+        calls_max: [5.0, 3.5, 0.0],
+        ..IN_MEMORY
+    },
+    Upload {
+        directives: "client_body_buffer_size 128k; proxy_request_buffering off;",
+        body_bytes: 1 << 20,
+        calls_max: [18.0, 17.0, 0.0],
+        ..IN_MEMORY
+    },
+    Upload {
+        // It goes into a file: two writes and a read.
+        directives: "",
+        calls_max: [5.5, 4.0, 6.5],
+        ..IN_MEMORY
+    },
+    Upload {
+        directives: "",
+        body_bytes: 1 << 20,
+        calls_max: [12.0, 21.0, 28.0],
+        ..IN_MEMORY
+    },
+    Upload {
+        directives: "sendfile on;",
+        body_bytes: 1 << 20,
+        calls_max: [12.0, 6.5, 12.0],
+        ..IN_MEMORY
+    },
+];
+
+impl Upload {
+    /// The server that the bodies go to.
+    fn origin(&self) -> Origin {
+        let round = match self.records_bytes {
+            None => vec![
+                Step::ReadHead,
+                Step::ReadBytes(self.body_bytes),
+                Step::send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
+            ],
+            Some(records_bytes) => vec![
+                Step::ReadBytes(self.body_bytes + records_bytes),
+                Step::send([record(6, b"\r\nhello"), record(3, &[0; 8])].concat()),
+            ],
+        };
+        let rounds = std::iter::repeat_n(round, REQUESTS + WARM_UP_REQUESTS);
+        Origin::start(vec![rounds.flatten().collect()])
+    }
+
+    fn location(&self, number: usize, port: u16) -> String {
+        let directives = self.directives;
+        let pass = match self.records_bytes {
+            None => format!("proxy_pass http://127.0.0.1:{port};"),
+            Some(_) => format!("fastcgi_pass 127.0.0.1:{port};"),
+        };
+        format!("location = /{number} {{ {directives} {pass} }}\n")
+    }
+}
+
+#[test]
+fn large_bodies_of_requests_pass_in_large_pieces() {
+    let origins: Vec<Origin> = UPLOADS.iter().map(Upload::origin).collect();
+    let numbered = UPLOADS.iter().zip(&origins).enumerate();
+    let locations = numbered.map(|(number, (row, origin))| row.location(number, origin.port()));
+    let locations: String = locations.collect();
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            error_log stderr error;
+            events {{ }}
+            http {{
+                access_log off;
+                client_max_body_size 2m;
+                fastcgi_keep_conn on;
+                fastcgi_param A b;
+                server {{ listen 127.0.0.1:%PORT%; {locations} }}
+            }}"
+        ))
+        .start();
+    for (number, row) in UPLOADS.iter().enumerate() {
+        let (directives, body_bytes) = (row.directives, row.body_bytes);
+        let head = format!("POST /{number} HTTP/1.1\r\nHost: x\r\nContent-Length: {body_bytes}");
+        let request = head + "\r\n\r\n" + &"x".repeat(body_bytes);
+        let mut peer = server.connect();
+        let calls = calls_of(&server, || assert_eq!(peer.round(&request).body, b"hello"));
+        let made = [RECEIVES, SENDS, BODY_FILES].map(|names| sum(&calls, names));
+        let is_good = made
+            .iter()
+            .zip(row.calls_max)
+            .all(|(made, most)| *made <= most);
+        assert!(is_good, "{directives} {body_bytes}: {made:?}, {calls:?}");
+    }
+}
+
 #[test]
 fn a_large_proxied_body_passes_inside_the_kernel() {
     let body = "x".repeat(1024 * 1024);
@@ -258,6 +379,9 @@ const FILES: &[&str] = &[
     "pread64",
     "close",
 ];
+
+/// Calls for the file of a request's body.
+const BODY_FILES: &[&str] = &["openat", "unlink", "pwrite64", "pread64"];
 
 #[test]
 fn a_hit_of_a_hot_file_of_a_disk_zone_takes_no_call_to_the_file_system() {
