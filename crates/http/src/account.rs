@@ -137,27 +137,20 @@ impl Account {
         self.activity.action.replace(action)
     }
 
-    /// An account for a subrequest: it has received what its request has, and sent nothing.
-    pub(crate) fn of_subrequest(&self, started_ms: u64) -> Self {
-        Self {
-            figures: Figures {
-                has_begun: true,
-                started_ms,
-                request_bytes: self.figures.request_bytes,
-                ..Figures::default()
-            },
-            activity: Rc::default(),
-        }
+    /// The account of a subrequest begins: it has received what its request has, and sent nothing.
+    pub(crate) fn begin_subrequest_of(&mut self, request: &Self, started_ms: u64) {
+        self.figures = Figures {
+            has_begun: true,
+            started_ms,
+            request_bytes: request.figures.request_bytes,
+            ..Figures::default()
+        };
     }
 
-    /// An account for a subrequest of a request that has ended, with all that this has cost.
-    pub(crate) fn of_ended(&self) -> Self {
-        let activity = Activity::default();
-        activity.action.set(self.action());
-        Self {
-            figures: self.figures,
-            activity: Rc::new(activity),
-        }
+    /// The account of a subrequest of a request that has ended begins, with all that this has cost.
+    pub(crate) fn begin_subrequest_of_ended(&mut self, request: &Self) {
+        self.figures = request.figures;
+        self.set_action(request.action());
     }
 
     /// When the request's first byte was seen, in the lane's monotonic milliseconds.

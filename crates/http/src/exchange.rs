@@ -67,6 +67,10 @@ pub struct Exchange {
     pub rooms: Rooms,
 }
 
+/// A request's memory that a subrequest has no use for, as it shares the request of another.
+#[derive(Default)]
+struct UnusedRequest(Option<Rc<Request>>);
+
 impl Exchange {
     /// A new exchange with empty buffers; the pool calls this when it has none to spare.
     pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, connection: ConnectionFacts) -> Self {
@@ -103,7 +107,7 @@ impl Exchange {
     fn clear_request(&mut self) {
         match Rc::get_mut(&mut self.request) {
             Some(request) => request.clear(),
-            None => self.request = Rc::default(),
+            None => self.request = self.take_unused_request(),
         }
         self.body.clear();
         self.walk.clear();
@@ -208,7 +212,18 @@ impl Exchange {
 
     /// Makes this exchange one for the request of another, which is read already.
     pub(crate) fn share_request(&mut self, other: &Exchange) {
-        self.request = Rc::clone(&other.request);
+        let own = std::mem::replace(&mut self.request, Rc::clone(&other.request));
+        let mut unused: Box<UnusedRequest> = self.rooms.take_spare();
+        unused.0 = Some(own);
+        self.rooms.keep_spare(unused);
+    }
+
+    /// The request that was this exchange's own before it shared another's.
+    fn take_unused_request(&mut self) -> Rc<Request> {
+        let mut unused: Box<UnusedRequest> = self.rooms.take_spare();
+        let own = unused.0.take();
+        self.rooms.keep_spare(unused);
+        own.unwrap_or_default()
     }
 
     /// Appends the file or folder that the path stands for (`$request_filename`).

@@ -284,6 +284,10 @@ pub trait BodyStream {
 
     /// Called once, before the exchange is logged, whether or not the whole body was sent.
     fn ended(&mut self, _exchange: &mut Exchange) {}
+
+    /// Called after that, where the body's exchange has no more use for it: its memory may be kept
+    /// for a later body of the exchange ([`Rooms::keep_spare`](crate::rooms::Rooms::keep_spare)).
+    fn recycle(self: Box<Self>, _exchange: &mut Exchange) {}
 }
 
 /// What a connection is used for once its response head is sent (`101`).

@@ -77,20 +77,26 @@ impl Response {
     pub fn take_stream(&mut self) -> Box<dyn BodyStream> {
         match self.take_body() {
             Body::Stream(stream) => stream,
-            body => Box::new(AtHand {
-                text: match body {
-                    Body::Text => std::mem::take(self.received_mut()),
-                    _ => Received::default(),
-                },
-                body,
-                number: 0,
-                at: 0,
-            }),
+            body => Box::<AtHand>::default().of(body, self),
+        }
+    }
+}
+
+impl Exchange {
+    /// As [`Response::take_stream`], in memory that an earlier body of the exchange has left.
+    pub fn take_stream(&mut self) -> Box<dyn BodyStream> {
+        match self.response.take_body() {
+            Body::Stream(stream) => stream,
+            body => self
+                .rooms
+                .take_spare::<AtHand>()
+                .of(body, &mut self.response),
         }
     }
 }
 
 /// A body at hand, given out in pieces.
+#[derive(Default)]
 struct AtHand {
     body: Body,
     text: Received,
@@ -100,6 +106,16 @@ struct AtHand {
 }
 
 impl AtHand {
+    /// Takes a body, and its text where it is one.
+    fn of(mut self: Box<Self>, body: Body, response: &mut Response) -> Box<Self> {
+        if let Body::Text = body {
+            // The response gets the memory of an earlier text.
+            std::mem::swap(&mut self.text, response.received_mut());
+        }
+        self.body = body;
+        self
+    }
+
     /// Puts the next piece into `out`. `false`: it was the last. `None`: a file has to be read
     /// first that is not in memory, by [`AtHand::read_on_thread`].
     fn piece(
@@ -218,5 +234,16 @@ impl BodyStream for AtHand {
         out: &mut Vec<u8>,
     ) -> Option<Result<bool, BodyFailed>> {
         self.piece(exchange, out).transpose()
+    }
+
+    fn recycle(mut self: Box<Self>, exchange: &mut Exchange) {
+        self.body = Body::Empty;
+        self.text.clear();
+        if self.text.room().capacity() > PIECE_BYTES_MAX {
+            self.text = Received::default();
+        }
+        self.number = 0;
+        self.at = 0;
+        exchange.rooms.keep_spare(self);
     }
 }

@@ -42,7 +42,7 @@ impl Exchange {
             .walk
             .begin_subrequest(Purpose::Subrequest, path, query);
         child.walk.set_location(self.server().root);
-        child.rooms = self.rooms.for_subrequest();
+        child.rooms.begin_subrequest_of(&self.rooms);
         match content {
             Content::None => child.walk.ask_with(Method::Get),
             Content::Method => child.walk.ask_with(self.method()),
@@ -94,7 +94,7 @@ impl Exchange {
             }
             _ => self.subrequest(target, b"", content),
         };
-        child.account = self.account.of_ended();
+        child.account.begin_subrequest_of_ended(&self.account);
         Some(child)
     }
 
@@ -199,6 +199,7 @@ impl Exchange {
         };
         if !body.outlives_client() {
             body.ended(self);
+            body.recycle(self);
         } else if let Err(mut body) = self.read_body_in_background(body) {
             body.ended(self);
         }
@@ -223,7 +224,7 @@ impl Exchange {
     fn copy_in_place(&self, purpose: Purpose) -> Box<Exchange> {
         let mut copy = self.copy();
         copy.walk.begin_in_place(&self.walk, purpose);
-        copy.rooms = self.rooms.for_subrequest();
+        copy.rooms.begin_subrequest_of(&self.rooms);
         copy.evaluation
             .captures()
             .borrow_mut()
@@ -237,14 +238,15 @@ impl Exchange {
         copy.begin_request();
         copy.share_request(self);
         copy.body.leave_out();
-        copy.account = self.account.of_subrequest(self.lane.clock.now_ms());
+        let now_ms = self.lane.clock.now_ms();
+        copy.account.begin_subrequest_of(&self.account, now_ms);
         copy.walk.set_server(self.walk.server());
         let changed = self.walk.changed_fields();
         copy.walk.changed_fields_mut().copy(changed);
         copy.evaluation
             .values()
             .borrow_mut()
-            .clone_from(&self.evaluation.values().borrow());
+            .copy(&self.evaluation.values().borrow());
         copy.requester = self.requester.of_subrequest();
         copy
     }

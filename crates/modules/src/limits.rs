@@ -126,13 +126,10 @@ impl<Zone: 'static> Room for Decision<Zone> {
         self.text = "";
     }
 
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        (!self.text.is_empty()).then(|| {
-            Box::new(Self {
-                text: self.text,
-                zone: PhantomData,
-            }) as Box<dyn Room>
-        })
+    fn begin_subrequest(&self, rooms: &mut Rooms) {
+        if !self.text.is_empty() {
+            rooms.get_mut::<Self>().text = self.text;
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use turnpike_http::client::Client;
 use turnpike_http::engine::{Answer, Outcome};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{Body, BodyFailed, BodyStream};
-use turnpike_http::rooms::Room;
+use turnpike_http::rooms::{Room, Rooms};
 use turnpike_lane::log::Level;
 
 /// How deep parts may include others; nginx's number. More is a part that includes itself. Each is
@@ -25,34 +25,41 @@ const PARTS_MAX: u32 = 1024;
 struct PartRoom {
     /// How many requests this one is within.
     depth: u32,
-    /// The parts of the client's request so far.
+    /// The parts of the client's request so far, if this is one.
     parts: Rc<Cell<u32>>,
+    /// The count of the client's request that this one is a part of.
+    outer_parts: Option<Rc<Cell<u32>>>,
 }
 
 impl PartRoom {
     /// Counts one more part. `false`: there are too many, or they are too deep.
     fn add(&self) -> bool {
-        let parts = self.parts.get();
+        let counter = self.counter();
+        let parts = counter.get();
         let may = self.depth < DEPTH_MAX && parts < PARTS_MAX;
-        self.parts.set(parts + u32::from(may));
+        counter.set(parts + u32::from(may));
         may
+    }
+
+    fn counter(&self) -> &Rc<Cell<u32>> {
+        self.outer_parts.as_ref().unwrap_or(&self.parts)
     }
 }
 
 impl Room for PartRoom {
     fn clear(&mut self) {
         self.depth = 0;
+        self.outer_parts = None;
         match Rc::get_mut(&mut self.parts) {
             Some(parts) => parts.set(0),
             None => self.parts = Rc::default(),
         }
     }
 
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        Some(Box::new(Self {
-            depth: self.depth + 1,
-            parts: Rc::clone(&self.parts),
-        }))
+    fn begin_subrequest(&self, rooms: &mut Rooms) {
+        let room = rooms.get_mut::<Self>();
+        room.depth = self.depth + 1;
+        room.outer_parts = Some(Rc::clone(self.counter()));
     }
 }
 
@@ -173,7 +180,7 @@ impl Part {
             asked.response.set_body(Body::Empty);
             asked.response.text_mut().clear();
         }
-        let body = asked.response.take_stream();
+        let body = asked.take_stream();
         Part {
             exchange: asked,
             body,

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::LocationIndex;
-use turnpike_http::rooms::Room;
+use turnpike_http::rooms::{Room, Rooms};
 
 /// The part that a request wants of the content of one location.
 #[derive(Default)]
@@ -28,20 +28,15 @@ impl Room for WantedPart {
         self.is_told.set(false);
     }
 
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        let Part {
-            location,
-            start,
-            range,
-        } = self.part.as_ref()?;
-        Some(Box::new(Self {
-            part: Some(Part {
-                location: *location,
-                start: *start,
-                range: range.clone(),
-            }),
-            is_told: Cell::new(self.is_told.get()),
-        }))
+    fn begin_subrequest(&self, rooms: &mut Rooms) {
+        let Some(part) = &self.part else { return };
+        let room = rooms.get_mut::<Self>();
+        room.part = Some(Part {
+            location: part.location,
+            start: part.start,
+            range: part.range.clone(),
+        });
+        room.is_told.set(self.is_told.get());
     }
 }
 

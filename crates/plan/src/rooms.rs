@@ -4,8 +4,8 @@
 use std::any::Any;
 
 /// The most spare boxes of an exchange: one for each sequential wait of a request, for the head and
-/// for the body.
-const SPARE_MAX: usize = 4;
+/// for the body, and for a body that is changed on its way.
+const SPARE_MAX: usize = 6;
 
 /// The data of a family for an exchange. It is kept for later exchanges too, so that it is
 /// allocated once.
@@ -16,10 +16,8 @@ pub trait Room: Any {
     /// Drops what lasts until the exchange has ended and was logged.
     fn release(&mut self) {}
 
-    /// The initial data for a subrequest; `None` for none.
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        None
-    }
+    /// Sets the initial data of a subrequest in its rooms; none by default.
+    fn begin_subrequest(&self, _rooms: &mut Rooms) {}
 }
 
 /// The rooms of an exchange. A request uses a few families with one, so a linear search finds them.
@@ -91,12 +89,11 @@ impl Rooms {
         }
     }
 
-    /// The rooms of a subrequest.
-    pub fn for_subrequest(&self) -> Self {
-        let rooms = self.rooms.iter();
-        Self {
-            rooms: rooms.filter_map(|room| room.for_subrequest()).collect(),
-            ..Self::default()
+    /// Sets what a subrequest of the request with the rooms `parent` has of them at its beginning.
+    /// These are the subrequest's own, and clear.
+    pub fn begin_subrequest_of(&mut self, parent: &Self) {
+        for room in &parent.rooms {
+            room.begin_subrequest(self);
         }
     }
 
@@ -128,8 +125,8 @@ mod tests {
             self.0 = 0;
         }
 
-        fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-            Some(Box::new(Passed(self.0)))
+        fn begin_subrequest(&self, rooms: &mut Rooms) {
+            rooms.get_mut::<Self>().0 = self.0;
         }
     }
 
@@ -147,7 +144,8 @@ mod tests {
         rooms.get_mut::<Own>().0 = 2;
         assert_eq!(rooms.get::<Passed>().map(|room| room.0), Some(1));
         assert_eq!(rooms.get::<Own>().map(|room| room.0), Some(2));
-        let child = rooms.for_subrequest();
+        let mut child = Rooms::default();
+        child.begin_subrequest_of(&rooms);
         assert_eq!(child.get::<Passed>().map(|room| room.0), Some(1));
         assert!(child.get::<Own>().is_none());
         let before: *const Own = rooms.get_mut();

@@ -5,6 +5,7 @@
 //! name. A value is appended to the caller's buffer; only stored values (`set`, named groups) and
 //! values that are computed once (`map`) are kept with the subject.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -157,7 +158,7 @@ const KEPT_BYTES_MAX: usize = 16 * 1024;
 const KEPT_TEXTS_MAX: usize = 4;
 
 /// The values kept with a subject, by index.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Values {
     slots: Vec<Slot>,
     /// The bytes of all values, one after another.
@@ -201,7 +202,10 @@ impl<S> VariableTable<S> {
         }
         let source = match self.rows.get(lower.as_str()) {
             Some(row) => Source::Builtin(*row),
-            None => self.prefixed(&lower).unwrap_or(Source::Undefined),
+            None => match self.prefixed(&lower) {
+                Some((get, rest)) => Source::Prefixed(get, rest.into()),
+                None => Source::Undefined,
+            },
         };
         self.insert(lower, source)
     }
@@ -310,11 +314,11 @@ impl<S> VariableTable<S> {
         id
     }
 
-    fn prefixed(&self, name: &str) -> Option<Source<S>> {
+    fn prefixed<'a>(&self, name: &'a str) -> Option<(PrefixGetter<S>, &'a [u8])> {
         let mut rows = self.prefixes.iter();
         rows.find_map(|row| {
             let rest = name.strip_prefix(row.prefix)?;
-            Some(Source::Prefixed(row.get, rest.as_bytes().into()))
+            Some((row.get, rest.as_bytes()))
         })
     }
 }
@@ -363,16 +367,19 @@ pub fn with_text<S: Subject, T>(
 /// there is none.
 pub fn append_named<S: Subject>(subject: &S, name: &str, out: &mut Vec<u8>) -> bool {
     let table = subject.variables();
-    let lower = name.to_ascii_lowercase();
-    if let Some(id) = table.by_name.get(&lower) {
+    let lower = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    };
+    if let Some(id) = table.by_name.get(&*lower) {
         return append(subject, *id, out);
     }
-    if let Some(row) = table.rows.get(lower.as_str()) {
+    if let Some(row) = table.rows.get(&*lower) {
         return (row.get)(subject, out);
     }
     match table.prefixed(&lower) {
-        Some(Source::Prefixed(get, rest)) => get(subject, &rest, out),
-        _ => false,
+        Some((get, rest)) => get(subject, rest, out),
+        None => false,
     }
 }
 
@@ -404,6 +411,14 @@ fn compute<S: Subject>(
 }
 
 impl Values {
+    /// Makes these the values that `other` has, in the memory that is there.
+    pub fn copy(&mut self, other: &Self) {
+        self.slots.clone_from(&other.slots);
+        self.bytes.clone_from(&other.bytes);
+        self.used = other.used;
+        self.depth = other.depth;
+    }
+
     /// Removes all values; keeps the memory.
     pub fn clear(&mut self) {
         if self.used {

@@ -1,6 +1,6 @@
 //! The trace context of a request: `traceparent` and `tracestate` (W3C Trace Context, level 1).
 
-use turnpike_http::rooms::Room;
+use turnpike_http::rooms::{Room, Rooms};
 use turnpike_wire::hex;
 
 /// The bytes of a `traceparent` of version 00.
@@ -103,8 +103,9 @@ impl Room for Trace {
     }
 
     /// A subrequest belongs to the span of its request.
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        let room: Box<dyn Room> = Box::new(self.clone());
-        self.own.is_some().then_some(room)
+    fn begin_subrequest(&self, rooms: &mut Rooms) {
+        if self.own.is_some() {
+            rooms.get_mut::<Self>().clone_from(self);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use turnpike_http::rooms::Room;
+use turnpike_http::rooms::{Room, Rooms};
 
 /// Parts that are asked for in one turn, before others have theirs: each may open a file.
 const TURN_PARTS_MAX: u32 = 16;
@@ -68,10 +68,9 @@ impl Room for PageRoom {
         }
     }
 
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        Some(Box::new(Self {
-            page: Rc::clone(&self.page),
-            depth: self.depth + 1,
-        }))
+    fn begin_subrequest(&self, rooms: &mut Rooms) {
+        let room = rooms.get_mut::<Self>();
+        room.page.clone_from(&self.page);
+        room.depth = self.depth + 1;
     }
 }
