@@ -200,8 +200,14 @@ const ROWS: &[Row] = &[
         name: "SSI with one part",
         site: "root %FOLDER%/html; ssi on; default_type text/html;",
         target: "/page",
-        body_bytes: 0,
-        allocations: 22.0,
+        body_bytes: 607,
+        ..PLAIN
+    },
+    Row {
+        name: "SSI with variables and conditions",
+        site: "root %FOLDER%/html; ssi on; default_type text/html;",
+        target: "/commands?name=some",
+        body_bytes: 25,
         ..PLAIN
     },
     Row {
@@ -210,6 +216,12 @@ const ROWS: &[Row] = &[
         ..PLAIN
     },
 ];
+
+/// A page that is changed for each request.
+const COMMANDS: &str = "<!--# set var=\"own\" value=\"<${arg_name}>\" -->\
+    <!--# if expr=\"$own = /(some)/\" --><p><!--# echo var=\"own\" --> <!--# echo var=\"1\" -->\
+    <!--# elif expr=\"$own = other\" -->other<!--# else -->none<!--# endif -->\
+    <!--# echo var=\"missing\" default=\"-\" --></p>";
 
 /// What all rows share.
 fn configuration(origin_port: u16) -> String {
@@ -308,6 +320,7 @@ fn requests_take_no_allocations_but_where_a_row_says_so() {
         builder
             .file("html/600", "x".repeat(600))
             .file("html/page", "<p><!--# include virtual=\"/600\" --></p>")
+            .file("html/commands", COMMANDS)
             .file("html/16k", "x".repeat(16_384))
             .file("html/64k", "words ".repeat(11_000).split_at(65_536).0)
     };

@@ -21,24 +21,31 @@ const NAME_BYTES_MAX: usize = 32;
 /// The most parameters of a command; nginx's limit.
 const PARAMETERS_MAX: usize = 16;
 
-/// A parameter of a command.
+/// A command of a template, in memory that serves the next one too: [`Parser::reuse`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parameter {
-    /// The name.
-    pub name: Vec<u8>,
-    /// The value as written between its quotes, with its backslashes.
-    pub value: Vec<u8>,
+pub struct Command {
+    /// The name, then the name and the value of each parameter.
+    text: Vec<u8>,
+    name_bytes: usize,
+    parameters: Vec<Parameter>,
+}
+
+/// Where a parameter stands in its command's text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Parameter {
+    start: usize,
+    value: usize,
+    end: usize,
     /// The quote around the value.
     quote: u8,
 }
 
-/// A command of a template.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Command {
-    /// The name.
-    pub name: Vec<u8>,
-    /// The parameters, in order.
-    pub parameters: Vec<Parameter>,
+/// A part of a command that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Name,
+    ParameterName,
+    Value,
 }
 
 /// Why the start of a command is not a valid one. The rest of it, up to `-->`, is skipped.
@@ -143,13 +150,27 @@ impl Parser {
         (at, Event::NeedsMore)
     }
 
+    /// Takes a command back that is carried out, for the next one's memory.
+    pub fn reuse(&mut self, command: Command) {
+        if let State::Text(_) = self.state {
+            self.command = command;
+            self.command.clear();
+        }
+    }
+
+    /// The memory of the command that was read last.
+    #[must_use]
+    pub fn into_command(self) -> Command {
+        self.command
+    }
+
     /// Ends the template: a command that ended before its name is text.
     pub fn finish(&mut self, text: &mut Vec<u8>) {
         if let State::Text(held) = self.state {
             text.extend_from_slice(&BEGIN[..held]);
         }
         self.state = State::Text(0);
-        self.command = Command::default();
+        self.command.clear();
     }
 
     /// Takes the bytes of a value before the next one that may mean something; returns their
@@ -158,11 +179,11 @@ impl Parser {
         let State::Value = self.state else {
             return 0;
         };
-        let value_bytes_max = self.value_bytes_max;
-        let Parameter { value, quote, .. } = self.last();
-        let length = memchr::memchr2(*quote, b'\\', input).unwrap_or(input.len());
-        let run = length.min(value_bytes_max.saturating_sub(value.len()));
-        value.extend_from_slice(&input[..run]);
+        let quote = self.quote().unwrap_or(b'\\');
+        let length = memchr::memchr2(quote, b'\\', input).unwrap_or(input.len());
+        let room = self.value_bytes_max.saturating_sub(self.last_value_bytes());
+        let run = length.min(room);
+        self.command.push(Part::Value, &input[..run]);
         run
     }
 
@@ -173,15 +194,15 @@ impl Parser {
             State::Begun if space => {}
             State::Begun if byte == b'-' => self.state = State::Hyphen,
             State::Begun => {
-                self.command.name.push(byte);
+                self.command.push(Part::Name, &[byte]);
                 self.state = State::Command;
             }
             State::Command if space => self.state = State::BeforeName,
             State::Command if byte == b'-' => self.state = State::Hyphen,
-            State::Command if self.command.name.len() >= COMMAND_BYTES_MAX => {
+            State::Command if self.command.name_bytes >= COMMAND_BYTES_MAX => {
                 return Some(self.refused(byte, SyntaxError::LongCommand));
             }
-            State::Command => self.command.name.push(byte),
+            State::Command => self.command.push(Part::Name, &[byte]),
             State::BeforeName | State::AfterValue if byte == b'-' => self.state = State::Hyphen,
             State::AfterValue if !space => {
                 return Some(self.refused(byte, |command| SyntaxError::AfterValue(command, byte)));
@@ -192,7 +213,7 @@ impl Parser {
                 return Some(self.refused(byte, SyntaxError::ManyParameters));
             }
             State::BeforeName => {
-                self.command.parameters.push(Parameter::default());
+                self.command.begin_parameter();
                 self.state = State::Name;
                 return self.take(byte, text);
             }
@@ -204,7 +225,7 @@ impl Parser {
                 return Some(self.refused(byte, |command| SyntaxError::AfterName(command, byte)));
             }
             State::BeforeValue if matches!(byte, b'"' | b'\'') => {
-                self.last().quote = byte;
+                self.command.set_quote(byte);
                 self.state = State::Value;
             }
             State::BeforeValue => {
@@ -243,18 +264,18 @@ impl Parser {
     }
 
     fn take_name(&mut self, byte: u8) -> Option<Event> {
-        if self.last().name.len() >= NAME_BYTES_MAX {
+        if self.command.last_name().len() >= NAME_BYTES_MAX {
             return Some(self.refused(byte, SyntaxError::LongName));
         }
-        self.last().name.push(byte);
+        self.command.push(Part::ParameterName, &[byte]);
         None
     }
 
     fn take_value(&mut self, byte: u8) -> Option<Event> {
-        if self.last().value.len() >= self.value_bytes_max {
+        if self.last_value_bytes() >= self.value_bytes_max {
             return Some(self.refused(byte, SyntaxError::LongValue));
         }
-        self.last().value.push(byte);
+        self.command.push(Part::Value, &[byte]);
         self.state = match byte == b'\\' && self.state == State::Value {
             true => State::Escaped,
             false => State::Value,
@@ -281,27 +302,89 @@ impl Parser {
         self.command.parameters.last().map(|last| last.quote)
     }
 
-    /// The parameter that is being read.
-    fn last(&mut self) -> &mut Parameter {
-        if self.command.parameters.is_empty() {
-            self.command.parameters.push(Parameter::default());
-        }
-        let last = self.command.parameters.len() - 1;
-        &mut self.command.parameters[last]
+    /// The length of the value that is being read.
+    fn last_value_bytes(&self) -> usize {
+        let last = self.command.parameters.last();
+        last.map_or(0, |last| last.end - last.value)
     }
 }
 
 impl Command {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        self.text.get(..self.name_bytes).unwrap_or_default()
+    }
+
+    /// The names and values of the parameters, in order; a value as written between its quotes,
+    /// with its backslashes.
+    pub fn parameters(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let parameters = self.parameters.iter();
+        parameters.map(|parameter| self.texts(parameter))
+    }
+
+    fn texts(&self, parameter: &Parameter) -> (&[u8], &[u8]) {
+        let Parameter {
+            start, value, end, ..
+        } = *parameter;
+        let text = |range| self.text.get(range).unwrap_or_default();
+        (text(start..value), text(value..end))
+    }
+
+    /// The name of the last parameter.
+    fn last_name(&self) -> &[u8] {
+        let last = self.parameters.last();
+        last.map_or(b"", |last| self.texts(last).0)
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.name_bytes = 0;
+        self.parameters.clear();
+    }
+
+    fn begin_parameter(&mut self) {
+        let at = self.text.len();
+        self.parameters.push(Parameter {
+            start: at,
+            value: at,
+            end: at,
+            quote: 0,
+        });
+    }
+
+    /// Sets the quote around the value of the last parameter.
+    fn set_quote(&mut self, quote: u8) {
+        if let Some(last) = self.parameters.last_mut() {
+            last.quote = quote;
+        }
+    }
+
+    /// Appends to the part that is read last.
+    fn push(&mut self, part: Part, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+        match (part, self.parameters.last_mut()) {
+            (Part::Name, _) => self.name_bytes += bytes.len(),
+            (Part::ParameterName, Some(last)) => {
+                last.value += bytes.len();
+                last.end = last.value;
+            }
+            (Part::Value, Some(last)) => last.end += bytes.len(),
+            (Part::ParameterName | Part::Value, None) => {}
+        }
+    }
+
     /// Appends the command in the syntax of a template.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(BEGIN);
-        out.extend_from_slice(&self.name);
-        for Parameter { name, value, quote } in &self.parameters {
+        out.extend_from_slice(self.name());
+        for parameter in &self.parameters {
+            let (name, value) = self.texts(parameter);
             out.push(b' ');
             out.extend_from_slice(name);
-            out.extend_from_slice(&[b'=', *quote]);
+            out.extend_from_slice(&[b'=', parameter.quote]);
             out.extend_from_slice(value);
-            out.push(*quote);
+            out.push(parameter.quote);
         }
         out.extend_from_slice(b" -->");
     }
@@ -309,11 +392,8 @@ impl Command {
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |command: &Command| String::from_utf8_lossy(&command.name).into_owned();
-        let last = |command: &Command| {
-            let last = command.parameters.last().map(|last| last.name.as_slice());
-            String::from_utf8_lossy(last.unwrap_or_default()).into_owned()
-        };
+        let name = |command: &Command| String::from_utf8_lossy(command.name()).into_owned();
+        let last = |command: &Command| String::from_utf8_lossy(command.last_name()).into_owned();
         match self {
             Self::LongCommand(command) => {
                 write!(f, "the \"{}...\" SSI command is too long", name(command))

@@ -1,6 +1,7 @@
 //! The body of a page: text and the results of commands, in order. What is at hand is made without
 //! a wait; only what is not waits.
 
+mod buffers;
 mod condition;
 
 use std::borrow::Cow;
@@ -14,11 +15,13 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Waiting;
 use turnpike_http::plan::Pattern;
-use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture};
+use turnpike_http::response::{BodyFailed, BodyStream};
 use turnpike_lane::log::Level;
-use turnpike_wire::ssi::{Event, Parser};
+use turnpike_wire::ssi::{Command, Event, Parser};
 use turnpike_wire::target::{Escape, escape};
 
+use self::buffers::Buffers;
+pub(super) use self::buffers::PageBody;
 use self::condition::Condition;
 use super::command::{Encoding, Order};
 use super::expression::Scope;
@@ -26,7 +29,7 @@ use super::page::{Page, PageRoom};
 use super::plan::Settings;
 use crate::html;
 use crate::part::{Asked, Begun, Part};
-use crate::safe_path::safe_path;
+use crate::safe_path::append_safe_path;
 
 /// What is shown where a command is wrong.
 const ERROR_MESSAGE: &[u8] = b"[an error occurred while processing the directive]";
@@ -50,10 +53,9 @@ pub(super) struct TemplateBody {
     error_message: Cow<'static, [u8]>,
     time_format: Option<String>,
     next: Next,
-    /// The regular expression that was matched last, with its text.
-    pattern: Option<(Vec<u8>, Pattern)>,
-    /// What was read of a part last.
-    piece: Vec<u8>,
+    /// The regular expression whose match is waited for, with its text.
+    pattern: Option<(Vec<u8>, Rc<Pattern>)>,
+    buffers: Buffers,
     /// Whether the page was broken off, which is not told yet.
     failed: bool,
 }
@@ -65,7 +67,7 @@ enum Next {
     /// The next piece of the template, which is not at hand.
     Input,
     /// A command, when the match that it needs is finished.
-    Command(Order, Box<dyn Waiting>),
+    Command(Command, Box<dyn Waiting>),
     /// A part that is to be asked for.
     Part(Wanted),
     /// A part that was asked for, when it is answered.
@@ -96,8 +98,9 @@ struct Template {
 
 /// A part that a command asks for.
 struct Wanted {
-    path: Vec<u8>,
-    query: Vec<u8>,
+    /// Path and query, with nothing between them.
+    target: Vec<u8>,
+    path_bytes: usize,
     set: Option<Vec<u8>>,
     stub: Option<Vec<u8>>,
 }
@@ -117,9 +120,9 @@ enum Purpose {
 }
 
 impl Template {
-    fn new(settings: &Settings, input: Vec<u8>) -> Self {
+    fn new(value_bytes_max: usize, input: Vec<u8>) -> Self {
         Self {
-            parser: Parser::new(settings.value_bytes_max),
+            parser: Parser::new(value_bytes_max),
             input,
             taken: 0,
             conditions: Vec::new(),
@@ -138,12 +141,13 @@ impl TemplateBody {
     pub(super) fn new(
         body: Box<dyn BodyStream>,
         settings: Arc<Settings>,
+        mut buffers: Buffers,
         exchange: &mut Exchange,
     ) -> Self {
         let room = exchange.rooms.get_mut::<PageRoom>();
-        let templates = smallvec![Template::new(&settings, Vec::new())];
+        let templates = smallvec![buffers.template(settings.value_bytes_max)];
         Self {
-            page: Rc::clone(&room.page),
+            page: Rc::clone(room.page()),
             depth: room.depth,
             settings,
             body: Some(body),
@@ -152,9 +156,17 @@ impl TemplateBody {
             time_format: None,
             next: Next::Template,
             pattern: None,
-            piece: Vec::new(),
+            buffers,
             failed: false,
         }
+    }
+
+    /// The memory of a page that is over.
+    fn into_buffers(mut self) -> Buffers {
+        for template in self.templates.drain(..) {
+            self.buffers.keep(template);
+        }
+        self.buffers
     }
 
     /// Goes on with what is at hand.
@@ -164,17 +176,16 @@ impl TemplateBody {
                 Next::Template if self.templates.is_empty() => return Ok(Reached::End),
                 Next::Template => self.proceed(exchange, out)?,
                 Next::Part(wanted) if self.page.borrow_mut().may_ask() => {
-                    match Part::begin(exchange, &wanted.path, &wanted.query) {
+                    let (path, query) = wanted.target.split_at(wanted.path_bytes);
+                    match Part::begin(exchange, path, query) {
                         Ok(Begun::Answered(part)) => self.answered(exchange, wanted, part),
                         Ok(Begun::Waits(asked)) => self.next = Next::Answer(asked, wanted),
                         Err(reason) => self.wrong(exchange, &reason, true, out),
                     }
                 }
                 Next::Body(mut taken) => {
-                    let mut piece = std::mem::take(&mut self.piece);
-                    piece.clear();
-                    let more = taken.part.ready(&mut piece);
-                    self.piece = piece;
+                    self.buffers.piece.clear();
+                    let more = taken.part.ready(&mut self.buffers.piece);
                     let Some(more) = more else {
                         self.next = Next::Body(taken);
                         return Ok(Reached::Wait);
@@ -200,10 +211,10 @@ impl TemplateBody {
         match std::mem::replace(&mut self.next, Next::Template) {
             Next::Template => {}
             Next::Input => self.read(exchange, client).await?,
-            Next::Command(order, waiting) => {
+            Next::Command(command, waiting) => {
                 // Nobody can go away meanwhile.
                 drop(waiting.run(exchange, Client::Nobody).await);
-                self.carry_out(exchange, order, out);
+                self.carry_out(exchange, command, out);
             }
             Next::Part(wanted) => {
                 self.next = Next::Part(wanted);
@@ -215,10 +226,8 @@ impl TemplateBody {
                 self.answered(exchange, wanted, part);
             }
             Next::Body(mut taken) => {
-                let mut piece = std::mem::take(&mut self.piece);
-                piece.clear();
-                let more = taken.part.next(client, &mut piece).await;
-                self.piece = piece;
+                self.buffers.piece.clear();
+                let more = taken.part.next(client, &mut self.buffers.piece).await;
                 self.take(exchange, taken, more, out)?;
             }
         }
@@ -236,9 +245,10 @@ impl TemplateBody {
         let (taken, event) = match &template.block {
             None if shown => template.parser.feed(rest, out),
             _ => {
-                let mut text = Vec::new();
-                let fed = template.parser.feed(rest, &mut text);
-                put_text(template, &self.page, &text, out);
+                let text = &mut self.buffers.text;
+                text.clear();
+                let fed = template.parser.feed(rest, text);
+                put_text(template, &self.page, text, out);
                 fed
             }
         };
@@ -249,17 +259,15 @@ impl TemplateBody {
             Event::Error(error) => self.wrong(exchange, &error.to_string(), shown, out),
             Event::Command(command) => {
                 if let Some((_, content)) = &mut template.block
-                    && command.name != b"endblock"
+                    && command.name() != b"endblock"
                 {
                     if content.len() < super::page::STORED_BYTES_MAX {
                         command.write(content);
                     }
+                    template.parser.reuse(command);
                     return Ok(());
                 }
-                match Order::read(&command) {
-                    Ok(order) => self.carry_out(exchange, order, out),
-                    Err(reason) => self.wrong(exchange, &reason, shown, out),
-                }
+                self.carry_out(exchange, command, out);
             }
         }
         Ok(())
@@ -298,14 +306,17 @@ impl TemplateBody {
     fn was_read(&mut self, exchange: &mut Exchange, more: bool) {
         if !more && let Some(mut body) = self.body.take() {
             body.ended(exchange);
+            body.recycle(exchange);
         }
     }
 
     fn end_template(&mut self, out: &mut Vec<u8>) {
         if let Some(mut template) = self.templates.pop() {
-            let mut text = Vec::new();
-            template.parser.finish(&mut text);
-            put_text(&mut template, &self.page, &text, out);
+            let text = &mut self.buffers.text;
+            text.clear();
+            template.parser.finish(text);
+            put_text(&mut template, &self.page, text, out);
+            self.buffers.keep(template);
         }
     }
 
@@ -321,23 +332,25 @@ impl TemplateBody {
     }
 
     /// Carries out a command, or leaves it for when a match is finished.
-    fn carry_out(&mut self, exchange: &mut Exchange, order: Order, out: &mut Vec<u8>) {
+    fn carry_out(&mut self, exchange: &mut Exchange, command: Command, out: &mut Vec<u8>) {
         let shown = self.templates.last().is_none_or(Template::is_shown);
-        let done = match &order {
-            Order::If(text) => self.begin_condition(exchange, text, shown),
-            Order::ElseIf(text) => self.next_condition(exchange, Some(text)),
-            Order::Else => self.next_condition(exchange, None),
-            _ => {
-                if let Err(reason) = self.carry_out_at_once(exchange, order, shown, out) {
-                    self.wrong(exchange, &reason, shown, out);
-                }
-                return;
-            }
+        let done = match Order::read(&command) {
+            Err(reason) => Ok(Err(reason)),
+            Ok(Order::If(text)) => self.begin_condition(exchange, text, shown),
+            Ok(Order::ElseIf(text)) => self.next_condition(exchange, Some(text)),
+            Ok(Order::Else) => self.next_condition(exchange, None),
+            Ok(order) => Ok(self.carry_out_at_once(exchange, order, shown, out)),
         };
         match done {
             Ok(Ok(())) => {}
             Ok(Err(reason)) => self.wrong(exchange, &reason, shown, out),
-            Err(waiting) => self.next = Next::Command(order, waiting),
+            Err(waiting) => {
+                self.next = Next::Command(command, waiting);
+                return;
+            }
+        }
+        if let Some(template) = self.templates.last_mut() {
+            template.parser.reuse(command);
         }
     }
 
@@ -345,7 +358,7 @@ impl TemplateBody {
     fn carry_out_at_once(
         &mut self,
         exchange: &mut Exchange,
-        order: Order,
+        order: Order<'_>,
         shown: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
@@ -363,12 +376,12 @@ impl TemplateBody {
             _ if !shown => Ok(()),
             Order::Block(name) => {
                 if let Some(template) = self.templates.last_mut() {
-                    template.block = Some((name, Vec::new()));
+                    template.block = Some((name.to_vec(), Vec::new()));
                 }
                 Ok(())
             }
             Order::Include { target, set, stub } => {
-                self.next = Next::Part(self.wanted(exchange, &target, set, stub)?);
+                self.next = Next::Part(self.wanted(exchange, target, set, stub)?);
                 Ok(())
             }
             Order::Echo {
@@ -376,67 +389,71 @@ impl TemplateBody {
                 default,
                 encoding,
             } => {
-                self.echo(exchange, &variable, default, encoding, out);
+                self.echo(exchange, variable, default, encoding, out);
                 Ok(())
             }
             Order::Set { variable, value } => {
-                let value = self.value(exchange, &value)?;
-                self.store(variable, value)
+                let mut stored = std::mem::take(&mut self.buffers.value);
+                stored.clear();
+                let valued = self.value(exchange, value, &mut stored);
+                let set = valued.and_then(|()| self.store(variable, &stored));
+                self.buffers.value = stored;
+                set
             }
             Order::Config {
                 error_message,
                 time_format,
             } => {
                 if let Some(text) = error_message {
-                    self.error_message = Cow::Owned(text);
+                    self.error_message = Cow::Owned(text.to_vec());
                 }
                 if let Some(format) = time_format {
-                    self.time_format = Some(String::from_utf8_lossy(&format).into_owned());
+                    self.time_format = Some(String::from_utf8_lossy(format).into_owned());
                 }
                 Ok(())
             }
         }
     }
 
-    fn value(&self, exchange: &Exchange, text: &[u8]) -> Result<Vec<u8>, String> {
+    fn value(&self, exchange: &Exchange, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let scope = Scope {
             exchange,
             page: &self.page.borrow(),
             time_format: self.time_format.as_deref(),
         };
-        scope.value(text)
+        scope.value(text, out)
     }
 
-    fn store(&self, variable: Vec<u8>, value: Vec<u8>) -> Result<(), String> {
-        let mut page = self.page.borrow_mut();
-        if !page.has_room(variable.len() + value.len()) {
-            return Err("the variables of a page are too large".to_owned());
+    fn store(&self, variable: &[u8], value: &[u8]) -> Result<(), String> {
+        match self.page.borrow_mut().set_variable(variable, value) {
+            true => Ok(()),
+            false => Err("the variables of a page are too large".to_owned()),
         }
-        page.variables.insert(variable, value);
-        Ok(())
     }
 
     fn echo(
-        &self,
+        &mut self,
         exchange: &Exchange,
         variable: &[u8],
-        default: Option<Vec<u8>>,
+        default: Option<&[u8]>,
         encoding: Encoding,
         out: &mut Vec<u8>,
     ) {
-        let mut value = Vec::new();
+        let value = &mut self.buffers.value;
+        value.clear();
         let scope = Scope {
             exchange,
             page: &self.page.borrow(),
             time_format: self.time_format.as_deref(),
         };
-        if !scope.variable(variable, &mut value) {
-            value = default.unwrap_or_else(|| NO_VALUE.to_vec());
-        }
+        let value = match scope.variable(variable, value) {
+            true => value.as_slice(),
+            false => default.unwrap_or(NO_VALUE),
+        };
         match encoding {
-            Encoding::None => out.extend_from_slice(&value),
-            Encoding::Url => escape(&value, Escape::Html, out),
-            Encoding::Entity => html::escape(&value, out),
+            Encoding::None => out.extend_from_slice(value),
+            Encoding::Url => escape(value, Escape::Html, out),
+            Encoding::Entity => html::escape(value, out),
         }
     }
 
@@ -445,57 +462,50 @@ impl TemplateBody {
         let Some((name, content)) = block else {
             return Err("invalid context of SSI command: \"endblock\"".to_owned());
         };
-        let mut page = self.page.borrow_mut();
-        if !page.has_room(name.len() + content.len()) {
-            return Err("the blocks of a page are too large".to_owned());
+        match self.page.borrow_mut().set_block(name, content) {
+            true => Ok(()),
+            false => Err("the blocks of a page are too large".to_owned()),
         }
-        page.blocks.insert(name, content);
-        Ok(())
     }
 
     /// The part that a command asks for.
     fn wanted(
-        &self,
+        &mut self,
         exchange: &Exchange,
         target: &[u8],
-        set: Option<Vec<u8>>,
-        stub: Option<Vec<u8>>,
+        set: Option<&[u8]>,
+        stub: Option<&[u8]>,
     ) -> Result<Wanted, String> {
-        let target = self.value(exchange, target)?;
-        let cut = memchr::memchr(b'?', &target);
-        let (path, query) = match cut {
-            Some(cut) => (&target[..cut], &target[cut + 1..]),
-            None => (&target[..], &b""[..]),
-        };
-        let shown = || Quoted(&target).to_string();
-        let safe = safe_path(path);
-        let mut whole = safe.ok_or_else(|| format!("unsafe URI \"{}\" was detected", shown()))?;
-        if !path.starts_with(b"/") {
-            let folder = memchr::memrchr(b'/', exchange.walk.path()).map_or(0, |slash| slash + 1);
-            let folder = &exchange.walk.path()[..folder];
-            whole.splice(..0, folder.iter().copied());
-        }
-        let content = match &stub {
-            None => None,
+        let mut written = std::mem::take(&mut self.buffers.value);
+        written.clear();
+        let mut whole = std::mem::take(&mut self.buffers.target);
+        whole.clear();
+        let valued = self.value(exchange, target, &mut written);
+        let path_bytes = valued.and_then(|()| write_target(exchange, &written, &mut whole));
+        self.buffers.value = written;
+        let content = match stub {
+            None => Ok(None),
             Some(name) => {
                 let page = self.page.borrow();
-                let block = page.blocks.get(name).cloned();
+                let block = page.block(name).map(|block| Some(block.to_vec()));
                 let name = Quoted(name);
-                let missing = || format!("\"stub\"=\"{name}\" for \"include\" not found");
-                Some(block.ok_or_else(missing)?)
+                block.ok_or_else(|| format!("\"stub\"=\"{name}\" for \"include\" not found"))
             }
         };
         Ok(Wanted {
-            path: whole,
-            query: query.to_vec(),
-            set,
-            stub: content,
+            path_bytes: path_bytes?,
+            target: whole,
+            set: set.map(<[u8]>::to_vec),
+            stub: content?,
         })
     }
 
     /// A part is answered; `None`: nobody has. It is taken next.
     fn answered(&mut self, exchange: &mut Exchange, wanted: Wanted, part: Option<Part>) {
-        let Wanted { set, stub, .. } = wanted;
+        let Wanted {
+            target, set, stub, ..
+        } = wanted;
+        self.buffers.target = target;
         let part = match part {
             Some(part) if stub.is_some() && part.is_own_error() => {
                 part.end(exchange);
@@ -519,7 +529,8 @@ impl TemplateBody {
 
     fn show_stub(&mut self, stub: Option<Vec<u8>>) {
         if let Some(stub) = stub {
-            self.templates.push(Template::new(&self.settings, stub));
+            let value_bytes_max = self.settings.value_bytes_max;
+            self.templates.push(Template::new(value_bytes_max, stub));
         }
     }
 
@@ -535,13 +546,13 @@ impl TemplateBody {
         let mut more = more;
         match &mut taken.purpose {
             Purpose::Shown { stub } => {
-                if !self.piece.is_empty() {
+                if !self.buffers.piece.is_empty() {
                     *stub = None;
                 }
-                out.extend_from_slice(&self.piece);
+                out.extend_from_slice(&self.buffers.piece);
             }
             Purpose::Stored { value, .. } => {
-                value.extend_from_slice(&self.piece);
+                value.extend_from_slice(&self.buffers.piece);
                 let part = taken.part.exchange();
                 // One that is larger breaks the page off, as in nginx.
                 if value.len() > part.location().settings.subrequest_output_bytes {
@@ -561,13 +572,34 @@ impl TemplateBody {
         match purpose {
             Purpose::Shown { stub } => self.show_stub(stub),
             Purpose::Stored { variable, value } => {
-                if let Err(reason) = self.store(variable, value) {
+                if let Err(reason) = self.store(&variable, &value) {
                     self.wrong(exchange, &reason, true, out);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Appends the path of a part, with its query behind it, as its place in the page means it; returns
+/// the length of the path.
+///
+/// # Errors
+/// What is wrong with the path, for the log.
+fn write_target(exchange: &Exchange, target: &[u8], out: &mut Vec<u8>) -> Result<usize, String> {
+    let cut = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let (path, query) = target.split_at(cut);
+    if !path.starts_with(b"/") {
+        let own = exchange.walk.path();
+        let folder = memchr::memrchr(b'/', own).map_or(0, |slash| slash + 1);
+        out.extend_from_slice(&own[..folder]);
+    }
+    if !append_safe_path(path, out) {
+        return Err(format!("unsafe URI \"{}\" was detected", Quoted(target)));
+    }
+    let path_bytes = out.len();
+    out.extend_from_slice(query.get(1..).unwrap_or_default());
+    Ok(path_bytes)
 }
 
 /// Shows a text, or adds it to the block that it is in.
@@ -582,32 +614,31 @@ fn put_text(template: &mut Template, page: &RefCell<Page>, text: &[u8], out: &mu
     }
 }
 
-impl BodyStream for TemplateBody {
-    fn next<'a>(
-        &'a mut self,
-        exchange: &'a mut Exchange,
-        client: Client<'a>,
-        out: &'a mut Vec<u8>,
-    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
-        Box::pin(async move {
-            // What is at hand is carried out without a wait: others have their turn between two
-            // pieces of the page.
-            if self.depth == 0 {
-                tokio::task::yield_now().await;
-                self.page.borrow_mut().begin_turn();
+/// As of a [`BodyStream`].
+impl TemplateBody {
+    async fn next(
+        &mut self,
+        exchange: &mut Exchange,
+        client: Client<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, BodyFailed> {
+        // What is at hand is carried out without a wait: others have their turn between two pieces
+        // of the page.
+        if self.depth == 0 {
+            tokio::task::yield_now().await;
+            self.page.borrow_mut().begin_turn();
+        }
+        if self.failed {
+            return Err(BodyFailed);
+        }
+        loop {
+            match self.go_on(exchange, out)? {
+                Reached::End => return Ok(false),
+                Reached::Piece => return Ok(true),
+                Reached::Wait if !out.is_empty() => return Ok(true),
+                Reached::Wait => self.wait(exchange, client, out).await?,
             }
-            if self.failed {
-                return Err(BodyFailed);
-            }
-            loop {
-                match self.go_on(exchange, out)? {
-                    Reached::End => return Ok(false),
-                    Reached::Piece => return Ok(true),
-                    Reached::Wait if !out.is_empty() => return Ok(true),
-                    Reached::Wait => self.wait(exchange, client, out).await?,
-                }
-            }
-        })
+        }
     }
 
     fn ready(
@@ -633,10 +664,6 @@ impl BodyStream for TemplateBody {
     fn may_end_at_once(&self) -> bool {
         let body = self.body.as_ref();
         body.is_none_or(|body| body.may_end_at_once())
-    }
-
-    fn is_of_parts(&self) -> bool {
-        true
     }
 
     fn ended(&mut self, exchange: &mut Exchange) {

@@ -4,34 +4,34 @@ use turnpike_http::Quoted;
 use turnpike_wire::ssi::Command;
 
 /// A command that can be carried out, with its parameters as written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order<'a> {
     Include {
         /// Path and query, of `virtual` or `file`.
-        target: Vec<u8>,
+        target: &'a [u8],
         /// The variable that stores the part.
-        set: Option<Vec<u8>>,
+        set: Option<&'a [u8]>,
         /// The block that is shown where the part is empty or an error.
-        stub: Option<Vec<u8>>,
+        stub: Option<&'a [u8]>,
     },
     Echo {
-        variable: Vec<u8>,
-        default: Option<Vec<u8>>,
+        variable: &'a [u8],
+        default: Option<&'a [u8]>,
         encoding: Encoding,
     },
     Set {
-        variable: Vec<u8>,
-        value: Vec<u8>,
+        variable: &'a [u8],
+        value: &'a [u8],
     },
     Config {
-        error_message: Option<Vec<u8>>,
-        time_format: Option<Vec<u8>>,
+        error_message: Option<&'a [u8]>,
+        time_format: Option<&'a [u8]>,
     },
-    If(Vec<u8>),
-    ElseIf(Vec<u8>),
+    If(&'a [u8]),
+    ElseIf(&'a [u8]),
     Else,
     EndIf,
-    Block(Vec<u8>),
+    Block(&'a [u8]),
     EndBlock,
 }
 
@@ -60,25 +60,25 @@ const COMMANDS: &[Known] = &[
     ("endblock", &[], 0),
 ];
 
-impl Order {
+impl<'a> Order<'a> {
     /// Reads a command.
     ///
     /// # Errors
     /// nginx's words for what is wrong with it.
-    pub(super) fn read(command: &Command) -> Result<Self, String> {
+    pub(super) fn read(command: &'a Command) -> Result<Self, String> {
         check(command)?;
         let value = |name: &str| {
-            let mut parameters = command.parameters.iter();
-            let found = parameters.find(|parameter| parameter.name == name.as_bytes());
-            found.map(|parameter| parameter.value.clone())
+            let mut parameters = command.parameters();
+            let found = parameters.find(|(own, _)| *own == name.as_bytes());
+            found.map(|(_, value)| value)
         };
         let needed = |name: &str| value(name).unwrap_or_default();
-        Ok(match command.name.as_slice() {
+        Ok(match command.name() {
             b"include" => include(&value)?,
             b"echo" => Self::Echo {
                 variable: needed("var"),
                 default: value("default"),
-                encoding: encoding(value("encoding").as_deref())?,
+                encoding: encoding(value("encoding"))?,
             },
             b"set" => Self::Set {
                 variable: needed("var"),
@@ -100,31 +100,29 @@ impl Order {
 
 /// Whether there is such a command, with these parameters.
 fn check(command: &Command) -> Result<(), String> {
-    let shown = Quoted(&command.name);
+    let shown = Quoted(command.name());
     let mut known = COMMANDS.iter();
-    let known = known.find(|(name, ..)| command.name == name.as_bytes());
+    let known = known.find(|(name, ..)| command.name() == name.as_bytes());
     let Some((_, names, needed)) = known else {
         return Err(format!("invalid SSI command: \"{shown}\""));
     };
-    for (at, parameter) in command.parameters.iter().enumerate() {
-        let name = Quoted(&parameter.name);
-        if !names.iter().any(|known| parameter.name == known.as_bytes()) {
+    for (at, (parameter, _)) in command.parameters().enumerate() {
+        let name = Quoted(parameter);
+        if !names.iter().any(|known| parameter == known.as_bytes()) {
             return Err(format!(
                 "invalid parameter name: \"{name}\" in \"{shown}\" SSI command"
             ));
         }
-        let mut before = command.parameters.iter().take(at);
-        if before.any(|other| other.name == parameter.name) {
+        let mut before = command.parameters().take(at);
+        if before.any(|(other, _)| other == parameter) {
             return Err(format!(
                 "duplicate \"{name}\" parameter in \"{shown}\" SSI command"
             ));
         }
     }
     let has = |name: &&str| {
-        command
-            .parameters
-            .iter()
-            .any(|own| own.name == name.as_bytes())
+        let mut parameters = command.parameters();
+        parameters.any(|(own, _)| own == name.as_bytes())
     };
     match names.iter().take(*needed).find(|name| !has(name)) {
         Some(name) => Err(format!(
@@ -134,10 +132,10 @@ fn check(command: &Command) -> Result<(), String> {
     }
 }
 
-fn include(value: &impl Fn(&str) -> Option<Vec<u8>>) -> Result<Order, String> {
+fn include<'a>(value: &impl Fn(&str) -> Option<&'a [u8]>) -> Result<Order<'a>, String> {
     let target = match (value("virtual"), value("file")) {
         (Some(path), Some(file)) => {
-            let (path, file) = (Quoted(&path), Quoted(&file));
+            let (path, file) = (Quoted(path), Quoted(file));
             return Err(format!(
                 "inclusion may be either virtual=\"{path}\" or file=\"{file}\""
             ));
@@ -149,7 +147,7 @@ fn include(value: &impl Fn(&str) -> Option<Vec<u8>>) -> Result<Order, String> {
     if set.is_some() && stub.is_some() {
         return Err("\"set\" and \"stub\" cannot be used together in \"include\"".to_owned());
     }
-    match value("wait").as_deref() {
+    match value("wait") {
         None | Some(b"yes" | b"no") => Ok(Order::Include { target, set, stub }),
         Some(other) => {
             let other = Quoted(other);

@@ -1,11 +1,15 @@
 //! Values of parameters, which may name variables, and the expressions of `if`.
 
+use smallvec::SmallVec;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Pattern;
 use turnpike_http::regex::Regex;
 use turnpike_plan::time;
 
 use super::page::Page;
+
+/// The name of a variable; usual ones need no allocation.
+type Name = SmallVec<[u8; 32]>;
 
 /// How an expression compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +22,15 @@ pub(super) enum Comparison<'a> {
     Regex { right: &'a [u8], negated: bool },
 }
 
-/// Parts an expression into its left side and how that is compared. `None`: it is none.
-pub(super) fn parse(text: &[u8]) -> Option<(Vec<u8>, Comparison<'_>)> {
+/// Parts an expression into its left side, as written, and how that is compared. `None`: it is
+/// none.
+pub(super) fn parse(text: &[u8]) -> Option<(&[u8], Comparison<'_>)> {
     let is_left = |byte: &u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'{' | b'}' | b'"' | b' ')
     };
     let end = text.iter().position(|byte| !is_left(byte));
     let (left, rest) = text.split_at(end.unwrap_or(text.len()));
-    let left = left.trim_ascii_end().to_ascii_lowercase();
+    let left = left.trim_ascii_end();
     if rest.is_empty() {
         return Some((left, Comparison::IsSet));
     }
@@ -56,13 +61,13 @@ pub(super) struct Scope<'a> {
 impl Scope<'_> {
     /// Appends the value of a variable; `false`: there is no such variable.
     pub(super) fn variable(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
-        if let Some(value) = self.page.variables.get(name) {
+        if let Some(value) = self.page.variable(name) {
             out.extend_from_slice(value);
             return true;
         }
         if let [digit @ b'0'..=b'9'] = name {
-            let group = self.page.groups.get(usize::from(digit - b'0'));
-            out.extend_from_slice(group.map(Vec::as_slice).unwrap_or_default());
+            let group = self.page.group(usize::from(digit - b'0'));
+            out.extend_from_slice(group.unwrap_or_default());
             return group.is_some();
         }
         let second = self.exchange.lane.clock.unix_seconds();
@@ -76,15 +81,15 @@ impl Scope<'_> {
         }
     }
 
-    /// The value of a text with variables. A backslash before a backslash, a quote or a dollar sign
-    /// takes its meaning away.
+    /// Appends the value of a text with variables. A backslash before a backslash, a quote or a
+    /// dollar sign takes its meaning away.
     ///
     /// # Errors
     /// nginx's words for a name that is none.
-    pub(super) fn value(&self, text: &[u8]) -> Result<Vec<u8>, String> {
+    pub(super) fn value(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let plain_bytes = memchr::memchr2(b'\\', b'$', text).unwrap_or(text.len());
         let (plain, mut rest) = text.split_at(plain_bytes);
-        let mut out = plain.to_vec();
+        out.extend_from_slice(plain);
         while let Some((&byte, behind)) = rest.split_first() {
             rest = behind;
             match (byte, behind.first()) {
@@ -94,13 +99,14 @@ impl Scope<'_> {
                 }
                 (b'$', _) => {
                     let (name, behind) = variable_name(behind)?;
-                    self.variable(&name.to_ascii_lowercase(), &mut out);
+                    let lower = name.iter().map(u8::to_ascii_lowercase);
+                    self.variable(&lower.collect::<Name>(), out);
                     rest = behind;
                 }
                 (byte, _) => out.push(byte),
             }
         }
-        Ok(out)
+        Ok(())
     }
 }
 

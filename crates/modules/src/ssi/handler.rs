@@ -7,7 +7,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
 use turnpike_http::response::Body;
 
-use super::body::TemplateBody;
+use super::body::{PageBody, TemplateBody};
 use super::plan::Settings;
 use crate::entity::{change_text, is_coded};
 use crate::types::Types;
@@ -35,9 +35,11 @@ impl Filter for SsiFilter {
         if response.is_head_only() {
             return None;
         }
-        let body = response.take_stream();
-        let template = TemplateBody::new(body, Arc::clone(&self.settings), exchange);
-        exchange.response.set_body(Body::Stream(Box::new(template)));
+        let body = exchange.take_stream();
+        let settings = Arc::clone(&self.settings);
+        let mut page: Box<PageBody> = exchange.rooms.take_spare();
+        page.begin(|buffers| TemplateBody::new(body, settings, buffers, exchange));
+        exchange.response.set_body(Body::Stream(page));
         None
     }
 

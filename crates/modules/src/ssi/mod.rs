@@ -13,6 +13,7 @@ mod command;
 mod expression;
 mod handler;
 mod page;
+mod patterns;
 mod plan;
 mod rows;
 #[cfg(test)]

@@ -8,7 +8,7 @@ fn expressions_are_read_as_nginx_does() {
     let text = |right, negated| Comparison::Text { right, negated };
     let regex = |right, negated| Comparison::Regex { right, negated };
     let cases: &[(&str, Option<(&str, Comparison<'_>)>)] = &[
-        ("$A", Some(("$a", Comparison::IsSet))),
+        ("$A", Some(("$A", Comparison::IsSet))),
         ("${a}b", Some(("${a}b", Comparison::IsSet))),
         ("$a = b", Some(("$a", text(b"b", false)))),
         ("$a!=b c", Some(("$a", text(b"b c", true)))),
@@ -21,7 +21,7 @@ fn expressions_are_read_as_nginx_does() {
         ("$a ! b", None),
     ];
     for (expression, expected) in cases {
-        let expected = expected.map(|(left, right)| (left.as_bytes().to_vec(), right));
+        let expected = expected.map(|(left, right)| (left.as_bytes(), right));
         assert_eq!(parse(expression.as_bytes()), expected, "{expression}");
     }
 }

@@ -13,7 +13,10 @@ fn read(template: &str, piece_bytes: usize) -> String {
             at += taken;
             match event {
                 Event::NeedsMore => break,
-                Event::Command(command) => command.write(&mut text),
+                Event::Command(command) => {
+                    command.write(&mut text);
+                    parser.reuse(command);
+                }
                 Event::Error(error) => text.extend_from_slice(format!("{{{error}}}").as_bytes()),
             }
         }

@@ -1,8 +1,11 @@
 //! Conditions of a page: which of its branches are shown, and the expressions that say so.
 
+use std::rc::Rc;
+
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Waiting;
+use turnpike_http::plan::Pattern;
 use turnpike_http::regex::Settled;
 
 use super::TemplateBody;
@@ -96,71 +99,86 @@ impl TemplateBody {
             let text = Quoted(text);
             return Ok(Err(format!("invalid expression in \"{text}\"")));
         };
-        let left = match self.value(exchange, &left) {
-            Ok(left) => left,
-            Err(reason) => return Ok(Err(reason)),
+        let [mut lower, mut value] = std::mem::take(&mut self.buffers.left);
+        lower.clear();
+        lower.extend(left.iter().map(u8::to_ascii_lowercase));
+        value.clear();
+        let holds = match self.value(exchange, &lower, &mut value) {
+            Ok(()) => self.compare(exchange, &value, comparison),
+            Err(reason) => Ok(Err(reason)),
         };
+        self.buffers.left = [lower, value];
+        holds
+    }
+
+    /// Whether a comparison with the value on its left side holds.
+    fn compare(
+        &mut self,
+        exchange: &mut Exchange,
+        left: &[u8],
+        comparison: Comparison<'_>,
+    ) -> Settles<bool> {
         let (right, is_regex, negated) = match comparison {
             Comparison::IsSet => return Ok(Ok(!left.is_empty())),
             Comparison::Text { right, negated } => (right, false, negated),
             Comparison::Regex { right, negated } => (right, true, negated),
         };
-        let right = match self.value(exchange, right) {
-            Ok(right) => right,
-            Err(reason) => return Ok(Err(reason)),
+        let mut value = std::mem::take(&mut self.buffers.value);
+        value.clear();
+        let same = match self.value(exchange, right, &mut value) {
+            Ok(()) if is_regex => self.matches(exchange, left, &value),
+            Ok(()) => Ok(Ok(left == value)),
+            Err(reason) => Ok(Err(reason)),
         };
-        let same = match is_regex {
-            true => self.matches(exchange, &left, right)?,
-            false => Ok(left == right),
-        };
-        Ok(same.map(|same| same != negated))
+        self.buffers.value = value;
+        Ok(same?.map(|same| same != negated))
     }
 
     /// Whether a regular expression matches. Its groups are the page's then. The request's own are
     /// as they were.
-    fn matches(
-        &mut self,
-        exchange: &mut Exchange,
-        subject: &[u8],
-        pattern: Vec<u8>,
-    ) -> Settles<bool> {
-        // A match that had to be waited for is known by the pattern that it was begun with.
-        if self
-            .pattern
-            .as_ref()
-            .is_none_or(|(text, _)| *text != pattern)
-        {
-            match expression::compile(&pattern, &self.settings.place) {
-                Ok(compiled) => self.pattern = Some((pattern, compiled)),
-                Err(reason) => return Ok(Err(reason)),
-            }
-        }
-        let Some((_, pattern)) = &self.pattern else {
-            return Ok(Ok(false));
+    fn matches(&mut self, exchange: &mut Exchange, subject: &[u8], text: &[u8]) -> Settles<bool> {
+        let pattern = match self.pattern(exchange, text) {
+            Ok(pattern) => pattern,
+            Err(reason) => return Ok(Err(reason)),
         };
-        let before = exchange.evaluation.captures().borrow().clone();
+        self.exchange_captures(exchange);
         exchange.begin_matching();
         let found = pattern.matches(exchange, subject);
         let found = match exchange.settle_matching() {
             Settled::Decided => found.ok(),
             Settled::Failed => None,
             Settled::Wait(waiting) => {
-                *exchange.evaluation.captures().borrow_mut() = before;
+                self.exchange_captures(exchange);
+                self.pattern = Some((text.to_vec(), pattern));
                 return Err(waiting);
             }
         };
+        self.exchange_captures(exchange);
         if found == Some(true) {
-            let captures = exchange.evaluation.captures().borrow();
-            let group = |number| captures.group(number).unwrap_or_default().to_vec();
+            let captures = &self.buffers.captures;
+            let group = |number| captures.group(number).unwrap_or_default();
             let mut page = self.page.borrow_mut();
-            page.groups = (0..=pattern.regex.group_count()).map(group).collect();
+            page.set_groups((0..=pattern.regex.group_count()).map(group));
             for (number, name) in pattern.regex.names() {
-                let value = page.groups.get(*number).cloned().unwrap_or_default();
-                page.variables
-                    .insert(name.to_ascii_lowercase().into_bytes(), value);
+                page.set_variable(name.to_ascii_lowercase().as_bytes(), group(*number));
             }
         }
-        *exchange.evaluation.captures().borrow_mut() = before;
         Ok(found.ok_or_else(|| "a regular expression came to no verdict".to_owned()))
+    }
+
+    /// The compiled expression. A match that was waited for is known by the one that it was begun
+    /// with.
+    fn pattern(&mut self, exchange: &Exchange, text: &[u8]) -> Result<Rc<Pattern>, String> {
+        if let Some((_, pattern)) = self.pattern.take_if(|(begun, _)| begun.as_slice() == text) {
+            return Ok(pattern);
+        }
+        let patterns = exchange.plan.state(&self.settings.patterns);
+        patterns.find(text, &self.settings.place)
+    }
+
+    /// Puts the page's groups in the place of the request's, or back.
+    fn exchange_captures(&mut self, exchange: &Exchange) {
+        let mut captures = exchange.evaluation.captures().borrow_mut();
+        std::mem::swap(&mut *captures, &mut self.buffers.captures);
     }
 }
