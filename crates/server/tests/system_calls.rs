@@ -257,6 +257,8 @@ fn a_new_connection_to_a_server_is_registered_once_and_needs_no_task() {
     let calls = calls(&server, 2);
     assert_eq!(sum(&calls, &["connect"]), 1.0, "{calls:?}");
     assert!(sum(&calls, &["epoll_ctl"]) <= 1.1, "{calls:?}");
+    // The request leaves with the handshake, and in one piece.
+    assert!(sum(&calls, &["setsockopt"]) <= 1.1, "{calls:?}");
     // One more for each event that comes alone: the connection's, if that takes so long.
     assert!(sum(&calls, &["epoll_wait"]) <= 3.2, "{calls:?}");
     // Where connecting takes until the next turn, the first send fails.
@@ -579,6 +581,8 @@ fn an_answer_in_records_on_a_connection_of_its_own_needs_no_task() {
     let calls = calls(&server, 600);
     assert_eq!(sum(&calls, &["connect"]), 1.0, "{calls:?}");
     assert!(sum(&calls, &["epoll_ctl"]) <= 1.1, "{calls:?}");
+    // The request leaves with the handshake, and in one piece.
+    assert!(sum(&calls, &["setsockopt"]) <= 1.1, "{calls:?}");
     // Where connecting takes until the next turn, the first send fails.
     assert!(sum(&calls, SENDS) <= 3.0, "{calls:?}");
     assert!(sum(&calls, RECEIVES) <= 2.1, "{calls:?}");

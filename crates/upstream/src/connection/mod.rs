@@ -38,6 +38,9 @@ pub struct Connection {
     opened_ms: u64,
     /// Whether connecting is under way, as far as is known.
     connecting: Cell<bool>,
+    /// Whether the kernel holds a short piece back while the one before is not acknowledged
+    /// (Nagle's algorithm). Most requests are one piece, which nothing delays.
+    delays: Cell<bool>,
     requests: Cell<u64>,
     bytes_sent: Cell<u64>,
     bytes_received: Cell<u64>,
@@ -144,6 +147,9 @@ impl Connection {
     /// # Errors
     /// The socket's error; `WouldBlock` if it takes nothing.
     pub fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.bytes_sent.get() > 0 {
+            self.send_without_delay()?;
+        }
         let sent = self.transport().try_write(slices, More::No)?;
         self.connecting.set(false);
         self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
@@ -202,8 +208,18 @@ impl Connection {
         self.waited.flush(timeout_ms).await
     }
 
+    /// Lets no piece wait for the acknowledgement of the one before.
+    fn send_without_delay(&self) -> io::Result<()> {
+        match self.delays.replace(false) {
+            true => socket_option::set_no_delay(self.as_fd(), true),
+            false => Ok(()),
+        }
+    }
+
     /// The peer's end of a relay.
     pub fn relay_end(&self) -> RelayEnd<'_> {
+        // What passes is no request, and comes in pieces. Without the option they pass too, later.
+        let _ = self.send_without_delay();
         RelayEnd::new(&self.waited)
     }
 

@@ -231,6 +231,11 @@ impl Connection {
         if connection.is_connecting() {
             connection.established(options.timeout_ms).await?;
         }
+        if !options.proxy_header.is_empty() || options.tls.is_some() {
+            // The request comes behind other bytes.
+            let sends = connection.send_without_delay();
+            sends.map_err(ConnectError::Socket)?;
+        }
         connection.send_proxy_header(options.proxy_header)?;
         if let Some(tls) = &options.tls {
             connection.handshake(tls).await?;
@@ -245,12 +250,6 @@ impl Connection {
     ) -> Result<Connection, ConnectError> {
         let key = Key::new(address, options);
         let (socket, under_way) = begin(address, Kind::Stream, options)?;
-        if let Address::Inet(_) = address {
-            // Head and body may be sent in two calls, and the second must not wait for an
-            // acknowledgement.
-            let set = socket_option::set_no_delay(socket.as_fd(), true);
-            set.map_err(ConnectError::Socket)?;
-        }
         Ok(Connection {
             waited: Waited::new(Transport::plain(socket)),
             watched_socket: OnceCell::new(),
@@ -258,6 +257,7 @@ impl Connection {
             http2: options.http2.then(http2_client),
             opened_ms: now_ms,
             connecting: Cell::new(under_way),
+            delays: Cell::new(matches!(address, Address::Inet(_))),
             requests: Cell::new(1),
             bytes_sent: Cell::new(0),
             bytes_received: Cell::new(0),

@@ -56,6 +56,24 @@ async fn exchange(connection: &Connection) -> Vec<u8> {
 }
 
 #[test]
+fn only_a_second_piece_has_to_be_sent_without_delay() {
+    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send("answer")]]);
+    run(async {
+        let picked = picked(origin.port());
+        let connection = Connection::open(&picked, &options(), 0).await.unwrap();
+        let pieces: [(&[u8], bool); 3] = [
+            (b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n", true),
+            (b"bo", false),
+            (b"dy", false),
+        ];
+        for (piece, delays) in pieces {
+            connection.write_all(piece, PATIENCE_MS).await.unwrap();
+            assert_eq!(connection.delays.get(), delays, "{piece:?}");
+        }
+    });
+}
+
+#[test]
 fn a_connection_is_kept_and_used_again() {
     let turn = || [Step::ReadHead, Step::send("answer")];
     let origin = Origin::start(vec![[turn(), turn()].concat()]);
