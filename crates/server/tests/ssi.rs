@@ -173,6 +173,29 @@ fn responses_are_templates_if_configured() {
 }
 
 #[test]
+fn values_and_turns_of_a_page_have_a_limit() {
+    let begin = format!("<!--#set var=\"a\" value=\"{}\" -->", "x".repeat(256));
+    let double = "<!--#set var=\"a\" value=\"$a$a\" -->".repeat(13);
+    // Each of these would take 256 MiB.
+    let many = format!("<!--#set var=\"b\" value=\"{}\" -->", "$a".repeat(128));
+    let error = "[an error occurred while processing the directive]";
+    let none = "<!--#if expr=\"$b\" -->b<!--#else -->none<!--#endif -->";
+    // More than are read in a turn.
+    let silent: String = (0..8192)
+        .map(|number| format!("<!--#set var=\"v{number}\" value=\"{number}\" -->"))
+        .collect();
+    let shown = "<!--#echo var=\"v8191\" -->";
+    let pages = [
+        ("large.html", &*format!("{begin}{double}{many}{none}")),
+        ("silent.html", &*format!("{silent}{shown}")),
+    ];
+    let server = server(NO_ORIGIN, &pages);
+    assert_eq!(server.get("/large.html").text(), format!("{error}none"));
+    server.wait_for_log("error.log", "the value of a parameter is too large");
+    assert_eq!(server.get("/silent.html").text(), "8191");
+}
+
+#[test]
 fn templates_that_include_themselves_end() {
     let pages = [
         ("once.html", "(<!--#include virtual=\"/once.html\" -->)"),

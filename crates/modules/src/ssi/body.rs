@@ -89,7 +89,10 @@ enum Reached {
 /// What is read of a template.
 struct Template {
     parser: Parser,
+    /// The piece of the page that was read last.
     input: Vec<u8>,
+    /// The block that is read instead.
+    stub: Option<Rc<[u8]>>,
     taken: usize,
     conditions: Vec<Condition>,
     /// The block that the template is in, and its content.
@@ -102,7 +105,7 @@ struct Wanted {
     target: Vec<u8>,
     path_bytes: usize,
     set: Option<Vec<u8>>,
-    stub: Option<Vec<u8>>,
+    stub: Option<Rc<[u8]>>,
 }
 
 /// A part whose body is read.
@@ -114,7 +117,7 @@ struct Taken {
 /// What becomes of a part.
 enum Purpose {
     /// The part is shown; `stub`: the block that is shown if nothing comes.
-    Shown { stub: Option<Vec<u8>> },
+    Shown { stub: Option<Rc<[u8]>> },
     /// A variable stores it.
     Stored { variable: Vec<u8>, value: Vec<u8> },
 }
@@ -124,6 +127,7 @@ impl Template {
         Self {
             parser: Parser::new(value_bytes_max),
             input,
+            stub: None,
             taken: 0,
             conditions: Vec::new(),
             block: None,
@@ -174,6 +178,7 @@ impl TemplateBody {
         while out.len() < PIECE_BYTES_MAX {
             match std::mem::replace(&mut self.next, Next::Template) {
                 Next::Template if self.templates.is_empty() => return Ok(Reached::End),
+                Next::Template if self.page.borrow().is_turn_over() => return Ok(Reached::Wait),
                 Next::Template => self.proceed(exchange, out)?,
                 Next::Part(wanted) if self.page.borrow_mut().may_ask() => {
                     let (path, query) = wanted.target.split_at(wanted.path_bytes);
@@ -209,7 +214,7 @@ impl TemplateBody {
         out: &mut Vec<u8>,
     ) -> Result<(), BodyFailed> {
         match std::mem::replace(&mut self.next, Next::Template) {
-            Next::Template => {}
+            Next::Template => self.leave_turn().await,
             Next::Input => self.read(exchange, client).await?,
             Next::Command(command, waiting) => {
                 // Nobody can go away meanwhile.
@@ -218,8 +223,7 @@ impl TemplateBody {
             }
             Next::Part(wanted) => {
                 self.next = Next::Part(wanted);
-                tokio::task::yield_now().await;
-                self.page.borrow_mut().begin_turn();
+                self.leave_turn().await;
             }
             Next::Answer(asked, wanted) => {
                 let part = asked.answer(exchange, client).await?;
@@ -234,6 +238,12 @@ impl TemplateBody {
         Ok(())
     }
 
+    /// Others have their turn.
+    async fn leave_turn(&self) {
+        tokio::task::yield_now().await;
+        self.page.borrow_mut().begin_turn();
+    }
+
     /// Carries out the template up to its next command, or to the end of what was read.
     fn proceed(&mut self, exchange: &mut Exchange, out: &mut Vec<u8>) -> Result<(), BodyFailed> {
         let is_block = self.templates.len() > 1;
@@ -241,7 +251,8 @@ impl TemplateBody {
             return Ok(());
         };
         let shown = template.is_shown();
-        let rest = template.input.get(template.taken..).unwrap_or_default();
+        let input = template.stub.as_deref().unwrap_or(&template.input);
+        let rest = input.get(template.taken..).unwrap_or_default();
         let (taken, event) = match &template.block {
             None if shown => template.parser.feed(rest, out),
             _ => {
@@ -253,6 +264,7 @@ impl TemplateBody {
             }
         };
         template.taken += taken;
+        self.page.borrow_mut().spend(taken);
         match event {
             Event::NeedsMore if is_block || self.body.is_none() => self.end_template(out),
             Event::NeedsMore => return self.read_at_hand(exchange),
@@ -416,12 +428,16 @@ impl TemplateBody {
     }
 
     fn value(&self, exchange: &Exchange, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-        let scope = Scope {
-            exchange,
-            page: &self.page.borrow(),
-            time_format: self.time_format.as_deref(),
+        let valued = {
+            let scope = Scope {
+                exchange,
+                page: &self.page.borrow(),
+                time_format: self.time_format.as_deref(),
+            };
+            scope.value(text, out)
         };
-        scope.value(text, out)
+        self.page.borrow_mut().spend(out.len());
+        valued
     }
 
     fn store(&self, variable: &[u8], value: &[u8]) -> Result<(), String> {
@@ -487,7 +503,7 @@ impl TemplateBody {
             None => Ok(None),
             Some(name) => {
                 let page = self.page.borrow();
-                let block = page.block(name).map(|block| Some(block.to_vec()));
+                let block = page.block(name).map(Some);
                 let name = Quoted(name);
                 block.ok_or_else(|| format!("\"stub\"=\"{name}\" for \"include\" not found"))
             }
@@ -527,10 +543,12 @@ impl TemplateBody {
         self.next = Next::Body(Taken { part, purpose });
     }
 
-    fn show_stub(&mut self, stub: Option<Vec<u8>>) {
+    fn show_stub(&mut self, stub: Option<Rc<[u8]>>) {
         if let Some(stub) = stub {
             let value_bytes_max = self.settings.value_bytes_max;
-            self.templates.push(Template::new(value_bytes_max, stub));
+            let mut template = Template::new(value_bytes_max, Vec::new());
+            template.stub = Some(stub);
+            self.templates.push(template);
         }
     }
 
@@ -625,8 +643,7 @@ impl TemplateBody {
         // What is at hand is carried out without a wait: others have their turn between two pieces
         // of the page.
         if self.depth == 0 {
-            tokio::task::yield_now().await;
-            self.page.borrow_mut().begin_turn();
+            self.leave_turn().await;
         }
         if self.failed {
             return Err(BodyFailed);

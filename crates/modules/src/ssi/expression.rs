@@ -6,7 +6,7 @@ use turnpike_http::plan::Pattern;
 use turnpike_http::regex::Regex;
 use turnpike_plan::time;
 
-use super::page::Page;
+use super::page::{Page, STORED_BYTES_MAX};
 
 /// The name of a variable; usual ones need no allocation.
 type Name = SmallVec<[u8; 32]>;
@@ -85,7 +85,7 @@ impl Scope<'_> {
     /// dollar sign takes its meaning away.
     ///
     /// # Errors
-    /// nginx's words for a name that is none.
+    /// nginx's words for a name that is none; a value that is larger than a page may store.
     pub(super) fn value(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let plain_bytes = memchr::memchr2(b'\\', b'$', text).unwrap_or(text.len());
         let (plain, mut rest) = text.split_at(plain_bytes);
@@ -101,6 +101,9 @@ impl Scope<'_> {
                     let (name, behind) = variable_name(behind)?;
                     let lower = name.iter().map(u8::to_ascii_lowercase);
                     self.variable(&lower.collect::<Name>(), out);
+                    if out.len() > STORED_BYTES_MAX {
+                        return Err("the value of a parameter is too large".to_owned());
+                    }
                     rest = behind;
                 }
                 (byte, _) => out.push(byte),

@@ -9,6 +9,10 @@ use turnpike_http::rooms::{Room, Rooms};
 /// Parts that are asked for in one turn, before others have theirs: each may open a file.
 const TURN_PARTS_MAX: u32 = 16;
 
+/// Bytes of templates that are read and of values that are made in one turn: a page of usual size,
+/// and less than a millisecond of the lane.
+const TURN_BYTES_MAX: usize = 256 * 1024;
+
 /// Bytes of all blocks and variables of a page, so that no template fills the memory with them.
 pub(super) const STORED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -22,7 +26,7 @@ const KEPT_TEXT_BYTES_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Page {
     variables: HashMap<Vec<u8>, Vec<u8>>,
-    blocks: HashMap<Vec<u8>, Vec<u8>>,
+    blocks: HashMap<Vec<u8>, Rc<[u8]>>,
     /// Bytes of the names and texts of both.
     stored_bytes: usize,
     /// Groups of the regular expression that matched last, the whole match first.
@@ -31,12 +35,25 @@ pub(super) struct Page {
     spare: Vec<Vec<u8>>,
     /// Parts that were asked for in this turn.
     turn_parts: u32,
+    /// Bytes that were read and made in this turn.
+    turn_bytes: usize,
 }
 
 impl Page {
     /// Others have had their turn.
     pub(super) fn begin_turn(&mut self) {
         self.turn_parts = 0;
+        self.turn_bytes = 0;
+    }
+
+    /// Counts bytes that were read of a template, or made for a value.
+    pub(super) fn spend(&mut self, bytes: usize) {
+        self.turn_bytes = self.turn_bytes.saturating_add(bytes);
+    }
+
+    /// Whether so much was done in this turn that others have theirs first.
+    pub(super) fn is_turn_over(&self) -> bool {
+        self.turn_bytes >= TURN_BYTES_MAX
     }
 
     /// Counts a part that is to be asked for now. `false`: others have their turn first.
@@ -69,8 +86,8 @@ impl Page {
     }
 
     /// The content of a block.
-    pub(super) fn block(&self, name: &[u8]) -> Option<&[u8]> {
-        self.blocks.get(name).map(Vec::as_slice)
+    pub(super) fn block(&self, name: &[u8]) -> Option<Rc<[u8]>> {
+        self.blocks.get(name).cloned()
     }
 
     /// Stores a block. `false`: there is no room for it.
@@ -81,7 +98,7 @@ impl Page {
         }
         let name_bytes = name.len();
         self.stored_bytes += more_bytes;
-        if let Some(before) = self.blocks.insert(name, content) {
+        if let Some(before) = self.blocks.insert(name, content.into()) {
             self.stored_bytes -= name_bytes + before.len();
         }
         true
@@ -121,7 +138,7 @@ impl Page {
 
     /// Makes ready for another page; keeps memory that the usual one needs.
     fn clear(&mut self) {
-        self.turn_parts = 0;
+        self.begin_turn();
         self.spare_groups();
         if self.variables.len() > KEPT_TEXTS_MAX || !self.blocks.is_empty() {
             *self = Self::default();
@@ -173,5 +190,21 @@ impl Room for PageRoom {
         let room = rooms.get_mut::<Self>();
         room.outer = Some(Rc::clone(self.page()));
         room.depth = self.depth + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_ends_after_much_that_shows_nothing() {
+        let mut page = Page::default();
+        page.spend(TURN_BYTES_MAX - 1);
+        assert!(!page.is_turn_over());
+        page.spend(1);
+        assert!(page.is_turn_over());
+        page.begin_turn();
+        assert!(!page.is_turn_over());
     }
 }
