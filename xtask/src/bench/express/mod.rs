@@ -129,8 +129,8 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
     } = measure(&place, rounds)?;
     let [least, most] = [f64::min, f64::max].map(|pick| background.iter().copied().reduce(pick));
     println!(
-        "Between the rounds the machine was busy for {:.2} of a CPU ({:.2} to {:.2}); {repeats} \
-         pairs were measured again, since the host took more than {:.0} % of the time.\n",
+        "Between the rounds the machine was busy for {:.2} of a CPU ({:.2} to {:.2}). Pairs that \
+         were measured again, since the host took more than {:.0} % of the time: {repeats}.\n",
         median(&background),
         least.unwrap_or(f64::NAN),
         most.unwrap_or(f64::NAN),
