@@ -364,7 +364,7 @@ impl Exchange {
             Settled::Wait(waiting) => return Some(Outcome::Wait(waiting)),
             Settled::Failed => return self.finalize(500),
         }
-        // No verdict that was settled all the same cannot be; it would lead nowhere but here.
+        // A settled match always has a verdict; this is only for the compiler.
         let Ok(found) = found else {
             return self.finalize(500);
         };

@@ -179,7 +179,7 @@ impl Requester {
         self.is_early = false;
     }
 
-    /// Forgets whom a request was for: the next one names its own.
+    /// Forgets which server a request named: the next request names its own.
     pub(crate) fn forget_named(&mut self) {
         self.named_peer = None;
     }

@@ -1,5 +1,5 @@
-//! Lists of strings of which one that is neither empty nor "0" makes a condition hold: the way in
-//! which nginx's `proxy_no_cache`, `early_hints` and their like are written.
+//! Conditions that are lists of strings, as nginx's `proxy_no_cache` and `early_hints` have them: a
+//! condition holds if one of its strings is neither empty nor "0".
 
 use turnpike_conf::{ConfError, View};
 use turnpike_http::exchange::Exchange;

@@ -18,7 +18,7 @@ use crate::modules::{self, Standing};
 use crate::paths::Paths;
 use crate::sandbox::Sandbox;
 
-/// The user whom the serving process becomes when the configuration names none, as nginx.
+/// The user that the serving process runs as if the configuration names none, as in nginx.
 const USER_DEFAULT: &str = "nobody";
 /// That user's group: of the same name where there is one, else Debian's.
 const GROUPS_DEFAULT: [&str; 2] = ["nobody", "nogroup"];

@@ -260,7 +260,7 @@ fn a_reload_reports_upstream_servers_and_outer_levels() {
         assert_eq!(shown["metrics"][0]["name"], "upstream_requests", "{shown}");
     }
     let wrong = ask(server.files(), &["metrics", "format=xml"]).unwrap_err();
-    assert_eq!(wrong, "turnpike: \"xml\" is no format of metrics\n");
+    assert_eq!(wrong, "turnpike: \"xml\" is not a format of metrics\n");
     let shown = stderr(&turnpike(&server.files().arguments(&["top"])));
     assert!(shown.contains("top needs a terminal"), "{shown}");
 }

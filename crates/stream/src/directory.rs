@@ -37,7 +37,7 @@ pub struct FlowDirectory {
 /// The owner of a flow.
 enum Owner {
     Lane(Arc<Inbox>),
-    /// A process before this one, and whence its last datagram came.
+    /// A process before this one, and the address that its last datagram came from.
     Process(Arc<FlowLink>, Option<Asker>),
 }
 

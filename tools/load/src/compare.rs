@@ -67,7 +67,7 @@ fn read(path: &Path) -> Result<Value, String> {
     match report["schema"].as_str() {
         Some(schema) if schema.starts_with("turnpike-load/") => Ok(report),
         _ => Err(failed(
-            "this is no report of \"load --json=FILE\"".to_owned(),
+            "this is not a report of \"load --json=FILE\"".to_owned(),
         )),
     }
 }

@@ -64,7 +64,7 @@ impl Optimism {
 pub(crate) struct Source {
     /// The port is 0 unless it is to be bound explicitly.
     pub(crate) address: SocketAddr,
-    /// The ports from which the kernel shall choose.
+    /// The ports that the kernel may choose from.
     pub(crate) ports: Option<(u16, u16)>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct PortWalk {
 }
 
 impl PortWalk {
-    /// The ports of thread `index`; `None` where the kernel shall choose: connections are few or
+    /// The ports of thread `index`; `None` where the kernel chooses: connections are few or
     /// leave no TIME_WAIT, or sources were given.
     fn of(plan: &Plan, index: usize) -> Option<PortWalk> {
         let socket = &plan.socket;

@@ -36,7 +36,7 @@ pub struct Turn {
     may_wait: bool,
     /// Whether the head is on its way.
     late: bool,
-    /// Whether 500 was answered for a match already: its own page shall not lead to it again.
+    /// Whether 500 was answered for a match already: its own page must not lead to it again.
     answered: bool,
     finished_off_lane: u8,
     failures: u32,

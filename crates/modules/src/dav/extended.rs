@@ -228,7 +228,7 @@ fn make_if_absent(path: &Path, is_folder: bool, mode: Option<u32>) -> Result<u16
             Ok(there) if there.is_dir() => Ok(200),
             Ok(_) => Err(Failure::new(
                 409,
-                "the URI is a folder's, and there is a file",
+                "the URI ends with a slash, but the path is a file",
             )),
             Err(error) => Err(Failure::of("stat()", path, &error, 409)),
         };

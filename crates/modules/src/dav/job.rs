@@ -199,7 +199,7 @@ impl Upload {
                 let path = quoted(&self.path);
                 return Err(Failure::new(
                     409,
-                    format!("\"{path}\" could not be created: it is a folder"),
+                    format!("\"{path}\" could not be created: it is a directory"),
                 ));
             }
             Ok(_) => 204,
@@ -212,7 +212,10 @@ impl Upload {
                 // A file stands where a folder should be.
                 ErrorKind::AlreadyExists => Failure::new(
                     409,
-                    format!("\"{}\" could not be created: no folder", quoted(folder)),
+                    format!(
+                        "\"{}\" could not be created: a file is in its way",
+                        quoted(folder)
+                    ),
                 ),
                 _ => Failure::of("mkdir()", folder, &error, 409),
             })?;
@@ -246,14 +249,14 @@ fn delete(source: &Source, depth: Depth) -> Result<u16, Failure> {
             let path = quoted(path);
             return Err(Failure::new(
                 409,
-                format!("DELETE \"{path}\" failed: it is a folder"),
+                format!("DELETE \"{path}\" failed: it is a directory"),
             ));
         }
         (false, true) => {
             let path = quoted(path);
             return Err(Failure::new(
                 409,
-                format!("DELETE \"{path}\" failed: it is no folder"),
+                format!("DELETE \"{path}\" failed: it is not a directory"),
             ));
         }
         (true, true) if depth != Depth::Infinity => {
@@ -275,14 +278,15 @@ fn make_room(source: &Source, destination: &Path, overwrites: bool) -> Result<()
     let from = from.map_err(|error| Failure::of("stat()", &source.path, &error, 404))?;
     if from.is_dir() != source.is_folder {
         let path = quoted(&source.path);
-        let text = format!("\"{path}\" is a folder and its URI is not, or the other way round");
+        let text =
+            format!("\"{path}\" must be a directory if and only if its URI ends with a slash");
         return Err(Failure::new(409, text));
     }
     if destination.starts_with(&source.path) {
         let path = quoted(destination);
         return Err(Failure::new(
             409,
-            format!("\"{path}\" is in what is to go there"),
+            format!("the destination \"{path}\" is inside the source"),
         ));
     }
     let to = match fs::symlink_metadata(destination) {
@@ -294,18 +298,21 @@ fn make_room(source: &Source, destination: &Path, overwrites: bool) -> Result<()
         let path = quoted(destination);
         return Err(Failure::new(
             409,
-            format!("\"{path}\" could not be replaced: it is a folder"),
+            format!("\"{path}\" could not be replaced: it is a directory"),
         ));
     }
     if !overwrites {
         let path = quoted(destination);
-        return Err(Failure::new(412, format!("\"{path}\" is there already")));
+        return Err(Failure::new(
+            412,
+            format!("the destination \"{path}\" exists already"),
+        ));
     }
     if source.path.starts_with(destination) {
         let path = quoted(&source.path);
         return Err(Failure::new(
             409,
-            format!("\"{path}\" is in what it is to replace"),
+            format!("the source \"{path}\" is inside the destination"),
         ));
     }
     match source.is_folder {

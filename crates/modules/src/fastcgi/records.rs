@@ -17,7 +17,7 @@ const LOGGED_BYTES_MAX: usize = 2048;
 #[derive(Default)]
 pub(super) struct Records {
     reader: RecordReader,
-    /// What one of is written to the error stream makes the answer invalid.
+    /// Texts on the error stream that make the answer invalid (`fastcgi_catch_stderr`).
     caught: Arc<[Vec<u8>]>,
     keeps_connection: bool,
     /// What has come of a message: at most the content of one record.

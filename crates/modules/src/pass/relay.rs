@@ -191,7 +191,7 @@ impl Relay {
                 recorder.piece(fresh);
             }
             if expanded.is_err() {
-                let message = "upstream sent what is not in its \"Transfer-Encoding\"";
+                let message = "upstream sent a body that does not match its \"Transfer-Encoding\"";
                 self.broken(exchange, Level::Error, message);
                 break;
             }

@@ -81,8 +81,8 @@ pub(crate) trait Recorder {
     }
 
     /// A response's head is here: `exchange.upstream.head()`, and what will be sent of it in
-    /// `exchange.response`. Called only for final responses that no other server shall be
-    /// asked for.
+    /// `exchange.response`. Called only for final responses, after which no other
+    /// server is asked.
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision;
 
     /// A response has come in whose place a page of ours is sent (`proxy_intercept_errors`).

@@ -137,7 +137,7 @@ impl Cache {
             return self.hit_bytes(exchange, zone, key, &part, Use::Hit, Some(&bytes));
         }
         match found {
-            // Asked for by whom no stale one will do.
+            // only-if-cached: the client does not accept a stale response.
             _ if wish.as_ref().is_some_and(|wish| wish.only_if_cached) => {
                 Lookup::Answer(Verdict::Status(504))
             }

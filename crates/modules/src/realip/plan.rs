@@ -1,4 +1,4 @@
-//! Reads whom to trust, and where the address is.
+//! Reads which clients are trusted, and where the address is.
 
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;

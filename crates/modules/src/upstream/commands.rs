@@ -2,7 +2,7 @@
 //!
 //! A mode or weight that was commanded holds until it is commanded otherwise or the process ends;
 //! a reload does not change it. Servers that were added last until the next reload. Nothing is
-//! written to a file: what shall outlive the process belongs into the configuration.
+//! written to a file: what should outlive the process belongs in the configuration.
 
 use std::sync::Arc;
 
@@ -440,7 +440,7 @@ mod tests {
         told(&tasks, "upstream.remove", one.clone()).unwrap();
         assert_eq!(list(), ["127.0.0.1:2 up 1", "127.0.0.1:3 up 2"]);
         let cases = [
-            ("upstream.add", three, "\"127.0.0.1:3\" is there already"),
+            ("upstream.add", three, "\"127.0.0.1:3\" exists already"),
             (
                 "upstream.up",
                 one,

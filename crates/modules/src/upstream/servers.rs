@@ -55,7 +55,7 @@ pub(super) fn commanded(
         .iter()
         .any(|address| written.contains(address))
     {
-        return Err(format!("\"{name}\" is there already"));
+        return Err(format!("\"{name}\" exists already"));
     }
     Ok(server.peers(states, &mut written))
 }

@@ -1,8 +1,8 @@
-//! The master's end: a listening socket and its clients, none of whom can hold the master up.
+//! The master's end: a listening socket and its clients. No client can hold the master up.
 //!
 //! Everything is non-blocking, and everything has a limit: clients, lines, requests in hand, bytes
-//! of answers that nobody reads, and time. Who comes past the file's mode 0600 is the master's own
-//! user or root.
+//! of answers that nobody reads, and time. The file's mode 0600 admits only the master's own
+//! user and root.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};

@@ -124,7 +124,7 @@ impl LaneService {
             Some("openmetrics") => Format::OpenMetrics,
             Some("json") => return Ok(write_json(&samples, unix_ms())),
             Some(other) => {
-                let message = format!("\"{other}\" is no format of metrics");
+                let message = format!("\"{other}\" is not a format of metrics");
                 return Err(RequestError::new("invalid", &message));
             }
         };

@@ -30,8 +30,8 @@ use super::lane::Lane;
 /// silent for so long, which is once in that time while all work; should it come sooner, a lane is
 /// noticed at most a quarter late.
 const LOOKS_PER_TIMEOUT: u32 = 4;
-/// Between two looks while every lane sleeps, has no connection, and had nothing to do for as long:
-/// an idle machine shall sleep.
+/// The time between two looks while every lane sleeps, has no connection, and had nothing to do for
+/// as long: an idle machine should be left asleep.
 const IDLE_LOOK: Duration = Duration::from_millis(250);
 /// Silence that is written about, with what the lane was doing. Others accept sooner, since that
 /// costs next to nothing; a lane that waits for a CPU may be silent for as long as they wait.

@@ -96,8 +96,8 @@ fn open(
     Ok((origin, loaded))
 }
 
-/// A serving process that the last master has left, if there is one; a failure where a master lives
-/// with whom this one would share addresses unnoticed.
+/// The serving process that the last master has left, if there is one. It is a failure if another
+/// master is alive: both would share addresses unnoticed.
 fn predecessor(checked: &Checked, passed: &GateSet, log: &ErrorLog) -> Result<Origin, LoadError> {
     let Checked {
         configuration,

@@ -39,8 +39,8 @@ pub(crate) enum StreamBody {
 /// Whether trailer fields of a request are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trailers {
-    /// The fields whose names mean nothing to servers: others could change what a request is,
-    /// behind the back of who has looked at its head (RFC 9110 section 6.5.1).
+    /// The fields whose names mean nothing to servers: others could change the meaning of a
+    /// request after its head was checked (RFC 9110 section 6.5.1).
     Pass,
     Drop,
 }

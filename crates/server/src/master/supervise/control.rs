@@ -26,7 +26,7 @@ const FAMILY_ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// The code of a failure for want of a serving process.
 const GONE: &str = "gone";
 
-/// What the master tells of itself and of its serving processes, and to whom.
+/// What the master reports about itself and its serving processes, and its clients.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) socket: ControlSocket,

@@ -194,7 +194,7 @@ impl Master {
         Ok((Link::new(ours, token), OwnedFd::from(theirs)))
     }
 
-    /// Moves the files that another master shall have under their names.
+    /// Renames the files whose names another master will use.
     fn rename_files(&mut self) -> io::Result<()> {
         let settings = &self.loaded.configuration.settings;
         if let Some(file) = &mut self.pid_file {
