@@ -278,7 +278,7 @@ impl Exchange {
     fn apply(&mut self, verdict: Verdict) -> Option<Outcome> {
         match verdict {
             // Nobody gets a page.
-            Verdict::Status(_) | Verdict::Redirect | Verdict::Named(_)
+            Verdict::Status(_) | Verdict::Redirect | Verdict::Named(_) | Verdict::Undecided
                 if self.walk.purpose() == Purpose::Renewal =>
             {
                 Some(Outcome::Close)
@@ -293,6 +293,8 @@ impl Exchange {
                 self.walk.set_path_changed(true);
                 None
             }
+            // Work that waits is not asked again.
+            Verdict::Undecided => self.finalize(500),
             Verdict::Close => Some(Outcome::Close),
             Verdict::Wait(waiting) => Some(Outcome::Wait(waiting)),
             Verdict::Await(awaiting) => Some(Outcome::Await(awaiting)),

@@ -42,6 +42,9 @@ pub enum Verdict {
     Named(String),
     /// The path was rewritten by a rewrite directive; located again once the phase ends.
     Rewritten,
+    /// A match that the handler needs has no verdict yet ([`Exchange::is_undecided`]). What it has
+    /// done does not count: the engine asks it again once the match is finished, or answers 500.
+    Undecided,
     /// Close the connection without an answer.
     Close,
     /// The answer needs time; the exchange leaves the fast path and the connection becomes driven.

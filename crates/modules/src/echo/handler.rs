@@ -22,7 +22,7 @@ impl Handler for Goto {
         let target = self.0.value(exchange);
         let query = self.1.as_ref().map(|query| query.value(exchange));
         if exchange.is_undecided() {
-            return Verdict::Status(500);
+            return Verdict::Undecided;
         }
         let Some(mut target) = InternalTarget::parse_untrusted(exchange, &target) else {
             return Verdict::Status(500);
@@ -76,7 +76,7 @@ fn answer(exchange: &mut Exchange, status: u16, commands: &Arc<[Command]>) -> Ve
         .iter()
         .all(|command| write(exchange, command, &mut text));
     if exchange.is_undecided() {
-        return Verdict::Status(500);
+        return Verdict::Undecided;
     }
     let response = &mut exchange.response;
     response.set_status(status);

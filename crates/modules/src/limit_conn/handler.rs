@@ -79,7 +79,7 @@ impl Handler for Limits {
                 }
                 Verdict::Status(self.status)
             }
-            Asked::Undecided => Verdict::Status(500),
+            Asked::Undecided => Verdict::Undecided,
         }
     }
 }

@@ -105,7 +105,7 @@ impl Handler for Limits {
                     for (limit, key) in &held {
                         limit.zone.rates.release(key);
                     }
-                    return Verdict::Status(500);
+                    return Verdict::Undecided;
                 }
                 Keyed::NotCounted => {}
                 Keyed::Counted(Asked::Within(excess)) => last = Some((limit, excess)),

@@ -106,8 +106,8 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     } = ask;
     let tries = begin_tries(exchange, &passing, &route);
     if exchange.is_undecided() {
-        // The engine asks again, or answers; no server may see what this request is not.
-        return Verdict::Status(500);
+        // No server may see what this request is not.
+        return Verdict::Undecided;
     }
     let mut attempt = Attempt {
         route,

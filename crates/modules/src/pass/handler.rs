@@ -65,7 +65,7 @@ impl PassHandler {
             } => {
                 let text = template.value(exchange);
                 if exchange.is_undecided() {
-                    return Verdict::Status(500);
+                    return Verdict::Undecided;
                 }
                 let url = match parse(exchange, &*passing.origin, &text) {
                     Ok(url) => url,

@@ -135,8 +135,8 @@ pub(super) fn by_request(
     let manner = if soft { Manner::Soft } else { Manner::Hard };
     let tags = request_tags(exchange);
     if exchange.is_undecided() {
-        // The engine asks again, or answers: the key may be that of something else.
-        return Verdict::Status(500);
+        // The key may be that of something else.
+        return Verdict::Undecided;
     }
     let now_ms = exchange.lane.clock.unix_ms();
     if tags.is_empty() && key.last() != Some(&b'*') {

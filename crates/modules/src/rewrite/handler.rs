@@ -65,8 +65,7 @@ impl Handler for Program {
         match flow {
             Flow::Next => Verdict::Declined,
             Flow::Over(verdict) => verdict,
-            // The engine sees that a match is undecided, and takes this for no answer.
-            Flow::Undecided => Verdict::Status(500),
+            Flow::Undecided => Verdict::Undecided,
         }
     }
 
@@ -189,7 +188,7 @@ impl Run<'_> {
         }
         if self.exchange.is_undecided() {
             self.exchange.response.set_text(text);
-            return Verdict::Status(500);
+            return Verdict::Undecided;
         }
         if is_redirect {
             self.exchange.response.set_location(text);
