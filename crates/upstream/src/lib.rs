@@ -34,7 +34,7 @@ pub use health::{Asked, Asks, Check, CheckRules, CheckTls, DatagramQuestion, Que
 pub use peer::picked::Picked;
 pub use peer::times::Until;
 pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};
-pub use pool::{KeepAlive, Pool};
+pub use pool::{KeepAlive, Liveness, Pool};
 pub use resolve::{
     Addresses, ResolveError, ResolvedServer, Resolver, ResolverSettings, Resolving, ServiceAddress,
     Services,

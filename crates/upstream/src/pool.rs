@@ -23,6 +23,15 @@ const EXACT_MAX: usize = 32;
 /// a busy lane are much shorter.
 const SURPLUS_MS: u64 = 100;
 
+/// How much is known of an idle connection before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// The lane's loop may have looked a moment ago: enough for a request that can be repeated.
+    Trust,
+    /// The kernel is asked whether the peer has closed it.
+    Ask,
+}
+
 /// The limits of idle connections, with nginx's defaults (1.29.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
@@ -77,14 +86,13 @@ impl Pool {
         self.settings.connections_max > 0
     }
 
-    /// An idle connection to that peer with the same options; the one used last. `surely`: the
-    /// kernel is asked whether the peer has closed it, for a request that cannot be repeated.
+    /// An idle connection to that peer with the same options; the one used last.
     pub fn take(
         &self,
         picked: &Picked,
         options: &ConnectOptions<'_>,
         now_ms: u64,
-        surely: bool,
+        liveness: Liveness,
     ) -> Option<Box<Connection>> {
         let local = self.settings.local;
         let mut idle = self.idle.borrow_mut();
@@ -96,7 +104,10 @@ impl Pool {
             // lane's own loop reports it; for other connections only the kernel does.
             let trusted = idle.connection.watched_socket().is_some()
                 && now_ms.saturating_sub(idle.looked_ms) < TRUSTED_MS;
-            if !idle.connection.looks_idle(surely || !trusted) {
+            if !idle
+                .connection
+                .looks_idle(liveness == Liveness::Ask || !trusted)
+            {
                 continue;
             }
             idle.connection.used_again();

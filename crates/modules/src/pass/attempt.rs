@@ -22,7 +22,7 @@ use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::received::Received;
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
-use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries, Unqueued};
+use turnpike_upstream::{ConnectOptions, Connection, Liveness, Picked, Tls, Tries, Unqueued};
 use turnpike_wire::message::{BodyLength, Delivery, Head, Method};
 
 use super::conditions::Failure;
@@ -307,9 +307,12 @@ impl Attempt {
         let bind = passing.bind.address(exchange);
         let options = self.options(bind.as_ref(), None, &[]);
         let now_ms = exchange.lane.clock.now_ms();
-        let surely = !is_repeatable(exchange);
+        let liveness = needed_liveness(exchange);
         let plan = Rc::clone(&exchange.plan);
-        match upstream.pool(&plan).take(&picked, &options, now_ms, surely) {
+        match upstream
+            .pool(&plan)
+            .take(&picked, &options, now_ms, liveness)
+        {
             Some(connection) => {
                 connected(exchange);
                 Ok(UpstreamConnection {
@@ -388,7 +391,7 @@ impl Attempt {
             // A server may have said something on it to whoever used it before.
             Carries::Tunnel => None,
             Carries::Messages | Carries::Streams => {
-                pool.take(&picked, &options, now_ms, !is_repeatable(exchange))
+                pool.take(&picked, &options, now_ms, needed_liveness(exchange))
             }
         };
         let opened = match kept {
@@ -783,8 +786,12 @@ fn body_is_read(exchange: &Exchange) -> bool {
     exchange.body_length() == BodyLength::None || exchange.body.is_finished()
 }
 
-/// Whether the request may be sent again when the first connection turns out to be closed.
-fn is_repeatable(exchange: &Exchange) -> bool {
+/// What is to be known of an idle connection before the request is sent on it: one that turns out
+/// to be closed costs nothing where the request may be sent again.
+fn needed_liveness(exchange: &Exchange) -> Liveness {
     use Method::{Delete, Get, Head, Options, Put};
-    matches!(exchange.method(), Get | Head | Options | Put | Delete)
+    match exchange.method() {
+        Get | Head | Options | Put | Delete => Liveness::Trust,
+        _ => Liveness::Ask,
+    }
 }

@@ -10,7 +10,7 @@ use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Origin, Step};
 
 use super::{ConnectError, ConnectOptions, Connection};
-use crate::{Address, KeepAlive, Picked, Pool};
+use crate::{Address, KeepAlive, Liveness, Picked, Pool};
 use crate::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 
 /// The time limit of a test's waits.
@@ -79,7 +79,7 @@ fn a_connection_is_kept_and_used_again() {
     let origin = Origin::start(vec![[turn(), turn()].concat()]);
     run(async {
         let (picked, pool) = (picked(origin.port()), Pool::new(KeepAlive::default()));
-        assert!(pool.take(&picked, &options(), 0, false).is_none());
+        assert!(pool.take(&picked, &options(), 0, Liveness::Trust).is_none());
         let connection = Connection::open(&picked, &options(), 0).await.unwrap();
         assert_eq!(exchange(&connection).await, b"answer");
         assert!(!connection.is_reused());
@@ -92,8 +92,8 @@ fn a_connection_is_kept_and_used_again() {
             location: 1,
             ..options()
         };
-        assert!(pool.take(&picked, &other, 6, false).is_none());
-        let connection = pool.take(&picked, &options(), 6, false).unwrap();
+        assert!(pool.take(&picked, &other, 6, Liveness::Trust).is_none());
+        let connection = pool.take(&picked, &options(), 6, Liveness::Trust).unwrap();
         assert!(connection.is_reused() && pool.is_empty());
         assert_eq!(exchange(&connection).await, b"answer");
         assert_eq!(
@@ -114,7 +114,7 @@ fn connections_closed_by_the_peer_are_not_reused() {
         // The origin closes after its script; after that event the pool must notice it.
         connection.relay_end().readable().await.unwrap();
         pool.put(connection, 0);
-        assert!(pool.take(&picked, &options(), 0, false).is_none());
+        assert!(pool.take(&picked, &options(), 0, Liveness::Trust).is_none());
     });
 }
 
@@ -136,7 +136,7 @@ fn idle_connections_are_limited_by_age_uses_and_number() {
             pool.put(open().await, 0);
             assert_eq!(pool.len(), count);
         }
-        let second = pool.take(&picked, &options(), 50, false).unwrap();
+        let second = pool.take(&picked, &options(), 50, Liveness::Trust).unwrap();
         pool.put(second, 50); // its second request was its last
         assert_eq!(pool.len(), 1);
         pool.tick(99);
@@ -170,7 +170,9 @@ fn as_many_connections_again_are_kept_for_a_moment() {
             pool.tick(now_ms);
             assert_eq!(pool.len(), count, "{now_ms}");
         }
-        let kept = pool.take(&picked, &options(), 1_000, false).unwrap();
+        let kept = pool
+            .take(&picked, &options(), 1_000, Liveness::Trust)
+            .unwrap();
         assert_eq!(kept.opened_ms(), 80);
     });
 }

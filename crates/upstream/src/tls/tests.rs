@@ -15,7 +15,9 @@ use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
 use tokio::runtime::Builder;
 
 use super::{TlsConnector, TlsError, TlsSettings};
-use crate::{Address, ConnectError, ConnectOptions, Connection, KeepAlive, Picked, Pool, Tls};
+use crate::{
+    Address, ConnectError, ConnectOptions, Connection, KeepAlive, Liveness, Picked, Pool, Tls,
+};
 use crate::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 
 /// The time limit of a test's waits.
@@ -216,8 +218,8 @@ fn a_session_is_kept_with_its_connection() {
             tls: None,
             ..options
         };
-        assert!(pool.take(&picked, &plain, 0, false).is_none());
-        let connection = pool.take(&picked, &options, 0, false).unwrap();
+        assert!(pool.take(&picked, &plain, 0, Liveness::Trust).is_none());
+        let connection = pool.take(&picked, &options, 0, Liveness::Trust).unwrap();
         assert_eq!(ping(&connection).await, b"pong");
     });
     assert_eq!(handshakes.iter().take(1).count(), 1);
