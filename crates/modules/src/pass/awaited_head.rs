@@ -16,6 +16,7 @@ use super::attempt::{Attempt, Pending, Step};
 use super::awaited_body;
 use super::conditions::Failure;
 use super::head::{ReceivedHead, received};
+use super::origin::Unwritable;
 use super::server::{Stop, UpstreamConnection};
 use super::try_notes::{client_went_away, connected, end_try, not_connected};
 use super::upload::UploadError;
@@ -45,94 +46,51 @@ enum HeadRead {
     Whole,
 }
 
-impl SentRequest {
-    fn new(attempt: Attempt, server: UpstreamConnection) -> Self {
-        Self {
-            attempt,
-            server,
-            emptied: false,
-        }
-    }
+/// Why the lane's loop cannot wait for a server, and how a future goes on.
+enum Unawaited {
+    /// No connection was made.
+    NotConnected(Stop),
+    /// The try is over.
+    Stopped(Stop),
+    /// Connecting goes on.
+    Connecting,
+    /// The request is to be written.
+    Write,
+    /// The request is sent so far.
+    Send,
 }
 
 /// Writes the request. Where all of it leaves at once, its answer is awaited; where connecting is
 /// under way, its end is.
 pub(crate) fn begin(
     exchange: &mut Exchange,
-    mut attempt: Attempt,
+    attempt: Attempt,
     server: UpstreamConnection,
 ) -> Verdict {
-    let written = attempt.write_request(exchange, &server.connection);
-    if !matches!(exchange.settle_matching(), Settled::Decided) {
-        let step = match server.connection.is_connecting() {
-            true => Step::Connecting(server),
-            false => Step::Write(server),
-        };
-        return wait(attempt, step);
-    }
-    if written.is_err() {
-        return wait(attempt, server.stopped(Stop::Verdict(Verdict::Status(500))));
-    }
-    match send(exchange, attempt, server) {
-        Ok(sent) => sent.await_answer(exchange),
-        Err(verdict) => verdict,
-    }
-}
-
-/// Sends the request that is written; a server that is not connected yet is to be awaited before.
-///
-/// # Errors
-/// What to do where the lane's loop cannot wait for the server.
-fn send(
-    exchange: &mut Exchange,
-    mut attempt: Attempt,
-    mut server: UpstreamConnection,
-) -> Result<SentRequest, Verdict> {
-    let was_connecting = server.connection.is_connecting();
-    exchange.account.set_action(match was_connecting {
-        true => Action::ConnectingUpstream,
-        false => Action::SendingUpstream,
+    let mut awaited: Box<AwaitedHead> = exchange.rooms.take_spare();
+    // From here on it stays in its box: it is large, and moving it costs copies.
+    let sent = awaited.0.insert(SentRequest {
+        attempt,
+        server,
+        emptied: false,
     });
-    match attempt.upload.try_send(exchange, &server.connection) {
-        Ok(sent) => attempt.sent = sent > 0,
-        Err(UploadError::Upstream(error)) if was_connecting => {
-            let stop = not_connected(exchange, &ConnectError::Connect(error));
-            return Err(wait(attempt, Step::Stopped(None, server.picked, stop)));
-        }
-        Err(error) => {
-            let stop = attempt.not_sent(exchange, &server, error);
-            return Err(wait(attempt, server.stopped(stop)));
-        }
+    let begun = sent.write(exchange).and_then(|()| sent.send(exchange));
+    match begun {
+        Ok(()) => Verdict::Await(awaited),
+        Err(unawaited) => awaited.recycle(exchange).go_on(unawaited),
     }
-    let is_connecting = server.connection.is_connecting();
-    if was_connecting && !is_connecting {
-        connected(exchange);
-        exchange.account.set_action(Action::SendingUpstream);
-    }
-    let watched_sockets = exchange.lane.watched_sockets.get();
-    let awaited = (is_connecting || attempt.upload.is_done(exchange))
-        && server.connection.is_plain()
-        && watched_sockets
-            .is_some_and(|watched_sockets| server.connection.watch(watched_sockets).is_ok());
-    match (is_connecting, awaited) {
-        (true, true) => return Ok(SentRequest::new(attempt, server)),
-        (true, false) => return Err(wait(attempt, Step::Connecting(server))),
-        (false, true) => {}
-        (false, false) => return Err(wait(attempt, Step::Send(server))),
-    }
-    match attempt.await_head(exchange) {
-        Ok(_) => Ok(SentRequest::new(attempt, server)),
-        Err(stop) => Err(wait(attempt, server.stopped(stop))),
-    }
-}
-
-fn wait(attempt: Attempt, step: Step) -> Verdict {
-    Verdict::Wait(Box::new(Pending { attempt, step }))
 }
 
 impl AwaitedHead {
     fn sent(&self) -> &SentRequest {
         match &self.0 {
+            Some(sent) => sent,
+            None => unreachable!("it is empty only while its exchange keeps it"),
+        }
+    }
+
+    fn sent_mut(&mut self) -> &mut SentRequest {
+        match &mut self.0 {
             Some(sent) => sent,
             None => unreachable!("it is empty only while its exchange keeps it"),
         }
@@ -153,15 +111,78 @@ impl AwaitedHead {
 }
 
 impl SentRequest {
-    fn await_answer(self, exchange: &mut Exchange) -> Verdict {
-        let mut awaited: Box<AwaitedHead> = exchange.rooms.take_spare();
-        awaited.0 = Some(self);
-        Verdict::Await(awaited)
+    /// Writes the request.
+    ///
+    /// # Errors
+    /// How it goes on where it cannot be written now.
+    fn write(&mut self, exchange: &mut Exchange) -> Result<(), Unawaited> {
+        let connection = &self.server.connection;
+        let written = self.attempt.write_request(exchange, connection);
+        if !matches!(exchange.settle_matching(), Settled::Decided) {
+            return Err(match connection.is_connecting() {
+                true => Unawaited::Connecting,
+                false => Unawaited::Write,
+            });
+        }
+        written.map_err(|Unwritable| Unawaited::Stopped(Stop::Verdict(Verdict::Status(500))))
+    }
+
+    /// Sends the request that is written; a server that is not connected yet is to be awaited
+    /// before.
+    ///
+    /// # Errors
+    /// What to do where the lane's loop cannot wait for the server.
+    fn send(&mut self, exchange: &mut Exchange) -> Result<(), Unawaited> {
+        let (attempt, connection) = (&mut self.attempt, &mut self.server.connection);
+        let was_connecting = connection.is_connecting();
+        exchange.account.set_action(match was_connecting {
+            true => Action::ConnectingUpstream,
+            false => Action::SendingUpstream,
+        });
+        match attempt.upload.try_send(exchange, connection) {
+            Ok(sent) => attempt.sent = sent > 0,
+            Err(UploadError::Upstream(error)) if was_connecting => {
+                let stop = not_connected(exchange, &ConnectError::Connect(error));
+                return Err(Unawaited::NotConnected(stop));
+            }
+            Err(error) => {
+                let stop = attempt.not_sent(exchange, &self.server, error);
+                return Err(Unawaited::Stopped(stop));
+            }
+        }
+        let is_connecting = connection.is_connecting();
+        if was_connecting && !is_connecting {
+            connected(exchange);
+            exchange.account.set_action(Action::SendingUpstream);
+        }
+        let watched_sockets = exchange.lane.watched_sockets.get();
+        let awaited = (is_connecting || attempt.upload.is_done(exchange))
+            && connection.is_plain()
+            && watched_sockets
+                .is_some_and(|watched_sockets| connection.watch(watched_sockets).is_ok());
+        match (is_connecting, awaited) {
+            (true, true) => return Ok(()),
+            (true, false) => return Err(Unawaited::Connecting),
+            (false, true) => {}
+            (false, false) => return Err(Unawaited::Send),
+        }
+        attempt.await_head(exchange).map_err(Unawaited::Stopped)?;
+        Ok(())
     }
 
     /// Goes on as a future.
-    fn stopped(self, stop: Stop) -> Verdict {
-        wait(self.attempt, self.server.stopped(stop))
+    fn go_on(self, unawaited: Unawaited) -> Verdict {
+        let Self {
+            attempt, server, ..
+        } = self;
+        let step = match unawaited {
+            Unawaited::NotConnected(stop) => Step::Stopped(None, server.picked, stop),
+            Unawaited::Stopped(stop) => server.stopped(stop),
+            Unawaited::Connecting => Step::Connecting(server),
+            Unawaited::Write => Step::Write(server),
+            Unawaited::Send => Step::Send(server),
+        };
+        Verdict::Wait(Box::new(Pending { attempt, step }))
     }
 
     /// Reads until the head is whole, more has to come, or others have to have their turn.
@@ -232,41 +253,40 @@ impl Awaiting for AwaitedHead {
         self.sent().attempt.needs_client()
     }
 
-    fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
-        let mut sent = self.recycle(exchange);
+    fn ready(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {
+        let sent = self.sent_mut();
         if sent.server.connection.is_connecting() {
-            sent = match send(exchange, sent.attempt, sent.server) {
-                Ok(sent) => sent,
-                Err(verdict) => return verdict,
-            };
+            if let Err(unawaited) = sent.send(exchange) {
+                return self.recycle(exchange).go_on(unawaited);
+            }
             if sent.server.connection.is_connecting() {
-                return sent.await_answer(exchange);
+                return Verdict::Await(self);
             }
             // The event may also have said that the server spoke first, which no other one repeats.
         }
-        match sent.read(exchange) {
-            Ok(HeadRead::Incomplete) => return sent.await_answer(exchange),
-            Ok(HeadRead::GoesOn) => return wait(sent.attempt, Step::Send(sent.server)),
-            Ok(HeadRead::Whole) => {}
-            Err(stop) => return sent.stopped(stop),
+        let failure = match sent.read(exchange) {
+            Ok(HeadRead::Incomplete) => return Verdict::Await(self),
+            Ok(HeadRead::GoesOn) => return self.recycle(exchange).go_on(Unawaited::Send),
+            Ok(HeadRead::Whole) => sent.attempt.judge(exchange).map(Stop::Failed),
+            Err(stop) => Some(stop),
+        };
+        let sent = self.recycle(exchange);
+        if let Some(stop) = failure {
+            return sent.go_on(Unawaited::Stopped(stop));
         }
-        let emptied = sent.emptied;
-        match sent.attempt.judge(exchange) {
-            None => match sent.attempt.answered(exchange, sent.server) {
-                Ok(answer) => awaited_body::begin(exchange, answer, emptied),
-                Err(verdict) => verdict,
-            },
-            Some(failure) => sent.stopped(Stop::Failed(failure)),
+        match sent.attempt.answered(exchange, sent.server) {
+            Ok(answer) => awaited_body::begin(exchange, answer, sent.emptied),
+            Err(verdict) => verdict,
         }
     }
 
     fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let sent = self.recycle(exchange);
-        if sent.server.connection.is_connecting() {
-            let stop = not_connected(exchange, &ConnectError::TimedOut);
-            return wait(sent.attempt, Step::Stopped(None, sent.server.picked, stop));
-        }
-        sent.stopped(Stop::Failed(Failure::Timeout))
+        let unawaited = match sent.server.connection.is_connecting() {
+            true => Unawaited::NotConnected(not_connected(exchange, &ConnectError::TimedOut)),
+            false => Unawaited::Stopped(Stop::Failed(Failure::Timeout)),
+        };
+        sent.go_on(unawaited)
     }
 
     fn abandoned(self: Box<Self>, exchange: &mut Exchange) {
