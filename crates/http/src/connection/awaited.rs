@@ -139,18 +139,17 @@ impl Connections {
 
     fn take_awaited(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Awaited> {
         let slot = self.slots.get_mut(token as usize)?;
-        match std::mem::replace(slot, Slot::InTurn) {
-            Slot::Awaiting(awaited) => {
-                event_loop.end_brief_waits(token);
-                self.awaited -= 1;
-                self.count_writing(0);
-                awaited.awaiting.watched_socket().leave();
-                Some(awaited)
-            }
-            other => {
-                *slot = other;
-                None
-            }
-        }
+        // What stands there is looked at first: it is large, and putting it back would be a copy.
+        let Slot::Awaiting(_) = slot else {
+            return None;
+        };
+        let Slot::Awaiting(awaited) = std::mem::replace(slot, Slot::InTurn) else {
+            return None;
+        };
+        event_loop.end_brief_waits(token);
+        self.awaited -= 1;
+        self.count_writing(0);
+        awaited.awaiting.watched_socket().leave();
+        Some(awaited)
     }
 }

@@ -83,8 +83,8 @@ impl Connections {
     pub(super) fn put_parked(
         &mut self,
         event_loop: &mut EventLoop,
-        mut token: Option<u32>,
-        mut parked: Parked,
+        token: Option<u32>,
+        parked: Parked,
     ) -> Option<u32> {
         if let Ending::Leaving(successors) = &self.ending {
             if token.is_some() {
@@ -92,18 +92,26 @@ impl Connections {
             }
             let back = self.hand_over(successors, parked);
             self.unpark(event_loop, token);
-            (token, parked) = (None, back?);
+            return self.put_anew(event_loop, back?);
         }
+        match token {
+            Some(token) => Some(self.put_back(event_loop, token, parked)),
+            None => self.put_anew(event_loop, parked),
+        }
+    }
+
+    /// Puts a connection at a new place.
+    fn put_anew(&mut self, event_loop: &mut EventLoop, mut parked: Parked) -> Option<u32> {
+        let (token, connection) = self.insert(event_loop, parked.connection)?;
+        parked.connection = connection;
+        Some(self.put_back(event_loop, token, parked))
+    }
+
+    /// Puts a connection at the place it has. It is a function of its own since a connection is
+    /// large, and each way that one may take before costs copies.
+    fn put_back(&mut self, event_loop: &mut EventLoop, token: u32, mut parked: Parked) -> u32 {
         // Idle ones are many: they hold no buffer.
         parked.connection.input.release();
-        let token = match token {
-            Some(token) => token,
-            None => {
-                let (token, connection) = self.insert(event_loop, parked.connection)?;
-                parked.connection = connection;
-                token
-            }
-        };
         // A deadline that only moves on is left where it is in the wheel. It may be earlier than
         // the one before it: that of a head, or of another location's keep-alive.
         if parked.deadline_ms > 0 {
@@ -113,7 +121,7 @@ impl Connections {
         }
         self.count_parked(&parked.waits_for);
         self.slots[token as usize] = Slot::Parked(parked);
-        Some(token)
+        token
     }
 
     /// A slot for a connection that has none, watched from now on. `None`: it cannot be, and is
@@ -218,10 +226,11 @@ impl Connections {
                 self.client_is_early(event_loop, token, closed);
                 return More::No;
             }
-            Slot::InTurn | Slot::Parked(_) => {}
+            Slot::InTurn => return More::No,
+            Slot::Parked(_) => {}
         }
         // Its parts stay together: a connection is large, and each taking apart is a copy.
-        let Some(mut parked) = slot.take_parked() else {
+        let Slot::Parked(mut parked) = std::mem::replace(slot, Slot::InTurn) else {
             return More::No;
         };
         self.count_unparked(&parked.waits_for);
