@@ -1,14 +1,15 @@
 //! `$fastcgi_script_name` and `$fastcgi_path_info`: which script a request is for, and what its
 //! path says behind that.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use turnpike_conf::{ConfError, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, LocationDraft, Pattern};
 use turnpike_http::regex::Regex;
 use turnpike_http::variables::Evaluate;
+
+use crate::by_location::ByLocation;
 
 /// How a path is split in a location.
 #[derive(Default)]
@@ -19,15 +20,11 @@ struct Script {
     index: Vec<u8>,
 }
 
-/// The scripts of locations. Written while the plan is built, read by requests.
-#[derive(Clone, Default)]
-struct Scripts(Arc<RwLock<HashMap<u32, Arc<Script>>>>);
-
 /// `$fastcgi_script_name`.
-struct Name(Scripts);
+struct Name(ByLocation<Script>);
 
 /// `$fastcgi_path_info`.
-struct PathInfo(Scripts);
+struct PathInfo(ByLocation<Script>);
 
 /// A pattern with two groups.
 pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
@@ -40,7 +37,7 @@ pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
 
 /// Defines the variables.
 pub(super) fn variables(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-    let scripts = builder.store::<Scripts>().clone();
+    let scripts = builder.store::<ByLocation<Script>>().clone();
     let (name, path_info) = (Name(scripts.clone()), PathInfo(scripts));
     let table = &mut builder.variables;
     table
@@ -76,17 +73,9 @@ pub(super) fn location(
         split,
         index: index.map_or(Vec::new(), |entry| bytes_of(entry.argument(0))),
     };
-    let scripts = &builder.store::<Scripts>().0;
-    let mut scripts = scripts.write().unwrap_or_else(PoisonError::into_inner);
-    scripts.insert(draft.index.0, Arc::new(script));
+    let scripts = builder.store::<ByLocation<Script>>();
+    scripts.insert(draft.index, Arc::new(script));
     Ok(())
-}
-
-impl Scripts {
-    fn of(&self, exchange: &Exchange) -> Option<Arc<Script>> {
-        let scripts = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        scripts.get(&exchange.walk.location().0).cloned()
-    }
 }
 
 impl Script {

@@ -52,7 +52,11 @@ pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
 }
 
 /// The parameters that a location sets.
-pub(crate) struct Params(Vec<Param>);
+pub(crate) struct Params {
+    list: Vec<Param>,
+    /// Names among them that a client's field may have: few or none.
+    field_names: Vec<Vec<u8>>,
+}
 
 struct Param {
     name: Vec<u8>,
@@ -75,16 +79,21 @@ impl Params {
     /// # Errors
     /// What is wrong with a variable in them.
     pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        let mut params = Vec::new();
+        let mut list = Vec::new();
         for entry in pass.nearest_all("param") {
             let value = bytes_of(entry.argument(1));
-            params.push(Param {
+            list.push(Param {
                 name: bytes_of(entry.argument(0)),
                 value: builder.template(pass.view, entry, &value)?,
                 if_not_empty: entry.arguments.len() > 2,
             });
         }
-        Ok(Self(params))
+        let names = list.iter().map(|param| &param.name);
+        let field_names = names.filter(|name| name.starts_with(FIELD_PREFIX));
+        Ok(Self {
+            field_names: field_names.cloned().collect(),
+            list,
+        })
     }
 
     /// Gives every parameter of a request, in order.
@@ -96,7 +105,7 @@ impl Params {
     ) {
         let mut value = exchange.lane.take_scratch();
         let mut name = exchange.lane.take_scratch();
-        for param in &self.0 {
+        for param in &self.list {
             value.clear();
             param.value.evaluate(exchange, &mut value);
             if !value.is_empty() || !param.if_not_empty {
@@ -112,7 +121,7 @@ impl Params {
         if let Some(recorder) = question.recorder {
             recorder.fields(exchange, &mut |known, value| {
                 name_parameter(known.name().as_bytes(), &mut name);
-                if !self.sets(&name) {
+                if !self.sets_field(&name) {
                     take(&name, value);
                 }
             });
@@ -139,7 +148,7 @@ impl Params {
             }
             name_parameter(name, parameter);
             let left_out = without_conditions && CONDITIONS.contains(&parameter.as_slice());
-            if left_out || self.sets(parameter) {
+            if left_out || self.sets_field(parameter) {
                 continue;
             }
             let separator: &[u8] = match name.eq_ignore_ascii_case(b"Cookie") {
@@ -156,8 +165,9 @@ impl Params {
         }
     }
 
-    fn sets(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|param| param.name == name)
+    /// Whether the location sets the parameter that a client's field would be.
+    fn sets_field(&self, name: &[u8]) -> bool {
+        self.field_names.iter().any(|own| own == name)
     }
 }
 
