@@ -5,7 +5,7 @@ use std::ops::Range;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::message::{Field, Fields, holds_control, reason_phrase};
+use turnpike_wire::message::{Digits, Field, Fields, holds_control, reason_phrase};
 use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
@@ -45,9 +45,8 @@ pub(crate) fn has_unknown_length(exchange: &Exchange) -> bool {
 
 /// Passes the head of the exchange's response to `writer`.
 pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
-    let mut scratch = exchange.lane.take_scratch();
     status_and_server(exchange, writer);
-    entity(exchange, writer, &mut scratch);
+    entity(exchange, writer);
     writer.connection(exchange);
     let response = &exchange.response;
     if response.varies_by_coding() {
@@ -58,11 +57,11 @@ pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
             writer.field("ETag", response.etag());
         }
         if !is_made_absolute(exchange) {
-            location(exchange, writer, &mut scratch);
+            location(exchange, writer);
         }
         fields(response.fields(), 0..response.fields().len(), writer);
     } else {
-        in_an_origins_order(exchange, writer, &mut scratch);
+        in_an_origins_order(exchange, writer);
     }
     // A 405 of our own names methods (RFC 9110 section 15.5.6): those that everything here has. The
     // configuration may name others.
@@ -72,8 +71,6 @@ pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
     {
         writer.field("Allow", b"GET, HEAD");
     }
-    scratch.clear();
-    exchange.lane.keep_scratch(scratch);
 }
 
 /// Takes out of the response what no field may hold. Values are made of texts that a client may
@@ -152,7 +149,7 @@ fn status_and_server(exchange: &Exchange, writer: &mut impl HeadWriter) {
     }
 }
 
-fn entity(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u8>) {
+fn entity(exchange: &Exchange, writer: &mut impl HeadWriter) {
     let response = &exchange.response;
     if !response.content_type().is_empty() {
         writer.field("Content-Type", response.content_type());
@@ -160,9 +157,7 @@ fn entity(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u
     if let Some(length) = response.content_length()
         && !matches!(response.status(), 100..=199 | 204 | 304)
     {
-        scratch.clear();
-        append_number(scratch, length);
-        writer.field("Content-Length", scratch);
+        writer.field("Content-Length", Digits::of(length).text());
     }
     // An error's page is not what was asked for, so that its time would mislead.
     let is_wanted =
@@ -171,12 +166,12 @@ fn entity(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u
         writer.field("Last-Modified", &date::format(modified));
     }
     if is_made_absolute(exchange) {
-        location(exchange, writer, scratch);
+        location(exchange, writer);
     }
 }
 
 /// The fields as an origin had them, those among them that are kept apart.
-fn in_an_origins_order(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u8>) {
+fn in_an_origins_order(exchange: &Exchange, writer: &mut impl HeadWriter) {
     let response = &exchange.response;
     let places = response.places();
     let mut others = [
@@ -203,7 +198,7 @@ fn in_an_origins_order(exchange: &Exchange, writer: &mut impl HeadWriter, scratc
                 }
             }
             Apart::Location if is_made_absolute(exchange) => {}
-            Apart::Location => location(exchange, writer, scratch),
+            Apart::Location => location(exchange, writer),
         }
     }
     fields(response.fields(), written..response.fields().len(), writer);
@@ -231,17 +226,18 @@ fn is_made_absolute(exchange: &Exchange) -> bool {
 
 /// Location, where there is one, with scheme, host and port, where it is a path and
 /// `absolute_redirect` asks for them.
-fn location(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u8>) {
+fn location(exchange: &Exchange, writer: &mut impl HeadWriter) {
     let value = exchange.response.location();
     if value.is_empty() {
         return;
     }
-    scratch.clear();
+    let mut text = exchange.lane.take_scratch();
     if is_made_absolute(exchange) {
-        write_origin(exchange, scratch);
+        write_origin(exchange, &mut text);
     }
-    target::escape(value, Escape::Controls, scratch);
-    writer.field("Location", scratch);
+    target::escape(value, Escape::Controls, &mut text);
+    writer.field("Location", &text);
+    exchange.lane.keep_scratch(text);
 }
 
 /// Scheme, host and port that a path is made absolute with.

@@ -83,6 +83,7 @@ impl HeadWriter for Lines<'_> {
         h1::status_line(self.0, Version::Http11, status, reason);
     }
 
+    #[inline(always)]
     fn field(&mut self, name: &str, value: &[u8]) {
         h1::field(self.0, name.as_bytes(), value);
     }

@@ -40,8 +40,9 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Ve
     }
 }
 
-/// Appends a header line.
-#[inline]
+/// Appends a header line. It is inlined since most names are constants, whose copies then take no
+/// call.
+#[inline(always)]
 pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name);
