@@ -32,7 +32,9 @@ impl Received {
 
     /// The bytes without anything in front of them, to be changed.
     pub fn whole(&mut self) -> &mut Vec<u8> {
-        self.bytes.drain(..std::mem::take(&mut self.start));
+        if self.start > 0 {
+            self.bytes.drain(..std::mem::take(&mut self.start));
+        }
         &mut self.bytes
     }
 

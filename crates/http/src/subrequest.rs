@@ -194,6 +194,9 @@ impl Exchange {
 
     /// Ends the body, of which no more is wanted. A body that others wait for is read to its end.
     pub(crate) fn end_body(&mut self) {
+        let Body::Stream(_) = self.response.body() else {
+            return;
+        };
         let Body::Stream(mut body) = self.response.take_body() else {
             return;
         };

@@ -134,12 +134,12 @@ impl RequestHead {
         };
     }
 
-    /// Takes spare room from `head` for the head that is read next.
+    /// Takes spare room from `head` for the head that is read next, which will replace all of it.
     pub fn borrow_room(&mut self, head: &mut message::RequestHead) {
-        head.clear();
         head.fields.lend_room(&mut self.fields);
         if self.ignored.capacity() == 0 {
             std::mem::swap(&mut self.ignored, &mut head.ignored);
+            self.ignored.clear();
         }
     }
 
@@ -185,6 +185,7 @@ impl RequestHead {
         head.host_port = self.host_port;
         head.body = self.framing.body_length();
         head.expects_continue = self.expect_continue;
+        head.is_extended_connect = false;
         head.connection = self.connection;
         head.method_text = self.method_span;
         head.line = self.line;
