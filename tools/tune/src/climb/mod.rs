@@ -1,4 +1,4 @@
-//! `tune climb`: finds the best levels of twelve knobs by experiment, in network namespaces of its
+//! `tune climb`: finds the best levels of fifteen knobs by experiment, in network namespaces of its
 //! own, as study S3 did by hand: one step, paired runs, keep or undo.
 //!
 //! `knobs` says what is moved, `cause` what binds and so what is tried next, `search` tries it, and
