@@ -407,7 +407,7 @@ fn a_location_purges_the_key_that_it_names() {
     assert_eq!(ask(&server, "GET /purge/%3Cb%3E", "").status, 404);
 }
 
-/// What a match by `(a+)+b` needs another thread for, and what no thread finishes.
+/// What a match by `^(a+)+$` needs another thread for, and what no thread finishes.
 const HEAVY: &str = "aaaaaaaaaaaaaaaaaaaab";
 const ENDLESS: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
 
@@ -430,7 +430,8 @@ fn nothing_is_stored_where_a_rule_has_no_verdict() {
 #[test]
 fn a_purge_waits_for_the_matches_of_its_key() {
     let origin = Counting::start(&response(FRESH, "x"));
-    let zone = format!("{MEMORY} map $arg_m $suffix {{ default ''; '~^(a+)+b$' -x; }}");
+    let map = "map $arg_m $suffix { default ''; '~^(a+)+$' -y; '~^(a+)+b$' -x; }";
+    let zone = format!("{MEMORY} {map}");
     let directives = "proxy_cache_key $uri$suffix; proxy_cache_purge PURGE;
         location ~ ^/purge(/.*) { proxy_cache_purge Z $1$suffix; }";
     let server = server(&origin, &zone, directives);

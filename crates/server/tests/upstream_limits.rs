@@ -300,10 +300,11 @@ fn a_client_that_leaves_a_slow_response_frees_its_place() {
     );
     let client = asking(&server, "/first");
     let mut held = origin.next();
-    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
-    held.stream.write_all(head.as_bytes()).unwrap();
-    // So much at a rate of a byte in a second holds up what follows for an hour.
-    held.stream.write_all(&[b'x'; 4000]).unwrap();
+    // So much with the head, at a rate of a byte in a second, holds up what follows for an hour.
+    let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".to_vec();
+    answer.resize(4000, b'x');
+    held.stream.write_all(&answer).unwrap();
+    client.stream().read_exact(&mut [0; 4000]).unwrap();
     drop(client);
     server.wait_for_log("error.log", "client prematurely closed connection");
     let _second = asking(&server, "/second");
