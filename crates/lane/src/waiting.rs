@@ -148,6 +148,7 @@ impl Waited {
         timeout_ms: u64,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
+        leave_the_lane_to_others(0).await;
         match attempt() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             other => return other,
@@ -258,7 +259,7 @@ impl Waited {
 
     async fn ready_to_read(&self) -> io::Result<AsyncFdReadyGuard<'_, Rc<Transport>>> {
         let ready = self.registration()?.ready(INPUT).await?;
-        leave_the_lane_to_others().await;
+        leave_the_lane_to_others(0).await;
         Ok(ready)
     }
 
@@ -272,11 +273,16 @@ impl Waited {
     }
 }
 
-/// Ends the turn of a task that has had many reads in it, though it need not wait: a peer that is
-/// always faster than the lane must not hold it. A wait for an [`AsyncFd`] does not count by
-/// itself.
-pub async fn leave_the_lane_to_others() {
-    tokio::task::coop::consume_budget().await;
+/// Bytes that count as one read or send of a task's turn.
+const COUNTED_BYTES: usize = 16 * 1024;
+
+/// Ends the turn of a task that has had many reads or sends in it, though it need not wait: a peer
+/// that is always faster than the lane must not hold it. A wait for an [`AsyncFd`] does not count by
+/// itself. `bytes`: what was read or sent at once counts by its length.
+pub async fn leave_the_lane_to_others(bytes: usize) {
+    for _ in 0..=bytes / COUNTED_BYTES {
+        tokio::task::coop::consume_budget().await;
+    }
 }
 
 /// The runtime's state of a transport's input.

@@ -261,7 +261,7 @@ impl Peer {
         within(timeout_ms, async {
             loop {
                 self.watch.readable().await;
-                leave_the_lane_to_others().await;
+                leave_the_lane_to_others(0).await;
                 match end_of_input(read(self.transport())) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
                     Ok(received) => {
