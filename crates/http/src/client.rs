@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::io;
 
 use turnpike_lane::log::Level;
+use turnpike_lane::waiting::leave_the_lane_to_others;
 use turnpike_wire::message::{BodyLength, Fields};
 
 use crate::body::Progress;
@@ -123,8 +124,12 @@ impl<'a> Client<'a> {
             stream.open_window();
         }
         let destination = Destination::of(exchange);
+        let mut length = 0;
         while self.read_piece(exchange, destination).await? == Progress::Incomplete {
             exchange.spill_body()?;
+            let before = std::mem::replace(&mut length, exchange.body.length());
+            let came = usize::try_from(length.saturating_sub(before)).unwrap_or(usize::MAX);
+            leave_the_lane_to_others(came).await;
         }
         exchange.settle_body()
     }
@@ -139,19 +144,23 @@ impl<'a> Client<'a> {
         self.read_piece(exchange, Destination::Memory).await
     }
 
-    /// Takes a piece of a body of known length that has come, without a wait for it.
+    /// Takes a piece of a body of known length that has come, without a wait for it. One that the
+    /// client sends only when it is asked has not come.
     ///
     /// # Errors
     /// As for [`Client::read_body_piece`].
     pub async fn read_body_at_hand(self, exchange: &mut Exchange) -> Result<(), Verdict> {
-        if exchange.body_length() == BodyLength::Unknown {
+        if exchange.body_length() == BodyLength::Unknown || exchange.expects_continue() {
             return Ok(());
         }
-        tokio::select! {
+        let action = exchange.account.action();
+        let read = tokio::select! {
             biased;
             read = self.read_body_piece(exchange) => read.map(|_| ()),
             () = std::future::ready(()) => Ok(()),
-        }
+        };
+        exchange.account.set_action(action);
+        read
     }
 
     async fn read_piece(

@@ -14,11 +14,15 @@ use crate::phase::Verdict;
 impl Exchange {
     /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
     pub fn take_expect(&mut self) -> bool {
-        let waits = self.request().head().expects_continue
-            && self.request().head().version >= Version::Http11
-            && !self.body.expect_answered;
+        let waits = self.expects_continue();
         self.body.expect_answered = true;
         waits
+    }
+
+    /// Whether the client sends its body only when it is asked for it, and was not asked yet.
+    pub fn expects_continue(&self) -> bool {
+        let head = self.request().head();
+        head.expects_continue && head.version >= Version::Http11 && !self.body.expect_answered
     }
 
     /// Takes what has come of the body: kept in [`RequestBody::bytes`], or thrown away.
