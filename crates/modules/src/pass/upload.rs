@@ -8,13 +8,15 @@ use turnpike_http::body::Progress;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
+use turnpike_lane::waiting::leave_the_lane_to_others;
 use turnpike_plan::temporary::TemporaryFile;
 use turnpike_upstream::Connection;
 
 use super::http2::StreamUpload;
 use super::origin::BodyFormat;
 
-/// Bytes of a body that are put behind the head, so that both leave in one call.
+/// Bytes of a body that are put behind the head; a longer one leaves from where it is. Both leave in
+/// one call.
 const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// Bytes of a body that are put into records, or read from a file, at a time.
@@ -24,9 +26,8 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// and does not hold the lane.
 const FILE_PIECE_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of a body's file that one call sends, before the lane's other connections have their turn:
-/// a slice takes well under a millisecond.
-const SENT_FILE_BYTES_MAX: usize = 512 * 1024;
+/// Bytes of a body's file that one call sends: it takes well under a millisecond.
+const SENT_FILE_BYTES_MAX: u64 = 512 * 1024;
 
 /// What is still to be sent.
 pub(crate) struct Upload {
@@ -227,21 +228,26 @@ impl Upload {
                 let bytes = exchange.body.bytes();
                 self.source = self.source.with_piece(bytes, self.format, output);
             }
-            Source::File(at) if may_send_file(exchange, self.format, connection) => {
-                let sent = send_file(exchange, *at, connection, timeout_ms).await?;
-                *at += sent as u64;
-                let size_bytes = exchange.body.file().map_or(0, TemporaryFile::size_bytes);
-                if *at >= size_bytes {
-                    self.source = Source::None;
-                }
-            }
             Source::File(at) => {
-                let read = read_file(exchange, *at, self.format);
-                let read = read.map_err(|_| UploadError::Client(Verdict::Status(500)))?;
-                self.sent = 0;
-                *at += read as u64;
-                if read == 0 {
-                    self.source = Source::None;
+                let sent = match may_send_file(exchange, self.format, connection) {
+                    true => send_file(exchange, *at, connection, timeout_ms).await?,
+                    false => None,
+                };
+                if let Some(sent) = sent {
+                    *at += sent as u64;
+                    let size_bytes = exchange.body.file().map_or(0, TemporaryFile::size_bytes);
+                    if *at >= size_bytes {
+                        self.source = Source::None;
+                    }
+                    leave_the_lane_to_others(sent).await;
+                } else {
+                    let read = read_file(exchange, *at, self.format);
+                    let read = read.map_err(|_| UploadError::Client(Verdict::Status(500)))?;
+                    self.sent = 0;
+                    *at += read as u64;
+                    if read == 0 {
+                        self.source = Source::None;
+                    }
                 }
             }
             Source::Client { early, at } => {
@@ -289,27 +295,43 @@ fn may_send_file(exchange: &Exchange, format: BodyFormat, connection: &Connectio
     sendfile && format == BodyFormat::Plain && connection.is_plain()
 }
 
-/// Sends a part of the body's file, which has more; returns how much that was.
+/// Sends a part of the body's file, which has more; returns how much that was. `None`: the kernel
+/// cannot take it from the file, and a read says why.
 async fn send_file(
     exchange: &Exchange,
     at: u64,
     connection: &Connection,
     timeout_ms: u64,
-) -> Result<usize, UploadError> {
+) -> Result<Option<usize>, UploadError> {
     let Some(file) = exchange.body.file() else {
-        return Ok(0);
+        return Ok(Some(0));
     };
     if at >= file.size_bytes() {
-        return Ok(0);
+        return Ok(Some(0));
     }
-    let left = usize::try_from(file.size_bytes() - at).unwrap_or(usize::MAX);
-    let wanted = left.min(SENT_FILE_BYTES_MAX);
+    let settings = &exchange.location().settings;
+    let left = (file.size_bytes() - at).min(SENT_FILE_BYTES_MAX);
+    let wanted = match settings.sendfile_chunk_bytes_max {
+        0 => left,
+        most => left.min(most),
+    };
+    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
     let file = file.file().as_fd();
     match connection.send_file(file, at, wanted, timeout_ms).await {
         // It is shorter than it was.
         Ok(0) => Err(UploadError::Client(Verdict::Status(500))),
-        sent => sent.map_err(UploadError::Upstream),
+        Err(error) if is_of_file(&error) => Ok(None),
+        sent => sent.map(Some).map_err(UploadError::Upstream),
     }
+}
+
+/// Whether an error of sendfile(2) is about the file, not the socket.
+fn is_of_file(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    matches!(
+        errno,
+        Some(libc::EIO | libc::EINVAL | libc::EOVERFLOW | libc::ENOSYS)
+    )
 }
 
 /// Reads the next piece of the body's file into the output; returns its length, which is 0 at the

@@ -182,6 +182,9 @@ impl Connection {
         if !self.is_plain() {
             return Err(io::ErrorKind::Unsupported.into());
         }
+        if self.bytes_sent.get() > 0 {
+            self.send_without_delay()?;
+        }
         let send = || file::send_file(self.as_fd(), file, offset, bytes_max);
         let sent = self.waited.when_writable(timeout_ms, send).await?;
         self.bytes_sent.set(self.bytes_sent.get() + sent as u64);

@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
+use std::fs::File;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use tokio::runtime::Builder;
@@ -57,18 +59,25 @@ async fn exchange(connection: &Connection) -> Vec<u8> {
 
 #[test]
 fn only_a_second_piece_has_to_be_sent_without_delay() {
-    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send("answer")]]);
+    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send("answer")]; 2]);
+    let head = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n";
+    let file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
     run(async {
         let picked = picked(origin.port());
-        let connection = Connection::open(&picked, &options(), 0).await.unwrap();
-        let pieces: [(&[u8], bool); 3] = [
-            (b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n", true),
-            (b"bo", false),
-            (b"dy", false),
-        ];
-        for (piece, delays) in pieces {
-            connection.write_all(piece, PATIENCE_MS).await.unwrap();
-            assert_eq!(connection.delays.get(), delays, "{piece:?}");
+        for is_file in [false, true] {
+            let connection = Connection::open(&picked, &options(), 0).await.unwrap();
+            connection.write_all(head, PATIENCE_MS).await.unwrap();
+            assert!(connection.delays.get());
+            match is_file {
+                false => connection.write_all(b"bo", PATIENCE_MS).await.unwrap(),
+                true => {
+                    let sent = connection.send_file(file.as_fd(), 0, 2, PATIENCE_MS);
+                    assert_eq!(sent.await.unwrap(), 2);
+                }
+            }
+            assert!(!connection.delays.get(), "{is_file}");
+            connection.write_all(b"dy", PATIENCE_MS).await.unwrap();
+            assert!(!connection.delays.get());
         }
     });
 }
