@@ -262,6 +262,10 @@ fn configurations_in_the_documentation_pass() {
 
 /// What the folder of a dated run holds, by the part of its name that says what ran.
 const KEPT: &[(&str, &[&str])] = &[
+    (
+        "-climb-",
+        &["README.md", "nginx/runs.json", "turnpike/runs.json"],
+    ),
     ("-accelerate-", &["README.md", "raw.csv", "summary.json"]),
     ("-stall-", &["README.md"]),
     ("-torture-", &["README.md"]),
