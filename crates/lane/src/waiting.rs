@@ -277,8 +277,8 @@ impl Waited {
 const COUNTED_BYTES: usize = 16 * 1024;
 
 /// Ends the turn of a task that has had many reads or sends in it, though it need not wait: a peer
-/// that is always faster than the lane must not hold it. A wait for an [`AsyncFd`] does not count by
-/// itself. `bytes`: what was read or sent at once counts by its length.
+/// that is always faster than the lane must not hold it. A wait for an [`AsyncFd`] does not count
+/// by itself. `bytes`: what was read or sent at once counts by its length.
 pub async fn leave_the_lane_to_others(bytes: usize) {
     for _ in 0..=bytes / COUNTED_BYTES {
         tokio::task::coop::consume_budget().await;

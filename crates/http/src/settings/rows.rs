@@ -357,7 +357,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Sends files with sendfile(2), also those of request bodies to an upstream server.",
+        summary: "Sends files with sendfile(2), also bodies of requests to upstream servers.",
         ..PLAIN
     },
     Row {

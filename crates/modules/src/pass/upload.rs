@@ -15,8 +15,8 @@ use turnpike_upstream::Connection;
 use super::http2::StreamUpload;
 use super::origin::BodyFormat;
 
-/// Bytes of a body that are put behind the head; a longer one leaves from where it is. Both leave in
-/// one call.
+/// Bytes of a body that are put behind the head; a longer one leaves from where it is. Both leave
+/// in one call.
 const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// Bytes of a body that are put into records, or read from a file, at a time.
