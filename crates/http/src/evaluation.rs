@@ -28,6 +28,11 @@ impl Evaluation {
         &self.captures
     }
 
+    /// The memory of the text that matched last.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        self.captures.get_mut().buffer()
+    }
+
     /// What the regular expressions may cost, and those that came to no verdict.
     pub(crate) fn turn(&self) -> &RefCell<Turn> {
         &self.turn

@@ -123,7 +123,7 @@ impl Exchange {
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others
     /// hold.
     pub(crate) fn trim_buffers(&mut self, bytes_max: usize) -> usize {
-        let mut kept_bytes = 0;
+        let mut kept_bytes = self.rooms.spare_bytes();
         let mut trim = |buffer: &mut Vec<u8>| {
             if buffer.capacity() > bytes_max {
                 *buffer = Vec::new();
@@ -138,6 +138,7 @@ impl Exchange {
         trim(self.walk.changed_fields_mut().buffer());
         trim(self.sending.output());
         trim(self.response.text_mut());
+        trim(self.evaluation.buffer());
         kept_bytes
     }
 
@@ -215,14 +216,15 @@ impl Exchange {
         let own = std::mem::replace(&mut self.request, Rc::clone(&other.request));
         let mut unused: Box<UnusedRequest> = self.rooms.take_spare();
         unused.0 = Some(own);
-        self.rooms.keep_spare(unused);
+        // It is no longer there when the exchange goes back to the pool.
+        self.rooms.keep_spare(unused, 0);
     }
 
     /// The request that was this exchange's own before it shared another's.
     fn take_unused_request(&mut self) -> Rc<Request> {
         let mut unused: Box<UnusedRequest> = self.rooms.take_spare();
         let own = unused.0.take();
-        self.rooms.keep_spare(unused);
+        self.rooms.keep_spare(unused, 0);
         own.unwrap_or_default()
     }
 

@@ -244,6 +244,7 @@ impl BodyStream for AtHand {
         }
         self.number = 0;
         self.at = 0;
-        exchange.rooms.keep_spare(self);
+        let held_bytes = self.text.room().capacity();
+        exchange.rooms.keep_spare(self, held_bytes);
     }
 }

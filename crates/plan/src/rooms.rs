@@ -3,9 +3,10 @@
 
 use std::any::Any;
 
-/// The most spare boxes of an exchange: one for each sequential wait of a request, for the head and
-/// for the body, and for a body that is changed on its way.
-const SPARE_MAX: usize = 6;
+/// The most spare boxes of an exchange: one of each of the six types that there are (the waits for
+/// a head and for a body, records, a page, a body at hand, the memory of a request), and two more
+/// for bodies within bodies.
+const SPARE_MAX: usize = 8;
 
 /// The data of a family for an exchange. It is kept for later exchanges too, so that it is
 /// allocated once.
@@ -27,7 +28,13 @@ pub struct Rooms {
     /// See [`Rooms::hold`].
     held: Vec<Box<dyn Any>>,
     /// See [`Rooms::take_spare`].
-    spare: Vec<Box<dyn Any>>,
+    spare: Vec<Spare>,
+}
+
+/// A box that a later request gets.
+struct Spare {
+    value: Box<dyn Any>,
+    bytes: usize,
 }
 
 impl Rooms {
@@ -68,17 +75,26 @@ impl Rooms {
 
     /// A spare box of an earlier request, or a new one, so that a wait need not allocate each time.
     pub fn take_spare<T: Any + Default>(&mut self) -> Box<T> {
-        let position = self.spare.iter().position(|spare| spare.is::<T>());
+        let position = self.spare.iter().position(|spare| spare.value.is::<T>());
         let kept = position.map(|position| self.spare.swap_remove(position));
-        let kept = kept.and_then(|spare| spare.downcast().ok());
+        let kept = kept.and_then(|spare| spare.value.downcast().ok());
         kept.unwrap_or_default()
     }
 
-    /// Keeps a box for a later request; it must hold no data of the current one.
-    pub fn keep_spare<T: Any>(&mut self, spare: Box<T>) {
+    /// Keeps a box for a later request; it must hold no data of the current one. `held_bytes` is
+    /// what its buffers hold beside it.
+    pub fn keep_spare<T: Any>(&mut self, spare: Box<T>, held_bytes: usize) {
         if self.spare.len() < SPARE_MAX {
-            self.spare.push(spare);
+            self.spare.push(Spare {
+                value: spare,
+                bytes: size_of::<T>() + held_bytes,
+            });
         }
+    }
+
+    /// The bytes of memory of all spare boxes and their buffers.
+    pub fn spare_bytes(&self) -> usize {
+        self.spare.iter().map(|spare| spare.bytes).sum()
     }
 
     /// Drops the held values: the exchange has ended.
@@ -155,6 +171,21 @@ mod tests {
         let after: *const Own = rooms.get_mut();
         assert!(std::ptr::eq(before, after), "it was allocated again");
     }
+
+    #[test]
+    fn spare_boxes_count_with_what_their_buffers_hold() {
+        let mut rooms = Rooms::default();
+        rooms.keep_spare(Box::new(1_u64), 100);
+        rooms.keep_spare(Box::new(1_u8), 0);
+        assert_eq!(rooms.spare_bytes(), 8 + 100 + 1);
+        assert_eq!(*rooms.take_spare::<u64>(), 1);
+        assert_eq!(rooms.spare_bytes(), 1);
+        for _ in 0..2 * SPARE_MAX {
+            rooms.keep_spare(Box::new(1_u8), 0);
+        }
+        assert_eq!(rooms.spare_bytes(), SPARE_MAX);
+    }
+
     #[test]
     fn held_values_are_found_by_type_and_dropped_at_the_end() {
         let mut rooms = Rooms::default();

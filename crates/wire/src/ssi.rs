@@ -337,7 +337,14 @@ impl Command {
         last.map_or(b"", |last| self.texts(last).0)
     }
 
-    fn clear(&mut self) {
+    /// The bytes of memory that the next command can use.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.text.capacity() + self.parameters.capacity() * size_of::<Parameter>()
+    }
+
+    /// Clears the command; keeps the memory.
+    pub fn clear(&mut self) {
         self.text.clear();
         self.name_bytes = 0;
         self.parameters.clear();

@@ -33,3 +33,21 @@ fn exchanges_are_kept_up_to_a_number_of_bytes() {
     assert!(again.sending.output().is_empty() && again.rooms.take_held::<u8>().is_none());
     assert!(again.sending.output().capacity() >= BUFFER_BYTES);
 }
+
+#[test]
+fn what_spare_boxes_and_matches_hold_counts_or_is_let_go() {
+    let plan = testing::plan_with(&[], "server { listen 127.0.0.1:1; }").unwrap();
+    let exchange = testing::exchange(plan, b"");
+    let (lane, plan) = (&exchange.lane, &exchange.plan);
+    lane.use_plan(plan);
+    let mut other = lane.exchange(plan, exchange.requester.connection());
+    const HELD_BYTES: usize = 1 << 20;
+    other.rooms.keep_spare(Box::new(1_u8), HELD_BYTES);
+    let subject = vec![b'x'; HELD_BYTES];
+    let captures = other.evaluation.captures();
+    captures.borrow_mut().set(&subject, &[Some((0, 1))]);
+    lane.recycle(other);
+    let kept_bytes = lane.buffers.exchanges.borrow().bytes;
+    let expected = HELD_BYTES..HELD_BYTES + HELD_BYTES / 2;
+    assert!(expected.contains(&kept_bytes), "{kept_bytes}");
+}

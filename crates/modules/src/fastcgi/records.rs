@@ -121,7 +121,8 @@ impl RecordLayer for Records {
 
     fn recycle(mut self: Box<Self>, exchange: &mut Exchange) {
         self.caught = Arc::default();
-        exchange.rooms.keep_spare(self);
+        let held_bytes = self.message.capacity();
+        exchange.rooms.keep_spare(self, held_bytes);
     }
 
     fn refused_at(&self) -> Option<usize> {

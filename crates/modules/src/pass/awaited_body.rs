@@ -402,13 +402,13 @@ impl Awaiting for AwaitedBody {
 
     fn ready(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let arriving = self.take();
-        exchange.rooms.keep_spare(self);
+        exchange.rooms.keep_spare(self, 0);
         arriving.go_on(exchange, false)
     }
 
     fn timed_out(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let arriving = self.take();
-        exchange.rooms.keep_spare(self);
+        exchange.rooms.keep_spare(self, 0);
         arriving.relay_on(exchange, Cut::Held)
     }
 

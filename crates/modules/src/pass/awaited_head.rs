@@ -105,7 +105,7 @@ impl AwaitedHead {
 
     fn recycle(mut self: Box<Self>, exchange: &mut Exchange) -> SentRequest {
         let sent = self.take();
-        exchange.rooms.keep_spare(self);
+        exchange.rooms.keep_spare(self, 0);
         sent
     }
 }

@@ -309,6 +309,16 @@ impl Captures {
         self.groups.clear();
     }
 
+    /// The memory of the subject, for whoever limits what is kept after [`Captures::clear`].
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.subject
+    }
+
+    /// The bytes of memory that a match can use again.
+    pub fn held_bytes(&self) -> usize {
+        self.subject.capacity() + self.groups.capacity() * size_of::<Option<(usize, usize)>>()
+    }
+
     /// Stores another match: its subject, and the ranges of the groups.
     pub fn set(&mut self, subject: &[u8], groups: &[Option<(usize, usize)>]) {
         self.clear();

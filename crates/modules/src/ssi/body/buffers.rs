@@ -9,7 +9,7 @@ use turnpike_wire::ssi::Command;
 use super::condition::Condition;
 use super::{Template, TemplateBody};
 
-/// Bytes that a kept buffer may have: a piece of a page.
+/// Bytes that a kept buffer may have: a piece of a page. The lane's pool counts them.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// Buffers that are empty between two uses.
@@ -53,8 +53,18 @@ impl Buffers {
     }
 
     /// The buffers for another page.
-    fn emptied(self) -> Self {
+    fn emptied(mut self) -> Self {
+        self.command.clear();
+        if self.command.held_bytes() > KEPT_BYTES_MAX {
+            self.command = Command::default();
+        }
+        // The subject may be a value as long as a page may store.
+        self.captures.clear();
+        if self.captures.held_bytes() > KEPT_BYTES_MAX {
+            self.captures = Captures::default();
+        }
         Self {
+            input: emptied(self.input),
             piece: emptied(self.piece),
             text: emptied(self.text),
             value: emptied(self.value),
@@ -62,6 +72,24 @@ impl Buffers {
             target: emptied(self.target),
             ..self
         }
+    }
+
+    /// The bytes of memory that the next page can use.
+    fn held_bytes(&self) -> usize {
+        let [left, left_value] = &self.left;
+        let buffers = [
+            &self.input,
+            &self.piece,
+            &self.text,
+            &self.value,
+            left,
+            left_value,
+            &self.target,
+        ];
+        let conditions_bytes = self.conditions.capacity() * size_of::<Condition>();
+        let texts_bytes: usize = buffers.iter().map(|buffer| buffer.capacity()).sum();
+        let matches_bytes = self.captures.held_bytes();
+        texts_bytes + conditions_bytes + matches_bytes + self.command.held_bytes()
     }
 }
 
@@ -129,6 +157,33 @@ impl BodyStream for PageBody {
         if let Some(making) = self.making.take() {
             self.buffers = making.into_buffers().emptied();
         }
-        exchange.rooms.keep_spare(self);
+        let held_bytes = self.buffers.held_bytes();
+        exchange.rooms.keep_spare(self, held_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Buffers after a page whose longest texts have so many bytes.
+    fn used(text_bytes: usize) -> Buffers {
+        let mut buffers = Buffers::default();
+        for buffer in [&mut buffers.input, &mut buffers.value, &mut buffers.left[1]] {
+            buffer.resize(text_bytes, b'x');
+        }
+        let subject = vec![b'x'; text_bytes];
+        buffers.captures.set(&subject, &[Some((0, text_bytes))]);
+        buffers
+    }
+
+    #[test]
+    fn nothing_of_a_page_stays_but_memory_within_limits() {
+        let small = used(1_000).emptied();
+        assert!((4_000..6_000).contains(&small.held_bytes()));
+        assert!(small.captures.group(0).is_none() && small.value.is_empty());
+        let large = used(KEPT_BYTES_MAX + 1).emptied();
+        assert!(large.captures.group(0).is_none());
+        assert_eq!(large.held_bytes(), 0);
     }
 }
