@@ -1,5 +1,6 @@
-//! Targets within the server: where internal redirects and parts of responses lead. They are read
-//! here only, so that no directive forgets that a client may have a say in one.
+//! Targets within the server: where internal redirects and parts of responses lead. There is no way
+//! to read one without a choice whether its path is checked, so that no directive forgets that a
+//! client may have a say in it. (`error_page` belongs to the core, and reads its own unchecked.)
 
 use std::borrow::Cow;
 
@@ -23,8 +24,11 @@ pub(crate) enum InternalTarget<'t> {
 }
 
 impl<'t> InternalTarget<'t> {
-    /// The target that the configuration alone decides about: its path is taken as it stands.
-    pub(crate) fn parse_trusted(text: &'t [u8]) -> Self {
+    /// The target as it is written: its path is not checked, and escapes in it stay. It is for
+    /// texts of the configuration, as nginx has them, whose variables usually hold a path that was
+    /// checked (`try_files ... $uri.html`). One with a value that a client chooses (`$arg_path`)
+    /// may lead above the root, with us as with nginx.
+    pub(crate) fn parse_as_written(text: &'t [u8]) -> Self {
         if text.first() == Some(&b'@') {
             return Self::Named(text);
         }
@@ -42,7 +46,7 @@ impl<'t> InternalTarget<'t> {
     /// `None`, and a line in the log: the path does not begin with a slash, or could lead above
     /// the root.
     pub(crate) fn parse_untrusted(exchange: &Exchange, text: &'t [u8]) -> Option<Self> {
-        let target = match Self::parse_trusted(text) {
+        let target = match Self::parse_as_written(text) {
             Self::Path { path, query } => safe_path(&path)
                 .filter(|path| path.starts_with(b"/"))
                 .map(|path| Self::Path {

@@ -68,7 +68,7 @@ impl Trial {
                 target.evaluate(exchange, path);
                 without_alias(exchange, target, path, folder_bytes);
                 let target = path.get(folder_bytes..).unwrap_or_default();
-                InternalTarget::parse_trusted(target).redirect(exchange)
+                InternalTarget::parse_as_written(target).redirect(exchange)
             }
         }
     }
