@@ -44,6 +44,10 @@ END
     chmod 640 $STATE/all/site
     ln -s ../all/site $STATE/on/site
     all > $STATE/before
+    # Root runs a server's program only where nobody else can put another in its place.
+    mount -t tmpfs -o mode=755 none /mnt
+    SERVER=$(command -v $SERVER)
+    cp $SERVER /mnt && SERVER=/mnt/${SERVER##*/}
     is_down() { ! kill -0 $server 2> /dev/null; }
     end() { kill -TERM $server 2> /dev/null; tries=0; await is_down; }
     $SERVER -c $STATE/main.conf || exit 1
@@ -89,6 +93,16 @@ const REFUSED: &str = r#"
     sleep 100 & gone=$!; kill -9 $gone; wait $gone 2> /dev/null
     echo $gone > $STATE/other.pid
     try --live $STATE/other.pid | sed "s/$gone/N/"
+    cp /bin/sleep /mnt; mkdir -m 777 /mnt/shared; cp /bin/sleep /mnt/shared
+    setpriv --reuid 65534 --clear-groups /mnt/sleep 100 & stranger=$!
+    /mnt/shared/sleep 100 & changeable=$!
+    for process in $stranger $changeable; do
+        runs() { readlink /proc/$process/exe | grep -q /sleep; }
+        await runs
+        echo $process > $STATE/other.pid
+        try --live $STATE/other.pid | sed "s/$process/N/"
+        kill $process
+    done
     try --live $STATE/pid --worse-share 0 | head -1
     all | diff $STATE/before -
     echo 'no_such_directive;' >> $STATE/all/site
@@ -103,6 +117,8 @@ tune: process N serves another configuration than ./other.conf: ./main.conf
 is in another network namespace
 tune: http://127.0.0.1:1/ does not answer; everything is put back
 tune: no server runs: ./other.pid names process N, which is gone
+tune: process N is not root's: root does not run the program of another user
+tune: /mnt/shared/sleep is not run by root, since others than root can change /mnt/shared
 error: invalid value '0' for '--worse-share <PERCENT>': above 0 and at most 100 percent
 is refused before anything is changed: nginx: [emerg] unknown dir
 Nothing is changed.

@@ -11,13 +11,13 @@ use nix::unistd::Pid;
 use turnpike_host::Host;
 
 use super::rewrite::Original;
+use super::trust;
+use super::words::Words;
 use crate::system::{System, program_of};
 
 /// How long a server may take until a configuration is in force.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// The words of a master process are read no further.
-const WORDS_MAX: usize = 64;
 
 /// A running server.
 #[derive(Debug)]
@@ -55,9 +55,12 @@ pub(super) fn find(file: &Path) -> Result<Found, String> {
         return Err(format!("{} {text}", program.display()));
     }
     is_near(process)?;
-    let words = words(process);
-    let prefix = option(&words, "-p");
-    let told = option(&words, "-c").map(|path| absolute(&path, prefix.as_deref()));
+    trust::check(process, &program)?;
+    let words = Words::of(process);
+    let prefix = words.option('p');
+    let told = words
+        .option('c')
+        .map(|path| absolute(&path, prefix.as_deref()));
     let configuration = match (configuration, told) {
         (Some(given), Some(told)) if !is_same(given, &told) => {
             let told = told.display();
@@ -169,7 +172,7 @@ impl Found {
         let host = Host::here();
         let family = host.family(self.process).into_iter().skip(1);
         let serves = |process: &u32| {
-            let title = words(*process).join(" ");
+            let title = Words::of(*process).title();
             title.contains("worker process") && !title.contains("shutting down")
         };
         family.filter(serves).collect()
@@ -227,25 +230,6 @@ fn is_near(process: u32) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The words that a process was started with. A server that has put a title in their place has
-/// them all in one, after what it calls itself.
-fn words(process: u32) -> Vec<String> {
-    let bytes = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let words = text.split(['\0', ' ']).filter(|word| !word.is_empty());
-    words.take(WORDS_MAX).map(ToOwned::to_owned).collect()
-}
-
-/// The value of an option with one letter.
-fn option(words: &[String], name: &str) -> Option<String> {
-    let at = words.iter().position(|word| word.starts_with(name))?;
-    let value = words[at].strip_prefix(name).unwrap_or_default();
-    match value.is_empty() {
-        true => words.get(at + 1).cloned(),
-        false => Some(value.to_owned()),
-    }
 }
 
 fn absolute(path: &str, prefix: Option<&str>) -> PathBuf {

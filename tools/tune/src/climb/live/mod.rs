@@ -1,15 +1,17 @@
 //! `tune climb --live`: steps on a server that runs and has clients.
 //!
 //! A step changes what a reload or a kernel setting undoes, and only for as long as `ledger` allows
-//! it to be worse than what was there. `found` is the server, `rewrite` makes a step's
-//! configuration of the one that is there, `service` changes and measures, and `search` decides as
-//! in any climb.
+//! it to be worse than what was there. `found` is the server, `trust` says whether root may run its
+//! program, and `words` what it was told; `rewrite` makes a step's configuration of the one that is
+//! there, `service` changes and measures, and `search` decides as in any climb.
 //! The journal has every change before it is made, so that whoever comes next can put it back.
 
 mod found;
 mod ledger;
 mod rewrite;
 mod service;
+mod trust;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
