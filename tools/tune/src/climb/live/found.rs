@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -11,12 +10,11 @@ use nix::unistd::Pid;
 use turnpike_host::Host;
 
 use super::rewrite::Original;
+use super::run::{PATIENCE, output};
 use super::trust;
 use super::words::Words;
 use crate::system::{System, program_of};
 
-/// How long a server may take until a configuration is in force.
-const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running server.
@@ -76,7 +74,7 @@ pub(super) fn find(file: &Path) -> Result<Found, String> {
         process,
         started: System::under("/").started(process),
         pid_file,
-        is_turnpike: output(&program, &["-v".to_owned()])
+        is_turnpike: output(&program, &["-v".to_owned()], PATIENCE)
             .is_ok_and(|text| text.contains("turnpike")),
         program,
         configuration,
@@ -115,7 +113,7 @@ impl Found {
     /// # Errors
     /// What is wrong.
     pub(super) fn test(&self) -> Result<String, String> {
-        output(&self.program, &self.with(&["-t"]))
+        output(&self.program, &self.with(&["-t"]), PATIENCE)
     }
 
     /// Has the server take up the configuration on the disk, and waits until it is in force.
@@ -124,16 +122,16 @@ impl Found {
     /// It is not.
     pub(super) fn reload(&self) -> Result<(), String> {
         if self.is_turnpike {
-            return output(&self.program, &self.with(&["reload"])).map(drop);
+            return output(&self.program, &self.with(&["reload"]), PATIENCE).map(drop);
         }
         let before = self.workers();
         self.signal(Some(Signal::SIGHUP))?;
-        let end = Instant::now() + RELOAD_PATIENCE;
+        let end = Instant::now() + PATIENCE;
         // Workers that finish what they have are no workers any more by their titles.
         while self.workers().is_empty() || !self.workers().is_disjoint(&before) {
             self.check()?;
             if Instant::now() > end {
-                let seconds = RELOAD_PATIENCE.as_secs();
+                let seconds = PATIENCE.as_secs();
                 return Err(format!(
                     "no new worker of the server serves {seconds} s after a reload"
                 ));
@@ -147,7 +145,7 @@ impl Found {
     fn may_reload(&self) -> Result<(), String> {
         self.signal(None)?;
         if self.is_turnpike {
-            let answer = output(&self.program, &self.with(&["generation"]));
+            let answer = output(&self.program, &self.with(&["generation"]), PATIENCE);
             return answer.map(drop).map_err(|why| {
                 format!("the server's control socket does not tell when a reload is done: {why}")
             });
@@ -251,30 +249,6 @@ fn tested(said: &str) -> Option<PathBuf> {
         Some(before.rsplit_once("the configuration file ")?.1)
     });
     path.map(PathBuf::from)
-}
-
-/// Runs the server's program; gives what it says, or why it failed.
-fn output(program: &Path, words: &[String]) -> Result<String, String> {
-    let name = program.display();
-    let output = Command::new(program)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{name}: {error}"))?;
-    let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
-    said.push_str(&String::from_utf8_lossy(&output.stdout));
-    match output.status.success() {
-        true => Ok(said),
-        // A warning may come before what is wrong.
-        false => {
-            let mut lines = said.lines();
-            let line = lines.find(|line| line.contains("[emerg]"));
-            Err(line
-                .or(said.lines().next())
-                .unwrap_or("it failed")
-                .to_owned())
-        }
-    }
 }
 
 #[cfg(test)]

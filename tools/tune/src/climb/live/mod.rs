@@ -2,13 +2,14 @@
 //!
 //! A step changes what a reload or a kernel setting undoes, and only for as long as `ledger` allows
 //! it to be worse than what was there. `found` is the server, `trust` says whether root may run its
-//! program, and `words` what it was told; `rewrite` makes a step's configuration of the one that is
-//! there, `service` changes and measures, and `search` decides as in any climb.
+//! program, `run` runs it, and `words` is what it was told; `rewrite` makes a step's configuration
+//! of the one that is there, `service` changes and measures, and `search` decides as in any climb.
 //! The journal has every change before it is made, so that whoever comes next can put it back.
 
 mod found;
 mod ledger;
 mod rewrite;
+mod run;
 mod service;
 mod trust;
 mod words;
