@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tokio::io::Interest;
 use turnpike_express::OBJECTS_MAX;
@@ -40,7 +40,8 @@ pub(super) enum Watched {
     Yes,
     /// Watched from now on: the file may have changed since it was opened.
     FromNowOn,
-    /// Watched by nobody: the kernel refuses, or there is no room.
+    /// Watched by nobody: the kernel refuses, there is no room, or others are at the list of files
+    /// now.
     No,
 }
 
@@ -50,9 +51,17 @@ pub(super) struct FileWatch {
     log: ErrorLog,
     /// `None`: the kernel gives none.
     queue: Option<ChangeQueue>,
-    files: Mutex<Files>,
+    files: SharedFiles,
     /// Whether the log says that some files are not watched.
     is_told: AtomicBool,
+}
+
+/// The watched files, which all lanes share. Lanes never wait for the lock: whoever holds it makes
+/// system calls, some dozens for a file and thousands when the queue was full.
+#[derive(Default)]
+struct SharedFiles {
+    locked: Mutex<Files>,
+    count: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -78,7 +87,7 @@ impl FileWatch {
         let watch = FileWatch {
             copies,
             log,
-            files: Mutex::default(),
+            files: SharedFiles::default(),
             is_told: AtomicBool::new(false),
             queue: None,
         };
@@ -94,30 +103,17 @@ impl FileWatch {
         let Some(queue) = &self.queue else {
             return Watched::No;
         };
-        let mut files = self.files();
-        if let Some(file) = files.by_path.get_mut(path) {
-            file.used_s = now_s;
-            return Watched::Yes;
-        }
-        if files.by_path.len() >= FILES_MAX {
-            files.make_room(queue, now_s);
-        }
-        if files.by_path.len() >= FILES_MAX {
-            return Watched::No;
-        }
-        match files.add(queue, path, now_s) {
-            Ok(()) => Watched::FromNowOn,
-            Err(error) => {
-                drop(files);
+        self.files
+            .watch(queue, path, now_s)
+            .unwrap_or_else(|error| {
                 self.tell("inotify_add_watch()", &error);
                 Watched::No
-            }
-        }
+            })
     }
 
     /// How many files are watched.
     pub(super) fn count(&self) -> usize {
-        self.files().by_path.len()
+        self.files.count.load(Relaxed)
     }
 
     /// Takes what the kernel has to tell; whether there may be more.
@@ -133,26 +129,14 @@ impl FileWatch {
 
     /// The file at its path may be another one now: it is watched anew once it is published again.
     fn changed(&self, queue: &ChangeQueue, watch: Watch) {
-        let mut files = self.files();
-        let Some(paths) = files.by_watch.get(&watch).cloned() else {
-            return;
-        };
-        for path in &paths {
-            files.forget(queue, path);
-        }
-        drop(files);
-        for path in &paths {
-            self.copies.withdraw_file(path);
+        for path in self.files.forget_watched(queue, watch) {
+            self.copies.withdraw_file(&path);
         }
     }
 
     fn all_changed(&self, queue: &ChangeQueue) {
-        self.files().forget_unused(queue, u64::MAX);
+        self.files.forget_all(queue);
         self.copies.withdraw_files();
-    }
-
-    fn files(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says once why files are not watched.
@@ -165,6 +149,73 @@ impl FileWatch {
             );
             self.log.event(Level::Warn, message);
         }
+    }
+}
+
+impl SharedFiles {
+    /// Watches the file at a path where it can be, and does not wait for the list of files.
+    fn watch(&self, queue: &ChangeQueue, path: &[u8], now_s: u64) -> io::Result<Watched> {
+        let Some(mut files) = self.try_lock() else {
+            return Ok(Watched::No);
+        };
+        if let Some(file) = files.by_path.get_mut(path) {
+            file.used_s = now_s;
+            return Ok(Watched::Yes);
+        }
+        if files.by_path.len() >= FILES_MAX {
+            files.make_room(queue, now_s);
+            self.note_count(&files);
+        }
+        if files.by_path.len() >= FILES_MAX {
+            return Ok(Watched::No);
+        }
+        drop(files);
+        // Looking along a path may wait for a file server: nobody has to wait for that too.
+        let ways = ways(Path::new(OsStr::from_bytes(path)));
+        let Some(mut files) = self.try_lock() else {
+            return Ok(Watched::No);
+        };
+        // Another lane may have been faster, but no watch was there when the file was opened.
+        if !files.by_path.contains_key(path) {
+            let added = files.add(queue, path, &ways, now_s);
+            self.note_count(&files);
+            added?;
+        }
+        Ok(Watched::FromNowOn)
+    }
+
+    /// Forgets the files that a watch is about, and returns their paths.
+    fn forget_watched(&self, queue: &ChangeQueue, watch: Watch) -> HashSet<Arc<[u8]>> {
+        let mut files = self.lock();
+        let paths = files.by_watch.get(&watch).cloned().unwrap_or_default();
+        for path in &paths {
+            files.forget(queue, path);
+        }
+        self.note_count(&files);
+        paths
+    }
+
+    fn forget_all(&self, queue: &ChangeQueue) {
+        let mut files = self.lock();
+        files.forget_unused(queue, u64::MAX);
+        self.note_count(&files);
+    }
+
+    /// The files, once nobody else is at them: not for lanes.
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_lock(&self) -> Option<MutexGuard<'_, Files>> {
+        match self.locked.try_lock() {
+            Ok(files) => Some(files),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn note_count(&self, files: &Files) {
+        self.count.store(files.by_path.len(), Relaxed);
     }
 }
 
@@ -188,10 +239,15 @@ impl Files {
     }
 
     /// Watches the file at a path, and before it whatever else can give the path another file.
-    fn add(&mut self, queue: &ChangeQueue, path: &[u8], now_s: u64) -> io::Result<()> {
+    fn add(
+        &mut self,
+        queue: &ChangeQueue,
+        path: &[u8],
+        ways: &[PathBuf],
+        now_s: u64,
+    ) -> io::Result<()> {
         let mut watches = Vec::new();
         let mut note = |watch| watches.push(watch);
-        let ways = ways(Path::new(OsStr::from_bytes(path)));
         let mut ways = ways.iter().map(|way| way.as_os_str().as_bytes());
         let added = ways
             .try_for_each(|way| queue.watch_way(way).map(&mut note))
@@ -288,7 +344,7 @@ mod tests {
         let add = |files: &mut Files, name: &str, used_s| {
             folder.write(name, "").unwrap();
             let path = folder.path().join(name);
-            files.add(&queue, path.as_os_str().as_bytes(), used_s)
+            files.add(&queue, path.as_os_str().as_bytes(), &ways(&path), used_s)
         };
         let mut files = Files::default();
         add(&mut files, "a/old", 100).unwrap();
@@ -315,8 +371,35 @@ mod tests {
         let folder = Folder::create().unwrap();
         let mut files = Files::default();
         let path = folder.path().join("none");
-        let added = files.add(&queue, path.as_os_str().as_bytes(), 1);
+        let added = files.add(&queue, path.as_os_str().as_bytes(), &ways(&path), 1);
         assert!(added.is_err());
         assert!(files.by_path.is_empty() && files.by_watch.is_empty());
+    }
+
+    #[test]
+    fn lanes_do_not_wait_for_the_list_of_files() {
+        let queue = ChangeQueue::new().unwrap();
+        let folder = Folder::create().unwrap();
+        folder.write("page", "").unwrap();
+        let path = folder.path().join("page");
+        let files = SharedFiles::default();
+        let watch = || files.watch(&queue, path.as_os_str().as_bytes(), 1).unwrap();
+        let steps = [
+            (true, Watched::No, 0),
+            (false, Watched::FromNowOn, 1),
+            (false, Watched::Yes, 1),
+            (true, Watched::No, 1),
+        ];
+        for (is_locked, expected, count) in steps {
+            let held = is_locked.then(|| files.lock());
+            let watched = watch();
+            drop(held);
+            assert_eq!((watched, files.count.load(Relaxed)), (expected, count));
+        }
+        let watches: Vec<Watch> = files.lock().by_watch.keys().copied().collect();
+        for (watch, expected) in watches.into_iter().zip([1, 0]) {
+            assert_eq!(files.forget_watched(&queue, watch).len(), expected);
+            assert_eq!(files.count.load(Relaxed), 0);
+        }
     }
 }
