@@ -3,7 +3,7 @@
 //! second of its Date, as any other.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,12 @@ pub(super) const FILES_MAX: usize = OBJECTS_MAX;
 /// others.
 const UNUSED_S: u64 = 60;
 
-/// The most folders on the way to a file that are watched, those next to it: far more than usual
-/// paths have.
-const FOLDERS_MAX: usize = 32;
+/// The most folders and links on the way to a file that are watched, those next to it: far more
+/// than usual paths have.
+const WAYS_MAX: usize = 64;
+
+/// The most links that a path leads through; the kernel follows no more.
+const LINKS_MAX: usize = 40;
 
 /// Reads of the queue in a row: the thread is shared.
 const READS_MAX: usize = 64;
@@ -171,15 +174,25 @@ impl SharedFiles {
         }
         drop(files);
         // Looking along a path may wait for a file server: nobody has to wait for that too.
-        let ways = ways(Path::new(OsStr::from_bytes(path)));
+        let way_of = || Way::of(Path::new(OsStr::from_bytes(path)));
+        let way = way_of();
         let Some(mut files) = self.try_lock() else {
             return Ok(Watched::No);
         };
         // Another lane may have been faster, but no watch was there when the file was opened.
-        if !files.by_path.contains_key(path) {
-            let added = files.add(queue, path, &ways, now_s);
+        if files.by_path.contains_key(path) {
+            return Ok(Watched::FromNowOn);
+        }
+        let added = files.add(queue, path, &way, now_s);
+        self.note_count(&files);
+        added?;
+        drop(files);
+        // A link that was replaced before it was watched is watched with the folders of the old.
+        if way_of() != way
+            && let Some(mut files) = self.try_lock()
+        {
+            files.forget(queue, path);
             self.note_count(&files);
-            added?;
         }
         Ok(Watched::FromNowOn)
     }
@@ -239,17 +252,11 @@ impl Files {
     }
 
     /// Watches the file at a path, and before it whatever else can give the path another file.
-    fn add(
-        &mut self,
-        queue: &ChangeQueue,
-        path: &[u8],
-        ways: &[PathBuf],
-        now_s: u64,
-    ) -> io::Result<()> {
+    fn add(&mut self, queue: &ChangeQueue, path: &[u8], way: &Way, now_s: u64) -> io::Result<()> {
         let mut watches = Vec::new();
         let mut note = |watch| watches.push(watch);
-        let mut ways = ways.iter().map(|way| way.as_os_str().as_bytes());
-        let added = ways
+        let mut passed = way.passed.iter().map(|way| way.as_os_str().as_bytes());
+        let added = passed
             .try_for_each(|way| queue.watch_way(way).map(&mut note))
             .and_then(|()| queue.watch(path).map(&mut note));
         let path: Arc<[u8]> = path.into();
@@ -283,27 +290,51 @@ impl Files {
     }
 }
 
-/// The folders and links on the way to a file: where another one takes the place of one of them,
-/// the path leads to another file.
-fn ways(path: &Path) -> Vec<PathBuf> {
-    let mut ways = folders(path);
-    if path.is_symlink() {
-        ways.push(path.to_owned());
-    }
-    if let Ok(real) = path.canonicalize()
-        && real != path
-    {
-        ways.extend(folders(&real));
-    }
-    ways
+/// Where a path leads.
+#[derive(Debug, PartialEq, Eq)]
+struct Way {
+    /// The folders and links on it but for the root, which nothing takes the place of: where
+    /// another one takes the place of one of them, the path leads to another file.
+    passed: Vec<PathBuf>,
+    file: PathBuf,
 }
 
-/// The folders of a path but for the root, which nothing takes the place of.
-fn folders(path: &Path) -> Vec<PathBuf> {
-    let folders = path.ancestors().skip(1);
-    let below_root = folders.filter(|folder| folder.parent().is_some());
-    let nearest = below_root.take(FOLDERS_MAX);
-    nearest.map(Path::to_owned).collect()
+impl Way {
+    /// Looks along a path, part by part: a link may lead to another.
+    fn of(path: &Path) -> Way {
+        let mut passed = Vec::new();
+        let mut file = PathBuf::new();
+        let mut links = 0;
+        let mut rest = parts(path);
+        while let Some(part) = rest.pop() {
+            match part.as_bytes() {
+                b"." => continue,
+                b".." => {
+                    file.pop();
+                    continue;
+                }
+                _ => file.push(part),
+            }
+            if links < LINKS_MAX
+                && let Ok(target) = std::fs::read_link(&file)
+            {
+                links += 1;
+                passed.push(file.clone());
+                file.pop();
+                rest.extend(parts(&target));
+            } else if !rest.is_empty() && file.parent().is_some() && !passed.contains(&file) {
+                passed.push(file.clone());
+            }
+        }
+        passed.drain(..passed.len().saturating_sub(WAYS_MAX));
+        Way { passed, file }
+    }
+}
+
+/// The parts of a path, the last one first. That of the root replaces what is before it.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().rev();
+    parts.map(|part| part.as_os_str().to_owned()).collect()
 }
 
 impl Service for FileWatch {
@@ -333,6 +364,8 @@ impl Service for FileWatch {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use turnpike_testkit::Folder;
 
     use super::*;
@@ -344,7 +377,7 @@ mod tests {
         let add = |files: &mut Files, name: &str, used_s| {
             folder.write(name, "").unwrap();
             let path = folder.path().join(name);
-            files.add(&queue, path.as_os_str().as_bytes(), &ways(&path), used_s)
+            files.add(&queue, path.as_os_str().as_bytes(), &Way::of(&path), used_s)
         };
         let mut files = Files::default();
         add(&mut files, "a/old", 100).unwrap();
@@ -371,7 +404,7 @@ mod tests {
         let folder = Folder::create().unwrap();
         let mut files = Files::default();
         let path = folder.path().join("none");
-        let added = files.add(&queue, path.as_os_str().as_bytes(), &ways(&path), 1);
+        let added = files.add(&queue, path.as_os_str().as_bytes(), &Way::of(&path), 1);
         assert!(added.is_err());
         assert!(files.by_path.is_empty() && files.by_watch.is_empty());
     }
@@ -401,5 +434,66 @@ mod tests {
             assert_eq!(files.forget_watched(&queue, watch).len(), expected);
             assert_eq!(files.count.load(Relaxed), 0);
         }
+    }
+
+    /// A page behind two links, of which one leads to the other.
+    fn linked(folder: &Path) -> PathBuf {
+        for name in ["releases/1", "releases/2"] {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        let link = |target, name| symlink(target, folder.join(name)).unwrap();
+        link("releases/1", "stable");
+        link("stable", "current");
+        link("./home.html", "releases/1/page");
+        std::fs::write(folder.join("releases/1/home.html"), "").unwrap();
+        folder.join("current/page")
+    }
+
+    #[test]
+    fn each_folder_and_link_on_the_way_is_watched() {
+        let cases = [
+            ("current", true),
+            ("stable", true),
+            ("releases", true),
+            ("releases/1", true),
+            ("releases/1/page", true),
+            ("releases/1/home.html", true),
+            ("releases/2", false),
+        ];
+        for (replaced, expected) in cases {
+            let folder = Folder::create().unwrap();
+            let path = linked(folder.path());
+            let queue = ChangeQueue::new().unwrap();
+            let files = SharedFiles::default();
+            let watched = files.watch(&queue, path.as_os_str().as_bytes(), 1);
+            assert_eq!(watched.unwrap(), Watched::FromNowOn);
+            let name = |name: &str| folder.path().join(name);
+            std::fs::rename(name(replaced), name("old")).unwrap();
+            let mut is_told = false;
+            let forget = |change| {
+                let Change::File(watch) = change else { return };
+                is_told |= !files.forget_watched(&queue, watch).is_empty();
+            };
+            queue.take(forget).unwrap();
+            assert_eq!(is_told, expected, "{replaced}");
+        }
+    }
+
+    #[test]
+    fn a_way_is_where_the_kernel_goes() {
+        let folder = Folder::create().unwrap();
+        let path = linked(folder.path());
+        symlink("loop", folder.path().join("loop")).unwrap();
+        for name in [
+            "current/page",
+            "current/../2/../1/page",
+            "releases/1/home.html",
+        ] {
+            let path = folder.path().join(name);
+            assert_eq!(Way::of(&path).file, path.canonicalize().unwrap(), "{name}");
+        }
+        assert_eq!(Way::of(&path), Way::of(&path));
+        let passed = Way::of(&folder.path().join("loop/page")).passed;
+        assert!(passed.len() <= WAYS_MAX, "{}", passed.len());
     }
 }
