@@ -324,8 +324,19 @@ impl Memory {
         count_max: usize,
         take: &mut dyn FnMut(Sample<'_>),
     ) {
+        self.take_samples_at(monotonic_ns(), generation, count_max, take);
+    }
+
+    /// Takes samples as at that monotonic time.
+    pub(crate) fn take_samples_at(
+        &self,
+        now_ns: u64,
+        generation: u64,
+        count_max: usize,
+        take: &mut dyn FnMut(Sample<'_>),
+    ) {
         if self.generation() == generation {
-            self.samples.take(generation, count_max, take);
+            self.samples.take(generation, count_max, now_ns, take);
         }
     }
 

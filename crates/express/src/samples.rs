@@ -25,6 +25,10 @@ use crate::layout::sample::{
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 
+/// How long a record may be written: the program takes microseconds, and a machine that stands still
+/// in the midst of them some seconds. What is written longer is none.
+const WRITTEN_NS_MAX: u64 = 10_000_000_000;
+
 /// Bytes in front of a record (BPF_RINGBUF_HDR_SZ).
 const RECORD_HEAD_BYTES: u64 = 8;
 
@@ -49,8 +53,17 @@ pub(crate) struct SampleRing {
     writer: WrittenWords,
     /// Words of a page, behind which the ring begins.
     page_words: usize,
-    /// A record that was copied. Whoever reads the ring holds it.
-    record: Mutex<Vec<u8>>,
+    /// Whoever reads the ring holds it.
+    place: Mutex<Place>,
+}
+
+/// Where the ring is read.
+#[derive(Debug, Default)]
+struct Place {
+    /// A record that was copied.
+    record: Vec<u8>,
+    /// A position whose record is still written, and the monotonic time at which it first was.
+    awaited: Option<(u64, u64)>,
 }
 
 impl SampleRing {
@@ -65,25 +78,32 @@ impl SampleRing {
             reader: SharedWords::map(ring, page_words)?,
             writer: WrittenWords::map(ring, page_words + 2 * RING_BYTES / 8, page_bytes)?,
             page_words,
-            record: Mutex::default(),
+            place: Mutex::default(),
         })
     }
 
-    /// Takes at most so many records; `take` gets those of that configuration.
-    pub(crate) fn take(&self, generation: u64, count_max: usize, take: &mut dyn FnMut(Sample<'_>)) {
-        let mut record = match self.record.try_lock() {
-            Ok(record) => record,
+    /// Takes at most so many records at that monotonic time; `take` gets those of that
+    /// configuration.
+    pub(crate) fn take(
+        &self,
+        generation: u64,
+        count_max: usize,
+        now_ns: u64,
+        take: &mut dyn FnMut(Sample<'_>),
+    ) {
+        let mut place = match self.place.try_lock() {
+            Ok(place) => place,
             // Whoever has ended in the midst has given the record's room back.
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
         for _ in 0..count_max {
-            let Some(is_kept) = self.copy_next(&mut record) else {
+            let Some(is_kept) = self.copy_next(&mut place, now_ns) else {
                 return;
             };
             if is_kept
-                && word_of(&record, GENERATION) == generation
-                && let Some(sample) = read(&record)
+                && word_of(&place.record, GENERATION) == generation
+                && let Some(sample) = read(&place.record)
             {
                 take(sample);
             }
@@ -98,7 +118,7 @@ impl SampleRing {
 
     /// Copies the next record and gives its room back to the program. Returns whether it counts;
     /// `None`: there is none yet.
-    fn copy_next(&self, record: &mut Vec<u8>) -> Option<bool> {
+    fn copy_next(&self, place: &mut Place, now_ns: u64) -> Option<bool> {
         let reader = &self.reader.words()[0];
         let position = reader.load(Relaxed);
         let end = self.writer.word(0);
@@ -110,20 +130,32 @@ impl SampleRing {
         let head = self.writer.word(at) as u32;
         let bytes = head & !(BUSY | DISCARDED);
         let step = (u64::from(bytes) + RECORD_HEAD_BYTES).next_multiple_of(8);
-        if waiting > RING_BYTES as u64 || (head & BUSY == 0 && step > waiting) {
+        let is_written = head & BUSY != 0;
+        let is_stuck = is_written && place.waits_too_long(position, now_ns);
+        if waiting > RING_BYTES as u64 || (!is_written && step > waiting) || is_stuck {
             // Another process has read here too: nobody knows where a record begins.
             reader.store(end, Release);
             return Some(false);
         }
-        if head & BUSY != 0 {
+        if is_written {
             return None;
         }
+        let record = &mut place.record;
         record.clear();
         let words = (bytes as usize).div_ceil(8);
         (1..=words).for_each(|word| record.extend(self.writer.word(at + word).to_ne_bytes()));
         record.truncate(bytes as usize);
         reader.store(position.wrapping_add(step), Release);
         Some(head & DISCARDED == 0)
+    }
+}
+
+impl Place {
+    /// Whether the record at a position has been written for longer than one is.
+    fn waits_too_long(&mut self, position: u64, now_ns: u64) -> bool {
+        let awaited = self.awaited.filter(|(at, _)| *at == position);
+        let (_, since_ns) = *self.awaited.insert(awaited.unwrap_or((position, now_ns)));
+        now_ns.saturating_sub(since_ns) > WRITTEN_NS_MAX
     }
 }
 

@@ -1,11 +1,17 @@
 //! Samples of the requests that the program answers.
 
+use turnpike_lane::sys::process::monotonic_ns;
+
 use super::frame::{Frame, LINUX_OPTIONS};
 use super::{ANSWER, Driver, REQUEST, TRANSMIT, driver};
 use crate::{Answer, Key, Published};
 
-/// What the lanes note of the answer.
-const NOTE: u64 = 0xfedc_ba98_7654_3210;
+/// What the lanes note of the answer. Read as a record's length, it says that the record is still
+/// written.
+const NOTE: u64 = 0xfedc_ba98_f654_3210;
+
+/// Longer than a record may be written.
+const LONG_NS: u64 = 60_000_000_000;
 
 /// Publishes the answer of a target so that one of so many requests is sampled.
 fn publish(driver: &Driver, target: &str, sampled_one_in: u32) {
@@ -138,6 +144,10 @@ fn samples_go_on_behind_a_place_that_another_reader_has_changed() {
         ask_as_many(&driver, 2, &request);
         driver.memory.move_sample_reader(place);
         take(&driver, driver.generation, 8);
+        let later_ns = monotonic_ns() + LONG_NS;
+        driver
+            .memory
+            .take_samples_at(later_ns, driver.generation, 8, &mut |_| {});
         ask_as_many(&driver, 1, &request);
         let taken = take(&driver, driver.generation, 8);
         let is_whole = |(_, _, head): &(String, String, String)| *head == request;
