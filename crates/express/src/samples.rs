@@ -25,8 +25,8 @@ use crate::layout::sample::{
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 
-/// How long a record may be written: the program takes microseconds, and a machine that stands still
-/// in the midst of them some seconds. What is written longer is none.
+/// How long a record may be written: the program takes microseconds, and a machine that stands
+/// still in the midst of them some seconds. What is written longer is none.
 const WRITTEN_NS_MAX: u64 = 10_000_000_000;
 
 /// Bytes in front of a record (BPF_RINGBUF_HDR_SZ).
