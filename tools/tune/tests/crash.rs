@@ -38,7 +38,7 @@ fn script(folder: &Folder, text: &str) -> String {
         .args(["--net", "--mount", "sh", "-c", &format!("{BEGIN}{text}")])
         .env("TUNE", env!("CARGO_BIN_EXE_turnpike-tune"))
         .env("CLIMBS", concat!(env!("CARGO_MANIFEST_DIR"), "/climbs"))
-        .env("RECORD", concat!(env!("CARGO_MANIFEST_DIR"), RECORD))
+        .env("RECORD", RECORD)
         .env("STATE", folder.path())
         .env("TMPDIR", folder.path())
         .output()
@@ -111,8 +111,10 @@ fn the_plan_of_a_climb_is_put_back_to_the_byte() {
 }
 
 /// The climb with its grid that the bench keeps.
-const RECORD: &str =
-    "/../../bench/results/2026-11-26-climb-2xamd-epyc-linux-6-18-44/turnpike/runs.json";
+const RECORD: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../bench/results/2026-11-26-climb-2xamd-epyc-linux-6-18-44/turnpike/runs.json"
+);
 
 /// The plan of a climb that found SYN cookies dear: they stay on unless they are named.
 const PLAN_WITH_A_CAUTION: &str = "
