@@ -17,7 +17,7 @@ const MASK: u32 = libc::IN_MODIFY
 const WAY_MASK: u32 =
     libc::IN_ATTRIB | libc::IN_MOVE_SELF | libc::IN_DELETE_SELF | libc::IN_DONT_FOLLOW;
 
-/// Bytes of `struct inotify_event` before the name, which watched files have none of.
+/// Bytes of `struct inotify_event` before the name, which only an event in a folder has.
 const EVENT_BYTES: usize = size_of::<libc::inotify_event>();
 
 /// Bytes that one read takes: many events, on the stack.
@@ -107,13 +107,17 @@ impl ChangeQueue {
         let mut rest = &buffer[..count];
         while let Some((event, behind)) = rest.split_at_checked(EVENT_BYTES) {
             let (watch, mask) = (number_at(event, 0) as i32, number_at(event, 4));
+            let name_bytes = number_at(event, 12) as usize;
+            rest = behind.get(name_bytes..).unwrap_or_default();
+            if name_bytes > 0 {
+                // Of what is in a folder: the folder itself is as it was.
+                continue;
+            }
             change(match mask {
                 mask if mask & libc::IN_Q_OVERFLOW != 0 => Change::Overflow,
                 mask if mask & libc::IN_IGNORED != 0 => Change::Unwatched(Watch(watch)),
                 _ => Change::File(Watch(watch)),
             });
-            let name_bytes = number_at(event, 12) as usize;
-            rest = behind.get(name_bytes..).unwrap_or_default();
         }
         Ok(true)
     }

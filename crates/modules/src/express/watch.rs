@@ -364,7 +364,8 @@ impl Service for FileWatch {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use turnpike_testkit::Folder;
 
@@ -445,7 +446,9 @@ mod tests {
         link("releases/1", "stable");
         link("stable", "current");
         link("./home.html", "releases/1/page");
-        std::fs::write(folder.join("releases/1/home.html"), "").unwrap();
+        for name in ["home.html", "other.html"] {
+            std::fs::write(folder.join("releases/1").join(name), "").unwrap();
+        }
         folder.join("current/page")
     }
 
@@ -459,6 +462,8 @@ mod tests {
             ("releases/1/page", true),
             ("releases/1/home.html", true),
             ("releases/2", false),
+            // Attributes of what is in a folder change.
+            ("releases/1/other.html", false),
         ];
         for (replaced, expected) in cases {
             let folder = Folder::create().unwrap();
@@ -468,6 +473,9 @@ mod tests {
             let watched = files.watch(&queue, path.as_os_str().as_bytes(), 1);
             assert_eq!(watched.unwrap(), Watched::FromNowOn);
             let name = |name: &str| folder.path().join(name);
+            if replaced.ends_with("other.html") {
+                std::fs::set_permissions(name(replaced), Permissions::from_mode(0o600)).unwrap();
+            }
             std::fs::rename(name(replaced), name("old")).unwrap();
             let mut is_told = false;
             let forget = |change| {
