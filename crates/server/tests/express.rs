@@ -12,12 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use support::daemon::rounds;
-use support::express::{ask, join, metric, under_load};
+use support::express::{ask, join, metric, tested, under_load};
 use support::wait_for;
 use turnpike_testkit::network::{Network, SERVER_V4, SERVER_V6};
 use turnpike_testkit::raw_tcp::{ACK, PSH, RawTcp, Segment};
 use turnpike_testkit::requests::{Request, requests};
-use turnpike_testkit::{Folder, Peer, Server, Signal};
+use turnpike_testkit::{Peer, Server, Signal};
 
 /// The body that curl gets.
 fn curl(network: &Network, port: u16, target: &str, more: &[&str]) -> String {
@@ -127,21 +127,6 @@ fn parts_that_cannot_be_sampled_are_refused() {
         let said = tested(&format!("express_interface none0; express on; {directive}"));
         assert!(said.contains(expected), "{directive}: {said}");
     }
-}
-
-/// What a test of the configuration says of directives in `http`.
-fn tested(directives: &str) -> String {
-    let folder = Folder::create().unwrap();
-    let text = format!("events {{ }} http {{ {directives} server {{ listen 80; }} }}");
-    folder.write("t.conf", text).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
-        .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
-        .arg(folder.path().join(""))
-        .arg("-c")
-        .arg(folder.path().join("t.conf"))
-        .output()
-        .unwrap();
-    String::from_utf8(output.stderr).unwrap()
 }
 
 const SAMPLED: &str = "events { }

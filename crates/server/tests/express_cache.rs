@@ -10,13 +10,12 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::Command;
 
 use cache::{Counting, DISK, MEMORY, command, response};
-use support::express::{join, metric};
+use support::express::{join, metric, tested};
 use support::wait_for;
 use turnpike_testkit::network::{Network, SERVER_V4};
-use turnpike_testkit::{Folder, Peer, Server};
+use turnpike_testkit::{Peer, Server};
 
 /// Asks on a connection of its own, with more fields; the response's body.
 fn ask(network: &Network, server: &Server, target: &str, fields: &str) -> String {
@@ -321,21 +320,10 @@ const SIZES: &[(&str, &str)] = &[
 
 #[test]
 fn the_memory_of_answers_is_bounded() {
-    let folder = Folder::create().unwrap();
     for (directives, expected) in SIZES {
-        let text = format!(
-            "events {{ }} http {{ express_interface none0; express on; {directives}
-             server {{ listen 80; }} }}"
-        );
-        folder.write("t.conf", text).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
-            .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
-            .arg(folder.path().join(""))
-            .arg("-c")
-            .arg(folder.path().join("t.conf"))
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = tested(&format!(
+            "express_interface none0; express on; {directives}"
+        ));
         assert!(said.contains(expected), "{directives}: {said}");
     }
     let Some(network) = join("the_memory_of_answers_is_bounded") else {

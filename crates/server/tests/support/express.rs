@@ -4,13 +4,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use turnpike_express::{Program, Refusal};
 use turnpike_testkit::network::{Network, SERVER_V4};
-use turnpike_testkit::{Server, needs_root};
+use turnpike_testkit::{Folder, Server, needs_root};
 
 /// The namespaces of a test; `None`: it is skipped.
 pub fn join(test: &str) -> Option<Network> {
@@ -67,4 +68,19 @@ pub fn under_load(network: &Network, port: u16, work: impl FnOnce(&AtomicU64)) -
         over.store(true, Relaxed);
         load.join().unwrap()
     })
+}
+
+/// What a test of the configuration says of directives in `http`.
+pub fn tested(directives: &str) -> String {
+    let folder = Folder::create().unwrap();
+    let text = format!("events {{ }} http {{ {directives} server {{ listen 80; }} }}");
+    folder.write("t.conf", text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+        .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
+        .arg(folder.path().join(""))
+        .arg("-c")
+        .arg(folder.path().join("t.conf"))
+        .output()
+        .unwrap();
+    String::from_utf8(output.stderr).unwrap()
 }
