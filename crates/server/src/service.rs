@@ -12,7 +12,7 @@ use turnpike_express::Passed;
 use turnpike_lane::log::{ErrorLog, LogSet};
 use turnpike_lane::sys::descriptor::Waker;
 
-use crate::channel::{Extra, ListeningSocket, MasterCounts};
+use crate::channel::{Extra, ListeningSocket, MasterCounts, SuccessionLinks};
 use crate::configuration::Configuration;
 use crate::control::{Request, RequestError};
 
@@ -70,9 +70,9 @@ pub trait Service {
     /// Lets every answer from now on say that its connection is closed; all else goes on.
     fn announce_quit(&mut self);
 
-    /// Another serving process is to follow, which is at the other end of this link: flows of UDP
-    /// stay with this service when it reads the sockets no more.
-    fn be_succeeded(&mut self, link: OwnedFd, log: &ErrorLog);
+    /// Another serving process is to follow, which is at the other ends of these links: at the end
+    /// it gets the connections that wait for a request, and flows of UDP stay with this service.
+    fn be_succeeded(&mut self, links: SuccessionLinks, log: &ErrorLog);
 
     /// Reads datagrams, which a process before had been left.
     fn read_datagrams(&mut self);

@@ -72,6 +72,46 @@ fn a_complete_upgrade_in_one_command() {
 }
 
 #[test]
+fn connections_that_wait_for_a_request_outlive_the_old_process() {
+    let daemon = Daemon::start("");
+    let [mut fresh, mut idle] = [connect(daemon.port), connect(daemon.port)];
+    assert!(ask(&mut idle, true));
+    for _ in 0..2 {
+        let old = daemon.master();
+        daemon.upgrade(&[]).unwrap();
+        // The time that a drain gives them has passed by then, however busy the machine is.
+        wait_for("the old one to end", || !is_running(old));
+        assert!(ask(&mut idle, true), "it is kept");
+    }
+    assert!(ask(&mut fresh, true), "it is kept");
+    let log = daemon.log();
+    assert!(!log.contains("[alert]"), "{log}");
+}
+
+#[test]
+fn connections_that_wait_for_a_request_outlive_a_reload_that_needs_a_new_process() {
+    let daemon = Daemon::start("");
+    let mut idle: Vec<_> = (0..8).map(|_| connect(daemon.port)).collect();
+    for stream in &mut idle {
+        assert!(ask(stream, true));
+    }
+    let text = daemon.folder.read("nginx.conf");
+    for core_bytes in 1..=3 {
+        let old = children(daemon.master());
+        let changed = format!("{text}\nworker_rlimit_core {core_bytes}k;\n");
+        daemon.folder.write("nginx.conf", &changed).unwrap();
+        signal::send(daemon.master(), SIGHUP).unwrap();
+        wait_for("the old process to end", || {
+            let now = children(daemon.master());
+            now.len() == 1 && now != old
+        });
+        for stream in &mut idle {
+            assert!(ask(stream, true), "it is kept");
+        }
+    }
+}
+
+#[test]
 fn after_an_upgrade_generations_go_on_and_reloads_begin_at_none() {
     let daemon = Daemon::start("");
     daemon.upgrade(&[]).unwrap();

@@ -7,6 +7,7 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Mailbox, Pulse};
 
 use super::moving::Moving;
+use super::successor_link::SuccessorLink;
 use crate::plan::resolved::Plan;
 use crate::running::{RequestId, RequestList};
 
@@ -16,8 +17,12 @@ pub enum Command {
     Apply(Box<Apply>),
     /// Answers close their connections from now on; all else goes on.
     Announce,
-    /// Finish: no new connections, requests are answered, what waits for one is closed soon.
-    Quit,
+    /// Finish: no new connections, requests are answered, what waits for one is given to another
+    /// process or closed soon.
+    Quit {
+        /// The process that takes connections over.
+        successor: Option<Arc<SuccessorLink>>,
+    },
     /// Close the connections that were accepted up to that time, whatever they are at.
     Cut {
         /// In monotonic milliseconds.

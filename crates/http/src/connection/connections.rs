@@ -15,6 +15,7 @@ use super::commands::Command;
 use super::open::Connection;
 use super::return_queue::ReturnQueue;
 use super::slot::Slot;
+use super::successor_link::SuccessorLink;
 use super::successors::Successors;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
@@ -69,6 +70,8 @@ pub(super) enum Ending {
     Draining {
         /// In the lane's monotonic milliseconds.
         since_ms: u64,
+        /// The process that takes what waits for a request.
+        successor: Option<Arc<SuccessorLink>>,
     },
     /// The lane ends now.
     Now,

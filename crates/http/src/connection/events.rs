@@ -121,6 +121,7 @@ impl EventHandler for Connections {
         let now_ms = event_loop.clock.now_ms();
         self.ticked_ms = now_ms;
         self.every_plan(|plan| plan.tick(now_ms));
+        self.give_to_successor(event_loop);
         let written = AssertUnwindSafe(|| elsewhere::write_logs(&self.lane, &self.plan));
         if catch_unwind(written).is_err() {
             self.lane.counters.panics.add();

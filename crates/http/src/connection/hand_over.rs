@@ -1,8 +1,10 @@
-//! Connections that move from one lane to another, when a new configuration has fewer lanes.
+//! Connections that move from one lane to another, when a new configuration has fewer lanes, and
+//! from one process to another, when another one serves.
 //!
 //! ```text
-//!  lane that goes: parked ─► Moving ─► mailbox of a successor ─► parked there
-//!                  driven ─► finished here ─► as above
+//!  lane that goes:    parked ─► Moving ─► mailbox of a successor ─► parked there
+//!                     driven ─► finished here ─► as above
+//!  process that goes: parked ─► Packet ─► link ─► Moving ─► mailbox of a lane there
 //! ```
 //!
 //! Nothing is closed for it: the transport goes over with what was read from it. What a successor
@@ -11,13 +13,15 @@
 
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use turnpike_lane::event_loop::EventLoop;
 
-use super::connections::Connections;
-use super::moving::Moving;
+use super::connections::{Connections, Ending};
+use super::moving::{Moving, Origin};
 use super::open::Connection;
-use super::slot::Parked;
+use super::slot::{Parked, Slot};
+use super::successor_link::{Packet, Sent, SuccessorLink};
 use super::successors::Successors;
 use crate::counters::CloseReason;
 use crate::h1::input::Input;
@@ -57,7 +61,7 @@ impl Connections {
             security,
             address,
             waits_for,
-            deadline_ms,
+            origin: Origin::Lane { deadline_ms },
         });
         match successors.give(moving) {
             Ok(()) => {
@@ -76,7 +80,7 @@ impl Connections {
                     security: moving.security,
                 },
                 waits_for: moving.waits_for,
-                deadline_ms: moving.deadline_ms,
+                deadline_ms,
             }),
         }
     }
@@ -91,7 +95,56 @@ impl Connections {
         }
     }
 
-    /// Takes a connection of another lane over.
+    /// Gives what waits for a request to the process that takes it over, if there is one: no
+    /// client's next request can then meet the end of this process. What does not fit into the
+    /// link now is left for the next tick.
+    pub(super) fn give_to_successor(&mut self, event_loop: &mut EventLoop) {
+        let Some(successor) = self.successor().cloned() else {
+            return;
+        };
+        let mut index = 0;
+        loop {
+            let mut packet = Packet::new(&successor);
+            let mut given: Vec<u32> = Vec::new();
+            while index < self.slots.capacity() && !packet.is_full() {
+                let parked = self.slots.get(index).and_then(Slot::parked);
+                if parked.is_some_and(|parked| packet.add(parked)) {
+                    given.push(index as u32);
+                }
+                index += 1;
+            }
+            if packet.is_empty() {
+                return;
+            }
+            match successor.send(&packet) {
+                Sent::Whole => {}
+                Sent::Later => return,
+                Sent::Never => return self.lose_successor(),
+            }
+            for token in given {
+                if self.take_parked(event_loop, token).is_some() {
+                    self.lane.counters.active.sub();
+                    self.lane.counters.moved.add();
+                }
+            }
+        }
+    }
+
+    /// The process that takes what waits for a request.
+    pub(super) fn successor(&self) -> Option<&Arc<SuccessorLink>> {
+        match &self.ending {
+            Ending::Draining { successor, .. } => successor.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn lose_successor(&mut self) {
+        if let Ending::Draining { successor, .. } = &mut self.ending {
+            *successor = None;
+        }
+    }
+
+    /// Takes a connection of another lane over, or of the process before.
     pub(super) fn adopt(&mut self, event_loop: &mut EventLoop, moving: Moving) {
         let listens = &self.plan.listens;
         let place = listens
@@ -107,24 +160,34 @@ impl Connections {
             proxy_header: moving.proxy_header.map(Rc::new),
             security: moving.security,
         };
-        // Only where its gate went in a reload after the one that moved it.
+        // Only where its gate went in a reload after the one that moved it, or after the offer.
         let Some(place) = place else {
             self.close(connection, CloseReason::Drained);
             return;
         };
         connection.facts.listen = ListenIndex(place as u32);
+        let deadline_ms = match moving.origin {
+            Origin::Lane { deadline_ms } => Some(deadline_ms),
+            Origin::Process => {
+                connection.facts.serial = self.lane.next_serial();
+                self.lane.counters.accepted.add();
+                self.lane.counters.handled.add();
+                None
+            }
+        };
         // Of what a TLS session has decrypted, no event will tell here.
         let holds_input = connection.transport.holds_input();
-        let token = if self.is_draining() {
-            // With the time of a drain.
-            self.park(event_loop, None, connection, moving.waits_for)
-        } else {
-            let parked = Parked {
-                connection,
-                waits_for: moving.waits_for,
-                deadline_ms: moving.deadline_ms,
-            };
-            self.put_parked(event_loop, None, parked)
+        let token = match deadline_ms {
+            Some(deadline_ms) if !self.is_draining() => {
+                let parked = Parked {
+                    connection,
+                    waits_for: moving.waits_for,
+                    deadline_ms,
+                };
+                self.put_parked(event_loop, None, parked)
+            }
+            // With its time from now on, or that of a drain.
+            _ => self.park(event_loop, None, connection, moving.waits_for),
         };
         if let Some(token) = token.filter(|_| holds_input) {
             self.parked_ready(event_loop, token, false);

@@ -41,6 +41,7 @@ mod security;
 mod serve;
 mod slot;
 mod splicing;
+mod successor_link;
 mod successors;
 #[cfg(test)]
 mod tests;
@@ -49,3 +50,4 @@ mod transfer;
 pub use commands::{Apply, Command, Leave};
 pub use connections::Connections;
 pub use moving::Moving;
+pub use successor_link::{SuccessorLink, offer, take_connections};

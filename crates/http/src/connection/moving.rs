@@ -1,4 +1,4 @@
-//! A parked connection on its way to another lane.
+//! A parked connection on its way to another lane, perhaps of another process.
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::transport::Transport;
@@ -18,5 +18,13 @@ pub struct Moving {
     /// Of its gate: lanes may be a plan apart, and number them differently.
     pub(super) address: ListenAddress,
     pub(super) waits_for: Await,
-    pub(super) deadline_ms: u64,
+    pub(super) origin: Origin,
+}
+
+/// Where a connection comes from.
+pub(super) enum Origin {
+    /// A lane of this process. The deadline that it had there stays.
+    Lane { deadline_ms: u64 },
+    /// The serving process before this one. Its number and its deadline are set anew.
+    Process,
 }

@@ -8,6 +8,7 @@ use turnpike_lane::event_loop::{EventLoop, LaneGate};
 use super::commands::{Apply, Command, Leave};
 use super::connections::{Connections, Ending};
 use super::slot::Slot;
+use super::successor_link::SuccessorLink;
 use super::successors::Successors;
 use crate::lane::LanePlan;
 
@@ -30,7 +31,7 @@ impl Connections {
                     self.lane.shutdown.drain();
                     self.wake_driven();
                 }
-                Command::Quit => self.quit(event_loop),
+                Command::Quit { successor } => self.quit(event_loop, successor),
                 Command::Cut { until_ms } => self.cut(event_loop, until_ms),
                 Command::ListRequests { to } => {
                     // Who asked may have given up.
@@ -107,15 +108,17 @@ impl Connections {
         ));
     }
 
-    fn quit(&mut self, event_loop: &mut EventLoop) {
+    fn quit(&mut self, event_loop: &mut EventLoop, successor: Option<Arc<SuccessorLink>>) {
         // Steering chooses this lane no more from here on.
         event_loop.set_heartbeat(None);
         // First, so that what is still queued is served as the last of its connections.
         self.ending = Ending::Draining {
             since_ms: event_loop.clock.now_ms(),
+            successor,
         };
         self.lane.shutdown.drain();
         self.drain_gates(event_loop, |_| false);
+        self.give_to_successor(event_loop);
         self.hurry_waiting(event_loop);
         self.wake_driven();
     }

@@ -62,7 +62,7 @@ impl Connections {
         let mut deadline_ms = if timeout_ms == 0 {
             0
         } else {
-            since_ms + timeout_ms
+            since_ms.saturating_add(timeout_ms)
         };
         if self.is_draining()
             && let Some(grace_ms) = waits_for.grace_ms()
@@ -394,14 +394,21 @@ impl Connections {
     }
 
     /// Gives the time of a drain anew where this lane was held up in it: most likely by something
-    /// that held the client up too, so that its request is still to come.
+    /// that held the client up too, so that its request is still to come. The same goes for what
+    /// the next process takes once the link to it has room.
     fn wait_again(&mut self, event_loop: &mut EventLoop, token: u32) -> bool {
-        let Ending::Draining { since_ms } = self.ending else {
+        let Ending::Draining { since_ms, .. } = self.ending else {
             return false;
         };
         let now_ms = event_loop.clock.now_ms();
         let was_held_up = now_ms.saturating_sub(self.ticked_ms) > HELD_UP_MS;
-        if !was_held_up || now_ms.saturating_sub(since_ms) > HELD_UP_GRACE_MS_MAX {
+        let is_to_move = || {
+            let parked = self.slots.get(token as usize).and_then(Slot::parked);
+            let successor = self.successor().zip(parked);
+            successor.is_some_and(|(successor, parked)| successor.takes(parked))
+        };
+        if now_ms.saturating_sub(since_ms) > HELD_UP_GRACE_MS_MAX || !(was_held_up || is_to_move())
+        {
             return false;
         }
         let slot = self.slots.get_mut(token as usize);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,11 +13,13 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::event_loop::{
     AcceptSettings, EventHandler as _, EventLoop, Mailbox, WatchedSocket,
 };
-use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::sys::descriptor;
+use turnpike_lane::sys::socket::{self, More, PeerAddress};
 
 use super::connections::{Connections, Ending};
 use super::slot::{DrivenWork, Slot};
-use super::{Apply, Command, Leave};
+use super::{Apply, Command, Leave, SuccessorLink, offer, take_connections};
 use crate::client::Client;
 use crate::counters::AllCounters;
 use crate::exchange::Exchange;
@@ -105,7 +107,7 @@ impl Lane {
 fn a_draining_lane_ends_only_when_nothing_is_on_its_way_to_it() {
     let (mut leaving, mut draining) = (Lane::new(), Lane::new());
     let mut client = leaving.client();
-    draining.tell(Command::Quit);
+    draining.tell(Command::Quit { successor: None });
     leaving.leave(&draining);
     assert_eq!(leaving.connections.connections(), 0);
     assert!(!draining.connections.finished(), "a letter is unread");
@@ -119,11 +121,114 @@ fn a_draining_lane_ends_only_when_nothing_is_on_its_way_to_it() {
 fn a_connection_stays_where_it_is_when_its_heir_has_ended() {
     let (mut leaving, mut draining) = (Lane::new(), Lane::new());
     let mut client = leaving.client();
-    draining.tell(Command::Quit);
+    draining.tell(Command::Quit { successor: None });
     assert!(draining.connections.finished());
     leaving.leave(&draining);
     assert_eq!(leaving.connections.connections(), 1);
     assert!(leaving.answers(&mut client));
+}
+
+#[test]
+fn connections_that_wait_for_a_request_move_to_the_process_after() {
+    let (mut before, mut after) = (Lane::new(), Lane::new());
+    let (mut fresh, mut idle, mut half) = (before.client(), before.client(), before.client());
+    assert!(before.answers(&mut idle));
+    half.write_all(b"GET / HT").unwrap();
+    before.turn();
+    let (link, theirs) = link();
+    let mailbox = after.mailbox.clone();
+    let thread = std::thread::spawn(move || {
+        let take = |moving| mailbox.send(Command::Adopt(moving));
+        take_connections(theirs.as_fd(), take, |lost| {
+            panic!("{lost} connections lost")
+        })
+    });
+    before.tell(Command::Quit {
+        successor: Some(link),
+    });
+    assert_eq!(
+        before.connections.connections(),
+        1,
+        "a half-read head stays"
+    );
+    half.write_all(b"TP/1.1\r\nHost: a\r\nX: ").unwrap();
+    half.write_all(b"\r\n\r\n").unwrap();
+    before.turn();
+    assert!(before.connections.finished());
+    drop(before);
+    thread.join().unwrap().unwrap();
+    after.turn();
+    assert_eq!(after.connections.connections(), 2);
+    for client in [&mut fresh, &mut idle] {
+        assert!(after.answers(client));
+        assert!(after.answers(client));
+    }
+    let requests = |(_, slot): (usize, &Slot)| slot.parked().unwrap().connection.facts.requests;
+    let mut requests: Vec<u64> = after.connections.slots.iter().map(requests).collect();
+    requests.sort_unstable();
+    assert_eq!(requests, [2, 3], "those before the move are counted");
+}
+
+#[test]
+fn connections_stay_where_no_process_takes_them() {
+    let (ours, _theirs) = descriptor::packet_pair().unwrap();
+    assert!(SuccessorLink::new(ours).is_none(), "it has offered nothing");
+    let (without_listen, _other_end) = link_for(&[]);
+    let (with_ended_process, ended) = link();
+    drop(ended);
+    for successor in [without_listen, with_ended_process] {
+        let mut lane = Lane::new();
+        let mut client = lane.client();
+        let successor = Some(successor);
+        lane.tell(Command::Quit { successor });
+        assert_eq!(lane.connections.connections(), 1);
+        lane.connections.tick(&mut lane.event_loop);
+        assert_eq!(come_due(&mut lane), 0, "only the time of a drain is given");
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn connections_wait_for_room_in_the_link_to_the_process_after() {
+    let (successor, theirs) = link();
+    let mut lane = Lane::new();
+    let mut client = lane.client();
+    while socket::send(successor.socket(), &[0; 4096], More::No).is_ok() {}
+    let successor = Some(successor);
+    lane.tell(Command::Quit { successor });
+    lane.connections.tick(&mut lane.event_loop);
+    assert_eq!(come_due(&mut lane), 1, "there is no room");
+    let mut buffer = [0; 4096];
+    while socket::receive(theirs.as_fd(), &mut buffer).is_ok() {}
+    lane.connections.tick(&mut lane.event_loop);
+    assert_eq!(lane.connections.connections(), 0);
+    let mut sockets = Vec::new();
+    descriptor::receive_packet_with(theirs.as_fd(), &mut buffer, &mut sockets).unwrap();
+    drop(lane);
+    client.write_all(b"x").unwrap();
+    assert_eq!(sockets.len(), 1);
+}
+
+/// A link to a process that has the listen of these tests, and its other end.
+fn link() -> (Arc<SuccessorLink>, OwnedFd) {
+    link_for(&[plan().listens[0].address.clone()])
+}
+
+fn link_for(listens: &[ListenAddress]) -> (Arc<SuccessorLink>, OwnedFd) {
+    let (ours, theirs) = descriptor::packet_pair().unwrap();
+    offer(theirs.as_fd(), listens.iter()).unwrap();
+    (Arc::new(SuccessorLink::new(ours).unwrap()), theirs)
+}
+
+/// Lets the deadline of a lane's first connection pass; returns how many are left.
+fn come_due(lane: &mut Lane) -> usize {
+    let (_, slot) = lane.connections.slots.iter_mut().next().unwrap();
+    let Slot::Parked(parked) = slot else {
+        panic!("it is not parked");
+    };
+    parked.deadline_ms = 1;
+    lane.connections.due(&mut lane.event_loop, 0);
+    lane.connections.connections()
 }
 
 #[test]
@@ -143,7 +248,7 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
     let inserted =
         connections.driven_slot(event_loop, Some(0), parked.connection, DrivenWork::None);
     let (slot, connection) = inserted.unwrap();
-    lane.tell(Command::Quit);
+    lane.tell(Command::Quit { successor: None });
     let return_queue = lane.connections.return_queue.clone();
     return_queue.give_back(slot, Ok(connection), Some(exchange));
     lane.turn();
@@ -229,22 +334,16 @@ fn a_panic_costs_its_connection_and_no_place() {
 fn a_drain_does_not_count_the_time_in_which_its_lane_was_held_up() {
     let mut lane = Lane::new();
     let _client = lane.client();
-    lane.tell(Command::Quit);
-    let come_due = |lane: &mut Lane| {
-        let (_, slot) = lane.connections.slots.iter_mut().next().unwrap();
-        let Slot::Parked(parked) = slot else {
-            panic!("it is not parked");
-        };
-        parked.deadline_ms = 1;
-        lane.connections.due(&mut lane.event_loop, 0);
-        lane.connections.connections()
-    };
+    lane.tell(Command::Quit { successor: None });
     lane.connections.ticked_ms = 0;
     assert_eq!(come_due(&mut lane), 1);
     // Not for ever: it began when the machine was started.
     let begun = std::mem::replace(
         &mut lane.connections.ending,
-        Ending::Draining { since_ms: 0 },
+        Ending::Draining {
+            since_ms: 0,
+            successor: None,
+        },
     );
     assert_eq!(come_due(&mut lane), 0);
     lane.connections.ending = begun;
@@ -295,7 +394,7 @@ fn others_are_served_while_a_heavy_match_is_off_the_lane() {
         heavy.set_nonblocking(false).unwrap();
         drop(hold);
         assert!(answer(&mut heavy).starts_with("HTTP/1.1 404 "));
-        mailbox.send(Command::Quit);
+        mailbox.send(Command::Quit { successor: None });
     });
     let returned = lane.connections.returned();
     turnpike_lane::event_loop::run(&mut lane.event_loop, &mut lane.connections, &returned).unwrap();
@@ -386,7 +485,7 @@ fn a_body_whose_first_piece_fails_is_ended() {
             client.write_all(request).unwrap();
             let mut answer = Vec::new();
             client.read_to_end(&mut answer).unwrap();
-            mailbox.send(Command::Quit);
+            mailbox.send(Command::Quit { successor: None });
             answer
         });
         let returned = lane.connections.returned();

@@ -59,7 +59,7 @@ pub struct LaneRow {
 
 counters! {
     accepted: Counter "connections_accepted" in "connections",
-        "Connections that were accepted.";
+        "Connections that were accepted, or taken over from the serving process before.";
     handled: Counter "connections_handled" in "connections",
         "Accepted connections that were not closed at once for lack of room.";
     requests: Counter "requests" in "requests",

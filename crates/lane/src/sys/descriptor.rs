@@ -121,6 +121,18 @@ pub fn receive_packet(peer: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usi
     waiting(peer, libc::POLLIN, || socket::receive(peer, buffer))
 }
 
+/// Receives the next packet as [`receive_packet`] does, and appends the descriptors that came with
+/// it, all close-on-exec; those that this process has no room for are lost.
+pub fn receive_packet_with(
+    peer: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    waiting(peer, libc::POLLIN, || {
+        receive_message(peer, buffer, descriptors)
+    })
+}
+
 /// Sends `bytes` (at least one) with up to [`DESCRIPTORS_PER_MESSAGE_MAX`] descriptors in one
 /// message.
 pub fn send_message(

@@ -26,6 +26,9 @@ pub struct ListeningSocket {
     pub descriptor: OwnedFd,
 }
 
+/// Numbers of sockets for checks begin here, where those of gates never come.
+pub(crate) const CHECK_GATES_FROM: u64 = 1 << 32;
+
 /// What a bundle calls the board on which lanes tell how they are.
 pub(crate) const BOARD_NAME: &str = "board";
 
@@ -35,9 +38,6 @@ const EXPRESS_NAME: &str = "express ";
 
 /// What a bundle calls the memory that outlives the serving process.
 pub(crate) const KEPT_NAME: &str = "kept";
-
-/// What a bundle calls the link to the serving process before, which goes on with its flows of UDP.
-pub(crate) const FLOWS_NAME: &str = "flows";
 
 /// Another descriptor: what belongs to the gates (steering), or outlives the process.
 #[derive(Debug)]

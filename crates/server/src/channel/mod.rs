@@ -15,12 +15,14 @@
 //!    ◄─ Answer{number, outcome} ────────────
 //!    ── Counts ────────────────────────────►   what only the master knows, for metrics
 //!    ── Adoption(socket) ──────────────────►   where it is found when the master is gone
-//!    ── Succession(link) ──────────────────►   goes on with its flows when another process serves
+//!    ── Succession(links) ─────────────────►   when another process serves, gives it what waits
+//!                                              and goes on with its flows
 //!    ── Announce | Quit | Stop ────────────►   says that it will end, drains, ends
 //! ```
 
 mod bundle;
 mod codec;
+mod succession;
 #[cfg(test)]
 mod tests;
 
@@ -30,8 +32,9 @@ use std::path::PathBuf;
 
 use turnpike_lane::sys::descriptor;
 
-pub(crate) use bundle::{BOARD_NAME, FLOWS_NAME, KEPT_NAME, express_extras, take_express};
+pub(crate) use bundle::{BOARD_NAME, CHECK_GATES_FROM, KEPT_NAME, express_extras, take_express};
 pub use bundle::{Bundle, Extra, ListeningSocket};
+pub use succession::SuccessionLinks;
 
 use codec::{Decoder, Encoder, Malformed};
 
@@ -65,8 +68,8 @@ pub enum Order {
     Counts(MasterCounts),
     /// Be found here by another master when this one is gone.
     Adoption(OwnedFd),
-    /// Another serving process is to follow, which is at the other end of this link.
-    Succession(OwnedFd),
+    /// Another serving process is to follow, which is at the other ends of these links.
+    Succession(SuccessionLinks),
     /// Tell clients and balancers that this ends soon; go on with everything (`shutdown_delay`).
     Announce,
     /// Accept what waits, finish what is running, then end.
@@ -149,13 +152,15 @@ pub fn send_adoption(channel: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> io::R
     descriptor::send_parcel(channel, &[ADOPTION], &[listener])
 }
 
-/// Says that another serving process is to follow, at the other end of this link. The descriptor is
-/// only borrowed.
+/// Says that another serving process is to follow, at the other ends of these links. The
+/// descriptors are only borrowed.
 ///
 /// # Errors
 /// As [`send_apply`].
-pub fn send_succession(channel: BorrowedFd<'_>, link: BorrowedFd<'_>) -> io::Result<()> {
-    descriptor::send_parcel(channel, &[SUCCESSION], &[link])
+pub fn send_succession(channel: BorrowedFd<'_>, links: &SuccessionLinks) -> io::Result<()> {
+    let mut encoder = Encoder::new(SUCCESSION);
+    links.encode(&mut encoder);
+    descriptor::send_parcel(channel, &encoder.bytes, &links.descriptors())
 }
 
 /// Tells what the master has counted: reloads, those that failed, restarts.
@@ -300,7 +305,10 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
             cores: decoder.number()?,
         }),
         ADOPTION => Order::Adoption(descriptors.next().ok_or(Malformed)?),
-        SUCCESSION => Order::Succession(descriptors.next().ok_or(Malformed)?),
+        SUCCESSION => {
+            let links = SuccessionLinks::decode(&mut decoder, &mut descriptors)?;
+            Order::Succession(links)
+        }
         ANNOUNCE => Order::Announce,
         QUIT => Order::Quit,
         STOP => Order::Stop,

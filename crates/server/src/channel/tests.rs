@@ -164,6 +164,39 @@ fn orders_and_replies_come_back_as_sent() {
 }
 
 #[test]
+fn links_of_a_succession_come_back_as_sent() {
+    let (master, serving) = socket_pair().unwrap();
+    for [has_flows, has_connections] in [[false, true], [true, false], [true, true]] {
+        let links = SuccessionLinks {
+            flows: has_flows.then(null),
+            connections: has_connections.then(null),
+        };
+        send_succession(master.as_fd(), &links).unwrap();
+        let Some(Order::Succession(read)) = receive_order(serving.as_fd()).unwrap() else {
+            panic!("not a succession");
+        };
+        assert_eq!(read.flows.is_some(), has_flows);
+        assert_eq!(read.connections.is_some(), has_connections);
+        let mut encoder = Encoder::new(SUCCESSION);
+        links.encode(&mut encoder);
+        let count = usize::from(has_flows) + usize::from(has_connections);
+        for wrong in [count - 1, count + 1] {
+            let descriptors = (0..wrong).map(|_| null()).collect();
+            assert!(
+                decode_order(&encoder.bytes, descriptors).is_err(),
+                "{wrong}"
+            );
+        }
+        let mut extras: Vec<Extra> = links.into_extras().collect();
+        assert_eq!(extras.len(), count);
+        let taken = SuccessionLinks::take(&mut extras);
+        assert_eq!(taken.flows.is_some(), has_flows);
+        assert_eq!(taken.connections.is_some(), has_connections);
+        assert!(extras.is_empty());
+    }
+}
+
+#[test]
 fn every_cut_message_is_refused() {
     let mut encoder = Encoder::new(APPLY);
     bundle(2, 10).encode(&mut encoder);

@@ -28,8 +28,11 @@ use super::express::ExpressLane;
 use super::lane::{Lane, Start};
 use super::plans::{self, Plans};
 use super::rates::Rates;
+use super::succession::Adopters;
 use super::watchdog::{LaneView, Watchdog};
-use crate::channel::{BOARD_NAME, KEPT_NAME, ListeningSocket, MasterCounts};
+use crate::channel::{
+    BOARD_NAME, CHECK_GATES_FROM, KEPT_NAME, ListeningSocket, MasterCounts, SuccessionLinks,
+};
 use crate::configuration::Configuration;
 use crate::control::Request;
 use crate::service::{Generation, Holdings, Reporter, Service};
@@ -63,6 +66,12 @@ pub(super) struct LaneService {
     pub(super) listening_sockets: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
     /// A process before reads the datagrams of every address.
     pub(super) are_datagrams_held: bool,
+    /// The lanes that take what a process before gives away.
+    pub(super) adopters: Arc<Adopters>,
+    /// The link to the process before, until this one serves.
+    pub(super) predecessor: Option<OwnedFd>,
+    /// The link to the process that is to follow.
+    pub(super) successor: Option<OwnedFd>,
     zones: Zones,
     /// Memory that outlives this process.
     kept: Option<Arc<SharedWords>>,
@@ -99,6 +108,9 @@ impl LaneService {
             background: Arc::default(),
             listening_sockets: Vec::new(),
             are_datagrams_held: false,
+            adopters: Arc::default(),
+            predecessor: None,
+            successor: None,
             zones: Zones::new(),
             kept: None,
             express: ExpressLane::default(),
@@ -434,6 +446,7 @@ impl LaneService {
             format!("a lane cannot be started ({error})")
         })?;
         self.listening_sockets = listening_sockets;
+        self.choose_adopters();
         match self.listening_sockets.is_empty() {
             true => self.hand_flows_over(&generation.error_log),
             false => self.flows.take_up(),
@@ -457,9 +470,15 @@ impl Service for LaneService {
     fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
         self.take_kept(&mut generation);
         self.follow_predecessor(&mut generation);
+        let mut sockets = generation.listening_sockets.iter();
+        let is_public = sockets.any(|socket| socket.gate < CHECK_GATES_FROM);
         let extras = &mut generation.extras;
-        let replaced = self.express.take(extras, &generation.error_log);
+        let log = generation.error_log.clone();
+        let replaced = self.express.take(extras, &log);
         let applied = self.serve(generation);
+        if applied.is_ok() && is_public {
+            self.take_connections(&log);
+        }
         if let (Err(_), Some(replaced)) = (&applied, replaced) {
             self.express.put_back(replaced);
         }
@@ -474,6 +493,7 @@ impl Service for LaneService {
         let mut watchdog = std::mem::take(&mut self.watchdog);
         let next = self.view().and_then(|view| watchdog.look(&view));
         self.watchdog = watchdog;
+        self.choose_adopters();
         self.rates.note(&self.counters);
         self.start_or_end_standby_lane();
         next
@@ -522,8 +542,8 @@ impl Service for LaneService {
         }
     }
 
-    fn be_succeeded(&mut self, link: OwnedFd, log: &ErrorLog) {
-        self.add_successor(link, log);
+    fn be_succeeded(&mut self, links: SuccessionLinks, log: &ErrorLog) {
+        self.add_successor(links, log);
     }
 
     fn read_datagrams(&mut self) {
@@ -539,8 +559,10 @@ impl Service for LaneService {
         if self.lanes.is_empty() {
             self.reporter.drained();
         }
+        let successor = self.ready_successor();
         for lane in self.all_lanes() {
-            lane.send(Command::Quit);
+            let successor = successor.clone();
+            lane.send(Command::Quit { successor });
         }
         if self.flows.has_successor() {
             // Lanes have closed their gates when they have done this too.

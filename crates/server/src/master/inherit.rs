@@ -22,6 +22,7 @@ use turnpike_lane::sys::process;
 use super::express::Express;
 use super::gates::GateSet;
 use super::{kept, systemd};
+use crate::channel::SuccessionLinks;
 use crate::title;
 
 /// nginx's: descriptors of listening sockets, each followed by a semicolon.
@@ -30,8 +31,10 @@ const SOCKETS_VARIABLE: &str = "NGINX";
 const LINK_VARIABLE: &str = "TURNPIKE_UPGRADE";
 /// Ours: the descriptor of the memory that outlives processes.
 const KEPT_VARIABLE: &str = "TURNPIKE_KEPT";
-/// Ours: the descriptor of the link to the serving process before.
+/// Ours: the descriptor of the link to the serving process before, for flows of UDP.
 const FLOWS_VARIABLE: &str = "TURNPIKE_FLOWS";
+/// Ours: the descriptor of the link to the serving process before, for connections.
+const CONNECTIONS_VARIABLE: &str = "TURNPIKE_CONNECTIONS";
 
 /// Ours: the descriptors of the express lane's program, each followed by a semicolon, and what they
 /// are.
@@ -45,8 +48,8 @@ pub(super) struct Inherited {
     /// The master before.
     pub(super) parent: i32,
     pub(super) link: Option<UnixStream>,
-    /// The link to the serving process before.
-    pub(super) flows: Option<OwnedFd>,
+    /// The links to the serving process before.
+    pub(super) succession: SuccessionLinks,
 }
 
 /// Takes over what the environment names; `None` when this is not another binary's start. To be
@@ -71,11 +74,11 @@ pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
             ),
         }
     }
-    let link = env::var(LINK_VARIABLE).ok();
-    let link = link.and_then(|number| adopt(&number).ok());
-    let flows = env::var(FLOWS_VARIABLE).ok();
-    let memory = env::var(KEPT_VARIABLE).ok();
-    if let Some(memory) = memory.and_then(|number| adopt(&number).ok()) {
+    let adopted = |variable| {
+        let number = env::var(variable).ok()?;
+        adopt(&number).ok()
+    };
+    if let Some(memory) = adopted(KEPT_VARIABLE) {
         kept::inherit(memory);
     }
     let mut gates = GateSet::inherited(gates, systemd::has_sockets());
@@ -85,8 +88,11 @@ pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
     Some(Inherited {
         gates,
         parent: process::parent_process(),
-        link: link.map(UnixStream::from),
-        flows: flows.and_then(|number| adopt(&number).ok()),
+        link: adopted(LINK_VARIABLE).map(UnixStream::from),
+        succession: SuccessionLinks {
+            flows: adopted(FLOWS_VARIABLE),
+            connections: adopted(CONNECTIONS_VARIABLE),
+        },
     })
 }
 
@@ -115,13 +121,14 @@ pub(super) fn start(
     binary: Option<PathBuf>,
     gates: &GateSet,
     link: Option<OwnedFd>,
-    flows: Option<OwnedFd>,
+    succession: &SuccessionLinks,
 ) -> io::Result<i32> {
     let sockets = gates.descriptors()?;
     let memory = kept::copy()?;
     let express = gates.express().map(Express::pass).transpose()?;
     let passed = express.iter().flat_map(|express| &express.descriptors);
-    let links = link.iter().chain(&flows);
+    let SuccessionLinks { flows, connections } = succession;
+    let links = link.iter().chain(flows).chain(connections);
     for descriptor in sockets.iter().chain(links).chain(&memory).chain(passed) {
         descriptor::set_close_on_exec(descriptor.as_fd(), false)?;
     }
@@ -131,7 +138,8 @@ pub(super) fn start(
         .env(SOCKETS_VARIABLE, numbers_of(&sockets));
     let single = [
         (LINK_VARIABLE, &link),
-        (FLOWS_VARIABLE, &flows),
+        (FLOWS_VARIABLE, flows),
+        (CONNECTIONS_VARIABLE, connections),
         (KEPT_VARIABLE, &memory),
     ];
     for (variable, descriptor) in single {

@@ -238,7 +238,7 @@ impl Serving {
                 self.service.counts(counts);
             }
             Some(Order::Adoption(listener)) => self.be_found_at(listener),
-            Some(Order::Succession(link)) => self.service.be_succeeded(link, &self.log),
+            Some(Order::Succession(links)) => self.service.be_succeeded(links, &self.log),
             Some(Order::Announce) => self.announce(),
             Some(Order::Quit) => self.quit(),
             Some(Order::Stop) => self.stop(),

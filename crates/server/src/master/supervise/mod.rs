@@ -12,16 +12,15 @@
 mod adopt;
 mod control;
 mod express;
-mod flows;
 mod link;
 mod reload;
 mod serving;
 mod state;
 mod succeed;
+mod succession;
 mod upgrade;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -42,7 +41,7 @@ use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::systemd::{Manager, State as Told};
 use super::watch::FileWatch;
-use crate::channel::{self, End};
+use crate::channel::{self, End, SuccessionLinks};
 use crate::control::socket::ControlSocket;
 use crate::paths::Paths;
 use adopt::Adoption;
@@ -104,8 +103,8 @@ struct OtherMasters {
     successor: Option<Successor>,
     /// The master whose place this one takes.
     predecessor: Option<Predecessor>,
-    /// The link to the serving process of that one, for the first of this one.
-    flows: Option<OwnedFd>,
+    /// The links to the serving process of that one, for the first of this one.
+    succession: SuccessionLinks,
     /// The master ends in favour of another one, which has its names and its sockets.
     is_succeeded: bool,
     steering: Steering,
@@ -139,9 +138,9 @@ impl Master {
             Origin::Inherited(inherited) => (Some(inherited), None),
             Origin::Adopted(orphan) => (None, Some(orphan)),
         };
-        let mut flows = None;
+        let mut succession = SuccessionLinks::default();
         let predecessor = inherited.map(|inherited| {
-            flows = inherited.flows;
+            succession = inherited.succession;
             let link = inherited.link.map(|link| (link, link_token));
             Predecessor::new(inherited.parent, link, end_token, &events.epoll)
         });
@@ -161,7 +160,7 @@ impl Master {
             others: OtherMasters {
                 successor: None,
                 predecessor: predecessor.transpose()?,
-                flows,
+                succession,
                 is_succeeded: false,
                 steering: Steering {
                     next_at: (!is_fresh).then(|| Instant::now() + STEER_PAUSE),

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use turnpike_lane::log::{Errno, ErrorLog, Kept, Level, Sink, Target};
 
 use super::Master;
-use super::flows::flows_extra;
 use super::state::{Pending, Phase};
 use crate::channel::{self, End};
 use crate::control::RequestError;
@@ -143,11 +142,11 @@ impl Master {
                 self.serving.children.len() - 1
             }
         };
-        // A serving process that takes another's place leaves that one its flows.
-        let flows = serving
-            .filter(|serving| *serving != index)
-            .and_then(|_| self.flow_link());
-        let (ours, flows) = flows.unzip();
+        let takes_over = serving.is_some_and(|serving| serving != index);
+        let (ours, links) = match takes_over {
+            true => self.succession_links(),
+            false => Default::default(),
+        };
         let token = self.serving.children[index].token;
         self.serving.restart_at = None;
         self.loaded.gates.stop_listening_except(&loaded.gates);
@@ -159,9 +158,9 @@ impl Master {
             since,
         });
         let mut bundle = pending.loaded.bundle(generation)?;
-        bundle.extras.extend(flows.map(flows_extra));
+        bundle.extras.extend(links.into_extras());
         channel::send_apply(self.serving.children[index].channel(), &bundle)?;
-        self.announce_successor(ours);
+        self.announce_successor(&ours);
         Ok(())
     }
 

@@ -21,17 +21,13 @@ use turnpike_lane::sys::process::{self, ProcessHandle};
 use turnpike_plan::control::Arguments;
 
 use super::control::Purpose;
-use super::flows::flows_extra;
 use super::link::Link;
 use super::state::Phase;
 use super::upgrade::words;
 use super::{Master, STEER_PAUSE, STEER_TRIES_MAX};
-use crate::channel::{self, Bundle, ListeningSocket, take_express};
+use crate::channel::{self, Bundle, CHECK_GATES_FROM, ListeningSocket, take_express};
 use crate::control::{Request, RequestError};
 use crate::master::orphan;
-
-/// Numbers of sockets for checks begin here, where those of gates never come.
-const CHECK_GATES_FROM: u64 = 1 << 32;
 
 /// The master before this one.
 #[derive(Debug)]
@@ -183,9 +179,8 @@ impl Master {
     /// each, for us to ask them.
     pub(super) fn first_bundle(&mut self) -> io::Result<Bundle> {
         let mut bundle = self.loaded.bundle(self.generation)?;
-        bundle
-            .extras
-            .extend(self.others.flows.take().map(flows_extra));
+        let links = std::mem::take(&mut self.others.succession);
+        bundle.extras.extend(links.into_extras());
         let lanes = self.loaded.configuration.settings.process.lanes;
         let has_listen = !bundle.listening_sockets.is_empty();
         let Some(trial) = self.trial() else {

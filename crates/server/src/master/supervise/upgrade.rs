@@ -170,10 +170,10 @@ impl Master {
         }
         self.rename_files()
             .map_err(|error| failed("rename()", &error))?;
-        let (ours, flows) = self.flow_link().unzip();
-        match inherit::start(binary, &self.loaded.gates, theirs, flows) {
+        let (ours, links) = self.succession_links();
+        match inherit::start(binary, &self.loaded.gates, theirs, &links) {
             Ok(process) => {
-                self.announce_successor(ours);
+                self.announce_successor(&ours);
                 let message = format_args!("start new binary process {process}");
                 self.log.event(Level::Notice, message);
                 self.others.successor = Some(Successor { process, watch });
