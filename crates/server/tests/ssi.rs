@@ -51,7 +51,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("<!--#include virtual=\"/internal\" -->", "", "inside"),
     ("<!--#include virtual=\"/down\" -->", "", "SORRY"),
     (
-        "<!--#include virtual=\"/part.txt\" set=\"v\" -->a<!--#echo var=\"v\" -->",
+        "<!--#include virtual=\"/part.txt\" set=\"V\" -->a<!--#echo var=\"v\" -->",
         "",
         "aPART",
     ),
@@ -71,6 +71,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "<!--#set var=\"v\" value=\"a${arg_x}\\$\" --><!--#echo var=\"v\" encoding=\"none\" -->",
         "?x=<",
         "a<$",
+    ),
+    (
+        "<!--#set var=\"Vv\" value=\"x\" -->$Vv<!--#if expr=\"$vV\" --><!--#echo var=\"VV\" --><!--#endif -->",
+        "",
+        "$Vvx",
     ),
     ("<!--#echo var=\"arg_x\" -->", "?x=<\">", "&lt;&quot;&gt;"),
     ("<!--#echo var=\"arg_y\" default=\"d\" -->", "", "d"),

@@ -24,7 +24,7 @@ use self::buffers::Buffers;
 pub(super) use self::buffers::PageBody;
 use self::condition::Condition;
 use super::command::{Encoding, Order};
-use super::expression::Scope;
+use super::expression::{Scope, lookup_name};
 use super::page::{Page, PageRoom};
 use super::plan::Settings;
 use crate::html;
@@ -441,7 +441,8 @@ impl TemplateBody {
     }
 
     fn store(&self, variable: &[u8], value: &[u8]) -> Result<(), String> {
-        match self.page.borrow_mut().set_variable(variable, value) {
+        let name = lookup_name(variable);
+        match self.page.borrow_mut().set_variable(&name, value) {
             true => Ok(()),
             false => Err("the variables of a page are too large".to_owned()),
         }

@@ -9,7 +9,12 @@ use turnpike_plan::time;
 use super::page::{Page, STORED_BYTES_MAX};
 
 /// The name of a variable; usual ones need no allocation.
-type Name = SmallVec<[u8; 32]>;
+pub(super) type Name = SmallVec<[u8; 32]>;
+
+/// The name of a variable as it is looked up: without regard to case, as in nginx.
+pub(super) fn lookup_name(name: &[u8]) -> Name {
+    name.iter().map(u8::to_ascii_lowercase).collect()
+}
 
 /// How an expression compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,7 @@ pub(super) struct Scope<'a> {
 impl Scope<'_> {
     /// Appends the value of a variable; `false`: there is no such variable.
     pub(super) fn variable(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        let name = &lookup_name(name)[..];
         if let Some(value) = self.page.variable(name) {
             out.extend_from_slice(value);
             return true;
@@ -99,8 +105,7 @@ impl Scope<'_> {
                 }
                 (b'$', _) => {
                     let (name, behind) = variable_name(behind)?;
-                    let lower = name.iter().map(u8::to_ascii_lowercase);
-                    self.variable(&lower.collect::<Name>(), out);
+                    self.variable(name, out);
                     if out.len() > STORED_BYTES_MAX {
                         return Err("the value of a parameter is too large".to_owned());
                     }

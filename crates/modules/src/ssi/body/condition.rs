@@ -8,6 +8,7 @@ use turnpike_http::phase::Waiting;
 use turnpike_http::plan::Pattern;
 use turnpike_http::regex::Settled;
 
+use super::super::expression::lookup_name;
 use super::TemplateBody;
 use crate::ssi::expression::{self, Comparison};
 
@@ -160,7 +161,7 @@ impl TemplateBody {
             let mut page = self.page.borrow_mut();
             page.set_groups((0..=pattern.regex.group_count()).map(group));
             for (number, name) in pattern.regex.names() {
-                page.set_variable(name.to_ascii_lowercase().as_bytes(), group(*number));
+                page.set_variable(&lookup_name(name.as_bytes()), group(*number));
             }
         }
         Ok(found.ok_or_else(|| "a regular expression came to no verdict".to_owned()))
