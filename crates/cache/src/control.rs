@@ -136,7 +136,8 @@ fn is_time(name: &[u8]) -> bool {
     )
 }
 
-/// Takes the next directive: its name in lower case, its argument without quotes.
+/// Takes the next directive: its name in lower case, its argument without quotes. A quoted argument
+/// that does not end is none.
 fn directive(rest: &mut &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let start = rest.iter().position(|byte| !b" \t,".contains(byte))?;
     *rest = &rest[start..];
@@ -149,7 +150,11 @@ fn directive(rest: &mut &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     };
     let argument = argument.trim_ascii_start();
     let (argument, after) = match argument.strip_prefix(b"\"") {
-        Some(quoted) => quoted_string(quoted),
+        Some(quoted) => {
+            let (argument, after) = quoted_string(quoted);
+            *rest = after;
+            return Some((name, argument));
+        }
         None => {
             let end = argument.iter().position(|byte| *byte == b',');
             let (token, after) = argument.split_at(end.unwrap_or(argument.len()));
@@ -160,13 +165,14 @@ fn directive(rest: &mut &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     Some((name, Some(argument)))
 }
 
-fn quoted_string(text: &[u8]) -> (Vec<u8>, &[u8]) {
+/// The rest of a quoted string, and what follows it; `None` if it does not end.
+fn quoted_string(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let mut value = Vec::new();
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
         at += 1;
         match byte {
-            b'"' => break,
+            b'"' => return (Some(value), &text[at..]),
             b'\\' => {
                 value.extend(text.get(at));
                 at += 1;
@@ -174,21 +180,20 @@ fn quoted_string(text: &[u8]) -> (Vec<u8>, &[u8]) {
             byte => value.push(byte),
         }
     }
-    (value, text.get(at..).unwrap_or_default())
+    (None, &[])
 }
 
+/// Adds the fields that a directive names. One that names none concerns the whole response: an
+/// empty or damaged list must not let a response be stored.
 fn scope(scope: &mut Scope, argument: Option<&[u8]>) {
-    let Some(list) = argument else {
-        *scope = Scope::Whole;
-        return;
-    };
-    let fields = list.split(|byte| *byte == b',');
+    let fields = argument.unwrap_or_default().split(|byte| *byte == b',');
     let fields = fields.map(|name| name.trim_ascii().to_ascii_lowercase());
-    let fields = fields.filter(|name| !name.is_empty());
+    let fields: Vec<_> = fields.filter(|name| !name.is_empty()).collect();
     match scope {
         Scope::Whole => {}
+        _ if fields.is_empty() => *scope = Scope::Whole,
         Scope::Fields(known) => known.extend(fields),
-        Scope::None => *scope = Scope::Fields(fields.collect()),
+        Scope::None => *scope = Scope::Fields(fields),
     }
 }
 

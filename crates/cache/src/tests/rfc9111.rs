@@ -71,6 +71,11 @@ fn s3_no_store_and_private_are_not_stored() {
         ("private", WhyNotStored::Private),
         ("PRIVATE, max-age=60", WhyNotStored::Private),
         ("public, private, max-age=60", WhyNotStored::Private),
+        // A list that names no field, or has no end, must not let the response be stored.
+        ("max-age=60, private=\"\"", WhyNotStored::Private),
+        ("max-age=60, private=\" , \"", WhyNotStored::Private),
+        ("max-age=60, private=\"X-A", WhyNotStored::Private),
+        ("max-age=60, private=", WhyNotStored::Private),
     ];
     for (value, expected) in cases {
         assert_eq!(why(200, &[("Cache-Control", value)]), expected, "{value}");
