@@ -8,8 +8,9 @@ use crate::engine::Outcome;
 use crate::exchange::Exchange;
 use crate::settings::{ErrorPage, ErrorTarget, PageStatus};
 
-/// nginx's own status for closing without an answer.
-const CLOSE: u16 = 444;
+/// Statuses that close the connection without an answer, as in nginx: 444 is its own for that, and
+/// 499 says that there is no client to answer.
+const WITHOUT_ANSWER: [u16; 2] = [444, 499];
 
 /// Comment that makes a short page longer than what old MSIE (and Chrome) put in its place.
 const PADDING: &str = "<!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
@@ -18,7 +19,9 @@ const PADDING_LINES: usize = 6;
 impl Exchange {
     /// Answers with a status: the page that `error_page` names, or the server's own.
     pub(crate) fn finalize(&mut self, status: u16) -> Option<Outcome> {
-        if status == CLOSE {
+        if WITHOUT_ANSWER.contains(&status) {
+            // For the log.
+            self.walk.set_error_status(status);
             return Some(Outcome::Close);
         }
         self.debug(format_args!("ending with status {status}"));

@@ -19,6 +19,7 @@ fn server_with(globals: &str, locations: &str) -> Server {
         "events {{ }}
         http {{
             log_format path '$uri';
+            log_format code '$uri $status';
             access_log off;
             server {{ listen 127.0.0.1:%PORT%; root %FOLDER%; {locations} }}
         }}"
@@ -46,6 +47,19 @@ fn buffered_lines_are_written_when_the_server_ends() {
         server.signal(signal);
         server.wait();
         assert_eq!(server.log("b.log"), "/a\n/b\n", "{signal}");
+    }
+}
+
+#[test]
+fn a_request_that_gets_no_answer_is_logged_with_the_status_that_says_so() {
+    let locations: String = [444, 499]
+        .map(|status| format!("location /{status} {{ return {status}; }}"))
+        .concat();
+    let server = server(&format!("access_log %FOLDER%/n.log code; {locations}"));
+    for status in ["444", "499"] {
+        let answer = server.exchange(format!("GET /{status} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        assert!(answer.is_empty(), "{status}");
+        server.wait_for_log("n.log", &format!("/{status} {status}\n"));
     }
 }
 
