@@ -118,6 +118,12 @@ fn files_are_changed_by_requests() {
         let head = String::from_utf8_lossy(&server.exchange(&request)).into_owned();
         let status = head.split(' ').nth(1).unwrap().parse::<u16>().unwrap();
         assert_eq!(status, *expected, "{line} {fields}: {head}");
+        let names_it = line.starts_with("PUT") || line.starts_with("MKCOL");
+        assert_eq!(
+            head.contains("Location:"),
+            status == 201 && names_it,
+            "{head}"
+        );
         if line.starts_with("PUT") {
             let has_validator = head.contains("ETag") || head.contains("Last-Modified");
             assert!(!has_validator, "{line}: {head}");

@@ -324,14 +324,18 @@ impl Work for Changing {
     }
 }
 
-/// Says where what was made is.
+/// Names the resource that was created. After COPY and MOVE it is the one of the client's
+/// Destination, and nginx names none.
 fn answer(exchange: &mut Exchange, status: u16) -> Verdict {
+    let method = exchange.method();
     let response = &mut exchange.response;
     response.set_status(status);
     if status == 201 {
         response.set_content_length(Some(0));
         response.location_mut().clear();
-        target::escape(exchange.walk.path(), Escape::Path, response.location_mut());
+        if !matches!(method, Method::Copy | Method::Move) {
+            target::escape(exchange.walk.path(), Escape::Path, response.location_mut());
+        }
     } else {
         response.set_head_only(true);
     }
