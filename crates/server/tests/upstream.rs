@@ -18,6 +18,14 @@ const REFUSED: &[(&str, &str)] = &[
         "duplicate upstream \"u\"",
     ),
     (
+        "upstream u { server 127.0.0.1; } upstream U { server 127.0.0.1; }",
+        "duplicate upstream \"U\"",
+    ),
+    (
+        "upstream Up { server 127.0.0.1; } server { location / { proxy_pass http://uP:1; } }",
+        "upstream \"uP\" may not have port 1",
+    ),
+    (
         "upstream u { server nowhere.invalid; }",
         "host not found in upstream \"nowhere.invalid\"",
     ),

@@ -1,5 +1,6 @@
 //! What a request is given: peers of a group, and the lane's connections to them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -153,6 +154,14 @@ impl Implicit {
     }
 }
 
+/// The name of a group as it is looked up: without regard to case, as in nginx.
+pub(super) fn group_key(name: &str) -> Cow<'_, str> {
+    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}
+
 impl Directory {
     pub(super) fn new(
         named: HashMap<String, Arc<Upstream>>,
@@ -169,7 +178,7 @@ impl Directory {
     /// The group that the configuration has for an address: an `upstream` block of that name, or
     /// what is written elsewhere without variables.
     pub(crate) fn find(&self, url: &Url, default_port: u16) -> Option<Arc<Upstream>> {
-        match (self.named.get(&url.host), url.port) {
+        match (self.named.get(&*group_key(&url.host)), url.port) {
             (Some(named), None) => Some(Arc::clone(named)),
             _ => self.implicit.find(&url.identity(default_port)),
         }

@@ -13,7 +13,7 @@ use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettin
 use super::all_groups::AllGroups;
 use super::background::{self, BackgroundTasks};
 use super::balancing::Method;
-use super::handler::{Directory, Implicit, LanePool, Upstream};
+use super::handler::{Directory, Implicit, LanePool, Upstream, group_key};
 use super::limits;
 use super::passed::Passed;
 use super::resolver;
@@ -57,7 +57,7 @@ pub(crate) fn find<S: Passed>(
     default_port: u16,
 ) -> Result<Arc<Upstream>, String> {
     let host = &url.host;
-    if let Some(upstream) = builder.store::<Store>().named.get(host) {
+    if let Some(upstream) = builder.store::<Store>().named.get(&*group_key(host)) {
         return match url.port {
             Some(port) => Err(format!("upstream \"{host}\" may not have port {port}")),
             None => Ok(Arc::clone(upstream)),
@@ -108,7 +108,11 @@ fn group<S: Passed>(
     log: &ErrorLog,
 ) -> Result<(), ConfError> {
     let name = view.argument(0);
-    if builder.store::<Store>().named.contains_key(name) {
+    if builder
+        .store::<Store>()
+        .named
+        .contains_key(&*group_key(name))
+    {
         return Err(view.error(view.span(), format!("duplicate upstream \"{name}\"")));
     }
     let (servers, method) = servers(view, builder);
@@ -142,7 +146,7 @@ fn group<S: Passed>(
     let upstream = Arc::new(upstream.choosing(method.key, sticky));
     resolve(view, builder, upstream.group(), &servers, log)?;
     let named = &mut builder.store::<Store>().named;
-    named.insert(name.to_owned(), upstream);
+    named.insert(group_key(name).into_owned(), upstream);
     Ok(())
 }
 
