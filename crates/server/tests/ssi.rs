@@ -73,7 +73,8 @@ const CASES: &[(&str, &str, &str)] = &[
         "a<$",
     ),
     (
-        "<!--#set var=\"Vv\" value=\"x\" -->$Vv<!--#if expr=\"$vV\" --><!--#echo var=\"VV\" --><!--#endif -->",
+        "<!--#set var=\"Vv\" value=\"x\" -->$Vv<!--#if expr=\"$vV\" -->\
+         <!--#echo var=\"VV\" --><!--#endif -->",
         "",
         "$Vvx",
     ),
