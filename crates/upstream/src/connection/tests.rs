@@ -59,7 +59,8 @@ async fn exchange(connection: &Connection) -> Vec<u8> {
 
 #[test]
 fn only_a_second_piece_has_to_be_sent_without_delay() {
-    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send("answer")]; 2]);
+    // It closes only after our side: the last pieces would otherwise meet a closed connection.
+    let origin = Origin::start(vec![vec![Step::ReadToEnd]]);
     let head = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n";
     let file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
     run(async {
