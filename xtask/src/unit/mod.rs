@@ -2,6 +2,7 @@
 //! sandbox, and as an ordinary user without. The suites are built once. Tests that were skipped
 //! without root are named and counted, so that such a run never looks complete.
 
+mod failures;
 mod report;
 mod user;
 

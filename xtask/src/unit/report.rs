@@ -3,6 +3,7 @@
 use std::process::Output;
 use std::time::Duration;
 
+use super::failures::FailedSuite;
 use crate::outcome::Outcome;
 use crate::suites;
 
@@ -14,11 +15,12 @@ const SKIPPED: &str = "skipped: ";
 pub(super) struct Report {
     passed: u64,
     skipped: u64,
-    failed: Vec<String>,
+    failed: Vec<FailedSuite>,
 }
 
 impl Report {
-    /// Counts the results of a suite, and prints its line; its whole output if it failed.
+    /// Counts the results of a suite, and prints its line; its failures and its whole output if it
+    /// failed.
     pub(super) fn add(&mut self, name: &str, output: &Output, time: Duration) {
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -39,12 +41,14 @@ impl Report {
         self.passed += ran;
         self.skipped += skipped.len() as u64;
         if !output.status.success() {
+            let failed = FailedSuite::new(name, &output.status.to_string(), &stdout, &stderr);
+            failed.print();
             println!("{stdout}{stderr}");
-            self.failed.push(format!("{name} ({})", output.status));
+            self.failed.push(failed);
         }
     }
 
-    /// The totals, kept for the end of `make test` too.
+    /// The totals, kept for the end of `make test` too, and once more what failed.
     ///
     /// # Errors
     /// A suite failed.
@@ -54,7 +58,11 @@ impl Report {
         suites::note(&totals)?;
         match self.failed.is_empty() {
             true => Ok(()),
-            false => Err(format!("failed: {}", self.failed.join(", "))),
+            false => {
+                self.failed.iter().for_each(FailedSuite::print);
+                let titles: Vec<&str> = self.failed.iter().map(|suite| &*suite.title).collect();
+                Err(format!("failed: {}", titles.join("; ")))
+            }
         }
     }
 }
