@@ -5,6 +5,8 @@ use md5::{Digest, Md5};
 use turnpike_http::base64;
 use turnpike_lane::sys::crypt::{self, CryptError};
 
+use crate::constant_time::same;
+
 /// Bytes of a SHA-1 digest.
 const SHA1_BYTES: usize = 20;
 
@@ -161,14 +163,4 @@ fn push_digits(mut value: u32, count: usize, text: &mut Vec<u8>) {
         text.push(CRYPT_DIGITS[(value & 63) as usize]);
         value >>= 6;
     }
-}
-
-/// Compares in a time that does not tell how much is the same.
-fn same(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len()
-        && left
-            .iter()
-            .zip(right)
-            .fold(0, |difference, (left, right)| difference | (left ^ right))
-            == 0
 }

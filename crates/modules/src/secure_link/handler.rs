@@ -8,6 +8,7 @@ use turnpike_http::variables::{Evaluate, Template};
 use turnpike_wire::hex;
 
 use crate::by_location::ByLocation;
+use crate::constant_time::same;
 
 /// Longest signature in base64.
 const SIGNATURE_BYTES_MAX: usize = 24;
@@ -125,11 +126,4 @@ pub(super) fn link<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
     hash.update(link);
     hash.update(secret);
     same(&given, &hash.finalize()).then_some(link)
-}
-
-/// Compares in a time that does not tell how much is the same.
-fn same(left: &[u8], right: &[u8]) -> bool {
-    let pairs = left.iter().zip(right);
-    left.len() == right.len()
-        && pairs.fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
 }
