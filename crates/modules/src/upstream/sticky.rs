@@ -9,7 +9,7 @@ use turnpike_http::variables::{Template, VariableId};
 use turnpike_upstream::Peer;
 
 use super::sessions::Sessions;
-use crate::cookie_date::{self, cookie_date};
+use crate::cookie_date::Expires;
 use crate::zone;
 
 /// A plan in the making.
@@ -42,11 +42,6 @@ struct Cookie {
     http_only: bool,
     secure: bool,
     same_site: Option<Template>,
-}
-
-enum Expires {
-    Max,
-    Seconds(u64),
 }
 
 /// Sessions that the servers begin themselves.
@@ -123,16 +118,13 @@ impl Cookie {
     fn value(&self, exchange: &Exchange, server: &str) -> String {
         let mut text = format!("{}={server}", self.name);
         // Writing to a String cannot fail.
-        match self.expires {
-            None => {}
-            Some(Expires::Max) => {
-                let date = cookie_date::MAX;
-                let _ = write!(text, "; expires={date}; max-age={MAX_AGE_S}");
-            }
-            Some(Expires::Seconds(seconds)) => {
-                let at = exchange.lane.clock.unix_seconds().saturating_add(seconds);
-                let _ = write!(text, "; expires={}; max-age={seconds}", cookie_date(at));
-            }
+        if let Some(expires) = self.expires {
+            let date = expires.date(exchange.lane.clock.unix_seconds());
+            let age_s = match expires {
+                Expires::Max => MAX_AGE_S,
+                Expires::Seconds(seconds) => seconds,
+            };
+            let _ = write!(text, "; expires={date}; max-age={age_s}");
         }
         let evaluated = |template: &Option<Template>| {
             let value = template.as_ref().map(|template| template.value(exchange));

@@ -12,7 +12,7 @@ use turnpike_lane::log::Level;
 
 use super::identifier::Identifier;
 use crate::by_location::ByLocation;
-use crate::cookie_date::{self, cookie_date};
+use crate::cookie_date::Expires;
 
 /// What the directives of a location say.
 pub(super) struct Settings {
@@ -39,13 +39,6 @@ pub(super) enum Mode {
     V1,
     /// The cookie is given.
     On,
-}
-
-/// When a cookie ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expires {
-    Max,
-    Seconds(u64),
 }
 
 /// What a client's cookie means.
@@ -126,15 +119,11 @@ impl Settings {
 
     fn cookie(&self, exchange: &Exchange, identifier: Identifier) -> String {
         let mut text = format!("{}={}", self.name, identifier.encode(self.mark));
-        // Writing to a String cannot fail.
-        let _ = match self.expires {
-            None => Ok(()),
-            Some(Expires::Max) => write!(text, "; expires={}", cookie_date::MAX),
-            Some(Expires::Seconds(seconds)) => {
-                let at = exchange.lane.clock.unix_seconds().saturating_add(seconds);
-                write!(text, "; expires={}", cookie_date(at))
-            }
-        };
+        if let Some(expires) = self.expires {
+            let date = expires.date(exchange.lane.clock.unix_seconds());
+            // Writing to a String cannot fail.
+            let _ = write!(text, "; expires={date}");
+        }
         text.push_str(&self.attributes);
         text
     }

@@ -7,8 +7,9 @@ use turnpike_conf::{ConfError, View, value};
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
-use super::handler::{Expires, Mode, NotReset, Settings, Shown, UserIdFilter};
+use super::handler::{Mode, NotReset, Settings, Shown, UserIdFilter};
 use crate::by_location::ByLocation;
+use crate::cookie_date::Expires;
 
 /// What the variables look up; filled while the plan is built.
 #[derive(Default)]
