@@ -35,10 +35,6 @@ use crate::settings::LingeringClose;
 /// sendfile's cost is the copying, small enough that a slice takes well under a millisecond.
 pub(super) const SLICE_BYTES: u64 = 512 * 1024;
 
-/// Shortest pause of a rate-limited response, in milliseconds. What becomes due meanwhile leaves in
-/// one call: pausing only until the next byte is due would send the response in crumbs.
-const RATE_PAUSE_MS_MIN: u64 = 100;
-
 /// Where a driven exchange goes on.
 pub(super) enum Stage {
     /// A handler waits.
@@ -292,7 +288,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                 {
                     0 => {
                         let pause_ms = rate.pause_ms(exchange.account.sent_bytes(), elapsed_ms);
-                        let pause = Duration::from_millis(pause_ms.max(RATE_PAUSE_MS_MIN));
+                        let pause = Duration::from_millis(pause_ms);
                         tokio::select! {
                             biased;
                             () = tokio::time::sleep(pause) => {}

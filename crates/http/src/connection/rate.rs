@@ -18,7 +18,7 @@ impl RateLimit {
         self.after.saturating_add(self.rate.allowed(elapsed_ms))
     }
 
-    /// How long until another byte is allowed, in milliseconds.
+    /// How long to wait until another byte is allowed, in milliseconds.
     pub(crate) fn pause_ms(&self, sent: u64, elapsed_ms: u64) -> u64 {
         let over = sent.saturating_sub(self.after).saturating_add(1);
         self.rate.pause_ms(over, elapsed_ms)
@@ -67,7 +67,7 @@ mod tests {
         for (elapsed_ms, allowed) in [(0, 1500), (500, 2000), (1000, 2500)] {
             assert_eq!(limit.allowed(elapsed_ms), allowed, "after {elapsed_ms} ms");
         }
-        assert_eq!(limit.pause_ms(1500, 0), 1);
+        assert_eq!(limit.pause_ms(1500, 0), 100);
         assert_eq!(limit.pause_ms(2500, 0), 1001);
     }
 }

@@ -20,9 +20,6 @@ use crate::response::{Body, BodyFailed};
 use crate::response_head::{self, HeadWriter};
 use crate::segments::{self, Segment};
 
-/// Shortest pause of a rate-limited response, in milliseconds; as for HTTP/1.
-const RATE_PAUSE_MS_MIN: u64 = 100;
-
 /// How far an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendProgress {
@@ -304,7 +301,7 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
             bytes_max = rate.allowed(elapsed_ms).saturating_sub(sent);
             if bytes_max == 0 {
                 stream.shared.has_sent(stream);
-                let pause_ms = rate.pause_ms(sent, elapsed_ms).max(RATE_PAUSE_MS_MIN);
+                let pause_ms = rate.pause_ms(sent, elapsed_ms);
                 let pause = tokio::time::sleep(Duration::from_millis(pause_ms));
                 let client = Client::Http2(stream);
                 tokio::select! {

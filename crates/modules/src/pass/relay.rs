@@ -28,8 +28,7 @@ use turnpike_wire::message::{BodyEnd, Fields, Known};
 
 use answer::finish;
 pub(crate) use answer::{Answer, Cut, begin, discard, go_on, whole_chunks};
-use limit::Allowed;
-pub(crate) use limit::Limit;
+use limit::{Allowed, Limit};
 use spill::Spill;
 
 use super::coding::{self, Expander};

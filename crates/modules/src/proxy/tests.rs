@@ -5,7 +5,6 @@ use turnpike_wire::message::{Known, Method};
 use crate::pass::conditions::{Failure, NextConditions};
 use crate::pass::early_hints::knows_hints;
 use crate::pass::names::Names;
-use crate::pass::relay::Limit;
 use crate::pass::target::{PassUrl, UrlError};
 
 /// A URL, and its scheme, host, port and path.
@@ -101,26 +100,6 @@ fn names_are_known_in_any_case() {
     names.remove(b"Server");
     assert!(!names.has(Known::Other, b"X-Own"));
     assert!(!names.has(Known::Server, b"Server"));
-}
-
-#[test]
-fn a_limited_response_is_read_a_second_at_once_then_by_time() {
-    let limit = Limit {
-        rate: turnpike_plan::rate::Rate {
-            bytes_per_second: 1000,
-        },
-        started_ms: 0,
-    };
-    for (elapsed_ms, allowed) in [(0, 1000), (500, 1500), (1000, 2000)] {
-        assert_eq!(
-            limit.rate.allowed(elapsed_ms),
-            allowed,
-            "after {elapsed_ms} ms"
-        );
-    }
-    for (read_bytes, elapsed_ms, pause_ms) in [(1000, 0, 50), (2000, 0, 1000), (2000, 900, 100)] {
-        assert_eq!(limit.pause_ms(read_bytes, elapsed_ms), pause_ms);
-    }
 }
 
 #[test]

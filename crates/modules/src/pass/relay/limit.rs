@@ -5,13 +5,10 @@ use std::time::Duration;
 use turnpike_http::exchange::Exchange;
 use turnpike_plan::rate::Rate;
 
-/// Shortest pause of a rate-limited response, in milliseconds.
-const RATE_PAUSE_MS_MIN: u64 = 50;
-
 /// `..._limit_rate`.
-pub(crate) struct Limit {
-    pub(crate) rate: Rate,
-    pub(crate) started_ms: u64,
+pub(super) struct Limit {
+    pub(super) rate: Rate,
+    pub(super) started_ms: u64,
 }
 
 /// What may be read of a response.
@@ -30,16 +27,10 @@ impl Limit {
         let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
         match self.rate.allowed(elapsed_ms).saturating_sub(read_bytes) {
             0 => {
-                let pause_ms = self.pause_ms(read_bytes, elapsed_ms);
+                let pause_ms = self.rate.pause_ms(read_bytes, elapsed_ms);
                 Allowed::After(Duration::from_millis(pause_ms))
             }
             bytes => Allowed::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)),
         }
-    }
-
-    /// How long to wait until more than so many bytes may have been read, in milliseconds.
-    pub(crate) fn pause_ms(&self, read_bytes: u64, elapsed_ms: u64) -> u64 {
-        let pause_ms = self.rate.pause_ms(read_bytes, elapsed_ms);
-        pause_ms.max(RATE_PAUSE_MS_MIN)
     }
 }
