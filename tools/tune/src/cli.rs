@@ -115,8 +115,7 @@ pub fn usage() -> Usage {
 }
 
 /// Runs `turnpike tune` with the arguments after its name. Exit status: 0; 1 for wrong usage; 2
-/// when
-/// something failed; of `check` also 3 for a warning and 4 for a problem.
+/// after a failure; `check` also returns 3 for a warning and 4 for a problem.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let name = OsString::from("turnpike tune");
     let options = match Options::try_parse_from(std::iter::once(&name).chain(arguments)) {

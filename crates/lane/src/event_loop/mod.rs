@@ -16,7 +16,6 @@
 //! is still written as plain async code.
 //!
 //! This module knows sockets and deadlines; the [`EventHandler`] reacts to their events.
-//! [`EventHandler`].
 
 mod brief;
 mod gates;
