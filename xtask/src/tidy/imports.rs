@@ -89,6 +89,9 @@ const TABLE: &[(&str, &[&str])] = &[
     ("xtask", &["testkit", "tools/host"]),
 ];
 
+/// The page that repeats the table for readers.
+pub(super) const PAGE: &str = "ARCHITECTURE.md";
+
 /// The crate that anyone may have as a dev-dependency.
 const TEST_HELPERS: &str = "testkit";
 
@@ -150,6 +153,30 @@ pub(super) fn unused(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) 
                     format!("nothing here names {name}: take {other} out of the import table");
                 findings.push(Finding::new(&folder.join("Cargo.toml"), 1, text));
             }
+        }
+    }
+    findings
+}
+
+/// Checks that the table of ARCHITECTURE.md says of each crate what the import table says.
+pub(super) fn page(text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (folder, allowed) in TABLE {
+        let begin = format!("| `{folder}` |");
+        let row = text.lines().zip(1..).find(|(row, _)| row.starts_with(&begin));
+        let line = row.map_or(1, |(_, line)| line);
+        let cell = row.and_then(|(row, _)| row.strip_suffix(" |")?.rsplit_once("| "));
+        let mut named: Vec<&str> = cell.map_or("", |(_, cell)| cell).split(", ").collect();
+        named.retain(|name| !matches!(*name, "" | "–"));
+        named.sort_unstable();
+        let mut expected: Vec<&str> = allowed
+            .iter()
+            .map(|other| other.rsplit('/').next().unwrap_or(other))
+            .collect();
+        expected.sort_unstable();
+        if row.is_none() || named != expected {
+            let text = format!("the row of {folder} should name {}", expected.join(", "));
+            findings.push(Finding::new(Path::new(PAGE), line, text));
         }
     }
     findings

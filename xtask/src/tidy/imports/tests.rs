@@ -52,3 +52,29 @@ fn edges_that_no_source_uses() {
     let edges: usize = every.iter().map(|(_, allowed)| allowed.len()).sum();
     assert_eq!(super::unused(&files, &comment).len(), edges);
 }
+
+#[test]
+fn the_page_for_readers_says_the_same() {
+    let names = |allowed: &[&str]| match allowed {
+        [] => "–".to_owned(),
+        _ => {
+            let names = allowed.iter().filter_map(|other| other.rsplit('/').next());
+            names.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let rows = super::TABLE.iter();
+    let page: String = rows
+        .map(|(folder, allowed)| format!("| `{folder}` | what it is | {} |\n", names(allowed)))
+        .collect();
+    let cases = [
+        (page.clone(), 0),
+        (page.replace("| wire, host |", "| host, wire |"), 0),
+        (page.replace("| wire, host |", "| wire |"), 1),
+        (page.replace("| `tools/trace` |", "| `tools/other` |"), 1),
+        (String::new(), super::TABLE.len()),
+    ];
+    for (page, expected) in cases {
+        let found = super::page(&page);
+        assert_eq!(found.len(), expected, "{page}: {found:?}");
+    }
+}
