@@ -46,6 +46,7 @@ http {
         location /none { return 444; }
         location /gone { return 410; }
         location /gone-text { return 410 "no more"; }
+        location /own-status { return 202 $status; }
         location /url { return http://example.com/?$args; }
         location /moved { return 308 /text; }
         location /computed {
@@ -155,6 +156,7 @@ fn paths_are_rewritten_and_answered() {
             ("/code", 204, ""),
             ("/gone", 410, ""),
             ("/gone-text", 410, "no more"),
+            ("/own-status", 202, "202"),
             ("/from-server/x", 200, "/text/x \n"),
             ("/text?stop=1", 403, ""),
             ("/text?stop=0", 200, "/text ?stop=0\n"),

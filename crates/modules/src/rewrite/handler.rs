@@ -172,11 +172,12 @@ impl Run<'_> {
         if answer.status >= 400 && empty {
             return Verdict::Status(answer.status);
         }
+        // The text may name it.
+        self.exchange.response.set_status(answer.status);
         let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
         if let Some(text) = answer.constant.as_ref().filter(|_| !is_redirect) {
             self.exchange.choose_content_type();
             let response = &mut self.exchange.response;
-            response.set_status(answer.status);
             response.set_content_length(Some(text.len() as u64));
             response.set_body(Body::Shared(Arc::clone(text)));
             return Verdict::Respond;
@@ -196,7 +197,6 @@ impl Run<'_> {
         }
         self.exchange.choose_content_type();
         let response = &mut self.exchange.response;
-        response.set_status(answer.status);
         response.set_text(text);
         response.send_text();
         Verdict::Respond
