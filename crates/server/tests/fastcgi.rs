@@ -324,9 +324,10 @@ fn a_request_is_begin_parameters_and_body() {
         &origin,
         "",
         "fastcgi_param A $request_method; fastcgi_param EMPTY $arg_none if_not_empty;
-        fastcgi_param HTTP_X_SET own; fastcgi_param NONE $arg_none;",
+        fastcgi_param HTTP_X_SET own; fastcgi_param NONE $arg_none;
+        fastcgi_param HTTP_PROXY \"\";",
     );
-    let request = "POST /a HTTP/1.1\r\nHost: localhost\r\nX-Set: theirs\r\nX-F: 1\r\n\
+    let request = "POST /a HTTP/1.1\r\nHost: localhost\r\nX-Set: theirs\r\nProxy: p\r\nX-F: 1\r\n\
                    Cookie: a=1\r\nX-F: 2\r\nCookie: b=2\r\nContent-Length: 5\r\n\
                    Connection: close\r\n\r\n12345";
     server.exchange(request);

@@ -54,7 +54,8 @@ pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
 /// The parameters that a location sets.
 pub(crate) struct Params {
     list: Vec<Param>,
-    /// Names among them that a client's field may have: few or none.
+    /// Configured names that a client's field may have: few or none. An empty text for such a name
+    /// keeps the field away and is no parameter itself, as in nginx.
     field_names: Vec<Vec<u8>>,
 }
 
@@ -79,21 +80,23 @@ impl Params {
     /// # Errors
     /// What is wrong with a variable in them.
     pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        let mut list = Vec::new();
+        let (mut list, mut field_names) = (Vec::new(), Vec::new());
         for entry in pass.nearest_all("param") {
             let value = bytes_of(entry.argument(1));
+            let name = bytes_of(entry.argument(0));
+            if name.len() > FIELD_PREFIX.len() && name.starts_with(FIELD_PREFIX) {
+                field_names.push(name.clone());
+                if value.is_empty() {
+                    continue;
+                }
+            }
             list.push(Param {
-                name: bytes_of(entry.argument(0)),
+                name,
                 value: builder.template(pass.view, entry, &value)?,
                 if_not_empty: entry.arguments.len() > 2,
             });
         }
-        let names = list.iter().map(|param| &param.name);
-        let field_names = names.filter(|name| name.starts_with(FIELD_PREFIX));
-        Ok(Self {
-            field_names: field_names.cloned().collect(),
-            list,
-        })
+        Ok(Self { list, field_names })
     }
 
     /// Gives every parameter of a request, in order.
