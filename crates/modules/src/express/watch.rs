@@ -81,6 +81,8 @@ struct WatchedFile {
     used_s: u64,
     /// The file's, and those of the folders and links on the way to it.
     watches: Vec<Watch>,
+    /// The way was the same once all of it was watched. Otherwise the next publication begins anew.
+    is_sure: bool,
 }
 
 impl FileWatch {
@@ -161,10 +163,11 @@ impl SharedFiles {
         let Some(mut files) = self.try_lock() else {
             return Ok(Watched::No);
         };
-        if let Some(file) = files.by_path.get_mut(path) {
+        if let Some(file) = files.by_path.get_mut(path).filter(|file| file.is_sure) {
             file.used_s = now_s;
             return Ok(Watched::Yes);
         }
+        files.forget(queue, path);
         if files.by_path.len() >= FILES_MAX {
             files.make_room(queue, now_s);
             self.note_count(&files);
@@ -188,11 +191,11 @@ impl SharedFiles {
         added?;
         drop(files);
         // A link that was replaced before it was watched is watched with the folders of the old.
-        if way_of() != way
+        if way_of() == way
             && let Some(mut files) = self.try_lock()
+            && let Some(file) = files.by_path.get_mut(path)
         {
-            files.forget(queue, path);
-            self.note_count(&files);
+            file.is_sure = true;
         }
         Ok(Watched::FromNowOn)
     }
@@ -265,7 +268,11 @@ impl Files {
             paths.insert(path.clone());
         }
         let used_s = now_s;
-        let file = WatchedFile { used_s, watches };
+        let file = WatchedFile {
+            used_s,
+            watches,
+            is_sure: false,
+        };
         self.by_path.insert(path.clone(), file);
         if added.is_err() {
             self.forget(queue, &path);
