@@ -126,6 +126,12 @@ const PROXIED: &[(&str, &str, &str, &str)] = &[
         "X",
     ),
     (
+        "charset A;",
+        "Content-Type: text/html;",
+        "text/html; charset=A",
+        "X",
+    ),
+    (
         "charset A; override_charset on;",
         "Content-Type: text/html; x=y; charset=\"b\"",
         "text/html; x=y; charset=A",

@@ -163,7 +163,10 @@ pub(super) fn page(text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (folder, allowed) in TABLE {
         let begin = format!("| `{folder}` |");
-        let row = text.lines().zip(1..).find(|(row, _)| row.starts_with(&begin));
+        let row = text
+            .lines()
+            .zip(1..)
+            .find(|(row, _)| row.starts_with(&begin));
         let line = row.map_or(1, |(_, line)| line);
         let cell = row.and_then(|(row, _)| row.strip_suffix(" |")?.rsplit_once("| "));
         let mut named: Vec<&str> = cell.map_or("", |(_, cell)| cell).split(", ").collect();

@@ -62,7 +62,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     findings.extend(reach::check(&root, &files));
     findings.extend(imports::unused(&files, &read));
-    findings.extend(imports::page(&read(Path::new(imports::PAGE)).unwrap_or_default()));
+    findings.extend(imports::page(
+        &read(Path::new(imports::PAGE)).unwrap_or_default(),
+    ));
     findings.extend(cycles::check(&cycles));
     findings.extend(parts::check(&files, &read));
     findings.extend(families::check(&files, &read));

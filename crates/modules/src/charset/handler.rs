@@ -109,10 +109,12 @@ pub(super) fn split(content_type: &[u8]) -> (&[u8], Option<&[u8]>) {
     (content_type, None)
 }
 
-/// Says in Content-Type what the text is in. Redirects do not: nginx's rule.
+/// Says in Content-Type what the text is in, in place of a semicolon without a parameter. Redirects
+/// do not: nginx's rule.
 fn name(exchange: &mut Exchange, charset: &[u8]) {
     let response = &mut exchange.response;
-    let bare = split(response.content_type()).0.len();
+    let bare = split(response.content_type()).0.trim_ascii_end();
+    let bare = bare.strip_suffix(b";").unwrap_or(bare).len();
     response.content_type_mut().truncate(bare);
     if !matches!(response.status(), 301 | 302) {
         response.content_type_mut().extend_from_slice(b"; charset=");
