@@ -10,8 +10,8 @@ use turnpike_stream::session::Session;
 use turnpike_upstream::{DatagramConnection, Picked};
 
 use super::activity::{Activity, pause};
+use super::direction_limit::DirectionLimit;
 use super::plan::Passing;
-use super::rate::Rate;
 
 /// A session of UDP while its datagrams are passed on.
 pub(super) struct DatagramRelay<'a> {
@@ -20,8 +20,8 @@ pub(super) struct DatagramRelay<'a> {
     flow: &'a Flow,
     picked: &'a Picked,
     connection: &'a DatagramConnection,
-    upload: Rate,
-    download: Rate,
+    upload: DirectionLimit,
+    download: DirectionLimit,
     activity: Activity,
     progress: Progress,
 }
@@ -119,7 +119,7 @@ impl<'a> DatagramRelay<'a> {
         session: &'a Session,
         flow: &'a Flow,
         (picked, connection): (&'a Picked, &'a DatagramConnection),
-        [upload, download]: [Rate; 2],
+        [upload, download]: [DirectionLimit; 2],
     ) -> Self {
         Self {
             passing,

@@ -21,9 +21,9 @@ use turnpike_upstream::{
 use turnpike_wire::proxy_protocol::Transport;
 
 use super::datagrams::{DatagramEnd, DatagramRelay};
+use super::direction_limit::DirectionLimit;
 use super::flow_steps::FlowSteps;
 use super::plan::{Destination, Passing};
-use super::rate::Rate;
 use super::relay::Relay;
 use super::steps::ConnectionSteps;
 use crate::upstream::{Directory, Names, Target, Upstream, Url};
@@ -123,11 +123,11 @@ impl Passing {
             &picked,
         );
         picked.connected(session.lane.clock.now_ms());
-        let rates = self.rates(session);
+        let limits = self.limits(session);
         let first = std::mem::take(&mut session.preread);
         if let Some(one) = session.tries.last() {
             let server = (&picked, &*connection);
-            Relay::new(self, (session, one), client, server, rates)
+            Relay::new(self, (session, one), client, server, limits)
                 .run(first)
                 .await;
         }
@@ -152,12 +152,12 @@ impl Passing {
             || socket::local_address(connection.as_fd()),
             &picked,
         );
-        let rates = self.rates(session);
+        let limits = self.limits(session);
         let mut first = self
             .proxy_header
             .header(session, ends(session), Transport::Datagram);
         first.append(&mut session.preread);
-        let relay = DatagramRelay::new(self, session, flow, (&picked, &connection), rates);
+        let relay = DatagramRelay::new(self, session, flow, (&picked, &connection), limits);
         let end = relay.run(first).await;
         if end == DatagramEnd::Done {
             succeeded(session, picked);
@@ -168,9 +168,9 @@ impl Passing {
         Err(Status::BadGateway)
     }
 
-    fn rates(&self, session: &Session) -> [Rate; 2] {
+    fn limits(&self, session: &Session) -> [DirectionLimit; 2] {
         let started_ms = session.lane.clock.now_ms();
-        [&self.upload_rate, &self.download_rate].map(|template| Rate {
+        [&self.upload_rate, &self.download_rate].map(|template| DirectionLimit {
             bytes_per_second: bytes_per_second(template, session),
             started_ms,
         })

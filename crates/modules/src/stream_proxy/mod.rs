@@ -5,12 +5,12 @@
 
 mod activity;
 mod datagrams;
+mod direction_limit;
 mod flow_steps;
 mod handler;
 mod plain_relay;
 mod plan;
 mod quic;
-mod rate;
 mod relay;
 mod rows;
 mod steps;

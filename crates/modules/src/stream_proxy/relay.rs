@@ -16,8 +16,8 @@ use turnpike_stream::upstream::Try;
 use turnpike_upstream::{Connection, Picked};
 
 use super::activity::{Activity, pause};
+use super::direction_limit::DirectionLimit;
 use super::plan::Passing;
-use super::rate::Rate;
 
 /// Fewer bytes in a pipe are the end of a bulk: to copy so few costs less than to move them.
 pub(super) const BULK_BYTES_MIN: usize = 16 * 1024;
@@ -31,8 +31,8 @@ pub(super) struct Relay<'a> {
     picked: &'a Picked,
     /// The try of the server.
     one: &'a Try,
-    upload: Rate,
-    download: Rate,
+    upload: DirectionLimit,
+    download: DirectionLimit,
     activity: Activity,
     /// Directions that have ended, where each ends on its own.
     ended: Cell<u8>,
@@ -87,7 +87,7 @@ enum Carrier {
 struct Direction<'a> {
     from: RelayEnd<'a>,
     to: RelayEnd<'a>,
-    rate: Rate,
+    limit: DirectionLimit,
     /// Bytes received of the one, and sent to the other.
     received: &'a Cell<u64>,
     sent: &'a Cell<u64>,
@@ -101,7 +101,7 @@ impl<'a> Relay<'a> {
         (session, one): (&'a Session, &'a Try),
         client: &'a Connected,
         (picked, connection): (&'a Picked, &'a Connection),
-        [upload, download]: [Rate; 2],
+        [upload, download]: [DirectionLimit; 2],
     ) -> Self {
         Self {
             passing,
@@ -122,7 +122,7 @@ impl<'a> Relay<'a> {
         let up = Direction {
             from: self.client.relay_end(),
             to: self.connection.relay_end(),
-            rate: self.upload,
+            limit: self.upload,
             received: &self.session.bytes_received,
             sent: &self.one.bytes_sent,
             ends: [End::Client, End::Upstream],
@@ -130,7 +130,7 @@ impl<'a> Relay<'a> {
         let down = Direction {
             from: self.connection.relay_end(),
             to: self.client.relay_end(),
-            rate: self.download,
+            limit: self.download,
             received: &self.one.bytes_received,
             sent: &self.session.bytes_sent,
             ends: [End::Upstream, End::Client],
@@ -146,7 +146,9 @@ impl<'a> Relay<'a> {
 
     /// Passes the bytes of one direction on; what is in the buffer was received before.
     async fn pass(&self, direction: &Direction<'_>, mut buffer: Vec<u8>) -> End {
-        let Direction { from, to, rate, .. } = direction;
+        let Direction {
+            from, to, limit, ..
+        } = direction;
         let [from_end, to_end] = direction.ends;
         let mut carrier = Carrier::Buffer;
         loop {
@@ -171,7 +173,7 @@ impl<'a> Relay<'a> {
             let clock = &self.session.lane.clock;
             let received = direction.received.get();
             let room_max = self.passing.buffer_bytes;
-            let room = rate.next_room(clock, received, room_max).await;
+            let room = limit.next_room(clock, received, room_max).await;
             match from.read(&mut buffer, room).await {
                 Ok(0) if self.passing.half_close => {
                     if to.shutdown_write().is_err() {
@@ -182,11 +184,11 @@ impl<'a> Relay<'a> {
                 Ok(0) => return from_end,
                 Ok(count) => {
                     self.came(direction, count);
-                    let is_bulk = count == room && rate.bytes_per_second == 0;
+                    let is_bulk = count == room && limit.bytes_per_second == 0;
                     if is_bulk && from.is_plain() && to.is_plain() {
                         carrier = Carrier::Pipe;
                     }
-                    pause(rate.pause_ms(count)).await;
+                    pause(limit.pause_ms(count)).await;
                 }
                 Err(error) => return self.failed("recv()", &error, from_end),
             }

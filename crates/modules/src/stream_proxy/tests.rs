@@ -1,10 +1,10 @@
 //! Rates as nginx counts them.
 
-use super::rate::{Rate, Room};
+use super::direction_limit::{DirectionLimit, Room};
 
 #[test]
 fn a_seconds_worth_is_free_at_the_beginning_of_each_second() {
-    let rate = Rate {
+    let limit = DirectionLimit {
         bytes_per_second: 1000,
         started_ms: 5_000,
     };
@@ -16,10 +16,14 @@ fn a_seconds_worth_is_free_at_the_beginning_of_each_second() {
         (6_000, 1500, Room::Bytes(500)),
         (60_000, 1500, Room::Bytes(16_384)),
     ] {
-        assert_eq!(rate.room(now_ms, read, 16_384), expected, "{now_ms} {read}");
+        assert_eq!(
+            limit.room(now_ms, read, 16_384),
+            expected,
+            "{now_ms} {read}"
+        );
     }
-    assert_eq!(rate.pause_ms(500), 500);
-    let unlimited = Rate {
+    assert_eq!(limit.pause_ms(500), 500);
+    let unlimited = DirectionLimit {
         bytes_per_second: 0,
         started_ms: 0,
     };

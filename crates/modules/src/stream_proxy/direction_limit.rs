@@ -7,7 +7,7 @@ use super::activity::pause;
 
 /// A limit for one direction of a session.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rate {
+pub(super) struct DirectionLimit {
     /// Bytes per second; 0 is without limit.
     pub(super) bytes_per_second: u64,
     /// When the session was connected, in the lane's monotonic milliseconds.
@@ -23,7 +23,7 @@ pub(super) enum Room {
     Pause(u64),
 }
 
-impl Rate {
+impl DirectionLimit {
     /// What may be read at that time into a buffer of `bytes_max`, when `read` bytes were read.
     pub(super) fn room(&self, now_ms: u64, read: u64, bytes_max: usize) -> Room {
         if self.bytes_per_second == 0 {
