@@ -6,7 +6,7 @@ use turnpike_http::body_filter::{BodyFilter, Passed, Piece};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::BodyFailed;
 
-use super::strings::Strings;
+use super::strings::{Strings, Times};
 
 /// Replaces strings in one body.
 pub(super) struct Replacing {
@@ -26,8 +26,8 @@ struct Wanted {
 }
 
 impl Replacing {
-    pub(super) fn new(strings: Arc<Strings>, replacements: Arc<[Vec<u8>]>, once: bool) -> Self {
-        let wanted = once.then(|| Wanted {
+    pub(super) fn new(strings: Arc<Strings>, replacements: Arc<[Vec<u8>]>, times: Times) -> Self {
+        let wanted = (times == Times::Once).then(|| Wanted {
             is_wanted: vec![true; replacements.len()],
             count: replacements.len(),
         });

@@ -10,14 +10,14 @@ use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
 use super::body::Replacing;
-use super::strings::Strings;
+use super::strings::{Strings, Times};
 use crate::entity::{change_text, is_coded};
 use crate::types::Types;
 
 /// Replaces strings in texts.
 pub(super) struct SubFilterFilter {
     pub(super) rules: Rules,
-    pub(super) once: bool,
+    pub(super) times: Times,
     pub(super) keeps_last_modified: bool,
     pub(super) types: Types,
 }
@@ -49,7 +49,7 @@ impl Filter for SubFilterFilter {
         if !concerned {
             return None;
         }
-        let prepared = match self.rules.prepare(exchange, self.once) {
+        let prepared = match self.rules.prepare(exchange, self.times) {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return None,
             Err(message) => {
@@ -60,7 +60,7 @@ impl Filter for SubFilterFilter {
         let response = &mut exchange.response;
         change_text(response, self.keeps_last_modified);
         if !response.is_head_only() {
-            let filter = Replacing::new(prepared.strings, prepared.replacements, self.once);
+            let filter = Replacing::new(prepared.strings, prepared.replacements, self.times);
             let body = Filtered::new(response.take_stream(), filter);
             response.set_body(Body::Stream(Box::new(body)));
         }
@@ -74,7 +74,7 @@ impl Filter for SubFilterFilter {
 
 impl Rules {
     /// `None`: every string is empty.
-    fn prepare(&self, exchange: &Exchange, once: bool) -> Result<Option<Prepared>, String> {
+    fn prepare(&self, exchange: &Exchange, times: Times) -> Result<Option<Prepared>, String> {
         let replaced = match self {
             Self::Constant(prepared) => return Ok(Some(prepared.clone())),
             Self::Replacements(strings, templates) => {
@@ -97,7 +97,7 @@ impl Rules {
         if strings.is_empty() {
             return Ok(None);
         }
-        let strings = Strings::new(&strings, once).map_err(|error| error.to_string())?;
+        let strings = Strings::new(&strings, times).map_err(|error| error.to_string())?;
         Ok(Some(Prepared {
             strings: Arc::new(strings),
             replacements: replacements.into(),

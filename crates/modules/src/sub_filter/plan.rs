@@ -8,7 +8,7 @@ use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 
 use super::handler::{Prepared, Rules, SubFilterFilter};
-use super::strings::Strings;
+use super::strings::{Strings, Times};
 use crate::types::Types;
 
 /// Adds to a location what the directives in force there ask for.
@@ -21,15 +21,18 @@ pub(super) fn location(
     let Some(last) = entries.last() else {
         return Ok(());
     };
-    let once = view.flag("sub_filter_once");
+    let times = match view.flag("sub_filter_once") {
+        true => Times::Once,
+        false => Times::Always,
+    };
     let mut rules = Vec::with_capacity(entries.len());
     for entry in &entries {
         rules.push(rule(view, entry, builder)?);
     }
-    let rules = settle(rules, once).map_err(|error| view.error(last.span, error.to_string()))?;
+    let rules = settle(rules, times).map_err(|error| view.error(last.span, error.to_string()))?;
     let filter = SubFilterFilter {
         rules,
-        once,
+        times,
         keeps_last_modified: view.flag("sub_filter_last_modified"),
         types: Types::read(view, "sub_filter_types", &["text/html"]),
     };
@@ -54,13 +57,16 @@ fn rule(
 }
 
 /// Does once what need not be done for each response.
-fn settle(rules: Vec<(Template, Template)>, once: bool) -> Result<Rules, aho_corasick::BuildError> {
+fn settle(
+    rules: Vec<(Template, Template)>,
+    times: Times,
+) -> Result<Rules, aho_corasick::BuildError> {
     let constant = |template: &Template| template.constant().map(<[u8]>::to_vec);
     let strings: Option<Vec<Vec<u8>>> = rules.iter().map(|(string, _)| constant(string)).collect();
     let Some(strings) = strings else {
         return Ok(Rules::Variable(rules));
     };
-    let strings = Arc::new(Strings::new(&strings, once)?);
+    let strings = Arc::new(Strings::new(&strings, times)?);
     let replacements: Option<Arc<[Vec<u8>]>> =
         rules.iter().map(|(_, text)| constant(text)).collect();
     Ok(match replacements {

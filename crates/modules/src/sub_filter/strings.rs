@@ -13,6 +13,14 @@ pub(super) struct Strings {
     bytes_max: usize,
 }
 
+/// How often each string is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    /// One that was found is not looked for any more.
+    Once,
+    Always,
+}
+
 /// Where a string stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
@@ -23,12 +31,12 @@ pub(super) struct Found {
 }
 
 impl Strings {
-    /// Strings none of which is empty. `once`: one that was found is not looked for any more.
+    /// Strings none of which is empty.
     ///
     /// # Errors
     /// When they are too many.
-    pub(super) fn new(strings: &[Vec<u8>], once: bool) -> Result<Self, BuildError> {
-        let reports_all = once && strings.len() > 1;
+    pub(super) fn new(strings: &[Vec<u8>], times: Times) -> Result<Self, BuildError> {
+        let reports_all = times == Times::Once && strings.len() > 1;
         let kind = match reports_all {
             true => MatchKind::Standard,
             false => MatchKind::LeftmostFirst,

@@ -1,16 +1,16 @@
 use std::sync::Arc;
 
 use super::body::Replacing;
-use super::strings::Strings;
+use super::strings::{Strings, Times};
 
 /// A text with its pieces cut at every place, and what becomes of it.
-fn replaced(rules: &[(&str, &str)], once: bool, text: &str) -> Vec<String> {
+fn replaced(rules: &[(&str, &str)], times: Times, text: &str) -> Vec<String> {
     let strings: Vec<Vec<u8>> = rules.iter().map(|(s, _)| s.as_bytes().to_vec()).collect();
-    let strings = Arc::new(Strings::new(&strings, once).expect("small enough"));
+    let strings = Arc::new(Strings::new(&strings, times).expect("small enough"));
     let texts = rules.iter().map(|(_, text)| text.as_bytes().to_vec());
     let replacements: Arc<[Vec<u8>]> = texts.collect();
     let cut_at = |cut: usize| {
-        let mut filter = Replacing::new(Arc::clone(&strings), Arc::clone(&replacements), once);
+        let mut filter = Replacing::new(Arc::clone(&strings), Arc::clone(&replacements), times);
         let mut out = Vec::new();
         filter.replace(&text.as_bytes()[..cut], false, &mut out);
         filter.replace(&text.as_bytes()[cut..], true, &mut out);
@@ -19,35 +19,40 @@ fn replaced(rules: &[(&str, &str)], once: bool, text: &str) -> Vec<String> {
     (0..=text.len()).map(cut_at).collect()
 }
 
-/// Strings with their replacements, whether each is replaced once, a text, and what it becomes.
-type Case<'a> = (&'a [(&'a str, &'a str)], bool, &'a str, &'a str);
+/// Strings with their replacements, how often each is replaced, a text, and what it becomes.
+type Case<'a> = (&'a [(&'a str, &'a str)], Times, &'a str, &'a str);
 
 #[test]
 fn strings_are_replaced_wherever_pieces_end() {
     let cases: &[Case<'_>] = &[
-        (&[("aab", "+")], false, "aaabAAB", "a++"),
+        (&[("aab", "+")], Times::Always, "aaabAAB", "a++"),
         (
             &[("aab", "+"), ("yyz", "-")],
-            true,
+            Times::Once,
             "yyzyyzaabaabyyz",
             "-yyz+aabyyz",
         ),
         // The one that begins first, then the one that is named first.
-        (&[("bc", "1"), ("abcx", "2")], false, "abcabcx", "a12"),
-        (&[("ab", "1"), ("abc", "2")], false, "abcab", "1c1"),
-        (&[("abc", "2"), ("ab", "1")], false, "abcab", "21"),
+        (
+            &[("bc", "1"), ("abcx", "2")],
+            Times::Always,
+            "abcabcx",
+            "a12",
+        ),
+        (&[("ab", "1"), ("abc", "2")], Times::Always, "abcab", "1c1"),
+        (&[("abc", "2"), ("ab", "1")], Times::Always, "abcab", "21"),
         (
             &[("abc", "2"), ("bx", "1"), ("ab", "0")],
-            true,
+            Times::Once,
             "abcabcabx",
             "20ca1",
         ),
-        (&[("a", "aa")], false, "aba", "aabaa"),
-        (&[("abc", "")], false, "xabcab", "xab"),
-        (&[("abc", "x")], true, "ababcabc", "abxabc"),
+        (&[("a", "aa")], Times::Always, "aba", "aabaa"),
+        (&[("abc", "")], Times::Always, "xabcab", "xab"),
+        (&[("abc", "x")], Times::Once, "ababcabc", "abxabc"),
     ];
-    for (rules, once, text, expected) in cases {
-        for (cut, got) in replaced(rules, *once, text).iter().enumerate() {
+    for (rules, times, text, expected) in cases {
+        for (cut, got) in replaced(rules, *times, text).iter().enumerate() {
             assert_eq!(got, expected, "{rules:?} on {text} cut at {cut}");
         }
     }
@@ -59,9 +64,9 @@ fn a_thousand_strings_are_looked_for_at_once() {
     let rules: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
     let text: String = names.iter().rev().map(String::as_str).collect();
     let strings: Vec<Vec<u8>> = rules.iter().map(|(s, _)| s.as_bytes().to_vec()).collect();
-    let strings = Arc::new(Strings::new(&strings, true).expect("small enough"));
+    let strings = Arc::new(Strings::new(&strings, Times::Once).expect("small enough"));
     let replacements: Arc<[Vec<u8>]> = vec![b"x".to_vec(); 1000].into();
-    let mut filter = Replacing::new(strings, replacements, true);
+    let mut filter = Replacing::new(strings, replacements, Times::Once);
     let mut out = Vec::new();
     filter.replace(text.as_bytes(), false, &mut out);
     filter.replace(text.as_bytes(), true, &mut out);
@@ -70,7 +75,8 @@ fn a_thousand_strings_are_looked_for_at_once() {
 
 #[test]
 fn nothing_is_held_back_that_begins_no_string() {
-    let strings = Strings::new(&[b"za".to_vec(), b"abcd".to_vec()], false).expect("small enough");
+    let strings =
+        Strings::new(&[b"za".to_vec(), b"abcd".to_vec()], Times::Always).expect("small enough");
     for (text, begun) in [
         ("xyz", 2),
         ("xya", 2),
