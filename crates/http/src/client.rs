@@ -170,7 +170,7 @@ impl<'a> Client<'a> {
     ) -> Result<Progress, Verdict> {
         let before = exchange.account.replace_action(Action::ReadingBody);
         let kept = exchange.body.length();
-        match exchange.take_buffered_body(true) {
+        match exchange.keep_buffered_body() {
             Ok(Progress::Complete) => {
                 exchange.account.set_action(before);
                 return Ok(Progress::Complete);
@@ -214,7 +214,7 @@ impl<'a> Client<'a> {
             }
             Ok(_) => {
                 exchange.account.set_action(before);
-                let taken = exchange.take_buffered_body(true);
+                let taken = exchange.keep_buffered_body();
                 taken.map_err(|error| exchange.body_refused(error))
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {

@@ -390,7 +390,7 @@ impl Exchange {
             self.body.expect_answered();
             // From here on it is thrown away, and does not refuse the page of the error too. Only
             // a chunked body can be malformed.
-            let _ = self.take_buffered_body(false);
+            let _ = self.drop_buffered_body();
             return self.finalize(413);
         }
         self.enter(Phase::Rewrite);

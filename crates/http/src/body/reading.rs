@@ -11,6 +11,13 @@ use super::{BodyError, Progress, RequestBody};
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
 
+/// What is done with what has come of a body.
+#[derive(Clone, Copy)]
+enum Use {
+    Keep,
+    Drop,
+}
+
 impl Exchange {
     /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
     pub fn take_expect(&mut self) -> bool {
@@ -25,11 +32,23 @@ impl Exchange {
         head.expects_continue && head.version >= Version::Http11 && !self.body.expect_answered
     }
 
-    /// Takes what has come of the body: kept in [`RequestBody::bytes`], or thrown away.
+    /// Keeps what has come of the body in [`RequestBody::bytes`].
     ///
     /// # Errors
-    /// When the coding is broken, or (only where it is kept) the body too large.
-    pub fn take_buffered_body(&mut self, keep: bool) -> Result<Progress, BodyError> {
+    /// When the coding is broken, or the body too large.
+    pub fn keep_buffered_body(&mut self) -> Result<Progress, BodyError> {
+        self.take_buffered_body(Use::Keep)
+    }
+
+    /// Throws away what has come of the body.
+    ///
+    /// # Errors
+    /// When the coding is broken.
+    pub(crate) fn drop_buffered_body(&mut self) -> Result<Progress, BodyError> {
+        self.take_buffered_body(Use::Drop)
+    }
+
+    fn take_buffered_body(&mut self, what_for: Use) -> Result<Progress, BodyError> {
         if self.body.finished {
             return Ok(Progress::Complete);
         }
@@ -47,13 +66,14 @@ impl Exchange {
             ..
         } = &mut self.body;
         self.account.received(arrived.take_received_bytes());
-        if keep {
-            *length += arrived.move_to(bytes);
-        } else {
-            arrived.drop_bytes();
-        }
-        if keep && body_bytes_max > 0 && *length > body_bytes_max {
-            return Err(BodyError::TooLarge);
+        match what_for {
+            Use::Drop => arrived.drop_bytes(),
+            Use::Keep => {
+                *length += arrived.move_to(bytes);
+                if body_bytes_max > 0 && *length > body_bytes_max {
+                    return Err(BodyError::TooLarge);
+                }
+            }
         }
         if arrived.is_malformed() {
             return Err(BodyError::Malformed);

@@ -184,7 +184,7 @@ async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
     let (whole_ms, pause_ms) = (settings.lingering_time_ms, settings.lingering_timeout_ms);
     let until_ms = exchange.lane.clock.now_ms() + whole_ms;
     loop {
-        match exchange.take_buffered_body(false) {
+        match exchange.drop_buffered_body() {
             Ok(Progress::Complete) => return true,
             Ok(Progress::Incomplete) => {}
             Err(_) => return false,

@@ -330,7 +330,7 @@ impl Connections {
     /// Takes what has come of a body that no handler wanted. Returns whether that was all of it;
     /// `None` where it cannot be understood.
     fn take_body_rest(&self, exchange: &mut Exchange) -> Option<bool> {
-        match exchange.take_buffered_body(false) {
+        match exchange.drop_buffered_body() {
             Ok(Progress::Complete) => Some(true),
             Ok(Progress::Incomplete) => Some(false),
             Err(_) if exchange.response.status() == 400 => Some(false),

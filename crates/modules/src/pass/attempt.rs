@@ -171,7 +171,7 @@ fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
     if exchange.body_length() == BodyLength::None {
         return Ok(true);
     }
-    match exchange.take_buffered_body(true) {
+    match exchange.keep_buffered_body() {
         Ok(progress) => Ok(progress == body::Progress::Complete),
         Err(error) => Err(exchange.body_refused(error)),
     }

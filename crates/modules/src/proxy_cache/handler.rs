@@ -150,7 +150,7 @@ impl Cache {
     fn look_up_post(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Lookup {
         let settings = &*self.settings;
         if settings.post == PostUse::ByContent && !exchange.body.is_finished() {
-            match exchange.take_buffered_body(true) {
+            match exchange.keep_buffered_body() {
                 Ok(body::Progress::Complete) => {}
                 Ok(body::Progress::Incomplete) => return Lookup::Wait(Box::new(ReadingBody)),
                 Err(error) => return Lookup::Answer(exchange.body_refused(error)),
