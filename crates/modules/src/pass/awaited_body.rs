@@ -88,9 +88,27 @@ enum Chunks {
     Malformed,
 }
 
-/// Makes the body of the exchange's response, once all of it is here where that is soon. `emptied`:
-/// the read that has brought the end of the head has emptied the socket.
-pub(crate) fn begin(exchange: &mut Exchange, answer: Answer, emptied: bool) -> Verdict {
+/// What the last read has left in the server's socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum InSocket {
+    /// Nothing is there to be read yet.
+    Nothing,
+    PerhapsMore,
+}
+
+impl InSocket {
+    /// After a read with so much room.
+    pub(super) fn after_read(received: usize, room: usize) -> InSocket {
+        match received < room {
+            true => InSocket::Nothing,
+            false => InSocket::PerhapsMore,
+        }
+    }
+}
+
+/// Makes the body of the exchange's response, once all of it is here where that is soon.
+/// `in_socket`: after the read that has brought the end of the head.
+pub(super) fn begin(exchange: &mut Exchange, answer: Answer, in_socket: InSocket) -> Verdict {
     let Some(body) = expected(exchange, &answer) else {
         return relay::begin(exchange, answer);
     };
@@ -106,7 +124,7 @@ pub(crate) fn begin(exchange: &mut Exchange, answer: Answer, emptied: bool) -> V
         needs_client: !answer.passing.ignores_client_abort,
         answer,
     };
-    arriving.go_on(exchange, emptied)
+    arriving.go_on(exchange, in_socket)
 }
 
 /// What is to come of a body that may be awaited: it fits into the buffers as far as that is known,
@@ -150,17 +168,22 @@ fn expected(exchange: &Exchange, answer: &Answer) -> Option<Expected> {
 }
 
 impl Arriving {
-    fn go_on(self, exchange: &mut Exchange, emptied: bool) -> Verdict {
+    fn go_on(self, exchange: &mut Exchange, in_socket: InSocket) -> Verdict {
         exchange.account.set_action(Action::ReadingUpstream);
         match self.body {
-            Expected::Bytes(length) => self.read_bytes(exchange, length, emptied),
-            Expected::Chunks(_) => self.read_chunks(exchange, emptied),
-            Expected::Open => self.read_open(exchange, emptied),
+            Expected::Bytes(length) => self.read_bytes(exchange, length, in_socket),
+            Expected::Chunks(_) => self.read_chunks(exchange, in_socket),
+            Expected::Open => self.read_open(exchange, in_socket),
         }
     }
 
-    /// Reads until all is here, or more has to come. `emptied`: nothing is there to be read yet.
-    fn read_bytes(self, exchange: &mut Exchange, length: usize, mut emptied: bool) -> Verdict {
+    /// Reads until all is here, or more has to come.
+    fn read_bytes(
+        self,
+        exchange: &mut Exchange,
+        length: usize,
+        mut in_socket: InSocket,
+    ) -> Verdict {
         let connection = &self.answer.server.connection;
         loop {
             let input = exchange.upstream.input_mut();
@@ -168,12 +191,12 @@ impl Arriving {
             let Some(missing) = length.checked_sub(from).filter(|bytes| *bytes > 0) else {
                 return relay::begin(exchange, self.answer);
             };
-            if emptied && !self.is_ending() {
+            if in_socket == InSocket::Nothing && !self.is_ending() {
                 return self.await_rest(exchange);
             }
             let room = missing + SURPLUS_BYTES;
             match connection.try_read(input.room(), room) {
-                Ok(received @ 1..) => emptied = received < room,
+                Ok(received @ 1..) => in_socket = InSocket::after_read(received, room),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return self.await_rest(exchange);
                 }
@@ -183,7 +206,7 @@ impl Arriving {
     }
 
     /// The same for chunks, which are taken off as they come.
-    fn read_chunks(mut self, exchange: &mut Exchange, mut emptied: bool) -> Verdict {
+    fn read_chunks(mut self, exchange: &mut Exchange, mut in_socket: InSocket) -> Verdict {
         let all_bytes = self.answer.passing.buffers.all_bytes;
         loop {
             let Expected::Chunks(reader) = &mut self.body else {
@@ -195,14 +218,14 @@ impl Arriving {
                 Chunks::Whole => return self.whole(exchange),
                 Chunks::Malformed => Cut::Malformed,
                 Chunks::Inside if room > 0 => {
-                    if emptied && !self.is_ending() {
+                    if in_socket == InSocket::Nothing && !self.is_ending() {
                         return self.await_rest(exchange);
                     }
                     let room = room + SURPLUS_BYTES;
                     let connection = &self.answer.server.connection;
                     match connection.try_read(exchange.upstream.input_mut().room(), room) {
                         Ok(received @ 1..) => {
-                            emptied = received < room;
+                            in_socket = InSocket::after_read(received, room);
                             continue;
                         }
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -218,7 +241,7 @@ impl Arriving {
     }
 
     /// The same for what has no known length, or comes in records.
-    fn read_open(mut self, exchange: &mut Exchange, mut emptied: bool) -> Verdict {
+    fn read_open(mut self, exchange: &mut Exchange, mut in_socket: InSocket) -> Verdict {
         let all_bytes = self.answer.passing.buffers.all_bytes;
         for _ in 0..READS_PER_TURN_MAX {
             let records = self.answer.records.as_deref();
@@ -226,7 +249,7 @@ impl Arriving {
                 return self.whole(exchange);
             }
             let left_bytes = records.map_or(0, RecordLayer::left_bytes);
-            if emptied && !self.is_ending() {
+            if in_socket == InSocket::Nothing && !self.is_ending() {
                 return self.await_open(exchange, left_bytes > 0);
             }
             let input = exchange.upstream.input_mut();
@@ -238,7 +261,7 @@ impl Arriving {
             // A record may be there that is none of the body.
             let room = room.min(wanted) + SURPLUS_BYTES;
             match self.answer.server.connection.try_read(input.room(), room) {
-                Ok(received @ 1..) => emptied = received < room,
+                Ok(received @ 1..) => in_socket = InSocket::after_read(received, room),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return self.await_open(exchange, left_bytes > 0);
                 }
@@ -403,7 +426,7 @@ impl Awaiting for AwaitedBody {
     fn ready(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let arriving = self.take();
         exchange.rooms.keep_spare(self, 0);
-        arriving.go_on(exchange, false)
+        arriving.go_on(exchange, InSocket::PerhapsMore)
     }
 
     fn timed_out(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {

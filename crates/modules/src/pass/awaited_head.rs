@@ -13,7 +13,7 @@ use turnpike_lane::event_loop::WatchedSocket;
 use turnpike_upstream::ConnectError;
 
 use super::attempt::{Attempt, Pending, Step};
-use super::awaited_body;
+use super::awaited_body::{self, InSocket};
 use super::conditions::Failure;
 use super::head::{ReceivedHead, received};
 use super::origin::Unwritable;
@@ -33,8 +33,7 @@ struct AwaitedHead(Option<SentRequest>);
 struct SentRequest {
     attempt: Attempt,
     server: UpstreamConnection,
-    /// Whether the last read has emptied the socket.
-    emptied: bool,
+    in_socket: InSocket,
 }
 
 /// How far reading a head is.
@@ -72,7 +71,7 @@ pub(crate) fn begin(
     let sent = awaited.0.insert(SentRequest {
         attempt,
         server,
-        emptied: false,
+        in_socket: InSocket::PerhapsMore,
     });
     let begun = sent.write(exchange).and_then(|()| sent.send(exchange));
     match begun {
@@ -210,7 +209,10 @@ impl SentRequest {
                 }
                 read => read,
             };
-            self.emptied = matches!(read, Ok(received) if received < room);
+            self.in_socket = match &read {
+                Ok(received) => InSocket::after_read(*received, room),
+                Err(_) => InSocket::PerhapsMore,
+            };
             let step = received(exchange, read)
                 .and_then(|()| {
                     progress.take_off(exchange, &self.server.connection, &mut input, from)
@@ -275,7 +277,7 @@ impl Awaiting for AwaitedHead {
             return sent.go_on(Unawaited::Stopped(stop));
         }
         match sent.attempt.answered(exchange, sent.server) {
-            Ok(answer) => awaited_body::begin(exchange, answer, sent.emptied),
+            Ok(answer) => awaited_body::begin(exchange, answer, sent.in_socket),
             Err(verdict) => verdict,
         }
     }

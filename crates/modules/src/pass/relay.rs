@@ -26,8 +26,8 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::rate::Rate;
 use turnpike_wire::message::{BodyEnd, Fields, Known};
 
-use answer::finish;
 pub(crate) use answer::{Answer, Cut, begin, discard, go_on, whole_chunks};
+use answer::{Rest, finish};
 use limit::{Allowed, Limit};
 use spill::Spill;
 
@@ -466,8 +466,8 @@ impl Relay {
             recorder.whole(exchange);
         }
         if let Some(server) = self.server.take() {
-            let clean = !self.surplus && self.upload.is_done(exchange);
-            finish(exchange, server, self.records.take(), clean);
+            let rest = Rest::nothing_if(!self.surplus && self.upload.is_done(exchange));
+            finish(exchange, server, self.records.take(), rest);
         }
     }
 

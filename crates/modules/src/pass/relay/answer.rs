@@ -39,8 +39,8 @@ pub(crate) fn discard(
     let empty = matches!(server.delivery.end, BodyEnd::None | BodyEnd::Length(0))
         && exchange.upstream.input().is_empty();
     exchange.upstream.input_mut().clear();
-    let clean = empty && upload.is_done(exchange);
-    finish(exchange, server, records, clean);
+    let rest = Rest::nothing_if(empty && upload.is_done(exchange));
+    finish(exchange, server, records, rest);
 }
 
 /// Makes the body of the exchange's response of what the connection brings.
@@ -147,8 +147,8 @@ pub(crate) fn whole_chunks(
     if let Some(trailers) = reader.trailers() {
         take_trailers(exchange, &answer.passing, trailers);
     }
-    let clean = !surplus && answer.upload.is_done(exchange);
-    finish(exchange, answer.server, None, clean);
+    let rest = Rest::nothing_if(!surplus && answer.upload.is_done(exchange));
+    finish(exchange, answer.server, None, rest);
     exchange.response.set_body(Body::Text);
     Verdict::Respond
 }
@@ -161,12 +161,13 @@ fn without_body(exchange: &mut Exchange, answer: Answer) -> Verdict {
         mut recorder,
         ..
     } = answer;
-    let clean = exchange.upstream.input().is_empty() && upload.is_done(exchange);
+    let is_empty = exchange.upstream.input().is_empty();
+    let rest = Rest::nothing_if(is_empty && upload.is_done(exchange));
     exchange.upstream.input_mut().clear();
     if let Some(recorder) = &mut recorder {
         recorder.whole(exchange);
     }
-    finish(exchange, server, records, clean);
+    finish(exchange, server, records, rest);
     exchange.response.set_body(Body::Empty);
     Verdict::Respond
 }
@@ -191,9 +192,25 @@ fn whole_at_once(exchange: &mut Exchange, answer: Answer) -> Verdict {
     if let Some(one) = exchange.upstream.last_try() {
         one.response_bytes = body_bytes;
     }
-    finish(exchange, server, records, true);
+    finish(exchange, server, records, Rest::Nothing);
     exchange.response.set_body(Body::Text);
     Verdict::Respond
+}
+
+/// What is left on a connection: of the answer, or of the request's body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    Nothing,
+    Something,
+}
+
+impl Rest {
+    pub(super) fn nothing_if(is_over: bool) -> Rest {
+        match is_over {
+            true => Rest::Nothing,
+            false => Rest::Something,
+        }
+    }
 }
 
 /// The response is over as far as the server is concerned: the connection is kept where it can be.
@@ -201,7 +218,7 @@ pub(super) fn finish(
     exchange: &mut Exchange,
     server: UpstreamConnection,
     records: Option<Box<dyn RecordLayer>>,
-    clean: bool,
+    rest: Rest,
 ) {
     end_try(exchange, Some(&server.connection));
     let UpstreamConnection {
@@ -224,7 +241,7 @@ pub(super) fn finish(
         None => !said_close && delivery.keeps_connection,
     };
     let is_kept = connection.http2().is_none() || upstream.keeps_http2();
-    if clean && lives_on && is_kept && !picked.is_draining() {
+    if rest == Rest::Nothing && lives_on && is_kept && !picked.is_draining() {
         upstream.pool(&exchange.plan).put(connection, now_ms);
     }
     upstream.ended(exchange, picked, header_ms, response_ms);
