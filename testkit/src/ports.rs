@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Mutex;
 
@@ -35,8 +35,8 @@ fn give(port: u16) -> bool {
     given.insert(port)
 }
 
-/// A loopback port that refuses connections while this lives: a socket is bound to it and does not
-/// listen, so no other test is given the port.
+/// A loopback port that refuses connections or datagrams while this lives: a socket is bound to it
+/// and does not listen, so no other test is given the port.
 pub struct RefusedPort {
     _socket: OwnedFd,
     number: u16,
@@ -61,6 +61,21 @@ impl RefusedPort {
             }
         }
         Err(io::ErrorKind::AddrInUse.into())
+    }
+
+    /// A port for datagrams: its socket is connected to itself, so the kernel refuses those of all
+    /// others.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn of_datagrams() -> io::Result<RefusedPort> {
+        let socket = UdpSocket::bind(("127.0.0.1", 0))?;
+        let address = socket.local_addr()?;
+        socket.connect(address)?;
+        Ok(RefusedPort {
+            _socket: socket.into(),
+            number: address.port(),
+        })
     }
 
     /// The port's number.
@@ -120,4 +135,27 @@ fn is_row(line: &str, port: u16, wanted: &str) -> bool {
     let local = fields.next().and_then(|address| address.rsplit_once(':'));
     let state = fields.nth(1);
     state == Some(wanted) && local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::{TcpStream, UdpSocket};
+
+    use super::RefusedPort;
+
+    #[test]
+    fn refused_ports_refuse_connections_and_datagrams() {
+        let port = RefusedPort::new().expect("a port");
+        let error = TcpStream::connect(("127.0.0.1", port.number())).expect_err("nobody listens");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        let port = RefusedPort::of_datagrams().expect("a port");
+        let client = UdpSocket::bind("127.0.0.1:0").expect("a client");
+        client
+            .connect(("127.0.0.1", port.number()))
+            .expect("a peer");
+        client.send(b"anyone?").expect("it is sent all the same");
+        let error = client.recv(&mut [0; 1]).expect_err("nobody reads");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -242,10 +242,8 @@ fn dns_server() -> (Service, u16) {
 #[test]
 fn a_dns_server_answers_over_udp_and_tcp() {
     let (_service, dns) = dns_server();
-    // A port that refuses datagrams: it stays bound to no listener of ours.
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let refuses = nobody.local_addr().unwrap().port();
-    drop(nobody);
+    let refused = ports::RefusedPort::of_datagrams().unwrap();
+    let refuses = refused.number();
     let server = server(&format!(
         "proxy_responses 1;
         upstream names {{ server 127.0.0.1:{refuses} backup; server 127.0.0.1:{dns}; }}

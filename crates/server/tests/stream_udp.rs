@@ -10,12 +10,13 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use support::daemon::{Daemon, rounds};
+use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::tracer::Tracer;
 use turnpike_testkit::{Server, Signal, wait_for};
 
@@ -120,12 +121,12 @@ const SERVERS: &str = "worker_processes 2; error_log %FOLDER%/error.log info;
         }
     }";
 
+/// A port that refuses datagrams as long as the tests run.
+static NOBODY: LazyLock<RefusedPort> = LazyLock::new(|| RefusedPort::of_datagrams().unwrap());
+
 fn start() -> Server {
-    // A port that was bound and dropped, so that it refuses datagrams; a socket that is only not
-    // read would not.
-    let nobody = socket().local_addr().unwrap().port();
     let text = SERVERS.replace("%ORIGIN%", &origin().to_string());
-    let text = text.replace("%NOBODY%", &nobody.to_string());
+    let text = text.replace("%NOBODY%", &NOBODY.number().to_string());
     Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&text)
         .start()

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::task::{Context, Waker};
 
 use tokio::runtime::Builder;
+use turnpike_testkit::ports::RefusedPort;
 
 use super::{ResolveError, Resolver, ResolverSettings};
 
@@ -279,10 +280,8 @@ fn concurrent_requests_for_one_name_query_once() {
 fn another_server_is_queried_if_one_fails() {
     let (failing, _questions) = serve(|_, _| Some((5, Vec::new())));
     let (good, _good_questions) = serve(zone);
-    let closed = UdpSocket::bind(("127.0.0.1", 0))
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let refused = RefusedPort::of_datagrams().unwrap();
+    let closed = SocketAddr::from((Ipv4Addr::LOCALHOST, refused.number()));
     run(async {
         for other in [failing, closed] {
             for servers in [vec![other, good], vec![good, other]] {
