@@ -135,7 +135,8 @@ fn slow_heads_make_room_for_others() {
     assert!(oldest.is_closed());
     server.wait_for_log(
         "error.log",
-        "8 worker_connections are not enough, 1 that were slow to send a request were closed",
+        "8 worker_connections are not enough; connections closed to make room: 1 (slow to send \
+         a request)",
     );
     server.wait_for_log("error.log", "client was too slow to send its request");
     server.wait_for_log("access.log", "408 [GET /oldest HTTP/1.1]");

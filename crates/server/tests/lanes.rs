@@ -270,7 +270,7 @@ fn another_lane_is_started_if_none_works() {
             server.wait_for_log("error.log", "worker generation 2 started");
             waiting.iter_mut().for_each(|stream| ask(stream, false));
         });
-        server.wait_for_log("error.log", "lane 0 works again, and lane 1 leaves");
+        server.wait_for_log("error.log", "lane 0 works again; the stand-by lane 1 ends");
         stuck.iter_mut().for_each(read_answer);
         wait_for("one lane to be left", || lanes_of(serving) == ["lane 0"]);
         ask(&mut connect(port), false);

@@ -179,7 +179,8 @@ fn the_lab_command_of_the_readme_works() {
     let (text, errors) = clone.run(&format!("{} {short}", command.trim_end()));
     // What an ordinary user may not set is said, and the run goes on.
     let is_left_out = |line: &str| {
-        line.starts_with("lab: no network namespace: ") || line.starts_with("lab: not set: ")
+        line.starts_with("turnpike lab: no network namespace: ")
+            || line.starts_with("turnpike lab: not set: ")
     };
     assert!(errors.lines().all(is_left_out), "{errors}");
     assert!(

@@ -197,7 +197,7 @@ const BROKEN: &[Broken] = &[
         ["0-3/8", "\"a\"", "0123456"],
         ["4-7/8", "\"a\"", "4567"],
         "HTTP/1.1 200 OK\n*\nETag: \"a\"\n\n\n(closed)",
-        "a slice response is longer than it says",
+        "upstream sent a slice response longer than its Content-Range",
     ),
 ];
 

@@ -111,14 +111,14 @@ const REFUSED: &str = r#"
 "#;
 
 const REFUSALS: &str = "\
-tune: ./nothing: No such file or directory (os error 2)
-tune: ./all/site has no \"pid\" with an absolute path; give --live the server's pid file
-tune: process N serves another configuration than ./other.conf: ./main.conf
+turnpike tune: ./nothing: No such file or directory (os error 2)
+turnpike tune: ./all/site has no \"pid\" with an absolute path; give --live the server's pid file
+turnpike tune: process N serves another configuration than ./other.conf: ./main.conf
 is in another network namespace
-tune: http://127.0.0.1:1/ does not answer; everything is put back
-tune: no server runs: ./other.pid names process N, which is gone
-tune: process N is not root's: root does not run the program of another user
-tune: /mnt/shared/sleep is not run by root, since others than root can change /mnt/shared
+turnpike tune: http://127.0.0.1:1/ does not answer; everything is put back
+turnpike tune: no server runs: ./other.pid names process N, which is gone
+turnpike tune: process N is not root's: root does not run the program of another user
+turnpike tune: /mnt/shared/sleep is not run by root, since others than root can change /mnt/shared
 error: invalid value '0' for '--worse-share <PERCENT>': above 0 and at most 100 percent
 is refused before anything is changed: nginx: [emerg] unknown dir
 Nothing is changed.
@@ -206,7 +206,7 @@ fn what_a_climb_on_a_live_server_has_left_the_next_one_puts_back() {
     let text = format!("{START}{CHANGED}{KILLED_WITH_WATCHDOG}");
     let expected = "It was broken off\nThe last run was broken off\n\
                     the server was told to reload\nended with 2\n\
-                    tune: interrupted; everything is put back\nserves\nNothing is changed.\n";
+                    turnpike tune: interrupted; everything is put back\nserves\nNothing is changed.\n";
     assert_eq!(beside(TURNPIKE, &text), expected);
 }
 

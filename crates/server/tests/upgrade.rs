@@ -147,7 +147,7 @@ fn the_requests_by_which_an_upgrade_tests_itself_are_not_counted_as_clients() {
 #[test]
 fn steering_goes_on_when_the_old_program_is_gone() {
     let daemon = Daemon::start(" reuseport=steer");
-    let steered = "find their lane by the steering program";
+    let steered = "are distributed by the steering program";
     if !daemon.log().contains(steered) {
         return; // this machine does not permit it
     }

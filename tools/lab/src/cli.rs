@@ -109,7 +109,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     match carry_out(options.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lab: {error}");
+            eprintln!("turnpike lab: {error}");
             ExitCode::from(match error {
                 LabError::Study { .. } | LabError::Unknown(_) => EXIT_USAGE,
                 LabError::Interrupted => EXIT_INTERRUPTED,

@@ -20,7 +20,7 @@ pub(crate) fn climb(wish: &Wish) -> Result<(), LabError> {
         return Ok(());
     };
     if let Some(name) = foreign_option(wish) {
-        let text = format!("a climb takes --quick and --out, and no {name}");
+        let text = format!("a climb accepts only --quick and --out, not {name}");
         return Err(loaded.source.mistake(climb, text));
     }
     let name = loaded.study.name.get_ref();

@@ -298,7 +298,10 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         if let Err(error) = ip(&format!("netns delete {}", self.0)) {
-            eprintln!("please remove the network namespace {}: {error}", self.0);
+            eprintln!(
+                "turnpike lab: cannot remove the network namespace {}: {error}",
+                self.0
+            );
         }
     }
 }

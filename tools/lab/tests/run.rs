@@ -401,7 +401,7 @@ fn a_ladder_is_climbed_by_its_command() {
     }
     let output = run(&folder, LADDER, &["--seconds", "1"]);
     assert_eq!(output.status.code(), Some(1));
-    let expected = "a climb takes --quick and --out, and no --seconds in ";
+    let expected = "a climb accepts only --quick and --out, not --seconds in ";
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
             ExitCode::SUCCESS
         }
         (Err(error), _) | (_, Err(error)) => {
-            eprintln!("{error}");
+            eprintln!("turnpike load: {error}");
             ExitCode::FAILURE
         }
     }

@@ -101,7 +101,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     let plan = match Plan::new(&options) {
         Ok(plan) => plan,
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("turnpike load: {error}");
             return ExitCode::from(EXIT_USAGE);
         }
     };
@@ -149,7 +149,7 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
     let outcome = match result {
         Ok(outcome) => outcome,
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("turnpike load: {error}");
             return ExitCode::from(EXIT_FAILED);
         }
     };
@@ -158,7 +158,7 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
         say(&text::body(plan, options, &outcome, &limits));
     }
     if let Err(error) = write_files(plan, options, arguments, &outcome, &limits) {
-        eprintln!("{error}");
+        eprintln!("turnpike load: {error}");
         return ExitCode::from(EXIT_FAILED);
     }
     for line in diagnosis::lines(plan, &outcome.tally) {

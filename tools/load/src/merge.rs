@@ -47,7 +47,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
             // Logs of one run on several machines cover the same time.
             Ok(interval) => length = length.max(interval),
             Err(error) => {
-                eprintln!("{}: {error}", file.display());
+                eprintln!("turnpike load: {}: {error}", file.display());
                 return ExitCode::FAILURE;
             }
         }
@@ -56,7 +56,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     if let Some(path) = &options.output
         && let Err(error) = hdr::write(path, &tagged, SystemTime::now(), length)
     {
-        eprintln!("{}: {error}", path.display());
+        eprintln!("turnpike load: {}: {error}", path.display());
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

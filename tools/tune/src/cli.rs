@@ -139,7 +139,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         } => Ok(climb::guard(process, &folder, state.as_deref())),
     };
     result.unwrap_or_else(|(status, text)| {
-        eprintln!("tune: {text}");
+        eprintln!("turnpike tune: {text}");
         ExitCode::from(status)
     })
 }

@@ -372,9 +372,10 @@ fn look(system: &System, target: &Target) -> Result<(String, bool), String> {
     let now = current.as_deref().map(turnpike_conf::text_of);
     match (&now, target.kind) {
         (None, Kind::Kernel) => Err(format!("there is no {} on this machine", target.path)),
-        (Some(now), Kind::Disk) if !now.starts_with(crate::change::MARK) => {
-            Err(format!("{} is there already, and is not ours", target.path))
-        }
+        (Some(now), Kind::Disk) if !now.starts_with(crate::change::MARK) => Err(format!(
+            "{} exists already and was not written by turnpike tune",
+            target.path
+        )),
         (now, kind) => {
             let is_so = now
                 .as_ref()

@@ -344,7 +344,10 @@ fn a_climb_that_cannot_go_on_puts_everything_back() {
     }
     let cases = [
         (KILLED_SERVERS, "everything is put back"),
-        (INTERRUPTED, "tune: interrupted; everything is put back"),
+        (
+            INTERRUPTED,
+            "turnpike tune: interrupted; everything is put back",
+        ),
     ];
     for (text, said) in cases {
         let text = format!("{CLIMB}{text}");

@@ -144,17 +144,18 @@ impl EventHandler for Connections {
     }
 
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {
-        let mut what = "idle ones";
+        let mut what = "idle";
         let mut closed = self.close_idle(event_loop, ROOM_CONNECTIONS_MAX);
         if closed == 0 {
-            what = "that were slow to send a request";
+            what = "slow to send a request";
             closed = self.close_late_heads(event_loop, ROOM_CONNECTIONS_MAX);
         }
         if closed > 0 {
             self.lane.counters.made_room.add_many(closed as u64);
             let most = self.plan.events.connections_max;
             self.report(format_args!(
-                "{most} worker_connections are not enough, {closed} {what} were closed"
+                "{most} worker_connections are not enough; connections closed to make room: \
+                 {closed} ({what})"
             ));
         }
         closed > 0

@@ -220,7 +220,7 @@ impl Work for Cutting {
         let Ok(job) = run_blocking(move || film.cut(&wish)) else {
             exchange.log(
                 Level::Error,
-                format_args!("too many files are worked on: mp4 file is not cut"),
+                format_args!("too many mp4 files are being processed: answered with 503"),
             );
             return Verdict::Status(503);
         };

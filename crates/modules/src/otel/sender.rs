@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use turnpike_http::h1::origin::{HeadReader, RequestLines};
 use turnpike_http::received::Received;
 use turnpike_wire::h2::hpack::Indexing;
-use turnpike_wire::h2::{ClientConnection, ResponseReader, ServerEvent, StreamId};
+use turnpike_wire::h2::{ClientConnection, ConnectionError, ResponseReader, ServerEvent, StreamId};
 use turnpike_wire::message::{Head, HeadRules, Method, RequestWriter as _, Strictness, Version};
 
 /// The method of the collector's service.
@@ -299,6 +299,14 @@ struct Call<'a> {
     reader: ResponseReader,
 }
 
+/// The message about a connection error, whose reason speaks of a client where nginx's does.
+fn violation(error: ConnectionError) -> String {
+    match error.reason.strip_prefix("client ") {
+        Some(deed) => format!("the collector {deed}"),
+        None => format!("the collector violated HTTP/2: {}", error.reason),
+    }
+}
+
 impl Call<'_> {
     /// Sends as much as the windows allow.
     fn send(&mut self, http2: &mut ClientConnection) {
@@ -316,7 +324,7 @@ impl Call<'_> {
             let input = &self.input[consumed..];
             let step = http2
                 .receive(input, &mut self.reader, now_ms)
-                .map_err(|error| format!("the collector broke HTTP/2: {error:?}"))?;
+                .map_err(violation)?;
             consumed += step.consumed;
             match step.event {
                 ServerEvent::More => break,
@@ -341,11 +349,11 @@ impl Call<'_> {
                     self.outcome = Some(Err(fault.reason().to_owned()));
                 }
                 ServerEvent::Reset { code, .. } => {
-                    let words = format!("the collector reset the stream: {code:?}");
+                    let words = format!("the collector reset the stream: {code}");
                     self.outcome = Some(Err(words));
                 }
                 ServerEvent::GoingAway { last_stream, code } if last_stream < self.stream => {
-                    let words = format!("the collector closed the connection: {code:?}");
+                    let words = format!("the collector closed the connection: {code}");
                     self.outcome = Some(Err(words));
                 }
                 ServerEvent::Nothing | ServerEvent::Sendable | ServerEvent::GoingAway { .. } => {}

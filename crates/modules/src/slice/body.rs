@@ -143,10 +143,10 @@ impl Current {
         if bytes > self.left || is_short {
             out.clear();
             let exchange = self.asked.as_deref().unwrap_or(exchange);
-            let is = if is_short { "shorter" } else { "longer" };
+            let relation = if is_short { "shorter" } else { "longer" };
             exchange.log(
                 Level::Error,
-                format_args!("a slice response is {is} than it says"),
+                format_args!("upstream sent a slice response {relation} than its Content-Range"),
             );
             return Err(BodyFailed);
         }

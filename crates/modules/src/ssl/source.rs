@@ -245,7 +245,7 @@ impl Reader {
 
 fn joined(names: &CertificateNames, chain: Object, key: Object) -> Result<CertifiedKey, String> {
     let (Object::Chain(chain), Object::Key(key)) = (chain, key) else {
-        return Err("a certificate stands in place of a key".to_owned());
+        return Err("the file for the key holds a certificate".to_owned());
     };
     let identity = CertifiedKey::new(chain.to_vec(), key);
     match identity::is_its_key(&identity) {

@@ -459,7 +459,10 @@ impl LaneService {
             let late = told - ready;
             generation.error_log.event(
                 Level::Warn,
-                format_args!("{late} lanes are busy and take the new configuration up later"),
+                format_args!(
+                    "{late} of {told} lanes are busy; each switches to the new configuration when \
+                     it responds"
+                ),
             );
         }
         Ok(report)

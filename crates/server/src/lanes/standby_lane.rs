@@ -83,7 +83,7 @@ impl LaneService {
         let number = self.lanes.len();
         log.event(
             Level::Notice,
-            format_args!("lane {working} works again, and lane {number} leaves"),
+            format_args!("lane {working} works again; the stand-by lane {number} ends"),
         );
         let successors = self.lanes.iter().enumerate();
         let successors = successors.filter(|(lane, _)| !self.watchdog.is_silent(*lane));

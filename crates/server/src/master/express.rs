@@ -238,6 +238,6 @@ pub(super) fn tell(wish: &Wish, log: &ErrorLog) {
 fn say(log: &ErrorLog, refusal: &Refusal) {
     log.event(
         Level::Warn,
-        format_args!("the express lane does not work: {refusal}; the lanes answer as ever"),
+        format_args!("the express lane does not work: {refusal}; the lanes answer all requests"),
     );
 }

@@ -1,5 +1,7 @@
 //! Error codes (RFC 9113 section 7), and errors of a whole connection.
 
+use std::fmt;
+
 /// Why a stream or a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
@@ -51,6 +53,28 @@ impl ErrorCode {
             .ok()
             .and_then(|at| Self::ALL.get(at));
         known.copied().unwrap_or(ErrorCode::InternalError)
+    }
+}
+
+/// The name of RFC 9113, as in `PROTOCOL_ERROR`.
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            ErrorCode::NoError => "NO_ERROR",
+            ErrorCode::ProtocolError => "PROTOCOL_ERROR",
+            ErrorCode::InternalError => "INTERNAL_ERROR",
+            ErrorCode::FlowControlError => "FLOW_CONTROL_ERROR",
+            ErrorCode::SettingsTimeout => "SETTINGS_TIMEOUT",
+            ErrorCode::StreamClosed => "STREAM_CLOSED",
+            ErrorCode::FrameSizeError => "FRAME_SIZE_ERROR",
+            ErrorCode::RefusedStream => "REFUSED_STREAM",
+            ErrorCode::Cancel => "CANCEL",
+            ErrorCode::CompressionError => "COMPRESSION_ERROR",
+            ErrorCode::ConnectError => "CONNECT_ERROR",
+            ErrorCode::EnhanceYourCalm => "ENHANCE_YOUR_CALM",
+            ErrorCode::InadequateSecurity => "INADEQUATE_SECURITY",
+            ErrorCode::Http11Required => "HTTP_1_1_REQUIRED",
+        })
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
     let (changed, unset) = Changed::where_possible(&settings, &topology);
     let mut header = session.header(wish, &topology);
     for note in why.into_iter().chain(unset) {
-        eprintln!("lab: {note}");
+        eprintln!("turnpike lab: {note}");
         header.notes.push(note);
     }
     let folder = results::folder(&header, wish)?;
@@ -94,7 +94,7 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
     if let Err(error) = result {
         let planned = session.cases.len() * session.repetitions as usize;
         eprintln!(
-            "lab: {} of {planned} runs are kept in {}; go on with --resume",
+            "turnpike lab: {} of {planned} runs are kept in {}; go on with --resume",
             runs.len(),
             folder.display()
         );

@@ -140,7 +140,7 @@ impl Drop for Changed<'_> {
         for (setting, old) in self.old.iter().rev() {
             if let Err(error) = setting.write(self.topology, old) {
                 let label = setting.label();
-                eprintln!("please set {label} to {old} again: {error}");
+                eprintln!("turnpike lab: cannot restore {label}: {error}; its old value is {old}");
             }
         }
     }

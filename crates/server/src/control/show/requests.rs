@@ -14,7 +14,7 @@ pub(super) fn requests(answer: &Value) -> Option<String> {
     let mut shown = table(COLUMNS, rows, "no requests in progress");
     let more = number(answer, "total").saturating_sub(rows.len() as u64);
     if more > 0 {
-        shown += &format!("and {more} more, all of them younger\n");
+        shown += &format!("{more} newer requests are not shown\n");
     }
     for lane in answer["silent_lanes"].as_array()? {
         shown += &format!("lane {lane} does not answer; its requests are not shown\n");

@@ -56,14 +56,16 @@ fn narrate(lane: usize, facts: &Facts, log: &ErrorLog) {
         Some((connection, line)) => log.event(
             Level::Warn,
             format_args!(
-                "lane {lane} is {state}, {wait}, {call}; its last request was \"{}\" of \
-                 connection {connection}",
+                "lane {lane}: thread state \"{state}\", {wait}, {call}; its last request was \"{}\" \
+                 of connection {connection}",
                 Quoted(&line)
             ),
         ),
         None => log.event(
             Level::Warn,
-            format_args!("lane {lane} is {state}, {wait}, {call}; it has had no request yet"),
+            format_args!(
+                "lane {lane}: thread state \"{state}\", {wait}, {call}; it has had no request yet"
+            ),
         ),
     }
     match stack::of_thread(facts.thread, PATIENCE) {
@@ -82,7 +84,7 @@ fn narrate(lane: usize, facts: &Facts, log: &ErrorLog) {
 fn state(status: &str) -> &str {
     let line = status.lines().find_map(|line| line.strip_prefix("State:"));
     let word = line.and_then(|line| line.split(['(', ')']).nth(1));
-    word.unwrap_or("in an unknown state")
+    word.unwrap_or("unknown")
 }
 
 /// The system call a thread is in, from `/proc`'s `syscall`.
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn the_kernels_words_are_read() {
         assert_eq!(state("Name:\tx\nState:\tD (disk sleep)\n"), "disk sleep");
-        assert_eq!(state(""), "in an unknown state");
+        assert_eq!(state(""), "unknown");
         assert_eq!(call("running\n"), "in no system call");
         assert_eq!(call("0 0x3 0x7ff 0x0\n"), "in system call 0");
     }

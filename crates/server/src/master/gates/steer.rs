@@ -122,6 +122,6 @@ fn say(steering: &Steering, address: &ListenAddress, log: &ErrorLog) {
     };
     log.event(
         severity,
-        format_args!("connections to {address} find their lane {way}"),
+        format_args!("connections to {address} are distributed {way}"),
     );
 }

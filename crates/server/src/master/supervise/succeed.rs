@@ -258,7 +258,7 @@ impl Master {
             }
             (Ok(_), _) => {
                 trial.link.say(words::SERVING);
-                let message = format_args!("the binary was changed, this one serves");
+                let message = format_args!("the new binary has taken over");
                 self.log.event(Level::Notice, message);
                 if let Some(predecessor) = &mut self.others.predecessor {
                     predecessor.trial = None;
