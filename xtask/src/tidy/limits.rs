@@ -12,6 +12,9 @@ const FILE_LINES_MAX: usize = 800;
 /// Columns of a line, as rustfmt has it; rustfmt leaves long strings and comments alone.
 const LINE_COLUMNS_MAX: usize = 100;
 
+/// Columns of a line of Markdown. Tables, code, and pages that a tool writes may be wider.
+const PAGE_COLUMNS_MAX: usize = 111;
+
 /// The files that may contain `unsafe`: the system calls of the server and of the tools (which may
 /// not import the server's).
 const UNSAFE_FOLDERS: [&str; 3] = [
@@ -43,6 +46,28 @@ pub(super) fn check(file: &Path, text: &str, source: &Source) -> Vec<Finding> {
     if !is_tests(file) && !text.lines().any(|line| line.starts_with("//!")) {
         let text = "a module opens with //!: why it exists and what it must not do";
         findings.push(Finding::new(file, 1, text));
+    }
+    findings
+}
+
+/// Checks the widths of a page of Markdown that people write. The findings that `turnpike tune`
+/// writes behind its page are not among them.
+pub(super) fn page(file: &Path, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut in_code = false;
+    for (index, line) in text.lines().enumerate() {
+        if line == "## Findings" || line.starts_with("Written by `cargo xtask docs`") {
+            break;
+        }
+        if line.starts_with("```") {
+            in_code = !in_code;
+        }
+        let columns = line.chars().count();
+        let is_free = in_code || line.starts_with('|') || line.starts_with("    ");
+        if !is_free && columns > PAGE_COLUMNS_MAX {
+            let text = format!("{columns} columns, at most {PAGE_COLUMNS_MAX}");
+            findings.push(Finding::new(file, index + 1, text));
+        }
     }
     findings
 }

@@ -58,6 +58,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
                 findings.extend(exports::check(file, &source));
             }
             sources += 1;
+        } else if file.extension().is_some_and(|extension| extension == "md")
+            && !file.starts_with("bench")
+        {
+            findings.extend(limits::page(file, &text));
         }
     }
     findings.extend(reach::check(&root, &files));

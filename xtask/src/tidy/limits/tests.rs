@@ -38,3 +38,21 @@ fn forbidden_forms() {
     );
     assert_eq!(findings("a.rs", "fn f() {}\n").len(), 1);
 }
+
+#[test]
+fn widths_of_pages() {
+    let wide = "a ".repeat(56);
+    let cases = [
+        (format!("{wide}\n"), 1),
+        (format!("```\n{wide}\n```\n"), 0),
+        (format!("```\n```\n{wide}\n"), 1),
+        (format!("| {wide} |\n"), 0),
+        (format!("    {wide}\n"), 0),
+        (format!("## Findings\n{wide}\n"), 0),
+        ("ü".repeat(111), 0),
+    ];
+    for (text, expected) in cases {
+        let found = super::page(Path::new("a.md"), &text);
+        assert_eq!(found.len(), expected, "{text}");
+    }
+}
