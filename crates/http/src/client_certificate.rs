@@ -22,7 +22,7 @@ impl Exchange {
         if let Some(ServerTls::Serve(identity)) = &root.tls
             && let Some(session) = self.requester.tls()?.judged_by(identity)
         {
-            self.requester.is_secured_by(Some(&Arc::new(session)));
+            self.requester.set_tls(Some(&Arc::new(session)));
         }
         let session = self.requester.tls()?;
         let refuse = |status: u16, why: std::fmt::Arguments<'_>| {

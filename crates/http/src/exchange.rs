@@ -117,7 +117,7 @@ impl Exchange {
         self.evaluation.clear();
         self.account.clear();
         self.rooms.clear();
-        self.requester.forget_named();
+        self.requester.clear_named_peer();
     }
 
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others

@@ -84,8 +84,8 @@ impl Requester {
         self.named_peer.is_some()
     }
 
-    /// Takes the request as one of another client: the one that a trusted proxy names.
-    pub fn name_peer(&mut self, peer: PeerAddress) {
+    /// Sets the client that a trusted proxy names.
+    pub fn set_named_peer(&mut self, peer: PeerAddress) {
         self.named_peer = Some(peer);
     }
 
@@ -135,39 +135,39 @@ impl Requester {
         self.is_plain_on_tls_port
     }
 
-    /// Another request comes on the connection.
-    pub(crate) fn asks_again(&mut self, requests: u64, is_pipelined: bool) {
+    /// Sets the number of requests so far, and whether the present one was pipelined.
+    pub(crate) fn set_request_count(&mut self, requests: u64, is_pipelined: bool) {
         self.connection.requests = requests;
         self.connection.is_pipelined = is_pipelined;
     }
 
-    /// The request came as early data, or not.
-    pub(crate) fn came_early(&mut self, is_early: bool) {
+    /// Sets whether the request came as early data of TLS.
+    pub(crate) fn set_early_data(&mut self, is_early: bool) {
         self.is_early = is_early;
     }
 
-    /// The PROXY protocol's header of the connection was read, or there is none.
-    pub(crate) fn has_proxy_header(&mut self, header: &Option<Rc<ProxyHeader>>) {
+    /// Sets the PROXY protocol's header of the connection; `None` if it has none.
+    pub(crate) fn set_proxy_header(&mut self, header: &Option<Rc<ProxyHeader>>) {
         self.proxy_header.clone_from(header);
     }
 
-    /// The connection is secured by this session, or by none.
-    pub(crate) fn is_secured_by(&mut self, tls: Option<&Arc<TlsSession>>) {
+    /// Sets the TLS session of the connection; `None` if it has none.
+    pub(crate) fn set_tls(&mut self, tls: Option<&Arc<TlsSession>>) {
         self.tls = tls.cloned();
     }
 
-    /// Plain HTTP is spoken where TLS is expected, or not.
-    pub(crate) fn speaks_plain_on_tls_port(&mut self, plain: bool) {
+    /// Sets whether plain HTTP is spoken where TLS is expected.
+    pub(crate) fn set_plain_on_tls_port(&mut self, plain: bool) {
         self.is_plain_on_tls_port = plain;
     }
 
-    /// What is known of the connection.
+    /// The properties of the connection.
     pub(crate) fn connection(&self) -> &ConnectionFacts {
         &self.connection
     }
 
-    /// The connection is known by these facts from now on.
-    pub(crate) fn comes_on(&mut self, connection: ConnectionFacts) {
+    /// Replaces the facts about the connection.
+    pub(crate) fn set_connection(&mut self, connection: ConnectionFacts) {
         self.connection = connection;
     }
 
@@ -179,8 +179,8 @@ impl Requester {
         self.is_early = false;
     }
 
-    /// Forgets which server a request named: the next request names its own.
-    pub(crate) fn forget_named(&mut self) {
+    /// Removes the client that a trusted proxy named: the next request may name another.
+    pub(crate) fn clear_named_peer(&mut self) {
         self.named_peer = None;
     }
 }

@@ -198,7 +198,7 @@ impl Connections {
         let mut exchange = self.lane.exchange(&connection.plan, &connection.facts);
         exchange
             .requester
-            .has_proxy_header(&connection.proxy_header);
+            .set_proxy_header(&connection.proxy_header);
         connection.security.tell(&mut exchange);
         exchange
     }

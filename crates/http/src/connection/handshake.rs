@@ -495,7 +495,7 @@ impl Connections {
         let by_name = tls.as_ref().and_then(ServerTls::by_name);
         let loading = by_name.map(|by_name| {
             let session = Arc::new(offer.session());
-            exchange.requester.is_secured_by(Some(&session));
+            exchange.requester.set_tls(Some(&session));
             by_name.load(&*exchange)
         });
         exchange.settle_matching();

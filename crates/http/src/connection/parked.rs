@@ -556,7 +556,7 @@ impl Connections {
     pub(super) fn take_plan(&self, connection: &mut Connection, exchange: &mut Exchange) {
         move_to(&self.plan, connection);
         if !Rc::ptr_eq(&exchange.plan, &connection.plan) {
-            exchange.requester.comes_on(connection.facts);
+            exchange.requester.set_connection(connection.facts);
             exchange.plan = connection.plan.clone();
             exchange.leave_location();
         }

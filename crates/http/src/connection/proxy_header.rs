@@ -35,7 +35,7 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
             connection.proxy_header = Some(header);
             exchange
                 .requester
-                .has_proxy_header(&connection.proxy_header);
+                .set_proxy_header(&connection.proxy_header);
             connection.input.consume(header_len);
             ProxyHeaderState::Complete
         }

@@ -64,8 +64,8 @@ impl Security {
     /// Lets an exchange know.
     pub(super) fn tell(&self, exchange: &mut Exchange) {
         let client = &mut exchange.requester;
-        client.speaks_plain_on_tls_port(matches!(self, Security::PlainOnTlsPort));
-        client.is_secured_by(match self {
+        client.set_plain_on_tls_port(matches!(self, Security::PlainOnTlsPort));
+        client.set_tls(match self {
             Security::Secure(session) => Some(session),
             _ => None,
         });

@@ -272,9 +272,9 @@ impl Connections {
         let is_pipelined = connection.input.is_pipelined();
         exchange
             .requester
-            .asks_again(connection.facts.requests, is_pipelined);
+            .set_request_count(connection.facts.requests, is_pipelined);
         let is_early = connection.transport.is_handshaking();
-        exchange.requester.came_early(is_early);
+        exchange.requester.set_early_data(is_early);
         self.lane.counters.requests.add();
         self.lane.progress.doing().note(
             connection.facts.serial,

@@ -135,8 +135,8 @@ impl Opening {
 
     fn exchange(&self) -> Box<Exchange> {
         let mut exchange = self.lane.exchange(&self.plan, &self.facts);
-        exchange.requester.has_proxy_header(&self.proxy_header);
-        exchange.requester.is_secured_by(self.tls.as_ref());
+        exchange.requester.set_proxy_header(&self.proxy_header);
+        exchange.requester.set_tls(self.tls.as_ref());
         exchange
     }
 }
@@ -426,7 +426,7 @@ impl Serving<'_> {
         lane.counters.requests.add();
         let mut exchange = self.opening.exchange();
         let is_early = self.waited.transport().is_handshaking();
-        exchange.requester.came_early(is_early);
+        exchange.requester.set_early_data(is_early);
         exchange.begin_request();
         exchange.read_request(|request| {
             std::mem::swap(request.head_mut(), &mut self.reader.head);

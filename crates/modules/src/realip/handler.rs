@@ -46,7 +46,7 @@ impl Handler for RealAddress {
         if !exchange.requester.is_named()
             && let Some(peer) = self.peer(exchange)
         {
-            exchange.requester.name_peer(peer);
+            exchange.requester.set_named_peer(peer);
         }
         Verdict::Declined
     }
