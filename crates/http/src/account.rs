@@ -221,9 +221,9 @@ impl Account {
         self.figures.is_logged = true;
     }
 
-    /// The answer was sent, whole or not.
-    pub fn completed(&mut self, whole: bool) {
-        self.figures.is_completed = whole;
+    /// Sets whether the whole response was sent.
+    pub fn set_completed(&mut self, is_completed: bool) {
+        self.figures.is_completed = is_completed;
     }
 }
 

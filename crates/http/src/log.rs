@@ -104,7 +104,7 @@ impl Drop for DrivenExchange {
         if !exchange.account.is_unlogged() || std::thread::panicking() {
             return;
         }
-        exchange.account.completed(false);
+        exchange.account.set_completed(false);
         if exchange.logged_status() == 0 {
             exchange.client_closed_request();
         }

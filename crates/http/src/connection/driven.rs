@@ -170,7 +170,7 @@ async fn send_answer(
     if let Err(Cut::Client(error)) = &sent {
         failed(exchange, peer, error);
     }
-    exchange.account.completed(sent.is_ok());
+    exchange.account.set_completed(sent.is_ok());
     sent.map_err(|cut| match cut {
         Cut::Client(error) => CloseReason::of(&error),
         Cut::Body => CloseReason::CutShort,

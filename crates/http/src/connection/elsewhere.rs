@@ -52,7 +52,7 @@ fn write_log(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>, answered: &AnsweredElse
         exchange.sending.close_connection();
         exchange.account.head_written(answered.head_bytes);
         exchange.account.sent(answered.sent_bytes);
-        exchange.account.completed(true);
+        exchange.account.set_completed(true);
         exchange.account.stand_for(answered.stands_for);
         exchange.write_log_elsewhere();
     }

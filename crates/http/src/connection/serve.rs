@@ -500,7 +500,7 @@ fn has_to_wait(body: &Body) -> bool {
 
 /// The response is out: is the connection kept, closed, or is there a body to get rid of?
 fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) -> Served {
-    exchange.account.completed(true);
+    exchange.account.set_completed(true);
     exchange.end_body();
     exchange.log_access();
     match (exchange.sending.keeps_connection(), body_whole) {

@@ -373,7 +373,7 @@ pub(super) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
     stream.runs();
     exchange
         .account
-        .completed(matches!(ended, End::Whole | End::TunnelEnded));
+        .set_completed(matches!(ended, End::Whole | End::TunnelEnded));
     exchange.end_body();
     exchange.log_access();
     if let Some(code) = code {

@@ -125,7 +125,7 @@ impl Tunnel for Upgraded {
                 }
             };
             exchange.account.sent(carried.to_client.get());
-            exchange.account.completed(true);
+            exchange.account.set_completed(true);
             if let Some(one) = exchange.upstream.last_try() {
                 one.response_bytes = carried.from_server.get();
             }
