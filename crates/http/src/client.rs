@@ -1,5 +1,5 @@
-//! Whoever asked: what a handler, a filter or an upstream server's answer may want of it while an
-//! exchange waits, whatever protocol it speaks.
+//! The client of an exchange, in either protocol: handlers and filters read the body from it, send
+//! interim responses to it, and give up when it disconnects.
 //!
 //! The response itself is sent by the connection that the exchange came on.
 
@@ -17,22 +17,22 @@ use crate::h2::stream::{BodyPart, Stream};
 pub use crate::interim::InterimHead;
 use crate::phase::Verdict;
 
-/// Whoever asked. Streams of HTTP/3 get a place here of their own.
+/// The client of an exchange.
 #[derive(Clone, Copy)]
 pub enum Client<'a> {
     /// The peer of an HTTP/1 connection.
     Http1(&'a Peer),
     /// A stream of an HTTP/2 connection.
     Http2(&'a Stream),
-    /// Nobody: a subrequest, or a request in the background. It has no body to come, it never goes,
-    /// and what is sent to it is thrown away.
+    /// No client: a subrequest, or work in the background. It has no body, never disconnects, and
+    /// discards what is sent to it.
     Nobody,
 }
 
 /// A connection, or a stream of one, that was taken over from HTTP: bytes both ways, until either
 /// side ends.
 pub struct Duplex<'a> {
-    /// What the client has sent behind its request.
+    /// Bytes that the client sent after its request.
     pub early: Vec<u8>,
     end: ClientEnd<'a>,
 }
@@ -44,8 +44,7 @@ enum ClientEnd<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// Ends when the client has gone. What it sends meanwhile is left unread, and hides the
-    /// closing: then this never ends.
+    /// Completes when the client has disconnected; never while unread input hides the end.
     pub async fn gone(self) {
         match self {
             Self::Http1(peer) => peer.closed().await,
@@ -54,8 +53,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Waits for `work` while the client stays; `None`: it went.
-    pub async fn while_there<T>(self, work: impl Future<Output = T>) -> Option<T> {
+    /// Runs `work` until the client disconnects; `None` if it did.
+    pub async fn unless_gone<T>(self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             done = work => Some(done),
@@ -66,7 +65,7 @@ impl<'a> Client<'a> {
     /// Sends an interim response before the final one.
     ///
     /// # Errors
-    /// What the connection says; `TimedOut` when nothing was taken for `send_timeout`.
+    /// The error of the connection; `TimedOut` if the client took nothing for `send_timeout`.
     pub async fn send_interim(
         self,
         exchange: &mut Exchange,

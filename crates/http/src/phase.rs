@@ -125,7 +125,7 @@ pub struct Delay {
 impl Work for Delay {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let pause = tokio::time::sleep(Duration::from_millis(self.delay_ms));
-        let waited = client.while_there(pause).await;
+        let waited = client.unless_gone(pause).await;
         match waited {
             Some(()) => self.verdict,
             None => exchange.client_went_away(),

@@ -98,7 +98,7 @@ impl Asked {
             outcome,
         } = self;
         let answered = asked.drive(Client::Nobody, outcome);
-        match client.while_there(answered).await {
+        match client.unless_gone(answered).await {
             Some(Answer::Response) => Ok(Some(Part::of(asked))),
             Some(Answer::Nothing) => {
                 end(exchange, asked);
@@ -209,7 +209,7 @@ impl Part {
         out: &mut Vec<u8>,
     ) -> Result<bool, BodyFailed> {
         let next = self.body.next(&mut self.exchange, Client::Nobody, out);
-        client.while_there(next).await.unwrap_or(Err(BodyFailed))
+        client.unless_gone(next).await.unwrap_or(Err(BodyFailed))
     }
 
     /// As [`Part::next`], for a piece that is at hand. `None`: there is none yet.

@@ -93,8 +93,8 @@ fn a_peer_goes_and_nobody_stays() {
     let (client, peer) = peer();
     drop(client);
     let pending = std::future::pending::<()>();
-    assert_eq!(wait(Client::Http1(&peer).while_there(pending)), None);
-    let done = wait(Client::Nobody.while_there(async { 1 }));
+    assert_eq!(wait(Client::Http1(&peer).unless_gone(pending)), None);
+    let done = wait(Client::Nobody.unless_gone(async { 1 }));
     assert_eq!(done, Some(1));
 }
 

@@ -307,7 +307,7 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
                 tokio::select! {
                     biased;
                     // Whether the client has gone is seen above.
-                    _ = client.while_there(pause) => {}
+                    _ = client.unless_gone(pause) => {}
                     () = pieces::read_ahead(exchange, client) => {}
                 }
                 exchange.lane.clock.update();

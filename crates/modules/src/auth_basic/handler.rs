@@ -258,7 +258,7 @@ struct Checking {
 
 impl Work for Checking {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
-        let outcome = client.while_there(self.outcome).await;
+        let outcome = client.unless_gone(self.outcome).await;
         match outcome {
             Some(Some(outcome)) => decide(exchange, &self.user, &self.realm, outcome),
             Some(None) => {

@@ -31,7 +31,7 @@ struct Asking(Arc<Question>);
 impl Work for Asking {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let mut asked = exchange.subrequest_to_decide(&self.0.path);
-        let verdict = match client.while_there(asked.answer_subrequest()).await {
+        let verdict = match client.unless_gone(asked.answer_subrequest()).await {
             Some(Answer::Response) => self.answered(exchange, &mut asked).await,
             Some(Answer::Nothing) => Verdict::Close,
             None => {

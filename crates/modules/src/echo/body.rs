@@ -91,7 +91,7 @@ impl Carried {
                 let seconds = seconds.and_then(|seconds| seconds.parse::<f64>().ok());
                 let seconds = seconds.filter(|seconds| (0.0..=SLEEP_S_MAX).contains(seconds));
                 let pause = Duration::from_secs_f64(seconds.unwrap_or_default());
-                let slept = client.while_there(tokio::time::sleep(pause)).await;
+                let slept = client.unless_gone(tokio::time::sleep(pause)).await;
                 slept.ok_or(BodyFailed)
             }
             Command::Location(path, query) => {

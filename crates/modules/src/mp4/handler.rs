@@ -224,7 +224,7 @@ impl Work for Cutting {
             );
             return Verdict::Status(503);
         };
-        let Some(cut) = client.while_there(job).await else {
+        let Some(cut) = client.unless_gone(job).await else {
             return exchange.client_went_away();
         };
         let part = match cut {

@@ -169,7 +169,7 @@ impl Work for LookUp {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let name = &self.name;
         let found = client
-            .while_there(self.names.addresses(name, self.port))
+            .unless_gone(self.names.addresses(name, self.port))
             .await;
         match found {
             Some(Ok(addresses)) => {

@@ -53,7 +53,7 @@ impl Work for Waiter {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let limit = Duration::from_millis(self.question.settings.lock_timeout_ms);
         let wait = tokio::time::timeout(limit, self.wait(exchange));
-        let waited = client.while_there(wait).await;
+        let waited = client.unless_gone(wait).await;
         match waited {
             Some(Ok(None)) => note(exchange).collapsed = true,
             Some(Ok(Some(waited))) => exchange.rooms.hold(waited),

@@ -91,7 +91,7 @@ impl Sliced {
     ) -> Result<Current, BodyFailed> {
         let mut asked = exchange.subrequest_in_place();
         WantedPart::want(&mut asked, self.next, self.size_bytes);
-        let answer = client.while_there(asked.answer_subrequest()).await;
+        let answer = client.unless_gone(asked.answer_subrequest()).await;
         let Some(answer) = answer else {
             asked.client_closed_request();
             asked.end_subrequest();
@@ -135,7 +135,7 @@ impl Current {
             None => self.body.next(exchange, client, out).await?,
             Some(asked) => {
                 let piece = self.body.next(asked, Client::Nobody, out);
-                client.while_there(piece).await.unwrap_or(Err(BodyFailed))?
+                client.unless_gone(piece).await.unwrap_or(Err(BodyFailed))?
             }
         };
         let bytes = out.len() as u64;

@@ -29,7 +29,7 @@ impl Work for OffLane {
         let (serial, subject) = (job.program.serial, job.subject.clone());
         let found = match pool::submit(job) {
             Err(refusal) => Err(refusal),
-            Ok(receiver) => match client.while_there(receiver).await {
+            Ok(receiver) => match client.unless_gone(receiver).await {
                 Some(found) => found.unwrap_or(Err(Refusal::Lost)),
                 None => return exchange.client_went_away(),
             },
