@@ -52,26 +52,26 @@ struct Validators {
     dated: Option<i64>,
 }
 
-/// What is otherwise with a response of an origin, or of a cache, than with one of this server.
+/// The differences between a response of an origin or a cache and one of this server.
 #[derive(Default)]
 struct FromOrigin {
-    charset_wish: CharsetWish,
-    unsigned: Unsigned,
+    charset_conversion: CharsetConversion,
+    omitted_fields: OmittedFields,
     is_unconditional: bool,
     places: FieldPlaces,
-    /// See [`Response::made`].
-    made: Option<i64>,
+    /// See [`Response::made_unix_s`].
+    made_unix_s: Option<i64>,
 }
 
-/// What is known of the response in whose place a 304 is sent: whoever would have changed that one
-/// makes the 304 match it (RFC 9110 section 15.4.5).
+/// Fields of the 200 that a 304 replaces: filters that would have changed the 200 make the 304 match
+/// it (RFC 9110 section 15.4.5).
 #[derive(Debug, Default)]
 pub struct Withheld {
     /// Whether a 200 was made into a 304 here.
-    pub stands: bool,
+    pub is_set: bool,
     pub content_type: Vec<u8>,
     pub content_length: Option<u64>,
-    /// The Content-Encoding.
+    /// The value of Content-Encoding.
     pub coding: Vec<u8>,
 }
 
@@ -85,15 +85,15 @@ impl Validators {
 
 impl Withheld {
     fn clear(&mut self) {
-        self.stands = false;
+        self.is_set = false;
         self.content_type.clear();
         self.content_length = None;
         self.coding.clear();
     }
 }
 
-/// Where an origin had the fields that are not among [`Response::fields`], so that they are sent
-/// on in its order. `None`: where this server has them in responses of its own.
+/// The positions of the origin's fields that are not among [`Response::fields`], so that they are
+/// sent in its order. `None`: the position in responses of this server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldPlaces {
     pub etag: Option<FieldPlace>,
@@ -109,9 +109,9 @@ pub struct FieldPlace {
     others: u8,
 }
 
-/// A character set that a text is to be converted to.
+/// The character set that a text is converted to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CharsetWish {
+pub enum CharsetConversion {
     /// None is wanted.
     #[default]
     No,
@@ -123,14 +123,14 @@ pub enum CharsetWish {
 
 /// Fields that the server adds to every response, unless an origin's are passed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unsigned {
+pub struct OmittedFields {
     /// `Server` is not added.
     pub server: bool,
     /// `Date` is not added.
     pub date: bool,
 }
 
-/// What is sent after the head.
+/// The content that follows the head.
 #[derive(Default)]
 pub enum Body {
     /// Nothing.
@@ -185,11 +185,11 @@ pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyFailed;
 
-/// Where bytes of a body stand that nobody has to see.
+/// A socket with bytes of a body that the kernel can move (splice).
 pub struct Source<'a> {
     /// The socket.
     pub socket: RelayEnd<'a>,
-    /// How many of the body are to come; what stands behind them is not part of it.
+    /// The bytes of the body that are still to come; those behind them are not part of it.
     pub bytes: u64,
 }
 
@@ -290,7 +290,7 @@ pub trait BodyStream {
     fn recycle(self: Box<Self>, _exchange: &mut Exchange) {}
 }
 
-/// What a connection is used for once its response head is sent (`101`).
+/// The use of a connection after the head of a `101` was sent.
 pub trait Tunnel {
     /// Runs until one side has had enough; the connection is closed afterwards.
     fn run<'a>(
@@ -464,7 +464,7 @@ impl Response {
     /// later, in buffers that are used again.
     pub fn withhold(&mut self) {
         let withheld = &mut self.withheld;
-        withheld.stands = true;
+        withheld.is_set = true;
         std::mem::swap(&mut withheld.content_type, &mut self.content_type);
         self.content_type.clear();
         withheld.content_length = self.content_length.take();
@@ -563,9 +563,9 @@ impl Response {
         self.ranges_allowed
     }
 
-    /// Lets ranges of the body be asked for, or not.
-    pub fn allow_ranges(&mut self, allow: bool) {
-        self.ranges_allowed = allow;
+    /// Sets whether ranges of the body may be asked for.
+    pub fn set_ranges_allowed(&mut self, are_allowed: bool) {
+        self.ranges_allowed = are_allowed;
     }
 
     /// Whether only the head is sent (HEAD, 204, 304).
@@ -579,27 +579,27 @@ impl Response {
     }
 }
 
-/// What an origin, or a cache, wants otherwise.
+/// Instructions of an origin or a cache.
 impl Response {
-    /// What an origin wants the text to be converted to (`X-Accel-Charset`).
-    pub fn charset_wish(&self) -> &CharsetWish {
-        &self.origin.charset_wish
+    /// The character set that an origin asks for (`X-Accel-Charset`).
+    pub fn charset_conversion(&self) -> &CharsetConversion {
+        &self.origin.charset_conversion
     }
 
-    /// Says what the text is to be converted to.
-    pub fn set_charset_wish(&mut self, wish: CharsetWish) {
-        self.origin.charset_wish = wish;
+    /// Sets the character set that the text is converted to.
+    pub fn set_charset_conversion(&mut self, conversion: CharsetConversion) {
+        self.origin.charset_conversion = conversion;
     }
 
     /// Whether `Server` and `Date` are only sent where they are among the fields: an origin's are
     /// passed on, or their absence.
-    pub fn unsigned(&self) -> Unsigned {
-        self.origin.unsigned
+    pub fn omitted_fields(&self) -> OmittedFields {
+        self.origin.omitted_fields
     }
 
-    /// Says which of `Server` and `Date` are not added.
-    pub fn set_unsigned(&mut self, unsigned: Unsigned) {
-        self.origin.unsigned = unsigned;
+    /// Sets which of `Server` and `Date` are not added.
+    pub fn set_omitted_fields(&mut self, omitted_fields: OmittedFields) {
+        self.origin.omitted_fields = omitted_fields;
     }
 
     /// Whether conditions of the request are not looked at, since whoever made the response has
@@ -630,12 +630,12 @@ impl Response {
 
     /// When a stored response was made, as unix seconds: its Date in place of the time at which it
     /// is sent (RFC 9110 section 6.6.1), since its age counts from there.
-    pub fn made(&self) -> Option<i64> {
-        self.origin.made
+    pub fn made_unix_s(&self) -> Option<i64> {
+        self.origin.made_unix_s
     }
 
-    /// Says when a stored response was made, in unix seconds.
-    pub fn set_made(&mut self, seconds: Option<i64>) {
-        self.origin.made = seconds;
+    /// Sets when a stored response was made, in unix seconds.
+    pub fn set_made_unix_s(&mut self, seconds: Option<i64>) {
+        self.origin.made_unix_s = seconds;
     }
 }

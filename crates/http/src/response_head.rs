@@ -136,12 +136,12 @@ fn status_and_server(exchange: &Exchange, writer: &mut impl HeadWriter) {
         Ok(reason) if !reason.is_empty() => writer.status(status, reason),
         _ => writer.status(status, reason_phrase(status)),
     }
-    if !response.unsigned().server {
+    if !response.omitted_fields().server {
         let product = exchange.location().settings.product;
         writer.field("Server", product.as_bytes());
     }
-    if !response.unsigned().date {
-        let date = match response.made() {
+    if !response.omitted_fields().date {
+        let date = match response.made_unix_s() {
             Some(seconds) => date::format(seconds),
             None => exchange.lane.clock.http_date(),
         };

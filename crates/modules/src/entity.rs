@@ -19,7 +19,7 @@ pub(crate) fn change_text(response: &mut Response, keeps_last_modified: bool) {
 /// Makes the length of a response's body unknown, so that parts of it cannot be asked for.
 pub(crate) fn lose_length(response: &mut Response) {
     response.set_content_length(None);
-    response.allow_ranges(false);
+    response.set_ranges_allowed(false);
     response.fields_mut().remove(b"Accept-Ranges");
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn answer(
     response.set_content_length(Some(metadata.size_bytes));
     // A time in the future is not sent (RFC 9110 section 8.8.2.1).
     response.set_last_modified(Some(metadata.modified_s.min(now_s)));
-    response.allow_ranges(true);
+    response.set_ranges_allowed(true);
     if files.have_tags() {
         write_etag(&metadata, response.etag_mut());
     }

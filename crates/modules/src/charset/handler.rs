@@ -7,7 +7,7 @@ use turnpike_http::body_filter::Filtered;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, BodyFailed, BodyStream, CharsetWish, LocalFuture};
+use turnpike_http::response::{Body, BodyFailed, BodyStream, CharsetConversion, LocalFuture};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
@@ -77,16 +77,16 @@ impl CharsetFilter {
             return None;
         }
         let own = split(response.content_type()).1.map(<[u8]>::to_vec);
-        match (response.charset_wish(), own) {
-            (CharsetWish::Instead(wish), own) => Some((wish.clone(), own)),
-            (CharsetWish::Named, own) => Some((own?, value(&self.source))),
-            (CharsetWish::No, Some(own)) if self.overrides => {
+        match (response.charset_conversion(), own) {
+            (CharsetConversion::Instead(wish), own) => Some((wish.clone(), own)),
+            (CharsetConversion::Named, own) => Some((own?, value(&self.source))),
+            (CharsetConversion::No, Some(own)) if self.overrides => {
                 Some((value(&self.target)?, Some(own)))
             }
-            (CharsetWish::No, None) if self.types.has(response.content_type()) => {
+            (CharsetConversion::No, None) if self.types.has(response.content_type()) => {
                 Some((value(&self.target)?, value(&self.source)))
             }
-            (CharsetWish::No, _) => None,
+            (CharsetConversion::No, _) => None,
         }
     }
 }

@@ -84,7 +84,7 @@ impl Filter for CompressFilter {
         }
         self.acceptance.add_vary(exchange);
         let Choice { compression, state } = self.best(exchange, concerned)?;
-        if exchange.response.withheld().stands {
+        if exchange.response.withheld().is_set {
             weaken(exchange.response.etag_mut());
             return None;
         }
@@ -143,7 +143,7 @@ impl Filter for GunzipFilter {
                 return None;
             }
         }
-        if exchange.response.withheld().stands {
+        if exchange.response.withheld().is_set {
             weaken(exchange.response.etag_mut());
             return None;
         }
@@ -172,7 +172,7 @@ struct LookedAt<'a> {
 impl<'a> LookedAt<'a> {
     fn of(response: &'a Response) -> Self {
         let withheld = response.withheld();
-        if withheld.stands {
+        if withheld.is_set {
             return Self {
                 has_content: true,
                 content_type: &withheld.content_type,
@@ -288,7 +288,7 @@ impl StaticForms {
             let fields = exchange.response.fields_mut();
             fields.add(b"Content-Encoding", coding.as_bytes());
             // Parts of the file would be parts of another coding than clients mean.
-            exchange.response.allow_ranges(false);
+            exchange.response.set_ranges_allowed(false);
         }
         verdict
     }

@@ -57,7 +57,7 @@ impl Publishes {
         let bytes = exchange.sending.pending();
         let unix_ms = unix_ms();
         // The Date of a stored response is that of its making, and stays.
-        let is_dated_now = exchange.response.made().is_none();
+        let is_dated_now = exchange.response.made_unix_s().is_none();
         if is_dated_now && !has_date(bytes, unix_ms) {
             return Err(Ineligible::Date);
         }

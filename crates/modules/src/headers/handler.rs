@@ -88,7 +88,7 @@ pub(super) fn renews_age(control: &[u8]) -> bool {
 /// A new lifetime begins here: with the age of what a cache has stored, or its date, from which
 /// recipients compute an age too (RFC 9111 section 4.2.3), it would be over at once.
 fn renew(response: &mut Response) {
-    response.set_made(None);
+    response.set_made_unix_s(None);
     response.fields_mut().remove(b"Age");
 }
 

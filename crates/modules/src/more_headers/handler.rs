@@ -2,7 +2,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Filter, Handler, Verdict};
-use turnpike_http::response::{Response, Unsigned};
+use turnpike_http::response::{Response, OmittedFields};
 use turnpike_wire::date;
 
 use super::plan::{Change, Changes, Scope};
@@ -113,16 +113,16 @@ fn clear_apart(response: &mut Response, change: &Change) -> Option<Apart> {
     for (_, apart) in concerned {
         match apart {
             Apart::ContentType => response.content_type_mut().clear(),
-            Apart::Date => response.set_unsigned(Unsigned {
+            Apart::Date => response.set_omitted_fields(OmittedFields {
                 date: true,
-                ..response.unsigned()
+                ..response.omitted_fields()
             }),
             Apart::EntityTag => response.etag_mut().clear(),
             Apart::LastModified => response.set_last_modified(None),
             Apart::Location => response.location_mut().clear(),
-            Apart::Server => response.set_unsigned(Unsigned {
+            Apart::Server => response.set_omitted_fields(OmittedFields {
                 server: true,
-                ..response.unsigned()
+                ..response.omitted_fields()
             }),
         }
         last = Some(*apart);

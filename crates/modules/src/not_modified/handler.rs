@@ -35,7 +35,7 @@ impl Filter for Conditions {
                 let response = &mut exchange.response;
                 response.replace_status(304);
                 response.withhold();
-                response.allow_ranges(false);
+                response.set_ranges_allowed(false);
                 response.fields_mut().remove(b"Content-Encoding");
                 response.fields_mut().remove(b"Accept-Ranges");
                 // A stream is not sent either; it is ended when the head is sent.

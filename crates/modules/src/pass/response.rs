@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnpike_conf::value;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
-use turnpike_http::response::{CharsetWish, Unsigned};
+use turnpike_http::response::{CharsetConversion, OmittedFields};
 use turnpike_wire::date;
 use turnpike_wire::message::{Entry, Head, Known, Method, Version};
 
@@ -53,11 +53,11 @@ fn put_head(exchange: &mut Exchange, rules: &ResponseRules, head: &Head) {
         let sent = rules.origin.is_proxied() || head.known(known).is_some();
         sent && !rules.hidden.has(known, name)
     };
-    response.set_unsigned(Unsigned {
+    response.set_omitted_fields(OmittedFields {
         server: shown(Known::Server, b"Server"),
         date: shown(Known::Date, b"Date"),
     });
-    response.allow_ranges(rules.forces_ranges);
+    response.set_ranges_allowed(rules.forces_ranges);
     let mut seen = 0;
     for entry in head.fields.entries() {
         let own = head.is_connection_option(entry.name);
@@ -223,11 +223,11 @@ fn charset(exchange: &mut Exchange, rules: &ResponseRules, head: &Head) {
     let response = &mut exchange.response;
     let kind = response.content_type_mut();
     if memchr::memmem::find(kind, b"charset=").is_some() {
-        response.set_charset_wish(CharsetWish::Instead(value.to_vec()));
+        response.set_charset_conversion(CharsetConversion::Instead(value.to_vec()));
     } else if kind.starts_with(b"text/") {
         kind.extend_from_slice(b"; charset=");
         kind.extend_from_slice(value);
-        response.set_charset_wish(CharsetWish::Named);
+        response.set_charset_conversion(CharsetConversion::Named);
     }
 }
 

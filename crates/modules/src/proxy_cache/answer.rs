@@ -10,7 +10,7 @@ use turnpike_cache::disk::Identity;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
-use turnpike_http::response::{Body, CharsetWish, FieldPlaces, FileBody, Parts, Response};
+use turnpike_http::response::{Body, CharsetConversion, FieldPlaces, FileBody, Parts, Response};
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile};
 use turnpike_lane::sys::file::{self, Links, Metadata};
@@ -28,7 +28,7 @@ struct Sent {
     reason: Vec<u8>,
     given: Fields,
     content_type: Vec<u8>,
-    charset_wish: CharsetWish,
+    charset_conversion: CharsetConversion,
     last_modified: Option<i64>,
     dated: Option<i64>,
     made: i64,
@@ -109,7 +109,7 @@ pub(super) fn give_content(
         response.set_content_length(variant.head.content_length());
     }
     response.set_unconditional(false);
-    response.allow_ranges(true);
+    response.set_ranges_allowed(true);
     response.set_body(if variant.length() == 0 {
         Body::Empty
     } else {
@@ -138,7 +138,7 @@ pub(super) fn give_part(
         .set(b"Content-Range", part.content_range(bytes).as_bytes());
     response.set_content_length(Some(length));
     response.set_unconditional(true);
-    response.allow_ranges(false);
+    response.set_ranges_allowed(false);
     let body = match response.take_body() {
         Body::Shared(stored) if length < stored.len() as u64 => {
             let wanted = stored.get(start as usize..(start + length) as usize);
@@ -258,7 +258,7 @@ fn put_head(exchange: &mut Exchange, owner: u64, rules: &ResponseRules, variant:
     }
     present(exchange, rules, variant);
     let made = made_s(variant);
-    exchange.response.set_made(Some(made));
+    exchange.response.set_made_unix_s(Some(made));
     if variant.head.value(b"last-modified").is_none() {
         exchange.response.set_dated(Some(made));
     }
@@ -279,10 +279,10 @@ fn put_sent(response: &mut Response, sent: &Sent) {
     copy(response.reason_mut(), &sent.reason);
     response.fields_mut().copy(&sent.given);
     copy(response.content_type_mut(), &sent.content_type);
-    response.set_charset_wish(sent.charset_wish.clone());
+    response.set_charset_conversion(sent.charset_conversion.clone());
     response.set_last_modified(sent.last_modified);
     response.set_dated(sent.dated);
-    response.set_made(Some(sent.made));
+    response.set_made_unix_s(Some(sent.made));
     copy(response.etag_mut(), &sent.etag);
     response.set_places(sent.places);
 }
@@ -303,7 +303,7 @@ impl Sent {
             reason: response.reason().to_vec(),
             given,
             content_type: response.content_type().to_vec(),
-            charset_wish: response.charset_wish().clone(),
+            charset_conversion: response.charset_conversion().clone(),
             last_modified: response.last_modified(),
             dated: response.dated(),
             made: made_s(variant),

@@ -393,7 +393,7 @@ impl Recorder for Storing {
                 // Until it is whole.
                 note(exchange).not_stored = WhyNotStored::Truncated.text();
                 exchange.response.set_unconditional(false);
-                exchange.response.allow_ranges(true);
+                exchange.response.set_ranges_allowed(true);
                 if exchange.response.content_length().is_some() {
                     exchange.response.fields_mut().remove(b"Accept-Ranges");
                 }

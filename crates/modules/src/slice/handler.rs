@@ -63,7 +63,7 @@ impl Filter for Parts {
         response.set_content_length(Some(part.whole_bytes));
         response.fields_mut().remove(b"Content-Range");
         response.fields_mut().remove(b"Accept-Ranges");
-        response.allow_ranges(true);
+        response.set_ranges_allowed(true);
         response.set_unconditional(false);
         if !response.is_head_only() {
             let first = response.take_stream();
