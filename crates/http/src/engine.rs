@@ -277,7 +277,7 @@ impl Exchange {
     /// Acts on a verdict. `None`: the walk goes on.
     fn apply(&mut self, verdict: Verdict) -> Option<Outcome> {
         match verdict {
-            // Nobody gets a page.
+            // A renewal has no client, so no error page is made.
             Verdict::Status(_) | Verdict::Redirect | Verdict::Named(_) | Verdict::Undecided
                 if self.walk.purpose() == Purpose::Renewal =>
             {
@@ -293,7 +293,7 @@ impl Exchange {
                 self.walk.set_path_changed(true);
                 None
             }
-            // Work that waits is not asked again.
+            // Pending work cannot be repeated.
             Verdict::Undecided => self.finalize(500),
             Verdict::Close => Some(Outcome::Close),
             Verdict::Wait(waiting) => Some(Outcome::Wait(waiting)),

@@ -45,25 +45,24 @@ pub struct Exchange {
     pub lane: Rc<LaneShared>,
     /// The configuration that this request began with; it ends with the same.
     pub plan: Rc<LanePlan>,
-    /// Whoever sent the request.
+    /// The sender of the request.
     pub requester: Requester,
-    /// The request as it was read, which its subrequests share. Nobody can put another in its
-    /// place.
+    /// The received request; subrequests share it, and nothing replaces it.
     request: Rc<Request>,
     pub body: RequestBody,
-    /// Where in the phases the request is, and what it asks for there.
+    /// The position in the phases, and the current target.
     pub walk: Walk,
-    /// The answer.
+    /// The response.
     pub response: Response,
-    /// Servers that were asked for it.
+    /// The upstream servers that were tried.
     pub upstream: Upstream,
-    /// How the answer leaves.
+    /// The state of sending the response.
     pub sending: Sending,
-    /// What its variables and regular expressions have found out.
+    /// The values of variables and the results of regular expressions.
     pub evaluation: Evaluation,
-    /// The time and the bytes of the exchange, and what is done.
+    /// Time, bytes and the current action.
     pub account: Account,
-    /// What the families keep with it.
+    /// The data of directive families.
     pub rooms: Rooms,
 }
 
@@ -434,8 +433,8 @@ impl Exchange {
     }
 }
 
-/// What stands behind the last dot of a path's last segment. A dot at the segment's start does not
-/// count, nor do the first two bytes of the path: nginx's rule.
+/// The extension of a path's last segment, by nginx's rule: a dot at the start of the segment and
+/// the first two bytes of the path do not count.
 fn extension(path: &[u8]) -> Option<&[u8]> {
     let dot = memchr::memrchr2(b'.', b'/', path)?;
     let counts = dot > 1 && path[dot] == b'.' && path[dot - 1] != b'/';

@@ -25,9 +25,9 @@ use crate::exchange::Exchange;
 use crate::response::LocalFuture;
 pub use order::{HandlerPlace, PHASE_COUNT, Phase};
 
-/// What a handler answers.
+/// A handler's decision.
 pub enum Verdict {
-    /// Not mine: the next handler of the phase, then the next phase.
+    /// The handler does not apply: the next handler of the phase runs, then the next phase.
     Declined,
     /// The phase is done: what is left of it is skipped (in `Access`: granted).
     Finished,
@@ -93,10 +93,9 @@ impl<W: Work + 'static> Waiting for W {
     }
 }
 
-/// An answer that a watched socket of the lane (an upstream server) brings: waited for without a
-/// task.
+/// A response that a watched socket of the lane (an upstream server) brings, without a task.
 ///
-/// Whatever it needs beyond reading what has come, it does as a [`Waiting`].
+/// Work beyond reading the response needs a [`Waiting`].
 pub trait Awaiting {
     /// The socket that brings the answer.
     fn watched_socket(&self) -> &WatchedSocket;
@@ -116,9 +115,9 @@ pub trait Awaiting {
 
 /// Waits for a time, then gives a verdict.
 pub struct Delay {
-    /// How long, in milliseconds.
+    /// The delay in milliseconds.
     pub delay_ms: u64,
-    /// What is answered then.
+    /// The verdict after the delay.
     pub verdict: Verdict,
 }
 
@@ -162,7 +161,7 @@ pub enum FilterPlace {
     Headers,
     /// Bodies that are expanded, so that others can look at their text.
     Expand,
-    /// What other locations answer, before and after the body.
+    /// Responses of other locations, added before and after the body.
     Add,
     /// Texts in which strings are replaced.
     Replace,
@@ -174,7 +173,7 @@ pub enum FilterPlace {
     Transform,
     /// Ranges of the final body.
     Range,
-    /// What follows the final body.
+    /// Trailer fields.
     Trailers,
 }
 

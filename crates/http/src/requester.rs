@@ -1,5 +1,4 @@
-//! What is known of whoever sent a request: the connection that it came on, and what others say of
-//! the client behind that.
+//! The sender of a request: its connection, and the client that a trusted proxy names.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use turnpike_plan::tls::TlsSession;
 
 use crate::plan::index::ListenIndex;
 
-/// What is known of a connection.
+/// The properties of a connection.
 #[derive(Clone, Copy)]
 pub struct ConnectionFacts {
     /// Number of the connection, unique in the process (`$connection`).
@@ -32,7 +31,7 @@ pub struct ConnectionFacts {
     pub accepted_ns: u64,
 }
 
-/// Whoever sent a request.
+/// The sender of a request.
 #[derive(Clone)]
 pub struct Requester {
     connection: ConnectionFacts,

@@ -20,7 +20,7 @@ pub enum Purpose {
     /// A client's own request.
     #[default]
     Request,
-    /// A request that another one made, which looks at its answer, or nobody does.
+    /// A subrequest, whose response is used by the request that made it, or discarded.
     Subrequest,
     /// A request that another one made, whose answer is a part of that one's response.
     Part,
@@ -55,7 +55,7 @@ pub struct Walk {
     difference: Option<Difference>,
 }
 
-/// What is asked for, and how it came to be that.
+/// The current target, and how the request came to it.
 #[derive(Clone)]
 struct Target {
     server: ServerIndex,
@@ -127,7 +127,7 @@ impl Default for Walk {
     }
 }
 
-/// What all may learn.
+/// Queries.
 impl Walk {
     /// The server block in force.
     pub fn server(&self) -> ServerIndex {
@@ -204,7 +204,7 @@ impl Walk {
     }
 }
 
-/// What others say.
+/// Changes by handlers.
 impl Walk {
     /// Notes why the response may differ, unless there is a reason already: by a handler that is
     /// the same for all in some cases only.
@@ -336,7 +336,7 @@ impl Walk {
     }
 }
 
-/// What the engine does.
+/// Changes by the engine.
 impl Walk {
     pub(super) fn phase(&self) -> Phase {
         self.phase
