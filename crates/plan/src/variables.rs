@@ -249,7 +249,7 @@ impl<S> VariableTable<S> {
         Ok(id)
     }
 
-    /// Defines a computed variable: computed once per subject or, if volatile, at each use.
+    /// Defines a variable that is computed once per subject.
     ///
     /// # Errors
     /// There is a built-in variable with this name.
@@ -257,18 +257,33 @@ impl<S> VariableTable<S> {
         &mut self,
         name: &str,
         evaluate: Arc<dyn Evaluate<S>>,
-        volatile: bool,
+    ) -> Result<VariableId, DuplicateVariable> {
+        self.define_unless_builtin(name, Source::Computed(evaluate))
+    }
+
+    /// Defines a variable that is computed at each use.
+    ///
+    /// # Errors
+    /// As for [`VariableTable::define_computed`].
+    pub fn define_volatile(
+        &mut self,
+        name: &str,
+        evaluate: Arc<dyn Evaluate<S>>,
+    ) -> Result<VariableId, DuplicateVariable> {
+        self.define_unless_builtin(name, Source::Volatile(evaluate))
+    }
+
+    fn define_unless_builtin(
+        &mut self,
+        name: &str,
+        source: Source<S>,
     ) -> Result<VariableId, DuplicateVariable> {
         let id = self.reference(name);
         let variable = &mut self.variables[id.0 as usize];
         if let Source::Builtin(_) = variable.source {
             return Err(DuplicateVariable(name.to_owned()));
         }
-        variable.source = if volatile {
-            Source::Volatile(evaluate)
-        } else {
-            Source::Computed(evaluate)
-        };
+        variable.source = source;
         Ok(id)
     }
 

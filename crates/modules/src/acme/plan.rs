@@ -44,7 +44,7 @@ pub(super) fn variables(view: View<'_>, builder: &mut Builder<'_>) -> Result<(),
     ] {
         let certificates = certificates.clone();
         let value = Arc::new(Value { certificates, part });
-        let defined = builder.variables.define_computed(name, value, false);
+        let defined = builder.variables.define_computed(name, value);
         defined.map_err(|message| view.error(view.span(), message))?;
     }
     Ok(())

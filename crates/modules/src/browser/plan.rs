@@ -58,9 +58,9 @@ pub(super) fn variables(view: View<'_>, builder: &mut Builder<'_>) -> Result<(),
     let modern = Arc::new(Modern(ages.clone()));
     let ancient = Arc::new(Ancient(ages));
     let table = &mut builder.variables;
-    let defined = table.define_computed("modern_browser", modern, true);
+    let defined = table.define_volatile("modern_browser", modern);
     defined.map_err(place)?;
-    let defined = table.define_computed("ancient_browser", ancient, true);
+    let defined = table.define_volatile("ancient_browser", ancient);
     defined.map_err(place)?;
     Ok(())
 }

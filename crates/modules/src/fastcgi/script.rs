@@ -41,8 +41,8 @@ pub(super) fn variables(view: View<'_>, builder: &mut Builder<'_>) -> Result<(),
     let (name, path_info) = (Name(scripts.clone()), PathInfo(scripts));
     let table = &mut builder.variables;
     table
-        .define_computed("fastcgi_script_name", Arc::new(name), true)
-        .and_then(|_| table.define_computed("fastcgi_path_info", Arc::new(path_info), true))
+        .define_volatile("fastcgi_script_name", Arc::new(name))
+        .and_then(|_| table.define_volatile("fastcgi_path_info", Arc::new(path_info)))
         .map_err(|message| view.error(view.span(), message))?;
     Ok(())
 }

@@ -80,10 +80,12 @@ pub(super) fn define<S: Located>(
         proxies: draft.proxies,
         proxy_recursive: draft.proxy_recursive,
     };
-    builder
-        .variables
-        .define_computed(name, Arc::new(geo), draft.volatile)
-        .map_err(|error| place(error.into()))?;
+    let variables = &mut builder.variables;
+    let defined = match draft.volatile {
+        true => variables.define_volatile(name, Arc::new(geo)),
+        false => variables.define_computed(name, Arc::new(geo)),
+    };
+    defined.map_err(|error| place(error.into()))?;
     Ok(())
 }
 

@@ -158,9 +158,7 @@ fn variable<S: Located>(
             database: Arc::clone(database),
             what: fact(rest)?,
         };
-        builder
-            .variables
-            .define_computed(name, Arc::new(about), false)?;
+        builder.variables.define_computed(name, Arc::new(about))?;
         return Ok(());
     }
     let (mut default, mut source) = (None, None);
@@ -187,9 +185,7 @@ fn variable<S: Located>(
         default,
         proxies: Arc::clone(proxies),
     };
-    builder
-        .variables
-        .define_computed(name, Arc::new(found), false)?;
+    builder.variables.define_computed(name, Arc::new(found))?;
     Ok(())
 }
 

@@ -58,10 +58,12 @@ pub(super) fn define<S: Subject>(
             builder.report(view.error(line.span, message));
         }
     }
-    builder
-        .variables
-        .define_computed(name, Arc::new(table), volatile)
-        .map_err(|error| place(error.into()))?;
+    let variables = &mut builder.variables;
+    let defined = match volatile {
+        true => variables.define_volatile(name, Arc::new(table)),
+        false => variables.define_computed(name, Arc::new(table)),
+    };
+    defined.map_err(|error| place(error.into()))?;
     Ok(())
 }
 

@@ -72,10 +72,12 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
         }
     }
     table.patterns.finish();
-    builder
-        .variables
-        .define_computed(name, Arc::new(table), volatile)
-        .map_err(|error| place(error.into()))?;
+    let variables = &mut builder.variables;
+    let defined = match volatile {
+        true => variables.define_volatile(name, Arc::new(table)),
+        false => variables.define_computed(name, Arc::new(table)),
+    };
+    defined.map_err(|error| place(error.into()))?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Filter, Handler, Verdict};
-use turnpike_http::response::{Response, OmittedFields};
+use turnpike_http::response::{OmittedFields, Response};
 use turnpike_wire::date;
 
 use super::plan::{Change, Changes, Scope};

@@ -30,7 +30,7 @@ impl Family for Referer {
         let evaluate = Arc::new(builder.store::<ByLocation>().clone());
         builder
             .variables
-            .define_computed("invalid_referer", evaluate, false)
+            .define_computed("invalid_referer", evaluate)
             .map_err(|message| view.error(view.span(), message))?;
         Ok(())
     }

@@ -19,11 +19,9 @@ pub(super) fn variables(view: View<'_>, builder: &mut Builder<'_>) -> Result<(),
     let link = Arc::new(Link(signatures.clone()));
     let expires = Arc::new(Expires(signatures));
     let table = &mut builder.variables;
+    table.define_volatile("secure_link", link).map_err(place)?;
     table
-        .define_computed("secure_link", link, true)
-        .map_err(place)?;
-    table
-        .define_computed("secure_link_expires", expires, true)
+        .define_volatile("secure_link_expires", expires)
         .map_err(place)?;
     Ok(())
 }

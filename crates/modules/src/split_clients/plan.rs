@@ -50,7 +50,7 @@ pub(super) fn define<S: Subject>(
     let parts = parts(shares).map_err(|message| view.error(view.end(), message))?;
     builder
         .variables
-        .define_computed(name, Arc::new(Split { key, parts }), false)
+        .define_computed(name, Arc::new(Split { key, parts }))
         .map_err(|error| place(error.into()))?;
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
     for (name, is_given) in [("uid_got", false), ("uid_set", true)] {
         let settings = settings.clone();
         let shown = Arc::new(Shown { settings, is_given });
-        let defined = builder.variables.define_computed(name, shown, false);
+        let defined = builder.variables.define_computed(name, shown);
         defined.map_err(|message| view.error(view.span(), message))?;
     }
     let defined = builder

@@ -103,7 +103,7 @@ fn templates_have_the_values_of_their_subject() {
         let session = session(|table| {
             let inner = Template::compile(b"$port", table).unwrap();
             let twice = Arc::new(Twice(inner));
-            table.define_computed("twice", twice, false).unwrap();
+            table.define_computed("twice", twice).unwrap();
             template = Some(Template::compile(text.as_bytes(), table).unwrap());
         });
         let value = template.unwrap().value(&session);
@@ -117,7 +117,7 @@ fn a_computed_value_is_kept_and_a_stored_one_overrides_it() {
     let mut session = session(|table| {
         let inner = Template::compile(b"$port", table).unwrap();
         table
-            .define_computed("twice", Arc::new(Twice(inner)), false)
+            .define_computed("twice", Arc::new(Twice(inner)))
             .unwrap();
         template = Some(Template::compile(b"$twice", table).unwrap());
     });
@@ -140,7 +140,7 @@ fn a_cycle_ends_and_is_logged() {
     let session = session(|table| {
         let inner = Template::compile(b"$loop", table).unwrap();
         table
-            .define_computed("loop", Arc::new(Twice(inner)), false)
+            .define_computed("loop", Arc::new(Twice(inner)))
             .unwrap();
         template = Some(Template::compile(b"$loop", table).unwrap());
     });
