@@ -183,7 +183,10 @@ impl Job {
                 make_room(&source, &destination, overwrites)?;
                 match (source.is_folder, is_move) {
                     (true, true) => move_folder(&source.path, &destination),
-                    (true, false) => tree::copy(&source.path, &destination, is_whole).map(|()| 201),
+                    (true, false) if is_whole => {
+                        tree::copy_tree(&source.path, &destination).map(|()| 201)
+                    }
+                    (true, false) => tree::copy_folder(&source.path, &destination).map(|()| 201),
                     (false, true) => move_file(&source.path, &destination).map(|()| 204),
                     (false, false) => tree::copy_file(&source.path, &destination).map(|()| 204),
                 }
@@ -267,7 +270,7 @@ fn delete(source: &Source, depth: Depth) -> Result<u16, Failure> {
         }
         _ => {}
     }
-    tree::remove(path, there.is_dir())?;
+    tree::remove(path, &there)?;
     Ok(204)
 }
 
@@ -316,7 +319,7 @@ fn make_room(source: &Source, destination: &Path, overwrites: bool) -> Result<()
         ));
     }
     match source.is_folder {
-        true => tree::remove(destination, to.is_dir()),
+        true => tree::remove(destination, &to),
         false => Ok(()),
     }
 }
@@ -326,8 +329,8 @@ fn move_folder(from: &Path, to: &Path) -> Result<u16, Failure> {
         Ok(()) => {}
         // On another file system it is copied.
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
-            tree::copy(from, to, true)?;
-            tree::remove(from, true)?;
+            tree::copy_tree(from, to)?;
+            tree::remove_folder(from)?;
         }
         Err(error) => return Err(Failure::of("rename()", to, &error, 409)),
     }
@@ -339,7 +342,7 @@ fn move_file(from: &Path, to: &Path) -> Result<(), Failure> {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
             tree::copy_file(from, to)?;
-            tree::remove(from, false)
+            tree::remove_file(from)
         }
         Err(error) => Err(Failure::of("rename()", to, &error, 409)),
     }

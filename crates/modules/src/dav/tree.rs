@@ -18,15 +18,16 @@ struct Entry {
     metadata: Metadata,
 }
 
-/// Copies a folder; not `whole`: without what is in it.
-pub(super) fn copy(from: &Path, to: &Path, whole: bool) -> Result<(), Failure> {
-    let metadata = fs::metadata(from);
-    let metadata = metadata.map_err(|error| Failure::of("stat()", from, &error, 404))?;
-    // The list is made first: what is copied must not be found as something to copy.
-    let entries = match whole {
-        true => entries(from)?,
-        false => Vec::new(),
-    };
+/// Copies a folder alone (`Depth: 0`, RFC 4918 section 9.8.3).
+pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<(), Failure> {
+    make_folder(to, &folder_metadata(from)?)
+}
+
+/// Copies a folder with everything in it.
+pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
+    let metadata = folder_metadata(from)?;
+    // The list is made first: a copied entry must not be found as something to copy.
+    let entries = entries(from)?;
     make_folder(to, &metadata)?;
     for entry in entries {
         let (source, target) = (from.join(&entry.path), to.join(&entry.path));
@@ -40,6 +41,10 @@ pub(super) fn copy(from: &Path, to: &Path, whole: bool) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn folder_metadata(folder: &Path) -> Result<Metadata, Failure> {
+    fs::metadata(folder).map_err(|error| Failure::of("stat()", folder, &error, 404))
 }
 
 /// Folders stand in front of what is in them.
@@ -98,11 +103,20 @@ pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {
     set.map_err(|error| Failure::of("utimes()", to, &error, 409))
 }
 
-/// Removes a file, or a folder with all that is in it. Links are not followed.
-pub(super) fn remove(path: &Path, is_folder: bool) -> Result<(), Failure> {
-    let (call, removed) = match is_folder {
-        true => ("rmdir()", fs::remove_dir_all(path)),
-        false => ("unlink()", fs::remove_file(path)),
-    };
-    removed.map_err(|error| Failure::of(call, path, &error, 404))
+/// Removes a file, or a folder with everything in it. Links are not followed.
+pub(super) fn remove(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+    match metadata.is_dir() {
+        true => remove_folder(path),
+        false => remove_file(path),
+    }
+}
+
+/// Removes a folder with everything in it. Links are not followed.
+pub(super) fn remove_folder(path: &Path) -> Result<(), Failure> {
+    fs::remove_dir_all(path).map_err(|error| Failure::of("rmdir()", path, &error, 404))
+}
+
+/// Removes a file or a link.
+pub(super) fn remove_file(path: &Path) -> Result<(), Failure> {
+    fs::remove_file(path).map_err(|error| Failure::of("unlink()", path, &error, 404))
 }
