@@ -287,7 +287,7 @@ fn describe_peer(peer: &Peer) -> Value {
         "server": peer.server(),
         "state": peer.condition(),
         "mode": peer.mode().text(),
-        "available": peer.is_taking(),
+        "available": peer.is_available_now(),
         "healthy": state.is_healthy(),
         "backup": peer.settings().backup,
         "weight": peer.weight(),
@@ -332,7 +332,7 @@ impl Reader for Counts {
                     samples.number(failures, &[group.name(), peer.name(), reason], count);
                 }
                 samples.number(active, &labels, u64::from(state.active()));
-                samples.number(available, &labels, u64::from(peer.is_taking()));
+                samples.number(available, &labels, u64::from(peer.is_available_now()));
                 let answers = state.answers();
                 let counts = AnswerCounts::CLASSES.iter().zip(answers.by_class());
                 for (class, count) in counts {

@@ -95,7 +95,7 @@ impl Reader for SessionCounts {
                     samples.number(failures, &[group.name(), peer.name(), reason], count);
                 }
                 samples.number(active, &labels, u64::from(state.active()));
-                samples.number(available, &labels, u64::from(peer.is_taking()));
+                samples.number(available, &labels, u64::from(peer.is_available_now()));
                 let ended = state.answers();
                 samples.number(sent, &labels, ended.request_bytes());
                 samples.number(received, &labels, ended.response_bytes());

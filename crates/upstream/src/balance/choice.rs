@@ -93,7 +93,7 @@ impl Choice {
         peers
             .iter()
             .find(|peer| self.is_bound_to(peer))
-            .filter(|peer| !self.was_tried(peer) && peer.takes_bound(now_ms))
+            .filter(|peer| !self.was_tried(peer) && peer.accepts_bound(now_ms))
     }
 
     /// Counts a failed proposal; returns whether there were too many.

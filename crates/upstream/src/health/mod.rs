@@ -176,36 +176,36 @@ impl Check {
 
     /// Initialises a peer that is new to this check.
     fn meet(&self, peer: &Peer, first: bool) {
-        let known = first && self.rules.persistent && peer.state().was_checked(self.number);
+        let known = first && self.rules.persistent && peer.state().has_passed_check(self.number);
         if self.rules.mandatory && !known {
-            peer.state().set_ill(self.number, true);
+            peer.state().set_check_failed(self.number, true);
         }
     }
 
     /// Applies the result of one check.
     fn note(&self, peer: &Peer, record: &mut Record, found: Found) {
         let state = peer.state();
-        let was_ill = state.is_ill(self.number);
-        let is_ill = match found {
+        let had_failed = state.fails_check(self.number);
+        let has_failed = match found {
             Ok(()) => {
                 record.fails = 0;
                 record.passes = record.passes.saturating_add(1);
-                was_ill && record.passes < self.rules.passes
+                had_failed && record.passes < self.rules.passes
             }
             Err(_) => {
                 record.passes = 0;
                 record.fails = record.fails.saturating_add(1);
-                was_ill || record.fails >= self.rules.fails
+                had_failed || record.fails >= self.rules.fails
             }
         };
         match found {
-            Ok(()) => state.checked_well(self.number),
+            Ok(()) => state.record_passed_check(self.number),
             Err(_) => state.count_failure(FailReason::HealthCheck),
         }
-        if is_ill == was_ill {
+        if has_failed == had_failed {
             return;
         }
-        state.set_ill(self.number, is_ill);
+        state.set_check_failed(self.number, has_failed);
         let group = self.group.upgrade();
         let group = group.as_ref().map_or("", |group| group.name());
         let (check, name) = (&self.rules.name, peer.name());

@@ -140,19 +140,19 @@ pub struct PeerState {
     pub(crate) active: AtomicU32,
     pub(crate) fails: AtomicU32,
     /// The time of its last failure, in monotonic milliseconds.
-    pub(crate) accessed_ms: AtomicU64,
+    pub(crate) failed_ms: AtomicU64,
     /// The time of its last try, in monotonic milliseconds.
-    pub(crate) checked_ms: AtomicU64,
+    pub(crate) tried_ms: AtomicU64,
     /// The time of its recovery, for slow start; 0 if it has never failed.
     pub(crate) recovered_ms: AtomicU64,
     /// The commanded mode: 0 for the configured one, otherwise the mode's number.
     pub(crate) mode: AtomicU8,
     /// The commanded weight: 0 for the configured one.
     pub(crate) weight: AtomicU32,
-    /// The failed active checks, a bit each.
-    ill: AtomicU64,
+    /// The active checks that fail, a bit each.
+    failed_checks: AtomicU64,
     /// The active checks that have passed once.
-    checked: AtomicU64,
+    passed_checks: AtomicU64,
     /// The response times.
     pub(crate) times: Times,
     /// The total of requests.
@@ -248,8 +248,8 @@ impl Peer {
         state.store(effective, Ordering::Relaxed);
     }
 
-    /// Whether it takes requests now.
-    pub fn is_taking(&self) -> bool {
+    /// Whether it takes new requests at the moment.
+    pub fn is_available_now(&self) -> bool {
         self.is_available(monotonic_ns() / 1_000_000)
     }
 
@@ -257,7 +257,7 @@ impl Peer {
     /// `failed` (`max_fails` within `fail_timeout`) or `full` (`max_conns`).
     pub fn condition(&self) -> &'static str {
         match self.mode() {
-            Mode::Up if self.is_taking() => "up",
+            Mode::Up if self.is_available_now() => "up",
             Mode::Up if !self.state.is_healthy() => "unhealthy",
             Mode::Up if !self.has_room() => "full",
             Mode::Up => "failed",
@@ -273,12 +273,12 @@ impl Peer {
         }
     }
 
-    /// Whether it can be used now, in any mode.
-    pub(crate) fn is_able(&self, now_ms: u64) -> bool {
+    /// Whether it can serve requests, whatever its mode.
+    fn can_serve(&self, now_ms: u64) -> bool {
         let (settings, state) = (&self.settings, &*self.state);
         let failed = settings.max_fails > 0
             && state.fails.load(Ordering::Relaxed) >= settings.max_fails
-            && self.is_recent(state.checked_ms.load(Ordering::Relaxed), now_ms);
+            && self.is_recent(state.tried_ms.load(Ordering::Relaxed), now_ms);
         !failed && self.has_room() && state.is_healthy()
     }
 
@@ -289,9 +289,9 @@ impl Peer {
             || now_ms / 1000 == then_ms / 1000
     }
 
-    /// Whether it can be used now.
+    /// Whether it takes new requests.
     pub(crate) fn is_available(&self, now_ms: u64) -> bool {
-        self.mode() == Mode::Up && self.is_able(now_ms)
+        self.mode() == Mode::Up && self.can_serve(now_ms)
     }
 
     /// Whether another request is within its limit.
@@ -304,8 +304,8 @@ impl Peer {
     pub(crate) fn failed(&self, now_ms: u64) -> bool {
         let (settings, state) = (&self.settings, &*self.state);
         let fails = state.fails.fetch_add(1, Ordering::Relaxed) + 1;
-        state.accessed_ms.store(now_ms, Ordering::Relaxed);
-        state.checked_ms.store(now_ms, Ordering::Relaxed);
+        state.failed_ms.store(now_ms, Ordering::Relaxed);
+        state.tried_ms.store(now_ms, Ordering::Relaxed);
         if settings.max_fails == 0 {
             return false;
         }
@@ -319,8 +319,8 @@ impl Peer {
     /// Resets the failures, if the peer was tried since the last one.
     pub(crate) fn answered(&self, now_ms: u64) {
         let state = &*self.state;
-        let (accessed, checked) = (&state.accessed_ms, &state.checked_ms);
-        if accessed.load(Ordering::Relaxed) >= checked.load(Ordering::Relaxed) {
+        let (failed, tried) = (&state.failed_ms, &state.tried_ms);
+        if failed.load(Ordering::Relaxed) >= tried.load(Ordering::Relaxed) {
             return;
         }
         let fails = state.fails.swap(0, Ordering::Relaxed);
@@ -365,16 +365,16 @@ impl Peer {
 
     /// Records a try: a successful answer to it resets the failures.
     pub(crate) fn was_chosen(&self, now_ms: u64) {
-        let checked = &self.state.checked_ms;
-        if !self.is_recent(checked.load(Ordering::Relaxed), now_ms) {
-            checked.store(now_ms, Ordering::Relaxed);
+        let tried = &self.state.tried_ms;
+        if !self.is_recent(tried.load(Ordering::Relaxed), now_ms) {
+            tried.store(now_ms, Ordering::Relaxed);
         }
     }
 
     /// The expected time for its requests and one more, in milliseconds.
     pub(crate) fn estimated_ms(&self, until: Until, now_ms: u64) -> u64 {
-        let checked_ms = self.state.checked_ms.load(Ordering::Relaxed);
-        let since_ms = now_ms.saturating_sub(checked_ms);
+        let tried_ms = self.state.tried_ms.load(Ordering::Relaxed);
+        let since_ms = now_ms.saturating_sub(tried_ms);
         let timeout_ms = self.settings.fail_timeout_ms;
         // A slow peer that was not used for long gets another chance: its time counts half after
         // each period, to the nearest.
@@ -388,8 +388,8 @@ impl Peer {
     }
 
     /// Whether it takes a request that is bound to it.
-    pub(crate) fn takes_bound(&self, now_ms: u64) -> bool {
-        self.mode() != Mode::Down && self.is_able(now_ms)
+    pub(crate) fn accepts_bound(&self, now_ms: u64) -> bool {
+        self.mode() != Mode::Down && self.can_serve(now_ms)
     }
 
     /// The identity for sticky requests.
@@ -407,13 +407,13 @@ impl PeerState {
             effective_weight: AtomicI64::new(i64::from(weight)),
             active: AtomicU32::new(0),
             fails: AtomicU32::new(0),
-            accessed_ms: AtomicU64::new(0),
-            checked_ms: AtomicU64::new(0),
+            failed_ms: AtomicU64::new(0),
+            tried_ms: AtomicU64::new(0),
             recovered_ms: AtomicU64::new(0),
             mode: AtomicU8::new(0),
             weight: AtomicU32::new(0),
-            ill: AtomicU64::new(0),
-            checked: AtomicU64::new(0),
+            failed_checks: AtomicU64::new(0),
+            passed_checks: AtomicU64::new(0),
             times: Times::default(),
             requests: AtomicU64::new(0),
             answers: AnswerCounts::default(),
@@ -475,28 +475,30 @@ impl PeerState {
 
     /// Whether all active checks pass, or there are none.
     pub fn is_healthy(&self) -> bool {
-        self.ill.load(Ordering::Relaxed) == 0
+        self.failed_checks.load(Ordering::Relaxed) == 0
     }
 
     /// Whether a check fails.
-    pub(crate) fn is_ill(&self, check: u32) -> bool {
-        self.ill.load(Ordering::Relaxed) & bit(check) != 0
+    pub(crate) fn fails_check(&self, check: u32) -> bool {
+        self.failed_checks.load(Ordering::Relaxed) & bit(check) != 0
     }
 
-    pub(crate) fn set_ill(&self, check: u32, ill: bool) {
-        match ill {
-            true => self.ill.fetch_or(bit(check), Ordering::Relaxed),
-            false => self.ill.fetch_and(!bit(check), Ordering::Relaxed),
+    /// Records whether a check fails.
+    pub(crate) fn set_check_failed(&self, check: u32, has_failed: bool) {
+        match has_failed {
+            true => self.failed_checks.fetch_or(bit(check), Ordering::Relaxed),
+            false => self.failed_checks.fetch_and(!bit(check), Ordering::Relaxed),
         };
     }
 
     /// Whether a check has passed before.
-    pub(crate) fn was_checked(&self, check: u32) -> bool {
-        self.checked.load(Ordering::Relaxed) & bit(check) != 0
+    pub(crate) fn has_passed_check(&self, check: u32) -> bool {
+        self.passed_checks.load(Ordering::Relaxed) & bit(check) != 0
     }
 
-    pub(crate) fn checked_well(&self, check: u32) {
-        self.checked.fetch_or(bit(check), Ordering::Relaxed);
+    /// Records that a check has passed.
+    pub(crate) fn record_passed_check(&self, check: u32) {
+        self.passed_checks.fetch_or(bit(check), Ordering::Relaxed);
     }
 
     /// Removes the results of checks beyond the first `count`.
@@ -505,8 +507,8 @@ impl PeerState {
             64.. => u64::MAX,
             count => (1 << count) - 1,
         };
-        self.ill.fetch_and(kept, Ordering::Relaxed);
-        self.checked.fetch_and(kept, Ordering::Relaxed);
+        self.failed_checks.fetch_and(kept, Ordering::Relaxed);
+        self.passed_checks.fetch_and(kept, Ordering::Relaxed);
     }
 
     /// Recovers the peer: its failures are reset, and its weight grows again.
