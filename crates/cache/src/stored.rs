@@ -35,7 +35,7 @@ pub struct Resource {
     /// The bytes that the resource counts in the zone.
     pub(crate) held: HeldBytes,
     /// The number of the next purge at its creation: later ones may include it.
-    pub(crate) began: u64,
+    pub(crate) purge_sequence: u64,
     /// Whether a newer one replaces it in the index.
     pub(crate) is_replaced: AtomicBool,
     /// The time of its last use, in Unix seconds.

@@ -40,8 +40,8 @@ use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
 use eviction::{Commit, Evict, Weigh, remove_file};
 
-/// The total weight of a full zone, in any unit: bytes or keys.
-const FULL: u64 = 1 << 40;
+/// The weight of a full zone, whether bytes or keys fill it.
+const WEIGHT_MAX: u64 = 1 << 40;
 
 /// The bytes of `keys_zone` for one key; nginx's number.
 const KEY_BYTES: u64 = 128;
@@ -83,7 +83,7 @@ pub enum Storage {
 /// A cache zone.
 pub struct Zone {
     name: String,
-    place: Storage,
+    storage: Storage,
     keys_max: u64,
     index: Index,
     commits: [Mutex<()>; COMMIT_LOCKS],
@@ -92,9 +92,9 @@ pub struct Zone {
     fetches: Arc<Fetches>,
     uses: Cache<u64, Arc<AtomicU32>>,
     evicted: Arc<AtomicU64>,
-    bytes: Arc<AtomicU64>,
-    /// The memory of bodies on their way into the zone, in bytes.
-    growing: Arc<AtomicU64>,
+    stored_bytes: Arc<AtomicU64>,
+    /// The memory of bodies on their way into the zone.
+    growing_bytes: Arc<AtomicU64>,
     tallies: Tallies,
     /// Whether another zone takes care of the folder: see [`Zone::leave`].
     is_left: AtomicBool,
@@ -114,8 +114,8 @@ pub struct NewResponse {
     pub for_head: bool,
     pub status_only: bool,
     pub timing: Timing,
-    /// The result of [`Zone::began`] before the request.
-    pub began: u64,
+    /// The result of [`Zone::purge_sequence`] before the request.
+    pub purge_sequence: u64,
 }
 
 impl NewResponse {
@@ -152,16 +152,16 @@ impl Zone {
     pub fn disk(name: &str, keys_bytes: u64, settings: DiskSettings) -> Self {
         let keys_max = (keys_bytes / KEY_BYTES).max(1);
         let parts = (settings.bytes_max / DISK_PART_BYTES).min(keys_max / DISK_PART_KEYS);
-        let place = Storage::Disk(Disk::new(settings));
-        Self::new(name, place, keys_max, parts, keys_max)
+        let storage = Storage::Disk(Disk::new(settings));
+        Self::new(name, storage, keys_max, parts, keys_max)
     }
 
-    fn new(name: &str, place: Storage, keys_max: u64, parts: u64, expected: u64) -> Self {
+    fn new(name: &str, storage: Storage, keys_max: u64, parts: u64, expected: u64) -> Self {
         let evicted = Arc::new(AtomicU64::new(0));
         let options = OptionsBuilder::new()
             .shards(parts.clamp(1, PARTS_MAX) as usize)
             .estimated_items_capacity(expected.clamp(64, EXPECTED_MAX) as usize)
-            .weight_capacity(FULL)
+            .weight_capacity(WEIGHT_MAX)
             .build();
         let evict = Evict {
             evicted: evicted.clone(),
@@ -173,7 +173,7 @@ impl Zone {
         };
         Self {
             name: name.to_owned(),
-            place,
+            storage,
             keys_max,
             index,
             commits: [const { Mutex::new(()) }; COMMIT_LOCKS],
@@ -182,8 +182,8 @@ impl Zone {
             fetches: Arc::default(),
             uses: Cache::new(COUNTED_MAX),
             evicted,
-            bytes: Arc::default(),
-            growing: Arc::default(),
+            stored_bytes: Arc::default(),
+            growing_bytes: Arc::default(),
             tallies: Tallies::new(),
             is_left: AtomicBool::new(false),
             holders: copies::Holders::default(),
@@ -196,13 +196,13 @@ impl Zone {
     }
 
     /// The storage of its content.
-    pub fn place(&self) -> &Storage {
-        &self.place
+    pub fn storage(&self) -> &Storage {
+        &self.storage
     }
 
-    /// The folder, if it has one.
-    pub fn folder(&self) -> Option<&Disk> {
-        match &self.place {
+    /// The files of its content; `None` for a zone in memory.
+    pub fn as_disk(&self) -> Option<&Disk> {
+        match &self.storage {
             Storage::Memory(_) => None,
             Storage::Disk(disk) => Some(disk),
         }
@@ -250,13 +250,13 @@ impl Zone {
 
     /// Whether the folder may have files that are not in the index, since it is not fully loaded.
     fn may_find_more(&self) -> bool {
-        let loaded = self.folder().map(|disk| &disk.loaded);
+        let loaded = self.as_disk().map(|disk| &disk.loaded);
         loaded.is_some_and(|loaded| !loaded.load(Ordering::Acquire))
     }
 
     /// Until the folder is fully loaded, a file may exist that is not in the index.
     fn find_unloaded(&self, key: &[u8]) -> Option<Arc<Resource>> {
-        let disk = self.folder()?;
+        let disk = self.as_disk()?;
         if !self.may_find_more() || !disk.managed.load(Ordering::Acquire) {
             return None;
         }
@@ -277,7 +277,7 @@ impl Zone {
     }
 
     /// The number to record before a response is requested: a purge after that prevents storing.
-    pub fn began(&self) -> u64 {
+    pub fn purge_sequence(&self) -> u64 {
         self.purges.next()
     }
 
@@ -296,7 +296,7 @@ impl Zone {
     /// # Errors
     /// The system's error.
     pub fn writer(&self, entry: &NewResponse) -> io::Result<Writer> {
-        let disk = self.folder().ok_or(ErrorKind::Unsupported)?;
+        let disk = self.as_disk().ok_or(ErrorKind::Unsupported)?;
         let path = entry.path(disk);
         Writer::begin(disk, &path)
     }
@@ -363,7 +363,7 @@ impl Zone {
         entry: NewResponse,
         mut writer: Writer,
     ) -> Result<Arc<Variant>, WhyNotStored> {
-        let Some(disk) = self.folder() else {
+        let Some(disk) = self.as_disk() else {
             return Err(WhyNotStored::WriteFailed);
         };
         if !entry.fits(writer.bytes()) {
@@ -476,7 +476,7 @@ impl Zone {
             self.index.remove(key);
         } else {
             let (key, host) = (resource.key.clone(), resource.host.clone());
-            self.insert(&mut commit, key, host, left, resource.began);
+            self.insert(&mut commit, key, host, left, resource.purge_sequence);
         }
         self.withdraw_copies(Some(key));
         remove_file(broken);
@@ -500,7 +500,7 @@ impl Zone {
         entry: NewResponse,
         body: StoredBody,
     ) -> Result<Arc<Variant>, WhyNotStored> {
-        let began = entry.began;
+        let purge_sequence = entry.purge_sequence;
         let variant = Variant::new(
             entry.head,
             entry.selection,
@@ -514,17 +514,17 @@ impl Zone {
         let recent = self.purges.recent();
         let variants = match &before {
             // A purge of the key alone has changed the resource, or waits for the commit lock.
-            Some(resource) if !recent.concern(resource.began, &**resource) => {
+            Some(resource) if !recent.concern(resource.purge_sequence, &**resource) => {
                 resource.with(variant.clone())
             }
             _ => vec![variant.clone()],
         };
         let resource = self.resource(entry.key.clone(), entry.host, variants, self.purges.next());
-        if resource.weight > FULL / self.index.num_shards() as u64 {
+        if resource.weight > WEIGHT_MAX / self.index.num_shards() as u64 {
             return Err(WhyNotStored::TooLarge);
         }
         let is_purged =
-            self.purges.concern_key(began, &entry.key) || recent.concern(began, &*resource);
+            self.purges.concern_key(purge_sequence, &entry.key) || recent.concern(purge_sequence, &*resource);
         if is_purged {
             return Err(WhyNotStored::Purged);
         }
@@ -548,11 +548,11 @@ impl Zone {
         key: Arc<[u8]>,
         host: Box<[u8]>,
         variants: Vec<Arc<Variant>>,
-        began: u64,
+        purge_sequence: u64,
     ) {
         let recent = self.purges.recent();
         let resource = self.resource(key.clone(), host, variants, self.purges.next());
-        if recent.concern(began, &*resource) {
+        if recent.concern(purge_sequence, &*resource) {
             self.index.remove(&key);
             resource
                 .variants
@@ -572,26 +572,26 @@ impl Zone {
         key: Arc<[u8]>,
         host: Box<[u8]>,
         variants: Vec<Arc<Variant>>,
-        began: u64,
+        purge_sequence: u64,
     ) -> Arc<Resource> {
         let mut resource = Resource {
             key,
             host,
             variants,
             weight: 1,
-            held: HeldBytes::new(&self.bytes, 0),
+            held: HeldBytes::new(&self.stored_bytes, 0),
             is_replaced: AtomicBool::new(false),
             used_s: AtomicU64::new(unix_seconds()),
-            began,
+            purge_sequence,
         };
-        resource.held = HeldBytes::new(&self.bytes, self.bytes_of(&resource));
+        resource.held = HeldBytes::new(&self.stored_bytes, self.bytes_of(&resource));
         resource.weight = self.weigh(&resource);
         Arc::new(resource)
     }
 
     /// The bytes that a resource takes in the zone.
     fn bytes_of(&self, resource: &Resource) -> u64 {
-        match &self.place {
+        match &self.storage {
             Storage::Memory(_) => resource.memory_bytes(),
             Storage::Disk(_) => resource.disk_bytes(),
         }
@@ -600,7 +600,7 @@ impl Zone {
     /// The larger of its shares: of the bytes, and of the keys.
     fn weigh(&self, resource: &Resource) -> u64 {
         let share = |part: u64, whole: u64| {
-            let share = u128::from(part) * u128::from(FULL) / u128::from(whole.max(1));
+            let share = u128::from(part) * u128::from(WEIGHT_MAX) / u128::from(whole.max(1));
             u64::try_from(share).unwrap_or(u64::MAX)
         };
         let by_bytes = share(resource.held.count(), self.bytes_max());

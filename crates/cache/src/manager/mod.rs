@@ -46,7 +46,7 @@ enum State {
 impl Manager {
     /// The manager of a zone; `None` if the zone is in memory.
     pub fn of(zone: &Zone) -> Option<Self> {
-        let settings = &zone.folder()?.settings;
+        let settings = &zone.as_disk()?.settings;
         Some(Self {
             state: State::Loading(Box::new(Loader::new(settings))),
             swept_s: unix_seconds(),
@@ -57,14 +57,14 @@ impl Manager {
     /// that the zone does not know yet. A zone that was left is taken up again.
     pub fn announce(zone: &Zone) {
         zone.take_up();
-        if let Some(disk) = zone.folder() {
+        if let Some(disk) = zone.as_disk() {
             disk.managed.store(true, Ordering::Release);
         }
     }
 
     /// Does a part of the work, and returns the pause before the next step. Blocks on the disk.
     pub fn step(&mut self, zone: &Arc<Zone>) -> Duration {
-        let Some(disk) = zone.folder() else {
+        let Some(disk) = zone.as_disk() else {
             return LOOK;
         };
         if zone.is_left() {

@@ -125,7 +125,7 @@ fn store(zone: &Zone, range: &str, etag: &str, body: &str) -> Result<(), WhyNotS
         selection: Selection::default(),
         for_head: false,
         status_only: false,
-        began: zone.began(),
+        purge_sequence: zone.purge_sequence(),
     };
     zone.store_memory(entry, body.as_bytes().into()).map(|_| ())
 }

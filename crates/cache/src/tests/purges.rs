@@ -71,7 +71,7 @@ fn purges_of_other_keys_while_the_folder_is_loaded_remove_no_file() {
     let writer = zone.writer(&german).unwrap();
     zone.store_file(german, writer).unwrap();
     manage(&zone);
-    let disk = zone.folder().unwrap();
+    let disk = zone.as_disk().unwrap();
     wait_for("the loader", || disk.loaded.load(Ordering::Acquire));
     assert!(a.exists() && find(&zone, "/a").is_some());
     assert!(!b.exists() && find(&zone, "/b").is_none());

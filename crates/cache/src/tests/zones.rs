@@ -46,7 +46,7 @@ pub(super) fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> NewRespo
         for_head: false,
         status_only: false,
         timing: timing(),
-        began: zone.began(),
+        purge_sequence: zone.purge_sequence(),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn find(zone: &Zone, key: &str) -> Option<Arc<Variant>> {
 
 pub(super) fn store(zone: &Zone, key: &str, fields: &[(&str, &str)], body: &[u8]) {
     let entry = entry(zone, key, fields);
-    if zone.folder().is_some() {
+    if zone.as_disk().is_some() {
         let mut writer = zone.writer(&entry).unwrap();
         writer.write(body).unwrap();
         zone.store_file(entry, writer).unwrap();
@@ -401,7 +401,7 @@ fn the_manager_pauses_as_configured() {
         assert_eq!(zone.contents().keys, keys);
     }
     assert!(manager.step(&zone) > Duration::from_millis(7), "it rests");
-    assert!(zone.folder().unwrap().loaded.load(Ordering::Acquire));
+    assert!(zone.as_disk().unwrap().loaded.load(Ordering::Acquire));
 }
 
 #[test]
@@ -535,7 +535,7 @@ fn the_loader_removes_unfinished_files_of_ended_processes() {
     let zone = disk_zone_with(&folder, Some(&temporary));
     let writer = zone.writer(&entry(&zone, "/being-written", &[])).unwrap();
     manage(&zone);
-    let disk = zone.folder().unwrap();
+    let disk = zone.as_disk().unwrap();
     wait_for("the loader", || disk.loaded.load(Ordering::Acquire));
     for (name, stays) in &files {
         assert_eq!(folder.0.join(name).exists(), *stays, "{name}");
@@ -674,7 +674,7 @@ fn a_zone_that_was_left_keeps_the_files_of_the_next_one() {
     let old = Zone::disk("z", 128 * 64, disk_settings(&folder, None));
     store(&old, "/a", &[], b"a");
     let new = disk_zone(&folder);
-    let disk = old.folder().unwrap();
+    let disk = old.as_disk().unwrap();
     let path = disk.path(b"/a", &Selection::default(), false, None);
     new.adopt(&path);
     old.leave();

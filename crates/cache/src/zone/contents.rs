@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{FULL, Storage, Zone};
+use super::{WEIGHT_MAX, Storage, Zone};
 use crate::tally::{Tally, Use};
 use crate::why::WhyNotStored;
 
@@ -23,15 +23,15 @@ impl Zone {
     pub fn contents(&self) -> Contents {
         Contents {
             keys: self.index.len() as u64,
-            filled_ppm: (u128::from(self.index.weight()) * 1_000_000 / u128::from(FULL)) as u64,
-            bytes: self.bytes.load(Ordering::Relaxed),
+            filled_ppm: (u128::from(self.index.weight()) * 1_000_000 / u128::from(WEIGHT_MAX)) as u64,
+            bytes: self.stored_bytes.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
         }
     }
 
     /// The limit of its bytes.
     pub fn bytes_max(&self) -> u64 {
-        match &self.place {
+        match &self.storage {
             Storage::Memory(most) => *most,
             Storage::Disk(disk) => disk.settings.bytes_max,
         }

@@ -37,7 +37,7 @@ impl Zone {
     pub fn begin_body(&self, length: Option<u64>) -> Result<GrowingBody, WhyNotStored> {
         let mut body = GrowingBody {
             bytes: Vec::new(),
-            sum: self.growing.clone(),
+            sum: self.growing_bytes.clone(),
             counted: 0,
             sum_max: self.bytes_max().saturating_mul(ZONES_MAX),
             length_max: self.length_max(),

@@ -30,7 +30,7 @@ impl Zone {
 
     /// Adopts a file in the folder. A broken file of ours is removed.
     pub(crate) fn adopt(&self, path: &Path) {
-        let Some(disk) = self.folder().filter(|_| !self.is_left()) else {
+        let Some(disk) = self.as_disk().filter(|_| !self.is_left()) else {
             return;
         };
         let Ok(file) = disk::open(path) else {
@@ -47,7 +47,7 @@ impl Zone {
         let (key, host): (Arc<[u8]>, Box<[u8]>) = (found.key.into(), found.host.into());
         let mut commit = self.commit(&key);
         // Purges after this are noticed when it is inserted.
-        let began = self.purges.next();
+        let purge_sequence = self.purges.next();
         let Ok(number) = FileNumber::of_file(&file) else {
             return;
         };
@@ -87,14 +87,14 @@ impl Zone {
             None => Vec::new(),
         };
         variants.push(Arc::new(variant));
-        let began = resource.map_or(began, |resource| resource.began);
-        self.insert(&mut commit, key.clone(), host, variants, began);
+        let purge_sequence = resource.map_or(purge_sequence, |resource| resource.purge_sequence);
+        self.insert(&mut commit, key.clone(), host, variants, purge_sequence);
         self.withdraw_copies(Some(&key));
     }
 
     /// Ends the time in which files may be found that are not in the index.
     pub(crate) fn end_loading(&self) {
-        if let Some(disk) = self.folder() {
+        if let Some(disk) = self.as_disk() {
             disk.loaded.store(true, Ordering::Release);
             self.purges.end_loading();
         }

@@ -100,7 +100,7 @@ impl Command for ListCommand {
     fn run(&self, _: &Arguments) -> Result<Value, CommandError> {
         let zones = self.0.0.values().map(|zone| {
             let contents = zone.contents();
-            let place = match zone.place() {
+            let place = match zone.storage() {
                 Storage::Memory(_) => "memory",
                 Storage::Disk(_) => "disk",
             };

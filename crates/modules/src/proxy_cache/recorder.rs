@@ -37,7 +37,7 @@ pub(super) struct Storing {
     /// Whether an answer was about something else than is stored, so that conditions are of no use.
     mismatched: bool,
     turn: Option<Turn>,
-    began: u64,
+    purge_sequence: u64,
     sent_ms: u64,
     /// How the request counts if a server answers it.
     one: Use,
@@ -103,7 +103,7 @@ impl Storing {
         }
         let is_head = exchange.method() == Method::Head;
         Self {
-            began: question.zone.began(),
+            purge_sequence: question.zone.purge_sequence(),
             sent_ms: exchange.lane.clock.unix_ms(),
             converted: is_head && question.settings.convert_head,
             question,
@@ -189,9 +189,9 @@ impl Storing {
             for_head,
             status_only: false,
             timing,
-            began: self.began,
+            purge_sequence: self.purge_sequence,
         };
-        let sink = match zone.folder() {
+        let sink = match zone.as_disk() {
             None => Sink::Memory(zone.begin_body(length)?),
             Some(_) => match zone.writer(&entry) {
                 Ok(writer) => Sink::File(writer),
@@ -225,7 +225,7 @@ impl Storing {
                 for_head: stale.for_head,
                 status_only: stale.status_only,
                 timing,
-                began: self.began,
+                purge_sequence: self.purge_sequence,
             };
             question.zone.freshen(stale, entry)
         });
@@ -326,7 +326,7 @@ impl Storing {
         };
         invalidate(exchange, &self.question.zone, &post.target);
         // What it has brought itself is of after that.
-        self.began = self.question.zone.began();
+        self.purge_sequence = self.question.zone.purge_sequence();
     }
 
     fn end_fetch(&mut self, outcome: FetchOutcome) {
