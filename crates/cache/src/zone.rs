@@ -523,8 +523,8 @@ impl Zone {
         if resource.weight > WEIGHT_MAX / self.index.num_shards() as u64 {
             return Err(WhyNotStored::TooLarge);
         }
-        let is_purged =
-            self.purges.concern_key(purge_sequence, &entry.key) || recent.concern(purge_sequence, &*resource);
+        let is_purged = self.purges.concern_key(purge_sequence, &entry.key)
+            || recent.concern(purge_sequence, &*resource);
         if is_purged {
             return Err(WhyNotStored::Purged);
         }

@@ -204,10 +204,7 @@ impl<'a> Client<'a> {
         let buffers = exchange.body.reading_buffers(buffer_bytes, scratches);
         match peer.read_kept_body(form, buffers, timeout_ms).await {
             Ok(0) => {
-                exchange.log(
-                    Level::Info,
-                    format_args!("client prematurely closed connection"),
-                );
+                exchange.log_client_closed();
                 exchange.walk.set_error_status(400);
                 Err(Verdict::Close)
             }
@@ -217,10 +214,7 @@ impl<'a> Client<'a> {
                 taken.map_err(|error| exchange.body_refused(error))
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                exchange.log(
-                    Level::Info,
-                    format_args!("client timed out (110: Connection timed out)"),
-                );
+                exchange.log_client_timeout();
                 Err(Verdict::Status(408))
             }
             Err(_) => Err(Verdict::Close),
@@ -292,10 +286,7 @@ async fn read_part(exchange: &mut Exchange, stream: &Stream) -> Result<(), Verdi
         }
         Ok(BodyPart::Gone) => Err(exchange.client_went_away()),
         Err(_) => {
-            exchange.log(
-                Level::Info,
-                format_args!("client timed out (110: Connection timed out)"),
-            );
+            exchange.log_client_timeout();
             exchange.walk.set_error_status(408);
             Err(Verdict::Close)
         }

@@ -374,10 +374,7 @@ impl Exchange {
     /// Says that the client closed the connection before it was answered: 499.
     pub fn client_went_away(&mut self) -> Verdict {
         self.client_closed_request();
-        self.log(
-            Level::Info,
-            format_args!("client prematurely closed connection"),
-        );
+        self.log_client_closed();
         Verdict::Close
     }
 

@@ -9,6 +9,7 @@ use crate::engine::Purpose;
 use crate::exchange::{Action, Exchange};
 use crate::phase::Logger;
 use turnpike_plan::Quoted;
+use turnpike_plan::messages::CLIENT_TIMED_OUT;
 
 impl Exchange {
     /// Writes to the error log of the location in force.
@@ -21,6 +22,19 @@ impl Exchange {
         } else if log.enabled(level) {
             log.write_about(level, serial, message, Some(&Context(self)));
         }
+    }
+
+    /// Logs that the client neither sent nor took data in time.
+    pub(crate) fn log_client_timeout(&self) {
+        self.log(Level::Info, format_args!("{CLIENT_TIMED_OUT}"));
+    }
+
+    /// Logs that the client closed the connection before the response was complete.
+    pub(crate) fn log_client_closed(&self) {
+        self.log(
+            Level::Info,
+            format_args!("client prematurely closed connection"),
+        );
     }
 
     /// Writes how a request is handled, where somebody wants to know (`error_log ... debug`,

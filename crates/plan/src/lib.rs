@@ -12,6 +12,7 @@ pub mod environment;
 pub mod keys;
 pub mod lane;
 pub mod listen;
+pub mod messages;
 pub mod metrics;
 pub mod passed;
 pub mod pattern;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use turnpike_lane::log::Level;
 use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, HandshakeError};
+use turnpike_plan::messages::CLIENT_TIMED_OUT;
 use turnpike_plan::tls::{Agreement, Offer, ServerTls, TlsSession, expect_hello};
 use turnpike_plan::variables::Subject as _;
 
@@ -28,7 +29,7 @@ pub(crate) async fn shake_hands(session: &mut Session, client: &Connected) -> Re
             return Ok(());
         }
         Some(Err(why)) => why,
-        None => "client timed out (110: Connection timed out)".to_owned(),
+        None => CLIENT_TIMED_OUT.to_owned(),
     };
     session.log(Level::Info, format_args!("{why}"));
     Err(Status::InternalServerError)

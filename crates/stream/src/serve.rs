@@ -4,6 +4,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::timeout::bounded;
 use turnpike_plan::Quoted;
+use turnpike_plan::messages::CLIENT_TIMED_OUT;
 use turnpike_plan::passed::{PassedConnection, PassedFacts};
 use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::variables::Subject;
@@ -187,10 +188,7 @@ async fn read_for(
 
 /// How a session ends whose client has not sent in time what is looked at first.
 fn timed_out(session: &Session) -> Status {
-    session.log(
-        Level::Info,
-        format_args!("client timed out (110: Connection timed out)"),
-    );
+    session.log(Level::Info, format_args!("{CLIENT_TIMED_OUT}"));
     Status::Ok
 }
 

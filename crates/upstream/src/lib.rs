@@ -25,7 +25,8 @@ pub use background::BackgroundTask;
 pub use balance::choice::Selection;
 pub use balance::method::{Balancer, Measure};
 pub use connection::{
-    ConnectError, ConnectOptions, Connection, DatagramConnection, Tls, begin_connecting,
+    ConnectError, ConnectOptions, Connection, DatagramConnection, Tls, UPSTREAM_TIMED_OUT,
+    begin_connecting,
 };
 pub use group::{
     Group, GroupSettings, GroupStates, NoPeer, QueueLimits, RetryLimits, Tries, Unqueued,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{WEIGHT_MAX, Storage, Zone};
+use super::{Storage, WEIGHT_MAX, Zone};
 use crate::tally::{Tally, Use};
 use crate::why::WhyNotStored;
 
@@ -23,7 +23,8 @@ impl Zone {
     pub fn contents(&self) -> Contents {
         Contents {
             keys: self.index.len() as u64,
-            filled_ppm: (u128::from(self.index.weight()) * 1_000_000 / u128::from(WEIGHT_MAX)) as u64,
+            filled_ppm: (u128::from(self.index.weight()) * 1_000_000 / u128::from(WEIGHT_MAX))
+                as u64,
             bytes: self.stored_bytes.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
         }

@@ -10,7 +10,6 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use turnpike_lane::log::Level;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
@@ -337,10 +336,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
 /// Says why a response was cut short, and resets the connection where it is asked for.
 fn failed(exchange: &Exchange, peer: &Peer, error: &io::Error) {
     if error.kind() == io::ErrorKind::TimedOut {
-        exchange.log(
-            Level::Info,
-            format_args!("client timed out (110: Connection timed out)"),
-        );
+        exchange.log_client_timeout();
         if exchange.location().settings.reset_timedout_connection {
             let _ = socket_option::set_reset_on_close(peer.transport().as_fd());
         }

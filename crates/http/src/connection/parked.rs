@@ -7,6 +7,7 @@ use std::rc::Rc;
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket_option;
+use turnpike_plan::messages::CLIENT_TIMED_OUT;
 
 use super::connections::{Connections, Ending};
 use super::open::{Connection, move_to, receive};
@@ -330,10 +331,7 @@ impl Connections {
         if let Await::Rest(_) = parked.waits_for {
             reason = CloseReason::ClientAborted;
             exchange.account.set_action(Action::ReadingHeaders);
-            exchange.log(
-                Level::Info,
-                format_args!("client prematurely closed connection"),
-            );
+            exchange.log_client_closed();
         }
         self.recycle(exchange);
         self.unpark(event_loop, Some(token));
@@ -375,15 +373,10 @@ impl Connections {
         } = parked;
         self.count_unparked(&waits_for);
         if let Await::Rest(half) = &waits_for {
-            self.head_given_up(
-                &connection,
-                half,
-                "client timed out (110: Connection timed out)",
-            );
+            self.head_given_up(&connection, half, CLIENT_TIMED_OUT);
         }
         if let Await::Handshake { .. } = &waits_for {
-            let why = "client timed out (110: Connection timed out)";
-            self.handshake_late(&connection, why);
+            self.handshake_late(&connection, CLIENT_TIMED_OUT);
         }
         let reason = match waits_for {
             Await::First | Await::Idle { .. } if self.is_draining() => CloseReason::Drained,

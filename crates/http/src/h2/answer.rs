@@ -4,7 +4,6 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use turnpike_lane::log::Level;
 use turnpike_wire::h2::ErrorCode;
 use turnpike_wire::h2::hpack::{Encoder, Indexing};
 use turnpike_wire::message::{Field, Known};
@@ -353,10 +352,7 @@ fn held_back(exchange: &Exchange, error: &io::Error) -> End {
     if error.kind() != io::ErrorKind::TimedOut {
         return End::Gone;
     }
-    exchange.log(
-        Level::Info,
-        format_args!("client timed out (110: Connection timed out)"),
-    );
+    exchange.log_client_timeout();
     End::TimedOut
 }
 

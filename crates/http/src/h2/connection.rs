@@ -28,6 +28,7 @@ use crate::requester::ConnectionFacts;
 use crate::response::{Body, BodyFailed};
 use crate::routing;
 use crate::settings::LocationSettings;
+use turnpike_plan::messages::CLIENT_TIMED_OUT;
 use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::tls::TlsSession;
 
@@ -269,7 +270,7 @@ impl Serving<'_> {
             return Ok(());
         }
         if self.blocked_since_ms.is_some() {
-            self.log(format_args!("client timed out (110: Connection timed out)"));
+            self.log(format_args!("{CLIENT_TIMED_OUT}"));
             return Err(CloseReason::ClientTimeout);
         }
         let mut wire = self.shared.wire.borrow_mut();
@@ -277,7 +278,7 @@ impl Serving<'_> {
             drop(wire);
             self.is_head_given_up = true;
             self.idle_since_ms = now_ms;
-            self.log(format_args!("client timed out (110: Connection timed out)"));
+            self.log(format_args!("{CLIENT_TIMED_OUT}"));
             return Ok(());
         }
         if !self.shared.is_idle() {

@@ -22,7 +22,9 @@ use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::received::Received;
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
-use turnpike_upstream::{ConnectOptions, Connection, Liveness, Picked, Tls, Tries, Unqueued};
+use turnpike_upstream::{
+    ConnectOptions, Connection, Liveness, Picked, Tls, Tries, UPSTREAM_TIMED_OUT, Unqueued,
+};
 use turnpike_wire::message::{BodyLength, Delivery, Head, Method};
 
 use super::conditions::Failure;
@@ -671,10 +673,7 @@ impl Attempt {
         failure: Failure,
     ) -> bool {
         if failure == Failure::Timeout {
-            exchange.log(
-                Level::Error,
-                format_args!("upstream timed out (110: Connection timed out)"),
-            );
+            exchange.log(Level::Error, format_args!("{UPSTREAM_TIMED_OUT}"));
         }
         if let Some(one) = exchange.upstream.last_try() {
             one.status = failure.status();

@@ -24,6 +24,7 @@ use turnpike_http::received::Received;
 use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture, Source};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::rate::Rate;
+use turnpike_upstream::UPSTREAM_TIMED_OUT;
 use turnpike_wire::message::{BodyEnd, Fields, Known};
 
 pub(crate) use answer::{Answer, Cut, begin, discard, go_on, whole_chunks};
@@ -441,11 +442,9 @@ impl Relay {
                 "upstream prematurely closed connection",
             ),
             Ok(_) => self.decode(exchange),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => self.broken(
-                exchange,
-                Level::Error,
-                "upstream timed out (110: Connection timed out)",
-            ),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                self.broken(exchange, Level::Error, UPSTREAM_TIMED_OUT)
+            }
             Err(error) => {
                 let message = format!("recv() failed {}", Errno(&error));
                 self.broken(exchange, Level::Error, &message);

@@ -10,6 +10,7 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, LocalFuture, Tunnel};
 use turnpike_lane::log::{Errno, Level};
+use turnpike_upstream::UPSTREAM_TIMED_OUT;
 use turnpike_wire::message::Known;
 
 use super::response;
@@ -131,10 +132,7 @@ impl Tunnel for Upgraded {
             }
             match ended {
                 Ended::Closed | Ended::Client => {}
-                Ended::Silent => exchange.log(
-                    Level::Error,
-                    format_args!("upstream timed out (110: Connection timed out)"),
-                ),
+                Ended::Silent => exchange.log(Level::Error, format_args!("{UPSTREAM_TIMED_OUT}")),
                 Ended::Upstream(call, error) => {
                     let errno = Errno(&error);
                     exchange.log(Level::Error, format_args!("{call} failed {errno}"));

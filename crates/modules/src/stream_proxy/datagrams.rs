@@ -7,7 +7,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::datagram::DATAGRAMS_MAX;
 use turnpike_stream::flow::Flow;
 use turnpike_stream::session::Session;
-use turnpike_upstream::{DatagramConnection, Picked};
+use turnpike_upstream::{DatagramConnection, Picked, UPSTREAM_TIMED_OUT};
 
 use super::activity::{Activity, pause};
 use super::direction_limit::DirectionLimit;
@@ -75,7 +75,7 @@ impl Progress {
         if passing.responses.is_none() || self.has_all(passing) {
             return DatagramEnd::Done;
         }
-        let message = format_args!("upstream timed out (110: Connection timed out)");
+        let message = format_args!("{UPSTREAM_TIMED_OUT}");
         session.log(Level::Error, message);
         DatagramEnd::Failed
     }

@@ -26,7 +26,7 @@ use turnpike_wire::h2::ClientConnection;
 
 pub use datagrams::DatagramConnection;
 pub(crate) use open::Key;
-pub use open::{ConnectError, ConnectOptions, Tls, begin_connecting};
+pub use open::{ConnectError, ConnectOptions, Tls, UPSTREAM_TIMED_OUT, begin_connecting};
 
 /// A connection to a peer. It must be used on the lane that opened it.
 pub struct Connection {

@@ -118,6 +118,9 @@ impl Key {
     }
 }
 
+/// nginx's message about a server that did not answer in time.
+pub const UPSTREAM_TIMED_OUT: &str = "upstream timed out (110: Connection timed out)";
+
 /// Why there is no connection.
 #[derive(Debug)]
 pub enum ConnectError {
@@ -174,7 +177,7 @@ impl fmt::Display for ConnectError {
             ConnectError::Bind(error) => write!(out, "bind() failed {}", Errno(error)),
             ConnectError::Connect(error) => write!(out, "connect() failed {}", Errno(error)),
             ConnectError::TimedOut | ConnectError::HandshakeTimedOut => {
-                out.write_str("upstream timed out (110: Connection timed out)")
+                out.write_str(UPSTREAM_TIMED_OUT)
             }
             ConnectError::HandshakeBroken(error) => write!(out, "{error}"),
             ConnectError::Handshake(why) => write!(out, "SSL_do_handshake() failed ({why})"),
