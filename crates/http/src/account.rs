@@ -67,7 +67,7 @@ struct Figures {
     request_bytes: u64,
     is_completed: bool,
     is_logged: bool,
-    stands_for: u32,
+    sample_weight: u32,
 }
 
 /// What is done for an exchange now. The list of a lane's requests shares it with the exchange.
@@ -175,15 +175,15 @@ impl Account {
         self.figures.request_bytes
     }
 
-    /// The number of requests that the exchange stands for in logs, of which it was drawn by lot;
-    /// 0: it stands for itself.
-    pub fn stands_for(&self) -> u32 {
-        self.figures.stands_for
+    /// The weight of a sampled request in logs: the number of requests that it stands for. 0 for a
+    /// request that a lane answered.
+    pub fn sample_weight(&self) -> u32 {
+        self.figures.sample_weight
     }
 
-    /// The exchange stands for so many requests in logs.
-    pub(crate) fn stand_for(&mut self, requests: u32) {
-        self.figures.stands_for = requests;
+    /// Sets the weight of a sampled request.
+    pub(crate) fn set_sample_weight(&mut self, requests: u32) {
+        self.figures.sample_weight = requests;
     }
 
     /// Whether the whole answer was sent.

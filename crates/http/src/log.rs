@@ -73,9 +73,9 @@ impl Exchange {
         self.write_down(|logger, exchange| logger.log(exchange));
     }
 
-    /// The same of an exchange that was answered elsewhere.
-    pub(crate) fn write_log_elsewhere(&mut self) {
-        self.write_down(|logger, exchange| logger.log_elsewhere(exchange));
+    /// The same for an exchange that was made from a sample.
+    pub(crate) fn write_sampled_log(&mut self) {
+        self.write_down(|logger, exchange| logger.log_sampled(exchange));
     }
 
     fn write_down(&mut self, write: impl Fn(&dyn Logger, &Exchange)) {

@@ -182,8 +182,8 @@ pub trait Logger: Send + Sync {
     /// Called once, after the last byte was sent or the exchange was given up.
     fn log(&self, exchange: &Exchange);
 
-    /// Called for an exchange that was answered elsewhere, and is made from what was told of it:
-    /// see [`Elsewhere`](crate::elsewhere::Elsewhere). Loggers that do more than write a line must
+    /// Called for an exchange that was made from a sample of a request that no lane answered: see
+    /// [`SampleSource`](crate::sampling::SampleSource). Loggers that do more than write a line must
     /// do nothing.
-    fn log_elsewhere(&self, _exchange: &Exchange) {}
+    fn log_sampled(&self, _exchange: &Exchange) {}
 }

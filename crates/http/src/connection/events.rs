@@ -14,7 +14,7 @@ use turnpike_plan::passed::{AcceptedConnection, PlanGate};
 
 use super::background;
 use super::connections::{Connections, Ending};
-use super::elsewhere;
+use super::sampled_logs;
 use crate::counters::CloseReason;
 use crate::plan::index::ListenIndex;
 
@@ -122,7 +122,7 @@ impl EventHandler for Connections {
         self.ticked_ms = now_ms;
         self.every_plan(|plan| plan.tick(now_ms));
         self.give_to_successor(event_loop);
-        let written = AssertUnwindSafe(|| elsewhere::write_logs(&self.lane, &self.plan));
+        let written = AssertUnwindSafe(|| sampled_logs::write_logs(&self.lane, &self.plan));
         if catch_unwind(written).is_err() {
             self.lane.counters.panics.add();
             self.report(format_args!(

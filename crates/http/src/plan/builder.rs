@@ -17,9 +17,9 @@ use super::listen::Listen;
 use super::locations::LocationTree;
 use super::resolved::{Location, Plan, Server};
 use crate::difference::Difference;
-use crate::elsewhere::Elsewhere;
 use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, HandlerPlace, Logger, Phase};
+use crate::sampling::SampleSource;
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableRow, table};
 use turnpike_plan::control::CommandRow;
@@ -82,7 +82,7 @@ pub struct Builder<'e> {
     pub(super) locations: Vec<Option<Location>>,
     /// The error of a TLS listener with such a server, by the server's own location.
     pub(super) no_certificates: HashMap<LocationIndex, &'static str>,
-    elsewhere: Vec<Arc<dyn Elsewhere>>,
+    sample_sources: Vec<Arc<dyn SampleSource>>,
 }
 
 impl<'e> Deref for Builder<'e> {
@@ -199,13 +199,13 @@ impl<'e> Builder<'e> {
             servers: Vec::new(),
             locations: Vec::new(),
             no_certificates: HashMap::new(),
-            elsewhere: Vec::new(),
+            sample_sources: Vec::new(),
         }
     }
 
-    /// Has lanes write lines of access logs of requests that are answered elsewhere.
-    pub fn answers_elsewhere(&mut self, elsewhere: Arc<dyn Elsewhere>) {
-        self.elsewhere.push(elsewhere);
+    /// Adds a source of samples, of which lanes write lines of access logs.
+    pub fn add_sample_source(&mut self, source: Arc<dyn SampleSource>) {
+        self.sample_sources.push(source);
     }
 
     /// Builds the location of a block that a family owns (`if`), as an unnamed one.
@@ -300,7 +300,7 @@ impl<'e> Builder<'e> {
             listens,
             servers: self.servers,
             locations: self.locations.into_iter().flatten().collect(),
-            elsewhere: self.elsewhere,
+            sample_sources: self.sample_sources,
             released: None,
         })
     }

@@ -17,9 +17,9 @@ use super::index::{ListenIndex, LocationIndex, ServerIndex};
 use super::listen::Listen;
 use super::locations::{Found, LocationTree};
 use crate::difference::Difference;
-use crate::elsewhere::Elsewhere;
 use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
+use crate::sampling::SampleSource;
 use crate::settings::location::LocationSettings;
 use crate::settings::server::{EventsSettings, ServerSettings};
 
@@ -37,7 +37,7 @@ pub struct Plan {
     pub listens: Vec<Listen>,
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Location>,
-    pub(super) elsewhere: Vec<Arc<dyn Elsewhere>>,
+    pub(super) sample_sources: Vec<Arc<dyn SampleSource>>,
     /// Called when the last lane has let go of the plan.
     pub(super) released: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
@@ -130,9 +130,9 @@ impl Plan {
         (server.0 as usize) < self.servers.len() && (location.0 as usize) < self.locations.len()
     }
 
-    /// What answers requests elsewhere, of which lanes write lines of access logs.
-    pub(crate) fn elsewhere(&self) -> &[Arc<dyn Elsewhere>] {
-        &self.elsewhere
+    /// The sources of samples, of which lanes write lines of access logs.
+    pub(crate) fn sample_sources(&self) -> &[Arc<dyn SampleSource>] {
+        &self.sample_sources
     }
 
     /// The listening address of that index.

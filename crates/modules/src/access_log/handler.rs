@@ -52,7 +52,7 @@ impl turnpike_http::phase::Logger for AccessLogger {
         self.write_all(exchange);
     }
 
-    fn log_elsewhere(&self, exchange: &Exchange) {
+    fn log_sampled(&self, exchange: &Exchange) {
         self.write_all(exchange);
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
     };
     builder.metrics(Arc::new(reader));
     let samples = Samples::new(publisher.clone());
-    builder.answers_elsewhere(samples.clone());
+    builder.add_sample_source(samples.clone());
     builder.store::<Shared>().0 = Some(Lane {
         publisher,
         reasons,

@@ -1,13 +1,13 @@
-//! `express_log`: some of the requests that the driver answers, drawn by lot, are told to the
-//! lanes, which write lines of the access logs of their locations.
+//! `express_log`: the driver passes random samples of the requests that it answers to the lanes,
+//! which write lines of the access logs of their locations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use turnpike_express::{Publisher, Sample};
-use turnpike_http::elsewhere::{AnsweredElsewhere, Elsewhere};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{LocationIndex, ServerIndex};
+use turnpike_http::sampling::{SampleSource, SampledRequest};
 use turnpike_http::variables::VariableRow;
 
 /// Samples that a lane takes at a time: some hundred microseconds of its time. The program draws as
@@ -17,11 +17,11 @@ const SAMPLES_MAX: usize = 200;
 pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
     name: "express_sample",
     get: |exchange, out| {
-        let stands_for = exchange.account.stands_for();
-        if stands_for > 0 {
-            out.extend_from_slice(stands_for.to_string().as_bytes());
+        let weight = exchange.account.sample_weight();
+        if weight > 0 {
+            out.extend_from_slice(weight.to_string().as_bytes());
         }
-        stands_for > 0
+        weight > 0
     },
     set: None,
     summary: "The number of requests that a line of the access log stands for, if the express lane \
@@ -51,8 +51,8 @@ impl Samples {
     }
 }
 
-impl Elsewhere for Samples {
-    fn tell(&self, take: &mut dyn FnMut(AnsweredElsewhere<'_>)) {
+impl SampleSource for Samples {
+    fn drain(&self, take: &mut dyn FnMut(SampledRequest<'_>)) {
         // Nobody writes while the plan is in force.
         let one_in = self.one_in.read().unwrap_or_else(PoisonError::into_inner);
         if one_in.is_empty() {
@@ -61,7 +61,7 @@ impl Elsewhere for Samples {
         self.publisher
             .take_samples(SAMPLES_MAX, &mut |sample: Sample<'_>| {
                 let note = Note::of(sample.note);
-                take(AnsweredElsewhere {
+                take(SampledRequest {
                     head: sample.head,
                     client: sample.client,
                     gate: sample.gate,
@@ -70,7 +70,7 @@ impl Elsewhere for Samples {
                     status: note.status,
                     head_bytes: note.head_bytes,
                     sent_bytes: sample.answer_bytes.into(),
-                    stands_for: one_in.get(&note.location).copied().unwrap_or(1),
+                    weight: one_in.get(&note.location).copied().unwrap_or(1),
                 });
             });
     }

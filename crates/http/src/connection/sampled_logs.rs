@@ -1,4 +1,4 @@
-//! Writes lines of access logs of requests that were answered elsewhere. Nothing is answered or
+//! Access log lines of sampled requests, which the express lane answered. Nothing is answered or
 //! counted here.
 
 use std::net::SocketAddr;
@@ -8,24 +8,24 @@ use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::SocketFacts;
 
-use crate::elsewhere::AnsweredElsewhere;
 use crate::h1::input::Input;
 use crate::h1::request::{self, HeadRead};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::{ListenIndex, Plan};
 use crate::requester::ConnectionFacts;
+use crate::sampling::SampledRequest;
 
-/// Writes lines of what was answered elsewhere.
+/// Writes lines of the samples that have arrived.
 pub(super) fn write_logs(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>) {
-    for elsewhere in plan.elsewhere() {
-        elsewhere.tell(&mut |answered| write_log(lane, plan, &answered));
+    for source in plan.sample_sources() {
+        source.drain(&mut |sample| write_log(lane, plan, &sample));
     }
 }
 
-/// Writes the line of a request: what a variable says follows from its head, as ever.
-fn write_log(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>, answered: &AnsweredElsewhere<'_>) {
-    let (server, location) = (answered.server, answered.location);
-    let Some(listen) = listen_at(plan, answered.gate) else {
+/// Writes the line of a request. Variables have their usual values, which follow from its head.
+fn write_log(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>, sample: &SampledRequest<'_>) {
+    let (server, location) = (sample.server, sample.location);
+    let Some(listen) = listen_at(plan, sample.gate) else {
         return;
     };
     if !plan.has(server, location) {
@@ -33,7 +33,7 @@ fn write_log(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>, answered: &AnsweredElse
     }
     let facts = ConnectionFacts {
         serial: lane.next_serial(),
-        peer: PeerAddress::Inet(answered.client),
+        peer: PeerAddress::Inet(sample.client),
         listen,
         socket: SocketFacts::NONE,
         requests: 1,
@@ -44,17 +44,17 @@ fn write_log(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>, answered: &AnsweredElse
     let mut exchange = lane.exchange(plan, &facts);
     exchange.begin_request();
     let mut input = Input::new(lane.inputs());
-    input.put(answered.head);
+    input.put(sample.head);
     if request::read(&mut input, &mut exchange) == HeadRead::Complete {
         exchange.walk.set_server(server);
         exchange.walk.set_location(location);
-        exchange.response.set_status(answered.status);
+        exchange.response.set_status(sample.status);
         exchange.sending.close_connection();
-        exchange.account.head_written(answered.head_bytes);
-        exchange.account.sent(answered.sent_bytes);
+        exchange.account.head_written(sample.head_bytes);
+        exchange.account.sent(sample.sent_bytes);
         exchange.account.set_completed(true);
-        exchange.account.stand_for(answered.stands_for);
-        exchange.write_log_elsewhere();
+        exchange.account.set_sample_weight(sample.weight);
+        exchange.write_sampled_log();
     }
     lane.recycle(exchange);
 }
