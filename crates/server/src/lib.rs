@@ -21,10 +21,10 @@ pub mod modules;
 pub mod needs;
 pub mod paths;
 pub mod sandbox;
-mod say;
 mod service;
 pub mod serving;
 pub mod settings;
+mod standard_error;
 pub mod subcommands;
 mod title;
 mod usage_text;
@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use cli::Options;
 use paths::{CONFIGURATION_DEFAULT, ERROR_LOG_DEFAULT, Layout, PREFIX_DEFAULT};
-use say::say;
+use standard_error::write_standard_error;
 use turnpike_plan::product::{NGINX_VERSION, Product, TURNPIKE_VERSION};
 
 /// The whole program. Descriptors 0 to 2 are open by now: the standard library opens what is
@@ -72,15 +72,15 @@ pub fn main() -> ExitCode {
         Ok(options) => options,
         Err(message) => {
             let product = Product::of_program(&title::program());
-            say(&format!("{}: {message}\n", product.name()));
+            write_standard_error(&format!("{}: {message}\n", product.name()));
             if let Some(word) = cli::first_word(&arguments) {
-                say(&subcommands::hint(&word.to_string_lossy()));
+                write_standard_error(&subcommands::hint(&word.to_string_lossy()));
             }
             return ExitCode::FAILURE;
         }
     };
     if options.version {
-        say(&version_text(&options));
+        write_standard_error(&version_text(&options));
         if !options.test {
             return ExitCode::SUCCESS;
         }

@@ -12,7 +12,7 @@ use crate::check;
 use crate::control::command_line;
 use crate::families;
 use crate::manual;
-use crate::say::say;
+use crate::standard_error::write_standard_error;
 use crate::variable_names;
 
 /// One tool.
@@ -168,7 +168,7 @@ fn directives(arguments: &[OsString]) -> ExitCode {
                 let near = turnpike_conf::nearest(&name, registry.rows().map(|(_, row)| row.name));
                 let near = near.map(|near| format!(", did you mean \"{near}\"?"));
                 let near = near.unwrap_or_default();
-                say(&format!(
+                write_standard_error(&format!(
                     "turnpike: there is no directive \"{name}\"{near}\n"
                 ));
                 return ExitCode::FAILURE;

@@ -20,7 +20,7 @@ use turnpike_lane::log::Errno;
 use crate::checked::Checked;
 use crate::families;
 use crate::paths::Paths;
-use crate::say::say;
+use crate::standard_error::write_standard_error;
 use report::Report;
 use turnpike_plan::product::Product;
 
@@ -63,14 +63,14 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(message) => {
-            say(&format!("turnpike check: {message}\n{HELP}"));
+            write_standard_error(&format!("turnpike check: {message}\n{HELP}"));
             return ExitCode::from(NOT_CHECKED);
         }
     };
     let report = match check(&request) {
         Ok(report) => report,
         Err(message) => {
-            say(&format!("turnpike check: {message}\n"));
+            write_standard_error(&format!("turnpike check: {message}\n"));
             return ExitCode::from(NOT_CHECKED);
         }
     };

@@ -23,7 +23,7 @@ use super::{Client, VERBS, family_verbs, show, top};
 use crate::checked::Checked;
 use crate::cli::{self, Options};
 use crate::paths::Paths;
-use crate::say::say;
+use crate::standard_error::write_standard_error;
 use crate::usage_text::options_of;
 
 /// What stands on the command line.
@@ -122,14 +122,14 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
         return None;
     }
     if arguments.iter().any(|one| one == "--help" || one == "-h") {
-        say(&help(word));
+        write_standard_error(&help(word));
         return Some(ExitCode::SUCCESS);
     }
     let outcome = read(arguments).and_then(|line| carry_out(&line));
     Some(match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            say(&format!("turnpike: {message}\n"));
+            write_standard_error(&format!("turnpike: {message}\n"));
             ExitCode::FAILURE
         }
     })
@@ -186,7 +186,7 @@ impl Running {
         match Client::connect(&path) {
             Ok(client) => {
                 if mistakes.is_some() {
-                    say(BROKEN_FILE);
+                    write_standard_error(BROKEN_FILE);
                 }
                 Ok(Running { client, path })
             }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use turnpike_load::{OptionUsage, Usage};
 
 use crate::control::command_line;
-use crate::say::say;
+use crate::standard_error::write_standard_error;
 use crate::subcommands::SUBCOMMANDS;
 use crate::usage_text::options_of;
 use crate::{check, cli};
@@ -50,7 +50,7 @@ fn print(name: &str, table: Table, arguments: &[OsString]) -> ExitCode {
     let asked = arguments.first().and_then(|word| word.to_str());
     let Some((_, text)) = table.iter().find(|(word, _)| Some(*word) == asked) else {
         let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
-        say(&format!("Usage: turnpike {name} {}\n", words.join("|")));
+        write_standard_error(&format!("Usage: turnpike {name} {}\n", words.join("|")));
         return ExitCode::FAILURE;
     };
     match std::io::stdout().write_all(text().as_bytes()) {

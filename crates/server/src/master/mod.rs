@@ -28,7 +28,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet, Sink, Target};
 
 use crate::cli::Options;
 use crate::paths::Paths;
-use crate::say::say;
+use crate::standard_error::write_standard_error;
 
 /// Everything that nginx's own command line does: check, command, or serve.
 pub fn main(options: &Options) -> ExitCode {
@@ -64,7 +64,7 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
             Err(error) => {
                 let named = options.error_log.is_some();
                 if named || paths.prefix.exists() {
-                    say(&format!(
+                    write_standard_error(&format!(
                         "nginx: [alert] could not open error log file: open() \"{}\" failed {}\n",
                         path.display(),
                         Errno(&error)
@@ -88,7 +88,7 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
     let checked = loaded::read(paths, globals, log);
     let opened = checked.as_ref().and_then(|checked| {
         if !options.quiet {
-            say(&format!(
+            write_standard_error(&format!(
                 "nginx: the configuration file {name} syntax is ok\n"
             ));
         }
@@ -98,21 +98,21 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
     });
     let (Some(checked), Some(_)) = (checked, opened) else {
         tell_of_missing_prefix(paths);
-        say(&format!("nginx: configuration file {name} test failed\n"));
+        write_standard_error(&format!("nginx: configuration file {name} test failed\n"));
         return ExitCode::FAILURE;
     };
     if let Some(wish) = &checked.needs.express {
         express::tell(wish, log);
     }
     if !options.quiet {
-        say(&format!(
+        write_standard_error(&format!(
             "nginx: configuration file {name} test is successful\n"
         ));
     }
     if options.dump {
         let dump = checked.configuration.tree.sources.dump();
         if let Err(error) = write_out(&dump) {
-            say(&format!("nginx: write() failed {}\n", Errno(&error)));
+            write_standard_error(&format!("nginx: write() failed {}\n", Errno(&error)));
             return ExitCode::FAILURE;
         }
     }
@@ -123,7 +123,7 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
 fn tell_of_missing_prefix(paths: &Paths) {
     if !paths.embedded && !paths.prefix.exists() {
         let prefix = paths.prefix.display();
-        say(&format!(
+        write_standard_error(&format!(
             "turnpike: relative paths begin at \"{prefix}\", which is not there: -p names another \
              folder\n"
         ));

@@ -19,7 +19,7 @@ use super::{inherit, orphan, pid_file};
 use crate::checked::Checked;
 use crate::embedded;
 use crate::paths::Paths;
-use crate::say::say;
+use crate::standard_error::write_standard_error;
 
 /// How often a master that lives is looked at before it counts as one that goes on living, and the
 /// pause between: one that was killed just now may not be dead yet.
@@ -33,7 +33,7 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
     let (origin, loaded) = match open(paths, globals, log) {
         Ok(opened) => opened,
         Err(LoadError::Gate(NotOpened { in_use: true })) if paths.embedded => {
-            say(embedded::PORT_TAKEN);
+            write_standard_error(embedded::PORT_TAKEN);
             return ExitCode::FAILURE;
         }
         Err(_) => {

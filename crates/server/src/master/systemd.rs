@@ -96,8 +96,8 @@ impl Manager {
         Manager { socket, watchdog }
     }
 
-    /// Tells a state.
-    pub(super) fn tell(&self, state: State) {
+    /// Sends a state (sd_notify(3)).
+    pub(super) fn notify(&self, state: State) {
         let text = match state {
             State::Ready => format!("READY=1\nMAINPID={}", process::id()),
             State::Reloading => {

@@ -78,7 +78,7 @@ pub fn process_main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            crate::say::say(&format!(
+            crate::standard_error::write_standard_error(&format!(
                 "nginx: [alert] the serving process failed {}\n",
                 Errno(&error)
             ));
@@ -90,7 +90,7 @@ pub fn process_main() -> ExitCode {
 /// Serves in a thread of the master (`master_process off`): no signals, no other user.
 pub fn thread_main(channel: OwnedFd) {
     if let Err(error) = Serving::new(channel, None).and_then(Serving::run) {
-        crate::say::say(&format!(
+        crate::standard_error::write_standard_error(&format!(
             "nginx: [alert] the serving thread failed {}\n",
             Errno(&error)
         ));

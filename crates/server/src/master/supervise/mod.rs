@@ -401,7 +401,7 @@ impl Master {
     fn begin_end(&mut self) {
         // Another master goes on as the service's main process, and has said so.
         if !self.has_other_master() {
-            self.starter.manager.tell(Told::Stopping);
+            self.starter.manager.notify(Told::Stopping);
         }
         self.others.is_succeeded |= self.others.successor.is_some();
         self.reloads.pending = None;

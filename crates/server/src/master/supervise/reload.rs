@@ -79,7 +79,7 @@ impl Master {
 
     /// Opens another configuration and hands it over.
     fn replace(&mut self, open: impl FnOnce(&LoadedConfiguration, &ErrorLog) -> Opened) {
-        self.starter.manager.tell(Told::Reloading);
+        self.starter.manager.notify(Told::Reloading);
         let since = Instant::now();
         let said = Arc::new(Kept::default());
         let log = self.log.with(Target {
@@ -105,7 +105,7 @@ impl Master {
     }
 
     fn reload_failed(&mut self, tickets: &[Ticket], why: &str) {
-        self.starter.manager.tell(Told::Ready);
+        self.starter.manager.notify(Told::Ready);
         self.control.counts.reloads_failed += 1;
         self.tell_counts();
         self.tell_all(tickets, &Err(RequestError::failed(why)));
@@ -228,7 +228,7 @@ impl Master {
         self.place_control();
         self.place_adoption();
         self.settle_express();
-        self.starter.manager.tell(Told::Ready);
+        self.starter.manager.notify(Told::Ready);
         self.control.counts.reloads += 1;
         self.tell_counts();
         let mut report: Value = serde_json::from_str(report).unwrap_or_default();

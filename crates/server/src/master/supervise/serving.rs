@@ -15,8 +15,8 @@ use crate::embedded;
 use crate::master::child::{Child, Server, State};
 use crate::master::pid_file::PidFile;
 use crate::master::systemd::State as Told;
-use crate::say::say;
 use crate::settings::ProcessSettings;
+use crate::standard_error::write_standard_error;
 
 /// A serving process that lived shorter than this died of its start.
 const LIFE_SHORT: Duration = Duration::from_millis(300);
@@ -334,14 +334,14 @@ impl Master {
         self.settle_express();
         self.dismiss_predecessor();
         if self.paths.embedded {
-            say(embedded::INVITATION);
+            write_standard_error(embedded::INVITATION);
         }
         self.loaded.lead_stderr();
         self.log = self.loaded.log.clone();
         if let Some(launcher) = self.starter.launcher.take() {
             launcher.release();
         }
-        self.starter.manager.tell(Told::Ready);
+        self.starter.manager.notify(Told::Ready);
         self.reload_if_asked();
     }
 

@@ -431,7 +431,7 @@ impl Master {
     fn resume(&mut self, was_paused: bool) {
         self.loaded.open_again();
         // The successor may have said that it is the main process.
-        self.starter.manager.tell(Told::Ready);
+        self.starter.manager.notify(Told::Ready);
         let mut children = self.serving.children.iter();
         match children.position(|child| child.state == State::Serving) {
             Some(index) if was_paused => self.hand_again(index),
