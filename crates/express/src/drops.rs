@@ -49,7 +49,7 @@ impl Drops {
         entry[EXPIRES].store(expires_ns, Release);
     }
 
-    /// Nobody is dropped any more.
+    /// Removes all clients from the list.
     pub(crate) fn clear(&self) {
         for entry in self.0.words().chunks_exact(ENTRY_WORDS) {
             entry[EXPIRES].store(0, SeqCst);

@@ -53,7 +53,7 @@ pub(crate) struct SampleRing {
     writer: WrittenWords,
     /// Words of a page, behind which the ring begins.
     page_words: usize,
-    /// Whoever reads the ring holds it.
+    /// The position of the reader, who holds the lock while reading.
     place: Mutex<Place>,
 }
 

@@ -14,7 +14,7 @@ use turnpike_plan::rooms::Room;
 /// of this name would be withdrawn with the files, and no more.
 const FILES: &[u8] = b"/";
 
-/// Whoever keeps copies, for the locations of a plan.
+/// The keeper of copies, for the locations of a plan.
 #[derive(Default)]
 struct Offered(Option<Arc<Copies>>);
 

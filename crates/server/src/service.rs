@@ -31,7 +31,7 @@ pub struct Generation {
     pub logs: LogSet,
     /// The main context's error log.
     pub error_log: ErrorLog,
-    /// Whatever else was passed.
+    /// Other descriptors that were passed.
     pub extras: Vec<Extra>,
 }
 

@@ -14,7 +14,7 @@ use turnpike_testkit::{Folder, Server};
 mod tls_support;
 use tls_support::{TURNPIKE, keys, s_client};
 
-/// Nobody waits longer for an answer.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The first port has servers by name; the second looks at the hello and passes the connection to

@@ -9,7 +9,7 @@ use crate::series::Series;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum ErrorKind {
-    /// Nobody listens at the port.
+    /// Refused: no process listens at the port.
     Refused,
     /// Reset before the request could be sent.
     ResetConnecting,

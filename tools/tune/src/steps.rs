@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
     Impossible(String),
     /// Put back to what it was.
     Restored,
-    /// Somebody else has changed it since; what it is now.
+    /// Changed since by another program or person; the present value.
     Changed(String),
     /// A start of the machine has put it back.
     Restarted(String),

@@ -16,7 +16,8 @@ const QUALIFIERS: &[&str] = &["async", "const", "unsafe", "extern", "\"C\""];
 
 /// First words that do not name the subject.
 const PRONOUNS: &[&str] = &[
-    "It", "Its", "They", "He", "She", "Who", "Whose", "Whom", "Those",
+    "It", "Its", "They", "He", "She", "Who", "Whose", "Whom", "Those", "Whoever", "Whatever",
+    "Nobody", "Somebody",
 ];
 
 /// Finds comments that do not name their noun first, in any file.

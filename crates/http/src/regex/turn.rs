@@ -1,9 +1,9 @@
 //! Matches of a request: what they may still cost, what is known already, and what becomes of
 //! those without a verdict.
 //!
-//! Whoever matches gets `Err` when there is no verdict, and stops; what it says then does not
-//! count. The engine looks after each handler whether that happened. If the request may wait, the
-//! match is finished off the lane, and the handler is asked again, which then finds the verdict
+//! A handler that matches gets `Err` if there is no verdict, and stops; its own verdict then does
+//! not count. The engine looks after each handler whether that happened. If the request may wait,
+//! the match is finished off the lane, and the handler is asked again, which then finds the verdict
 //! here. Otherwise the request is answered with 500. Once the response's head is on its way, there
 //! is nothing left to answer: a value without a verdict is no value (`-` in logs).
 

@@ -219,7 +219,7 @@ pub(super) struct StaticForms {
 /// Files in one coding.
 pub(super) struct StaticForm {
     pub(super) coding: Coding,
-    /// Whatever the client accepts.
+    /// Sent also to clients that do not accept the coding.
     pub(super) always: bool,
 }
 

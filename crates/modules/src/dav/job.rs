@@ -87,7 +87,7 @@ impl Failure {
         }
     }
 
-    /// Somebody else has locked it.
+    /// The failure of a request for a path that another client has locked.
     pub(super) fn locked(path: &Path) -> Self {
         Self::new(LOCKED, format!("\"{}\" is locked", quoted(path)))
     }

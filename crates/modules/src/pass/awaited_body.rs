@@ -12,10 +12,10 @@
 //!          relayed: what has come is sent, and the rest as it comes
 //! ```
 //!
-//! Whoever wants to see the body on its way (a cache, a coding, a rate) is served by the relay from
-//! the beginning. So is a chunked body as soon as its sender pauses between two chunks: it may have
-//! meant what it has sent for now. Applications often end their answer a moment later, so that a
-//! pause between two records is waited for a little.
+//! A body that a cache, a coding or a rate works on is relayed from the beginning. So is a chunked
+//! body as soon as its sender pauses between two chunks: it may have meant what it has sent for
+//! now. Applications often end their answer a moment later, so that a pause between two records is
+//! waited for a little.
 
 use std::io;
 

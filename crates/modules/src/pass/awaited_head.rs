@@ -1,8 +1,8 @@
 //! The short way: a request that fits into a connection is written in the turn, and the lane's own
 //! event loop reports the answer, and before that the end of connecting. There is no task or timer.
 //!
-//! Whatever does not fit (a server that breaks, an answer that asks for another server, a body
-//! that has not come whole) goes on as a future, from where it is.
+//! A request for which this is not enough (a server that breaks, an answer that asks for another
+//! server, a body that has not come whole) goes on as a future, from where it is.
 
 use std::io;
 

@@ -94,9 +94,9 @@ pub(super) enum Honor {
 
 /// The clients whose unsafe requests make invalid what is stored (RFC 9111 section 4.4).
 pub(super) enum Invalidation {
-    /// Everybody's.
+    /// Requests of every client.
     Always,
-    /// Nobody's.
+    /// No requests.
     Never,
     /// Requests for which one of these conditions holds.
     Where(Vec<Template>),

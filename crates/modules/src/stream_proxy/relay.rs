@@ -1,5 +1,5 @@
 //! Bytes of a session, both ways. What was received of one end is sent to the other before more is
-//! received: whoever takes nothing is sent nothing, and nothing is read for him.
+//! received: an end that takes nothing is sent nothing, and nothing is read for it.
 //!
 //! Bytes are copied through a buffer. Where they come in bulk and neither end has TLS, they go
 //! through a pipe inside the kernel, which copies nothing.

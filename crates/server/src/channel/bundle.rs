@@ -62,7 +62,7 @@ pub struct Bundle {
     pub listening_sockets: Vec<ListeningSocket>,
     /// The open log files.
     pub logs: Vec<Log>,
-    /// Whatever else is passed.
+    /// Other descriptors that are passed.
     pub extras: Vec<Extra>,
 }
 

@@ -134,7 +134,7 @@ pub fn family_verbs() -> impl Iterator<Item = &'static CommandRow> {
 /// Something asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Whatever the asker tells answers apart by; comes back with the answer.
+    /// The client's name for the request; the answer has the same.
     pub id: Value,
     /// What is to be done.
     pub verb: String,

@@ -170,7 +170,7 @@ impl Watchdog {
             is_idle &= is_asleep && age(view.board.last_round_ns(lane)) >= IDLE_LOOK;
             let until_silent = match view.board.beat(lane) {
                 Beat::Awake { since_ns } => Some(timeout.saturating_sub(age(since_ns))),
-                // Who has slept for longer is looked at in turn: nothing says that he should be up.
+                // A lane that has slept for longer is checked in turn: it need not be awake.
                 Beat::Asleep => timeout.checked_sub(age(view.board.last_round_ns(lane))),
                 Beat::Gone => None,
             };

@@ -88,7 +88,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Somebody has come.
+    /// Accepts a connection for adoption.
     pub(super) fn meet(&mut self) {
         let listener = self.adoption.listener.as_ref();
         let Some(listener) = listener.filter(|_| self.adoption.is_open) else {
@@ -162,7 +162,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Whoever looks for us finds nobody any more: this process ends.
+    /// Ends the offer of adoption, since this process ends.
     pub(super) fn forget_adoption(&mut self) {
         self.close_adoption();
         self.adoption.listener = None;

@@ -115,7 +115,7 @@ const PROVISIONAL: &str = "This was a quick run: all figures are provisional, ma
                            included, and nothing is proved. Run it without \
                            --quick for figures that count.";
 
-/// What the reader must know before he believes a figure.
+/// Caveats of the figures, for readers.
 pub(super) fn notes(study: &Study, summary: &Summary) -> Vec<String> {
     let mut notes: Vec<String> = study.caveats.clone();
     if summary.header.quick {

@@ -18,6 +18,8 @@ fn sources() {
         ("/// It is what it is.\npub fn f() {}", 1),
         ("/// The sum.\n/// It is what it is.\npub fn f() {}", 0),
         ("/// Who asks.\nfn f() {}", 1),
+        ("/// Whoever asks.\nfn f() {}", 1),
+        ("/// Nobody's.\nfn f() {}", 0),
         ("//! It is what it is.", 1),
         ("//! A module.\n//! It is what it is.", 0),
         ("//! A module.\n//!\n//! It is what it is.", 1),

@@ -118,7 +118,8 @@ fn sockets_of_lanes_that_go_are_kept_and_watched_by_others() {
                 .collect()
         };
         let waiting = queued(&two);
-        // Nobody tells the steering program how he is, so that it leaves the choice to the hash.
+        // No lane reports its state to the steering program, which therefore leaves the choice to
+        // the hash.
         if mode == AcceptMode::Reuseport {
             assert_eq!((waiting[2], waiting[3]), (0, 0), "{waiting:?}");
         }

@@ -64,7 +64,7 @@ const SIGNALS_TOKEN: u64 = 0;
 /// The master before this one.
 #[derive(Debug)]
 pub(super) enum Origin {
-    /// Nobody.
+    /// There was none.
     Fresh,
     /// A master whose binary is being changed.
     Inherited(Inherited),

@@ -90,7 +90,7 @@ pub(super) struct Steering {
     pub(super) tries: u32,
 }
 
-/// Whoever has started this master and waits to hear of it.
+/// The processes that have started this master, and wait for its report.
 #[derive(Debug)]
 pub(super) struct Starter {
     /// Waits until this server is up.
