@@ -213,7 +213,7 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
                 let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
                 waiting.iter_mut().for_each(|stream| ask(stream, false));
                 server.wait_for_log("error.log", "lane 0 accepts them");
-                server.wait_for_log("error.log", "lane 1 is ");
+                server.wait_for_log("error.log", "lane 1: thread state ");
                 let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
                 more.iter_mut().for_each(|stream| ask(stream, false));
                 // A configuration is applied without that lane, which is still supervised.
