@@ -63,8 +63,8 @@ struct FromOrigin {
     made_unix_s: Option<i64>,
 }
 
-/// Fields of the 200 that a 304 replaces: filters that would have changed the 200 make the 304 match
-/// it (RFC 9110 section 15.4.5).
+/// Fields of the 200 that a 304 replaces: filters that would have changed the 200 make the 304
+/// match it (RFC 9110 section 15.4.5).
 #[derive(Debug, Default)]
 pub struct Withheld {
     /// Whether a 200 was made into a 304 here.

@@ -1,8 +1,8 @@
 //! Rates in bytes per second, as `..._limit_rate` directives say them: a second's worth is allowed
 //! at once, as in nginx.
 
-/// Shortest pause, in milliseconds. What becomes due meanwhile passes in one call: pausing only until
-/// the next byte is due would pass the bytes in crumbs.
+/// Shortest pause, in milliseconds. What becomes due meanwhile passes in one call: pausing only
+/// until the next byte is due would pass the bytes in crumbs.
 const PAUSE_MS_MIN: u64 = 100;
 
 /// A rate. It is finer than nginx's, which counts whole seconds.

@@ -206,7 +206,8 @@ fn what_a_climb_on_a_live_server_has_left_the_next_one_puts_back() {
     let text = format!("{START}{CHANGED}{KILLED_WITH_WATCHDOG}");
     let expected = "It was broken off\nThe last run was broken off\n\
                     the server was told to reload\nended with 2\n\
-                    turnpike tune: interrupted; everything is put back\nserves\nNothing is changed.\n";
+                    turnpike tune: interrupted; everything is put back\nserves\n\
+                    Nothing is changed.\n";
     assert_eq!(beside(TURNPIKE, &text), expected);
 }
 

@@ -23,8 +23,8 @@ impl Attempt {
             Level::Alert,
             format_args!(
                 "{most} worker_connections are not enough for another request to an upstream \
-                 server (raise worker_connections, or check whether requests are passed back to this \
-                 server)"
+                 server (raise worker_connections, or check whether requests are passed back to \
+                 this server)"
             ),
         );
         self.give_up(exchange, Failure::NoConnection)

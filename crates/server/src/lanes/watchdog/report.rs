@@ -56,8 +56,8 @@ fn narrate(lane: usize, facts: &Facts, log: &ErrorLog) {
         Some((connection, line)) => log.event(
             Level::Warn,
             format_args!(
-                "lane {lane}: thread state \"{state}\", {wait}, {call}; its last request was \"{}\" \
-                 of connection {connection}",
+                "lane {lane}: thread state \"{state}\", {wait}, {call}; its last request was \
+                 \"{}\" of connection {connection}",
                 Quoted(&line)
             ),
         ),
