@@ -366,7 +366,9 @@ fn files_that_are_not_ours_are_not_replaced() {
         .iter()
         .find(|line| line.0.ends_with("99-turnpike-tune.conf"))
         .unwrap();
-    assert!(matches!(&line.1, Outcome::Impossible(why) if why.contains("not ours")));
+    assert!(
+        matches!(&line.1, Outcome::Impossible(why) if why.contains("not written by turnpike tune"))
+    );
     assert_eq!(machine.read("etc/sysctl.d/99-turnpike-tune.conf"), "theirs");
 }
 
