@@ -83,7 +83,7 @@ counters! {
     file_waits: Counter "file_waits" in "reads",
         "Reads of files that were not in memory, by threads so that the lane did not wait.";
     moved: Counter "connections_moved" in "connections",
-        "Connections that were handed to another lane.";
+        "Connections that were handed to another lane, or to the next serving process.";
     panics: Counter "panics" in "connections",
         "Connections that were closed because of an internal error of the server.";
     log_lines_lost: Counter "log_lines_lost" in "lines",
