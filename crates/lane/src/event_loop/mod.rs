@@ -28,7 +28,7 @@ mod wheel;
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -302,12 +302,6 @@ impl EventLoop {
             TICK_MS
         };
         self.brief_waits.sleep_ms(tick_ms, self.clock.now_ms()) as i32
-    }
-}
-
-impl AsFd for EventLoop {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
     }
 }
 

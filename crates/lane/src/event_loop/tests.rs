@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
