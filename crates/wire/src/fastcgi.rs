@@ -59,16 +59,32 @@ pub fn begin_params(out: &mut Vec<u8>) -> usize {
     start
 }
 
-/// Appends one parameter (section 3.4). Names and values are shorter than 2^31 bytes.
-pub fn write_param(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    for text in [name, value] {
-        match text.len() {
-            length @ ..=SHORT_BYTES_MAX => out.push(length as u8),
-            length => out.extend_from_slice(&(length as u32 | 0x8000_0000).to_be_bytes()),
+/// Appends what stands before the value of a parameter (section 3.4). The value is appended next,
+/// and then [`end_param`] called. Names and values are shorter than 2^31 bytes.
+pub fn begin_param(name: &[u8], out: &mut Vec<u8>) {
+    match name.len() {
+        length @ ..=SHORT_BYTES_MAX => out.extend_from_slice(&[length as u8, 0]),
+        length => {
+            let [first, second, third, fourth] = long_length(length);
+            out.extend_from_slice(&[first, second, third, fourth, 0]);
         }
     }
     out.extend_from_slice(name);
-    out.extend_from_slice(value);
+}
+
+/// Ends the parameter with this name, whose value stands from `value` to the end.
+pub fn end_param(name: &[u8], value: usize, out: &mut Vec<u8>) {
+    let length = out.len() - value;
+    let at = value - name.len() - 1;
+    if length <= SHORT_BYTES_MAX {
+        out[at] = length as u8;
+    } else {
+        out.splice(at..=at, long_length(length));
+    }
+}
+
+fn long_length(length: usize) -> [u8; 4] {
+    (length as u32 | 0x8000_0000).to_be_bytes()
 }
 
 /// Puts the parameters that were written since `start` into as many records as they need, and ends

@@ -10,7 +10,7 @@ use turnpike_wire::message::StatusLine;
 use super::records::Records;
 use crate::pass::cgi::CgiOrigin;
 use crate::pass::origin::{BodyFormat, Question, RecordLayer, Unwritable};
-use crate::pass::params::Params;
+use crate::pass::params::{ParamWriter, Params};
 use crate::pass::target::{PassUrl, UrlError};
 
 /// What log lines show before an address.
@@ -42,9 +42,7 @@ impl CgiOrigin for FastCgiOrigin {
     ) -> Result<(), Unwritable> {
         fastcgi::write_begin(self.keeps_connection, out);
         let start = fastcgi::begin_params(out);
-        self.params.each(exchange, question, |name, value| {
-            fastcgi::write_param(name, value, out);
-        });
+        self.params.write(exchange, question, &mut ParamPairs, out);
         fastcgi::end_params(start, out);
         Ok(())
     }
@@ -53,5 +51,18 @@ impl CgiOrigin for FastCgiOrigin {
         let mut records: Box<Records> = rooms.take_spare();
         *records = Records::new(Arc::clone(&self.caught), self.keeps_connection);
         Some(records)
+    }
+}
+
+/// Names and values, with their lengths before both.
+struct ParamPairs;
+
+impl ParamWriter for ParamPairs {
+    fn begin(&mut self, name: &[u8], out: &mut Vec<u8>) {
+        fastcgi::begin_param(name, out);
+    }
+
+    fn end(&mut self, name: &[u8], _: usize, value: usize, out: &mut Vec<u8>) {
+        fastcgi::end_param(name, value, out);
     }
 }

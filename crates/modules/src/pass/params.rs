@@ -66,6 +66,25 @@ struct Param {
     if_not_empty: bool,
 }
 
+/// How a protocol writes a parameter. Its value is made where it stands in the request.
+pub(crate) trait ParamWriter {
+    /// Appends what stands before the value of the parameter with this name.
+    fn begin(&mut self, name: &[u8], out: &mut Vec<u8>);
+
+    /// Ends the parameter with this name. It stands from `start` to the end, and its value from
+    /// `value` on.
+    fn end(&mut self, name: &[u8], start: usize, value: usize, out: &mut Vec<u8>);
+
+    /// Appends a parameter with a value that is known.
+    fn write(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        self.begin(name, out);
+        let value_start = out.len();
+        out.extend_from_slice(value);
+        self.end(name, start, value_start, out);
+    }
+}
+
 /// `name value [if_not_empty]`.
 pub(crate) fn check(_: &str, words: &[&str]) -> Result<(), String> {
     match words.get(2) {
@@ -99,33 +118,41 @@ impl Params {
         Ok(Self { list, field_names })
     }
 
-    /// Gives every parameter of a request, in order.
-    pub(crate) fn each(
+    /// Appends every parameter of a request, in order.
+    pub(crate) fn write(
         &self,
         exchange: &mut Exchange,
         question: &Question<'_>,
-        mut take: impl FnMut(&[u8], &[u8]),
+        writer: &mut impl ParamWriter,
+        out: &mut Vec<u8>,
     ) {
-        let mut value = exchange.lane.take_scratch();
-        let mut name = exchange.lane.take_scratch();
         for param in &self.list {
-            value.clear();
-            param.value.evaluate(exchange, &mut value);
-            if !value.is_empty() || !param.if_not_empty {
-                take(&param.name, &value);
+            let start = out.len();
+            writer.begin(&param.name, out);
+            let value = out.len();
+            param.value.evaluate(exchange, out);
+            if out.len() == value && param.if_not_empty {
+                out.truncate(start);
+            } else {
+                writer.end(&param.name, start, value, out);
             }
         }
+        let mut value = exchange.lane.take_scratch();
+        let mut name = exchange.lane.take_scratch();
         let replaced = question
             .recorder
             .is_some_and(|recorder| recorder.replaces_conditions());
         if question.passing.passes_fields {
-            self.fields(exchange, replaced, [&mut name, &mut value], &mut take);
+            let buffers = [&mut name, &mut value];
+            self.fields(exchange, replaced, buffers, &mut |name, value| {
+                writer.write(name, value, out);
+            });
         }
         if let Some(recorder) = question.recorder {
             recorder.fields(exchange, &mut |known, value| {
                 name_parameter(known.name().as_bytes(), &mut name);
                 if !self.sets_field(&name) {
-                    take(&name, value);
+                    writer.write(&name, value, out);
                 }
             });
         }

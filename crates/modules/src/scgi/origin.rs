@@ -10,7 +10,7 @@ use turnpike_wire::message::StatusLine;
 
 use crate::pass::cgi::CgiOrigin;
 use crate::pass::origin::{BodyFormat, BodyFraming, Question, Unwritable};
-use crate::pass::params::Params;
+use crate::pass::params::{ParamWriter, Params};
 use crate::pass::target::{PassUrl, UrlError};
 
 /// What log lines show before an address.
@@ -45,16 +45,11 @@ impl CgiOrigin for ScgiOrigin {
             BodyFraming::Length(length) => length,
             BodyFraming::None | BodyFraming::Unknown => 0,
         };
-        write_param(CONTENT_LENGTH, length.to_string().as_bytes(), out);
-        let mut refused = Vec::new();
-        self.params.each(exchange, question, |name, value| {
-            if name.contains(&0) || value.contains(&0) {
-                refused.push(name.to_vec());
-            } else if name != CONTENT_LENGTH {
-                write_param(name, value, out);
-            }
-        });
-        for name in refused {
+        write_text(CONTENT_LENGTH, out);
+        write_text(length.to_string().as_bytes(), out);
+        let mut texts = ParamTexts::default();
+        self.params.write(exchange, question, &mut texts, out);
+        for name in texts.refused {
             exchange.log(
                 Level::Error,
                 format_args!("scgi param \"{}\" holds a zero byte", Quoted(&name)),
@@ -67,10 +62,32 @@ impl CgiOrigin for ScgiOrigin {
     }
 }
 
-/// Appends a name and a value, each with its zero byte.
-pub(super) fn write_param(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    for text in [name, value] {
-        out.extend_from_slice(text);
-        out.push(0);
+/// Appends a name or a value with its zero byte.
+fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(text);
+    out.push(0);
+}
+
+/// Names and values, each with its zero byte. The length of the body is written before them.
+#[derive(Default)]
+pub(super) struct ParamTexts {
+    /// The names of those that hold a zero byte themselves, and are left out.
+    pub(super) refused: Vec<Vec<u8>>,
+}
+
+impl ParamWriter for ParamTexts {
+    fn begin(&mut self, name: &[u8], out: &mut Vec<u8>) {
+        write_text(name, out);
+    }
+
+    fn end(&mut self, name: &[u8], start: usize, value: usize, out: &mut Vec<u8>) {
+        if name.contains(&0) || out[value..].contains(&0) {
+            self.refused.push(name.to_vec());
+            out.truncate(start);
+        } else if name == CONTENT_LENGTH {
+            out.truncate(start);
+        } else {
+            out.push(0);
+        }
     }
 }

@@ -9,7 +9,7 @@ use turnpike_wire::message::StatusLine;
 
 use crate::pass::cgi::CgiOrigin;
 use crate::pass::origin::{BodyFormat, Question, Unwritable};
-use crate::pass::params::Params;
+use crate::pass::params::{ParamWriter, Params};
 use crate::pass::target::{PassUrl, UrlError};
 
 /// What log lines show before an address.
@@ -62,14 +62,12 @@ impl CgiOrigin for UwsgiOrigin {
         let [modifier1, modifier2] = self.modifiers;
         out.extend_from_slice(&[modifier1, 0, 0, modifier2]);
         let content = out.len();
-        let mut too_long = false;
-        self.params.each(exchange, question, |name, value| {
-            too_long |= !write_param(name, value, out);
-        });
+        let mut pairs = ParamPairs::default();
+        self.params.write(exchange, question, &mut pairs, out);
         out.extend_from_slice(&self.string);
         let length = out.len() - content;
         match u16::try_from(length) {
-            Ok(length) if !too_long => {
+            Ok(length) if !pairs.too_long => {
                 out[start + 1..start + 3].copy_from_slice(&length.to_le_bytes());
                 Ok(())
             }
@@ -84,15 +82,31 @@ impl CgiOrigin for UwsgiOrigin {
     }
 }
 
-/// Appends a name and a value, each behind its length. `false`: one of them is too long for that;
-/// it is appended all the same, so that the request is seen to be too big.
-pub(super) fn write_param(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
-    let mut fits = true;
-    for text in [name, value] {
-        let length = u16::try_from(text.len());
-        fits &= length.is_ok();
-        out.extend_from_slice(&length.unwrap_or(u16::MAX).to_le_bytes());
-        out.extend_from_slice(text);
+/// Names and values, each behind its length.
+#[derive(Default)]
+pub(super) struct ParamPairs {
+    /// One of them is too long for that. It is appended all the same, so that the request is seen
+    /// to be too big.
+    pub(super) too_long: bool,
+}
+
+impl ParamPairs {
+    fn length(&mut self, bytes: usize) -> [u8; 2] {
+        let length = u16::try_from(bytes);
+        self.too_long |= length.is_err();
+        length.unwrap_or(u16::MAX).to_le_bytes()
     }
-    fits
+}
+
+impl ParamWriter for ParamPairs {
+    fn begin(&mut self, name: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.length(name.len()));
+        out.extend_from_slice(name);
+        out.extend_from_slice(&[0; 2]);
+    }
+
+    fn end(&mut self, _: &[u8], _: usize, value: usize, out: &mut Vec<u8>) {
+        let length = self.length(out.len() - value);
+        out[value - 2..value].copy_from_slice(&length);
+    }
 }

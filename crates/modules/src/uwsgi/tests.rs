@@ -1,13 +1,17 @@
-use super::origin::{parse_url, write_param};
+use super::origin::{ParamPairs, parse_url};
+use crate::pass::params::ParamWriter as _;
 
 #[test]
 fn names_and_values_stand_behind_their_lengths() {
     let mut out = Vec::new();
-    assert!(write_param(b"A", b"", &mut out));
-    assert!(write_param(b"BC", &[b'd'; 258], &mut out));
+    let mut pairs = ParamPairs::default();
+    pairs.write(b"A", b"", &mut out);
+    pairs.write(b"BC", &[b'd'; 258], &mut out);
+    assert!(!pairs.too_long);
     assert_eq!(out[..9], *b"\x01\0A\0\0\x02\0BC");
     assert_eq!(out[9..12], *b"\x02\x01d");
-    assert!(!write_param(b"A", &[b'd'; 65536], &mut out));
+    pairs.write(b"A", &[b'd'; 65536], &mut out);
+    assert!(pairs.too_long);
 }
 
 #[test]

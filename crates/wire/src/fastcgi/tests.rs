@@ -57,6 +57,13 @@ fn read_all_ways(bytes: &[u8]) -> Result<Answer, RecordError> {
     whole
 }
 
+fn write_param(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    begin_param(name, out);
+    let start = out.len();
+    out.extend_from_slice(value);
+    end_param(name, start, out);
+}
+
 #[test]
 fn a_request_is_written_record_by_record() {
     let mut out = Vec::new();
@@ -85,17 +92,20 @@ fn a_request_is_written_record_by_record() {
 
 #[test]
 fn lengths_of_parameters_take_one_byte_or_four() {
-    const CASES: &[(usize, &[u8])] = &[
-        (0, b"\x01\x00"),
-        (127, b"\x01\x7f"),
-        (128, b"\x01\x80\0\0\x80"),
-        (65536, b"\x01\x80\x01\0\0"),
+    const CASES: &[(usize, usize, &[u8])] = &[
+        (1, 0, b"\x01\x00"),
+        (1, 127, b"\x01\x7f"),
+        (1, 128, b"\x01\x80\0\0\x80"),
+        (1, 65536, b"\x01\x80\x01\0\0"),
+        (127, 127, b"\x7f\x7f"),
+        (128, 127, b"\x80\0\0\x80\x7f"),
+        (300, 128, b"\x80\0\x01\x2c\x80\0\0\x80"),
     ];
-    for (length, expected) in CASES {
-        let mut out = Vec::new();
-        write_param(b"N", &vec![b'v'; *length], &mut out);
-        assert!(out.starts_with(expected), "{length}");
-        assert_eq!(out.len(), expected.len() + 1 + length);
+    for (name_bytes, value_bytes, lengths) in CASES {
+        let (name, value) = (vec![b'n'; *name_bytes], vec![b'v'; *value_bytes]);
+        let mut out = b"before".to_vec();
+        write_param(&name, &value, &mut out);
+        assert_eq!(out, [b"before".as_slice(), lengths, &name, &value].concat());
     }
 }
 
