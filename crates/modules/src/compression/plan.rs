@@ -165,7 +165,7 @@ fn acceptance(view: View<'_>) -> Result<Acceptance, ConfError> {
                 disabled_msie6 = true;
                 continue;
             }
-            let regex = Regex::new(&word.text, true, &view.place(entry.span))
+            let regex = Regex::case_insensitive(&word.text, &view.place(entry.span))
                 .map_err(|message| view.error(entry.span, message))?;
             disabled.push(regex);
         }
@@ -287,5 +287,5 @@ fn check_window(coding: Coding, name: &str, words: &[&str]) -> Result<(), String
 /// `gzip_disable`.
 pub(super) fn check_disable(_: &str, words: &[&str]) -> Result<(), String> {
     let mut patterns = words.iter().filter(|word| **word != "msie6");
-    patterns.try_for_each(|word| Ok(Regex::new(word, true, "").map(drop)?))
+    patterns.try_for_each(|word| Ok(Regex::case_insensitive(word, "").map(drop)?))
 }

@@ -29,7 +29,7 @@ struct PathInfo(ByLocation<Script>);
 /// A pattern with two groups.
 pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
     let pattern = words.first().copied().unwrap_or_default();
-    match Regex::new(pattern, false, "")?.group_count() {
+    match Regex::case_sensitive(pattern, "")?.group_count() {
         2 => Ok(()),
         _ => Err(format!("pattern \"{pattern}\" must have 2 captures")),
     }
@@ -61,7 +61,7 @@ pub(super) fn location(
         Some(entry) => {
             let pattern = entry.argument(0);
             let place = view.place(entry.span);
-            let regex = Regex::new(pattern, false, &place);
+            let regex = Regex::case_sensitive(pattern, &place);
             let regex = regex.map_err(|message| view.error(entry.span, message))?;
             Some(Pattern {
                 regex,

@@ -73,7 +73,7 @@ impl Referers {
         match text.strip_prefix('~') {
             Some("") => Err(format!("empty regex in \"{text}\"")),
             Some(pattern) => {
-                self.patterns.push(Regex::new(pattern, true, place)?);
+                self.patterns.push(Regex::case_insensitive(pattern, place)?);
                 Ok(())
             }
             None if text.is_empty() => Err(format!("invalid referer \"{text}\"")),

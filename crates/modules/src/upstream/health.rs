@@ -167,14 +167,14 @@ impl Match for Conditions {
                 let wish = match *operator {
                     "=" => Wish::Is(bytes_of(wanted)),
                     "!=" => Wish::IsNot(bytes_of(wanted)),
-                    "~" => Wish::Like(Regex::new(wanted, false, place)?),
-                    "!~" => Wish::Unlike(Regex::new(wanted, false, place)?),
+                    "~" => Wish::Like(Regex::case_sensitive(wanted, place)?),
+                    "!~" => Wish::Unlike(Regex::case_sensitive(wanted, place)?),
                     other => return Err(format!("invalid operator \"{other}\" in \"header\"")),
                 };
                 self.add_field(name, wish)
             }
             ("body", [operator @ ("~" | "!~"), pattern]) => {
-                let regex = Regex::new(pattern, false, place)?;
+                let regex = Regex::case_sensitive(pattern, place)?;
                 let not = *operator == "!~";
                 self.bodies.push(Body { not, regex });
                 Ok(())

@@ -62,7 +62,7 @@ impl Match for Conversation {
         match (line.name.text.as_str(), words.as_slice()) {
             ("send", [text]) if self.send.is_empty() => self.send = bytes_in(text)?,
             ("expect", ["~", pattern]) if self.expect.is_none() => {
-                let regex = Regex::new(pattern, false, place)?;
+                let regex = Regex::case_sensitive(pattern, place)?;
                 self.expect = Some(Expectation::Pattern(regex));
             }
             ("expect", [text]) if self.expect.is_none() => {

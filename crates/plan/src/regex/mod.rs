@@ -112,6 +112,22 @@ impl Allowance {
 }
 
 impl Regex {
+    /// Compiles a pattern that distinguishes upper and lower case, as behind `~`.
+    ///
+    /// # Errors
+    /// As for [`Regex::new`].
+    pub fn case_sensitive(pattern: &str, place: &str) -> Result<Self, RegexError> {
+        Self::new(pattern, false, place)
+    }
+
+    /// Compiles a pattern that ignores case, as behind `~*`.
+    ///
+    /// # Errors
+    /// As for [`Regex::new`].
+    pub fn case_insensitive(pattern: &str, place: &str) -> Result<Self, RegexError> {
+        Self::new(pattern, true, place)
+    }
+
     /// Compiles `pattern`; `place` is its place (`in FILE:LINE`) for log messages, and empty for a
     /// pattern that is only checked.
     ///

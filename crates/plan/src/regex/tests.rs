@@ -7,7 +7,7 @@ use turnpike_lane::sys::pcre;
 use super::{Allowance, FIRST_BACKTRACKS, Groups, LANE_STEPS, OFF_LANE_STEPS, Regex, limits};
 
 fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern, false, " in /c:1").unwrap()
+    Regex::case_sensitive(pattern, " in /c:1").unwrap()
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn invalid_patterns_are_refused_with_nginxs_messages() {
             "(*VERB) not recognized or malformed in \"(*NO)a\" at \"a\"",
         ),
     ] {
-        let error = Regex::new(pattern, false, " in /c:1").unwrap_err();
+        let error = Regex::case_sensitive(pattern, " in /c:1").unwrap_err();
         let message = error.to_string();
         let start = "pcre2_compile() failed: ";
         let rest = message.strip_prefix(start).unwrap();
@@ -250,7 +250,7 @@ fn counted_and_plain_code_agree() {
     let (mut compared, mut matched) = (0, 0);
     for _ in 0..3000 {
         let pattern = numbers.pattern(3);
-        let Ok(regex) = Regex::new(&pattern, false, "") else {
+        let Ok(regex) = Regex::case_sensitive(&pattern, "") else {
             continue;
         };
         let program = regex.program;

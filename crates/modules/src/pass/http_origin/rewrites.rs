@@ -185,7 +185,7 @@ pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
             None => Ok(()),
             Some(pattern) => {
                 let pattern = pattern.strip_prefix('*').unwrap_or(pattern);
-                turnpike_http::regex::Regex::new(pattern, true, "")?;
+                turnpike_http::regex::Regex::case_insensitive(pattern, "")?;
                 Ok(())
             }
         },
