@@ -186,8 +186,12 @@ fn read_log(access: &str, report: &mut Report) -> AccessLog {
             continue;
         };
         let is_http2 = text.ends_with("HTTP/2.0");
-        if status == 408 && bytes_sent == 0 && !is_http2 {
-            // An incomplete head: no request was counted, and none is answered.
+        let is_counted = log
+            .get(&connection)
+            .is_none_or(|lines| !lines.contains_key(&request));
+        if status == 408 && bytes_sent == 0 && !is_http2 && !(request > 0 && is_counted) {
+            // An incomplete head: no request was counted, and none is answered. One whose body came
+            // too late is counted, also if its response could not be sent.
             if !given_up.insert(connection) {
                 let problem = format!("connection {connection} was given up twice");
                 report.problems.push(problem);
