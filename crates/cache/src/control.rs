@@ -137,7 +137,8 @@ fn is_time(name: &[u8]) -> bool {
 }
 
 /// Takes the next directive: its name in lower case, its argument without quotes. A quoted argument
-/// that does not end is none.
+/// that does not end is none, and what is behind its first comma is read as directives: a damaged
+/// list must not hide a `no-store`.
 fn directive(rest: &mut &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let start = rest.iter().position(|byte| !b" \t,".contains(byte))?;
     *rest = &rest[start..];
@@ -152,7 +153,10 @@ fn directive(rest: &mut &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let (argument, after) = match argument.strip_prefix(b"\"") {
         Some(quoted) => {
             let (argument, after) = quoted_string(quoted);
-            *rest = after;
+            *rest = match argument {
+                Some(_) => after,
+                None => after_comma(quoted),
+            };
             return Some((name, argument));
         }
         None => {
@@ -163,6 +167,12 @@ fn directive(rest: &mut &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     };
     *rest = after;
     Some((name, Some(argument)))
+}
+
+/// What follows the first comma.
+fn after_comma(text: &[u8]) -> &[u8] {
+    let comma = text.iter().position(|byte| *byte == b',');
+    comma.map_or(&[], |comma| &text[comma + 1..])
 }
 
 /// The rest of a quoted string, and what follows it; `None` if it does not end.

@@ -76,6 +76,10 @@ fn s3_no_store_and_private_are_not_stored() {
         ("max-age=60, private=\" , \"", WhyNotStored::Private),
         ("max-age=60, private=\"X-A", WhyNotStored::Private),
         ("max-age=60, private=", WhyNotStored::Private),
+        // An argument without an end hides no directive behind it.
+        ("max-age=60, x=\"a, no-store", WhyNotStored::NoStore),
+        ("max-age=60, x=\"a, private", WhyNotStored::Private),
+        ("x=\"a, y=\"b\", z=\"c, no-store", WhyNotStored::NoStore),
     ];
     for (value, expected) in cases {
         assert_eq!(why(200, &[("Cache-Control", value)]), expected, "{value}");
