@@ -42,3 +42,18 @@ fn addresses_are_read_as_nginx_reads_them() {
         assert_eq!(Url::parse(text), expected, "{text}");
     }
 }
+
+#[test]
+fn groups_are_known_by_host_without_regard_to_case_and_port() {
+    let cases = [
+        ("Backend.Example", "backend.example:80"),
+        ("backend.example:80", "backend.example:80"),
+        ("backend.example:81", "backend.example:81"),
+        ("127.0.0.1", "127.0.0.1:80"),
+        ("[FE80::A]:81", "[fe80::a]:81"),
+        ("unix:/run/A", "unix:/run/A"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(Url::parse(text).unwrap().identity(80), expected, "{text}");
+    }
+}

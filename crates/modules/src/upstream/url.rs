@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use turnpike_conf::bytes_of;
 use turnpike_upstream::Address;
 
+use super::handler::group_key;
+
 /// Longest path of a unix socket, with its closing NUL.
 const UNIX_PATH_BYTES_MAX: usize = 108;
 
@@ -77,12 +79,12 @@ impl Url {
         })
     }
 
-    /// Host and port, whether or not a port is written.
+    /// Host in lower case and port, whether or not a port is written. A path is kept as it is.
     pub(super) fn identity(&self, default_port: u16) -> String {
-        let host = &self.host;
-        match (&self.target, self.port) {
-            (Target::Unix(_), _) => host.clone(),
-            (_, port) => format!("{host}:{}", port.unwrap_or(default_port)),
+        let port = self.port.unwrap_or(default_port);
+        match &self.target {
+            Target::Unix(_) => self.host.clone(),
+            _ => format!("{}:{port}", group_key(&self.host)),
         }
     }
 
