@@ -72,11 +72,15 @@ struct Files {
     /// The second in which room was made last: there is no more before the next one.
     made_room_s: u64,
     by_path: HashMap<Arc<[u8]>, WatchedFile>,
+    /// The number of the file that was added last.
+    number: u64,
     /// Several paths may lead to one file, and through one folder.
     by_watch: HashMap<Watch, HashSet<Arc<[u8]>>>,
 }
 
 struct WatchedFile {
+    /// Tells it from one that was at its path before.
+    number: u64,
     /// When it was published last, in Unix seconds.
     used_s: u64,
     /// The file's, and those of the folders and links on the way to it.
@@ -188,14 +192,13 @@ impl SharedFiles {
         }
         let added = files.add(queue, path, &way, now_s);
         self.note_count(&files);
-        added?;
+        let number = added?;
         drop(files);
         // A link that was replaced before it was watched is watched with the folders of the old.
         if way_of() == way
             && let Some(mut files) = self.try_lock()
-            && let Some(file) = files.by_path.get_mut(path)
         {
-            file.is_sure = true;
+            files.make_sure(path, number);
         }
         Ok(Watched::FromNowOn)
     }
@@ -255,7 +258,8 @@ impl Files {
     }
 
     /// Watches the file at a path, and before it whatever else can give the path another file.
-    fn add(&mut self, queue: &ChangeQueue, path: &[u8], way: &Way, now_s: u64) -> io::Result<()> {
+    /// Returns its number.
+    fn add(&mut self, queue: &ChangeQueue, path: &[u8], way: &Way, now_s: u64) -> io::Result<u64> {
         let mut watches = Vec::new();
         let mut note = |watch| watches.push(watch);
         let mut passed = way.passed.iter().map(|way| way.as_os_str().as_bytes());
@@ -268,7 +272,10 @@ impl Files {
             paths.insert(path.clone());
         }
         let used_s = now_s;
+        self.number += 1;
+        let number = self.number;
         let file = WatchedFile {
+            number,
             used_s,
             watches,
             is_sure: false,
@@ -277,7 +284,16 @@ impl Files {
         if added.is_err() {
             self.forget(queue, &path);
         }
-        added
+        added.map(|()| number)
+    }
+
+    /// Notes that a file's way was the same once it was watched. Another lane may have added
+    /// another file at this path since: its way is not known yet.
+    fn make_sure(&mut self, path: &[u8], number: u64) {
+        let file = self.by_path.get_mut(path);
+        if let Some(file) = file.filter(|file| file.number == number) {
+            file.is_sure = true;
+        }
     }
 
     /// Watches a file no more, nor what no other needs.
@@ -415,6 +431,23 @@ mod tests {
         let added = files.add(&queue, path.as_os_str().as_bytes(), &Way::of(&path), 1);
         assert!(added.is_err());
         assert!(files.by_path.is_empty() && files.by_watch.is_empty());
+    }
+
+    #[test]
+    fn a_file_is_made_sure_by_the_lane_that_added_it() {
+        let queue = ChangeQueue::new().unwrap();
+        let folder = Folder::create().unwrap();
+        folder.write("page", "").unwrap();
+        let path = folder.path().join("page");
+        let (way, name) = (Way::of(&path), path.as_os_str().as_bytes());
+        let mut files = Files::default();
+        let first = files.add(&queue, name, &way, 1).unwrap();
+        files.forget(&queue, name);
+        let second = files.add(&queue, name, &way, 1).unwrap();
+        for (number, expected) in [(first, false), (second, true)] {
+            files.make_sure(name, number);
+            assert_eq!(files.by_path[name].is_sure, expected);
+        }
     }
 
     #[test]
