@@ -86,8 +86,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         syntax: "code [text] | code URL | URL",
         summary: "Stops rewriting and returns a response: a status, a text or a redirect. 444 \
-            closes the connection without a response. Differs from nginx: control characters in a \
-            redirect are percent-encoded.",
+            and 499 close the connection without a response. Differs from nginx: control \
+            characters in a redirect are percent-encoded.",
         ..STEP
     },
     Row {
