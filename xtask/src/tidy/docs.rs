@@ -66,6 +66,8 @@ pub(super) fn described(file: &Path, text: &str) -> Vec<Finding> {
 
 fn pronoun(doc: &str) -> Option<&'static str> {
     let first = doc.split_whitespace().next()?;
+    let first = first.trim_end_matches(|c: char| c.is_ascii_punctuation());
+    let first = first.strip_suffix("'s").unwrap_or(first);
     PRONOUNS.iter().find(|word| **word == first).copied()
 }
 
