@@ -21,7 +21,7 @@ mod charset;
 mod compression;
 mod constant_time;
 mod content;
-mod cookie_date;
+mod cookie_expiry;
 mod copies;
 mod dav;
 mod echo;

@@ -9,7 +9,7 @@ use turnpike_http::variables::{Template, VariableId};
 use turnpike_upstream::Peer;
 
 use super::sessions::Sessions;
-use crate::cookie_date::Expires;
+use crate::cookie_expiry::Expires;
 use crate::zone;
 
 /// A plan in the making.

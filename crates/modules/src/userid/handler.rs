@@ -12,7 +12,7 @@ use turnpike_lane::log::Level;
 
 use super::identifier::Identifier;
 use crate::by_location::ByLocation;
-use crate::cookie_date::Expires;
+use crate::cookie_expiry::Expires;
 
 /// What the directives of a location say.
 pub(super) struct Settings {

@@ -9,7 +9,7 @@ use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::{Mode, NotReset, Settings, Shown, UserIdFilter};
 use crate::by_location::ByLocation;
-use crate::cookie_date::Expires;
+use crate::cookie_expiry::Expires;
 
 /// What the variables look up; filled while the plan is built.
 #[derive(Default)]
