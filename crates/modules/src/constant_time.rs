@@ -1,7 +1,7 @@
 //! Comparing secrets.
 
 /// Compares in a time that does not tell how much is the same.
-pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
+pub(crate) fn equal(left: &[u8], right: &[u8]) -> bool {
     let pairs = left.iter().zip(right);
     left.len() == right.len()
         && pairs.fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
@@ -9,10 +9,10 @@ pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::same;
+    use super::equal;
 
     #[test]
-    fn only_equal_bytes_are_the_same() {
+    fn only_equal_bytes_are_equal() {
         let cases: [(&[u8], &[u8], bool); 6] = [
             (b"", b"", true),
             (b"ab", b"ab", true),
@@ -22,7 +22,7 @@ mod tests {
             (b"", b"a", false),
         ];
         for (left, right, expected) in cases {
-            assert_eq!(same(left, right), expected, "{left:?} {right:?}");
+            assert_eq!(equal(left, right), expected, "{left:?} {right:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use md5::{Digest, Md5};
 use turnpike_http::base64;
 use turnpike_lane::sys::crypt::{self, CryptError};
 
-use crate::constant_time::same;
+use crate::constant_time;
 
 /// Bytes of a SHA-1 digest.
 const SHA1_BYTES: usize = 20;
@@ -38,11 +38,11 @@ pub(super) fn is_quick(stored: &[u8]) -> bool {
 /// Compares a password with a stored one. Takes long unless [`is_quick`] says otherwise.
 pub(super) fn verify(password: &[u8], stored: &[u8]) -> Outcome {
     let is_right = if let Some(plain) = stored.strip_prefix(b"{PLAIN}") {
-        same(password, plain)
+        constant_time::equal(password, plain)
     } else if let Some(text) = stored.strip_prefix(b"{SSHA}") {
         salted_sha1(password, text)
     } else if let Some(text) = stored.strip_prefix(b"{SHA}") {
-        base64::decode(text).is_some_and(|digest| same(&sha1(&[password]), &digest))
+        base64::decode(text).is_some_and(|digest| constant_time::equal(&sha1(&[password]), &digest))
     } else if let Some(rest) = stored.strip_prefix(b"$apr1$") {
         apr1(password, rest)
     } else {
@@ -62,7 +62,7 @@ fn crypt(password: &[u8], stored: &[u8]) -> Outcome {
         return Outcome::Wrong;
     }
     match crypt::crypt(password, stored) {
-        Ok(hash) if same(&hash, stored) => Outcome::Right,
+        Ok(hash) if constant_time::equal(&hash, stored) => Outcome::Right,
         Err(CryptError::Stored) if is_of_a_scheme(stored) => Outcome::UnknownScheme,
         _ => Outcome::Wrong,
     }
@@ -80,7 +80,7 @@ fn salted_sha1(password: &[u8], text: &[u8]) -> bool {
     let Some((digest, salt)) = decoded.split_at_checked(SHA1_BYTES) else {
         return false;
     };
-    same(&sha1(&[password, salt]), digest)
+    constant_time::equal(&sha1(&[password, salt]), digest)
 }
 
 fn sha1(parts: &[&[u8]]) -> [u8; SHA1_BYTES] {
@@ -99,7 +99,7 @@ fn apr1(password: &[u8], rest: &[u8]) -> bool {
         None => return false,
     };
     let salt = &salt[..salt.len().min(MD5_SALT_BYTES_MAX)];
-    same(&apr1_hash(password, salt), hash)
+    constant_time::equal(&apr1_hash(password, salt), hash)
 }
 
 fn apr1_hash(password: &[u8], salt: &[u8]) -> Vec<u8> {

@@ -8,7 +8,7 @@ use turnpike_http::variables::{Evaluate, Template};
 use turnpike_wire::hex;
 
 use crate::by_location::ByLocation;
-use crate::constant_time::same;
+use crate::constant_time;
 
 /// Longest signature in base64.
 const SIGNATURE_BYTES_MAX: usize = 24;
@@ -95,7 +95,7 @@ pub(super) fn judge(text: &[u8], signed: &[u8], now_s: u64) -> Option<bool> {
         .collect();
     let given = base64::decode(&plain)?;
     let holds = expires.is_none_or(|(_, expires_s)| expires_s >= now_s);
-    same(&given, &Md5::digest(signed)).then_some(holds)
+    constant_time::equal(&given, &Md5::digest(signed)).then_some(holds)
 }
 
 /// What was written behind the comma, and the time that it says.
@@ -125,5 +125,5 @@ pub(super) fn link<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
     let mut hash = Md5::new();
     hash.update(link);
     hash.update(secret);
-    same(&given, &hash.finalize()).then_some(link)
+    constant_time::equal(&given, &hash.finalize()).then_some(link)
 }
