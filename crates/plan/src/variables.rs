@@ -116,6 +116,16 @@ impl From<DuplicateVariable> for String {
     }
 }
 
+/// When a variable is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Computed {
+    /// Once per subject, which keeps the value.
+    #[default]
+    Once,
+    /// Each time it is used: `volatile`.
+    AtEachUse,
+}
+
 /// The source of a variable's value.
 enum Source<S> {
     /// Used by a template but not defined yet: an error if it stays so.
@@ -258,7 +268,7 @@ impl<S> VariableTable<S> {
         name: &str,
         evaluate: Arc<dyn Evaluate<S>>,
     ) -> Result<VariableId, DuplicateVariable> {
-        self.define_unless_builtin(name, Source::Computed(evaluate))
+        self.define(name, Computed::Once, evaluate)
     }
 
     /// Defines a variable that is computed at each use.
@@ -270,14 +280,23 @@ impl<S> VariableTable<S> {
         name: &str,
         evaluate: Arc<dyn Evaluate<S>>,
     ) -> Result<VariableId, DuplicateVariable> {
-        self.define_unless_builtin(name, Source::Volatile(evaluate))
+        self.define(name, Computed::AtEachUse, evaluate)
     }
 
-    fn define_unless_builtin(
+    /// Defines a variable for which the configuration says when it is computed.
+    ///
+    /// # Errors
+    /// As for [`VariableTable::define_computed`].
+    pub fn define(
         &mut self,
         name: &str,
-        source: Source<S>,
+        computed: Computed,
+        evaluate: Arc<dyn Evaluate<S>>,
     ) -> Result<VariableId, DuplicateVariable> {
+        let source = match computed {
+            Computed::Once => Source::Computed(evaluate),
+            Computed::AtEachUse => Source::Volatile(evaluate),
+        };
         let id = self.reference(name);
         let variable = &mut self.variables[id.0 as usize];
         if let Source::Builtin(_) = variable.source {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, View};
 use turnpike_plan::builder::Builder;
-use turnpike_plan::variables::VariableId;
+use turnpike_plan::variables::{Computed, VariableId};
 
 use super::networks::Networks;
 use super::ranges::{self, Ranges, RangesDraft};
@@ -40,7 +40,7 @@ struct Draft {
     by_value: HashMap<Box<[u8]>, usize>,
     proxies: Vec<Network>,
     proxy_recursive: bool,
-    volatile: bool,
+    computed: Computed,
 }
 
 /// Reads a block and defines its variable.
@@ -80,11 +80,9 @@ pub(super) fn define<S: Located>(
         proxies: draft.proxies,
         proxy_recursive: draft.proxy_recursive,
     };
-    let variables = &mut builder.variables;
-    let defined = match draft.volatile {
-        true => variables.define_volatile(name, Arc::new(geo)),
-        false => variables.define_computed(name, Arc::new(geo)),
-    };
+    let defined = builder
+        .variables
+        .define(name, draft.computed, Arc::new(geo));
     defined.map_err(|error| place(error.into()))?;
     Ok(())
 }
@@ -105,7 +103,7 @@ impl Draft {
                 Ok(())
             }
             ("volatile", []) => {
-                self.volatile = true;
+                self.computed = Computed::AtEachUse;
                 Ok(())
             }
             ("proxy", [text]) => {

@@ -7,7 +7,7 @@ use turnpike_conf::{ConfError, Directive, View, bytes_of};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::keys::PlanMap;
 use turnpike_plan::template::Template;
-use turnpike_plan::variables::{Evaluate, Subject};
+use turnpike_plan::variables::{Computed, Evaluate, Subject};
 
 use super::plan;
 
@@ -44,11 +44,11 @@ pub(super) fn define<S: Subject>(
         ranges: Vec::new(),
         default: None,
     };
-    let mut volatile = false;
+    let mut computed = Computed::Once;
     for line in view.data() {
         let done = match (line.name.text.as_str(), line.arguments.as_slice()) {
             ("volatile", []) => {
-                volatile = true;
+                computed = Computed::AtEachUse;
                 Ok(())
             }
             (_, [_]) => table.add(line, builder),
@@ -58,11 +58,7 @@ pub(super) fn define<S: Subject>(
             builder.report(view.error(line.span, message));
         }
     }
-    let variables = &mut builder.variables;
-    let defined = match volatile {
-        true => variables.define_volatile(name, Arc::new(table)),
-        false => variables.define_computed(name, Arc::new(table)),
-    };
+    let defined = builder.variables.define(name, computed, Arc::new(table));
     defined.map_err(|error| place(error.into()))?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use turnpike_plan::builder::Builder;
 use turnpike_plan::pattern::Pattern;
 use turnpike_plan::pattern_list::PatternList;
 use turnpike_plan::template::Template;
-use turnpike_plan::variables::Subject;
+use turnpike_plan::variables::{Computed, Subject};
 
 use super::numbers;
 use crate::hostnames::{Hostnames, Refusal};
@@ -53,7 +53,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
         default: None,
         hostnames: false,
     };
-    let mut volatile = false;
+    let mut computed = Computed::Once;
     for line in view.data() {
         let done = match (line.name.text.as_str(), line.arguments.as_slice()) {
             ("hostnames", []) => {
@@ -61,7 +61,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
                 Ok(())
             }
             ("volatile", []) => {
-                volatile = true;
+                computed = Computed::AtEachUse;
                 Ok(())
             }
             (_, [_]) => table.add(line, &view.place(line.span), builder),
@@ -72,11 +72,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
         }
     }
     table.patterns.finish();
-    let variables = &mut builder.variables;
-    let defined = match volatile {
-        true => variables.define_volatile(name, Arc::new(table)),
-        false => variables.define_computed(name, Arc::new(table)),
-    };
+    let defined = builder.variables.define(name, computed, Arc::new(table));
     defined.map_err(|error| place(error.into()))?;
     Ok(())
 }
