@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::regex::{Regex, RegexError, Undecided};
+use crate::regex::{Case, Regex, RegexError, Undecided};
 use crate::variables::{DuplicateVariable, Subject, VariableId, VariableTable};
 
 /// A pattern with the variables of its named groups.
@@ -56,11 +56,11 @@ impl Pattern {
     /// PCRE2's error, or that of a name that cannot be defined.
     pub fn compile<S>(
         pattern: &str,
-        caseless: bool,
+        case: Case,
         place: &str,
         variables: &mut VariableTable<S>,
     ) -> Result<Self, PatternError> {
-        let regex = Regex::new(pattern, caseless, place).map_err(PatternError::Regex)?;
+        let regex = Regex::new(pattern, case, place).map_err(PatternError::Regex)?;
         let names = regex
             .names()
             .iter()

@@ -9,7 +9,7 @@ use crate::builder::Builder;
 use crate::keys::KeyMap;
 use crate::pattern::Pattern;
 use crate::pattern_list::PatternList;
-use crate::regex::Undecided;
+use crate::regex::{Case, Undecided};
 use crate::variables::Subject;
 
 /// The names of the server blocks on one listening address; `T` identifies the block.
@@ -101,8 +101,8 @@ impl NameMatch {
             if pattern.is_empty() {
                 return Err(format!("empty regex in server name \"{text}\""));
             }
-            let caseless = pattern.bytes().any(|byte| byte.is_ascii_uppercase());
-            let pattern = Pattern::compile(pattern, caseless, place, &mut builder.variables)?;
+            let case = Case::of_server_name(pattern);
+            let pattern = Pattern::compile(pattern, case, place, &mut builder.variables)?;
             return Ok(NameMatch::Pattern(Arc::new(pattern)));
         }
         let lower = text.to_ascii_lowercase();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Context, View};
 use turnpike_plan::builder::PlanError;
 use turnpike_plan::pattern::Pattern;
+use turnpike_plan::regex::Case;
 
 use super::builder::{Builder, Environment, Family};
 use super::index::{LocationIndex, ServerIndex};
@@ -167,9 +168,12 @@ impl Builder<'_> {
             Kind::FinalPrefix => tree.add_prefix(&name, index, true),
             Kind::Named => named.insert(text.to_owned(), index).is_none(),
             Kind::Pattern | Kind::PatternCaseless => {
-                let caseless = kind == Kind::PatternCaseless;
+                let case = match kind {
+                    Kind::PatternCaseless => Case::Ignored,
+                    _ => Case::Sensitive,
+                };
                 let place = view.place(view.span());
-                let pattern = Pattern::compile(text, caseless, &place, &mut self.variables);
+                let pattern = Pattern::compile(text, case, &place, &mut self.variables);
                 let pattern = pattern.map_err(|refusal| error(refusal.into()))?;
                 tree.add_pattern(pattern, index);
                 true

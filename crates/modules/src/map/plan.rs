@@ -6,6 +6,7 @@ use turnpike_conf::{ConfError, Directive, View, bytes_of};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::pattern::Pattern;
 use turnpike_plan::pattern_list::PatternList;
+use turnpike_plan::regex::Case;
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::{Computed, Subject};
 
@@ -105,11 +106,11 @@ impl Table {
             };
         }
         if let Some(pattern) = key.strip_prefix('~') {
-            let (caseless, pattern) = match pattern.strip_prefix('*') {
-                Some(pattern) => (true, pattern),
-                None => (false, pattern),
+            let (case, pattern) = match pattern.strip_prefix('*') {
+                Some(pattern) => (Case::Ignored, pattern),
+                None => (Case::Sensitive, pattern),
             };
-            let pattern = Pattern::compile(pattern, caseless, place, &mut builder.variables)?;
+            let pattern = Pattern::compile(pattern, case, place, &mut builder.variables)?;
             self.patterns.add(Arc::new(pattern), value);
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use turnpike_conf::{ConfError, Context, View, bytes_of};
 use turnpike_http::plan::LocationIndex;
-use turnpike_http::regex::Regex;
+use turnpike_http::regex::{Case, Regex};
 
 use crate::hostnames::{Hostnames, Refusal};
 
@@ -104,9 +104,8 @@ impl Referers {
             any = true;
             match word.text.strip_prefix('~') {
                 Some(pattern) => {
-                    let caseless = pattern.bytes().any(|byte| byte.is_ascii_uppercase());
                     let place = view.place(own.span);
-                    let regex = Regex::new(pattern, caseless, &place)?;
+                    let regex = Regex::new(pattern, Case::of_server_name(pattern), &place)?;
                     self.server_patterns.push(regex);
                 }
                 None => self.add_host(&word.text, None)?,

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use turnpike_conf::{ConfError, Context, Entry, View, Word, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, LocationIndex, Pattern};
+use turnpike_http::regex::Case;
 use turnpike_http::variables::{Evaluate, Template, VariableId, VariableTable};
 use turnpike_lane::log::Level;
 
@@ -236,7 +237,7 @@ fn rule(entry: &Entry, place: &str, builder: &mut Builder<'_>) -> Result<Step, S
     if text.is_empty() {
         return Err("empty replacement".to_owned());
     }
-    let pattern = Pattern::compile(written, false, place, &mut builder.variables)?;
+    let pattern = Pattern::compile(written, Case::Sensitive, place, &mut builder.variables)?;
     let (text, keeps_query) = match text.strip_suffix('?') {
         Some(text) => (text, false),
         None => (text, true),
@@ -354,7 +355,11 @@ fn comparison(
             Ok(Condition::Equal(variable, value, negated))
         }
         "~" | "~*" => {
-            let pattern = Pattern::compile(value, kind == "~*", place, variables)?;
+            let case = match kind {
+                "~*" => Case::Ignored,
+                _ => Case::Sensitive,
+            };
+            let pattern = Pattern::compile(value, case, place, variables)?;
             let written = Written(bytes_of(value).into());
             Ok(Condition::Match(variable, pattern, written, negated))
         }

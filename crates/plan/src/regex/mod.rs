@@ -56,10 +56,19 @@ const OFF_LANE_HEAP_KIB: u32 = 64 * 1024;
 #[derive(Debug)]
 pub struct Regex {
     pattern: String,
-    caseless: bool,
+    case: Case,
     place: Box<str>,
     names: Vec<(usize, String)>,
     program: Arc<Program>,
+}
+
+/// What a pattern makes of upper and lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// Letters of another case are other letters, as behind `~`.
+    Sensitive,
+    /// Letters of another case are the same, as behind `~*`.
+    Ignored,
 }
 
 /// The compiled codes of a pattern, which another thread can use for a match.
@@ -111,13 +120,24 @@ impl Allowance {
     };
 }
 
+impl Case {
+    /// The case of a pattern among the names of a server, which have no sign for it: nginx ignores
+    /// it if the pattern has an upper-case letter.
+    pub fn of_server_name(pattern: &str) -> Case {
+        match pattern.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Case::Ignored,
+            false => Case::Sensitive,
+        }
+    }
+}
+
 impl Regex {
     /// Compiles a pattern that distinguishes upper and lower case, as behind `~`.
     ///
     /// # Errors
     /// As for [`Regex::new`].
     pub fn case_sensitive(pattern: &str, place: &str) -> Result<Self, RegexError> {
-        Self::new(pattern, false, place)
+        Self::new(pattern, Case::Sensitive, place)
     }
 
     /// Compiles a pattern that ignores case, as behind `~*`.
@@ -125,7 +145,7 @@ impl Regex {
     /// # Errors
     /// As for [`Regex::new`].
     pub fn case_insensitive(pattern: &str, place: &str) -> Result<Self, RegexError> {
-        Self::new(pattern, true, place)
+        Self::new(pattern, Case::Ignored, place)
     }
 
     /// Compiles `pattern`; `place` is its place (`in FILE:LINE`) for log messages, and empty for a
@@ -133,9 +153,10 @@ impl Regex {
     ///
     /// # Errors
     /// The pattern is not a regular expression, by PCRE2's rules.
-    pub fn new(pattern: &str, caseless: bool, place: &str) -> Result<Self, RegexError> {
+    pub fn new(pattern: &str, case: Case, place: &str) -> Result<Self, RegexError> {
         static SERIALS: AtomicU64 = AtomicU64::new(0);
         let bytes = bytes_of(pattern);
+        let caseless = case == Case::Ignored;
         let plain = Code::compile(&bytes, caseless, Counting::Backtracks);
         let plain = plain.map_err(|error| RegexError {
             pattern: pattern.to_owned(),
@@ -151,7 +172,7 @@ impl Regex {
         };
         Ok(Self {
             pattern: pattern.to_owned(),
-            caseless,
+            case,
             place: place.into(),
             names: program.plain.names(),
             program: Arc::new(program),
@@ -170,7 +191,7 @@ impl Regex {
 
     /// A language that contains all texts that it matches, if an automaton can be built from it.
     fn language(&self) -> Option<regex_syntax::hir::Hir> {
-        automaton::language(&bytes_of(&self.pattern), self.caseless)
+        automaton::language(&bytes_of(&self.pattern), self.case == Case::Ignored)
     }
 
     /// Named groups: number and name.

@@ -3,6 +3,7 @@
 use turnpike_conf::{ConfError, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, Pattern};
+use turnpike_http::regex::Case;
 use turnpike_http::variables::Template;
 
 use super::rewrites::{Rewrites, read_rewrites};
@@ -54,7 +55,7 @@ fn read_flags(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<CookieFla
             Some(pattern) => {
                 let pattern = Pattern::compile(
                     pattern,
-                    true,
+                    Case::Ignored,
                     &view.place(entry.span),
                     &mut builder.variables,
                 )

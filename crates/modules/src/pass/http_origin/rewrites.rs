@@ -4,6 +4,7 @@
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, Pattern};
+use turnpike_http::regex::{Case, Regex};
 use turnpike_http::variables::Template;
 
 /// Replacements, of which the first that fits is made.
@@ -107,13 +108,14 @@ impl Rewrite {
     fn read(view: View<'_>, entry: &Entry, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
         let text = entry.argument(0);
         let sought = if let Some(pattern) = text.strip_prefix('~') {
-            let (pattern, caseless) = match pattern.strip_prefix('*') {
-                Some(pattern) => (pattern, true),
-                None => (pattern, entry.row.name == "proxy_cookie_domain"),
+            let (pattern, case) = match pattern.strip_prefix('*') {
+                Some(pattern) => (pattern, Case::Ignored),
+                None if entry.row.name == "proxy_cookie_domain" => (pattern, Case::Ignored),
+                None => (pattern, Case::Sensitive),
             };
             let pattern = Pattern::compile(
                 pattern,
-                caseless,
+                case,
                 &view.place(entry.span),
                 &mut builder.variables,
             )
@@ -185,7 +187,7 @@ pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
             None => Ok(()),
             Some(pattern) => {
                 let pattern = pattern.strip_prefix('*').unwrap_or(pattern);
-                turnpike_http::regex::Regex::case_insensitive(pattern, "")?;
+                Regex::case_insensitive(pattern, "")?;
                 Ok(())
             }
         },

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::regex::Case;
 
-fn regexes(patterns: &[(&str, bool)]) -> Vec<Regex> {
-    let regex = |(pattern, caseless): &(&str, bool)| Regex::new(pattern, *caseless, "").unwrap();
+fn regexes(patterns: &[(&str, Case)]) -> Vec<Regex> {
+    let regex = |(pattern, case): &(&str, Case)| Regex::new(pattern, *case, "").unwrap();
     patterns.iter().map(regex).collect()
 }
 
@@ -23,18 +24,18 @@ fn candidates(automaton: &Automaton, text: &[u8]) -> (Vec<usize>, u64) {
 }
 
 /// Usual patterns. One begins with a verb, so that only PCRE2 can handle it.
-const PATTERNS: &[(&str, bool)] = &[
-    ("\\.php$", false),
-    ("^/images/.*\\.(gif|jpe?g|png)$", true),
-    ("^/user/(?<id>[0-9]+)/?$", false),
-    ("/\\.(?!well-known)", false),
-    ("^/a{2,3}[^/]*$", false),
-    ("^/(\\w+)/\\1$", false),
-    ("(?i)^/CASE", false),
-    ("^/[[:alpha:]]{3}-\\d\\d$", false),
-    ("(*UTF)^/utf", false),
-    ("^/x{20}$", false),
-    ("(?>a+)b", false),
+const PATTERNS: &[(&str, Case)] = &[
+    ("\\.php$", Case::Sensitive),
+    ("^/images/.*\\.(gif|jpe?g|png)$", Case::Ignored),
+    ("^/user/(?<id>[0-9]+)/?$", Case::Sensitive),
+    ("/\\.(?!well-known)", Case::Sensitive),
+    ("^/a{2,3}[^/]*$", Case::Sensitive),
+    ("^/(\\w+)/\\1$", Case::Sensitive),
+    ("(?i)^/CASE", Case::Sensitive),
+    ("^/[[:alpha:]]{3}-\\d\\d$", Case::Sensitive),
+    ("(*UTF)^/utf", Case::Sensitive),
+    ("^/x{20}$", Case::Sensitive),
+    ("(?>a+)b", Case::Sensitive),
 ];
 
 const CANDIDATES_OF: &[(&str, &[usize])] = &[
@@ -228,8 +229,12 @@ fn a_matching_pattern_is_always_a_candidate() {
         let mut patterns = Vec::new();
         while patterns.len() < 12 {
             let pattern = random.pattern(2);
+            let case = match random.below(4) {
+                0 => Case::Ignored,
+                _ => Case::Sensitive,
+            };
             // A pattern that PCRE2 refuses cannot be in a configuration.
-            patterns.extend(Regex::new(&pattern, random.below(4) == 0, ""));
+            patterns.extend(Regex::new(&pattern, case, ""));
         }
         let Some(automaton) = Automaton::new(patterns.iter()) else {
             continue;
