@@ -51,3 +51,4 @@ pub use commands::{Apply, Command, Leave};
 pub use connections::Connections;
 pub use moving::Moving;
 pub use successor_link::{SuccessorLink, offer, take_connections};
+pub use successors::RoundRobin;

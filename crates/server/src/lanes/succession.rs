@@ -4,13 +4,11 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use turnpike_http::connection::{Apply, Command, Moving, SuccessorLink, offer, take_connections};
-use turnpike_lane::event_loop::Mailbox;
+use turnpike_http::connection::{Apply, RoundRobin, SuccessorLink, offer, take_connections};
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 
 use super::lane::Lane;
@@ -21,32 +19,11 @@ use crate::service::Generation;
 /// The lanes that take what the process before gives away. The thread that receives it gives it to
 /// them in turn.
 #[derive(Default)]
-pub(super) struct Adopters {
-    mailboxes: Mutex<Vec<Arc<Mailbox<Command>>>>,
-    next: AtomicUsize,
-}
+pub(super) struct Adopters(Mutex<RoundRobin>);
 
 impl Adopters {
-    /// Gives a connection to the next lane that still takes one; `false`: none does.
-    fn give(&self, moving: Box<Moving>) -> bool {
-        let mailboxes = self.mailboxes.lock();
-        let mailboxes = mailboxes.unwrap_or_else(PoisonError::into_inner);
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut letter = Command::Adopt(moving);
-        for step in 0..mailboxes.len() {
-            let index = first.wrapping_add(step) % mailboxes.len();
-            match mailboxes[index].try_send(letter) {
-                Ok(()) => return true,
-                Err(back) => letter = back,
-            }
-        }
-        false
-    }
-
-    /// Has these lanes take what comes from now on.
-    fn set(&self, lanes: Vec<Arc<Mailbox<Command>>>) {
-        let mailboxes = self.mailboxes.lock();
-        *mailboxes.unwrap_or_else(PoisonError::into_inner) = lanes;
+    fn lanes(&self) -> MutexGuard<'_, RoundRobin> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,6 +55,7 @@ impl LaneService {
         };
         let listens = plan.http.listens.iter().map(|listen| &listen.address);
         let (adopters, thread_log) = (Arc::clone(&self.adopters), log.clone());
+        self.choose_adopters();
         let thread = thread::Builder::new().name("connections".to_owned());
         let started = offer(link.as_fd(), listens).and_then(|()| {
             thread.spawn(move || {
@@ -88,7 +66,7 @@ impl LaneService {
                     );
                     thread_log.event(Level::Alert, message);
                 };
-                let give = |moving| adopters.give(moving);
+                let give = |moving| adopters.lanes().give(moving).is_ok();
                 if let Err(error) = take_connections(link.as_fd(), give, lost) {
                     let message = format_args!(
                         "recvmsg() failed {}, no more connections of the serving process before \
@@ -111,13 +89,17 @@ impl LaneService {
 
     /// Has the lanes that work take what comes from the process before; all of them, if none does.
     pub(super) fn choose_adopters(&self) {
+        // No thread receives connections.
+        if Arc::strong_count(&self.adopters) == 1 {
+            return;
+        }
         let lanes = self.lanes.iter().enumerate();
         let working = lanes.filter(|(lane, _)| !self.watchdog.is_silent(*lane));
         let mut mailboxes: Vec<_> = working.map(|(_, lane)| lane.mailbox()).collect();
         if mailboxes.is_empty() {
             mailboxes = self.lanes.iter().map(Lane::mailbox).collect();
         }
-        self.adopters.set(mailboxes);
+        self.adopters.lanes().replace(mailboxes);
     }
 
     /// Lanes read datagrams from now on.
