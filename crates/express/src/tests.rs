@@ -47,7 +47,12 @@ struct Driver {
 
 impl Driver {
     fn new() -> Driver {
-        let program = Program::load(64).unwrap();
+        Driver::with_room(64)
+    }
+
+    /// A driver with room for that many answers.
+    fn with_room(objects: usize) -> Driver {
+        let program = Program::load(objects).unwrap();
         let arrays = program.arrays();
         let memory = Memory::map(arrays.each_ref().map(|array| array.as_fd())).unwrap();
         let generation = memory.begin(&[gate_at(80, true)], true);
