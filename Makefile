@@ -100,10 +100,10 @@ torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
 	$(XTASK) torture --debug --minutes 10
 
 operations-long: ## A hundred reloads, twenty changes of lanes and ten of the binary under HTTPS load
-	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test secure_operations -- --nocapture
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- operations::secure --nocapture
 
 stream-long: ## A hundred reloads and ten changes of the binary under TCP relays and UDP flows
-	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test stream_relays --test stream_udp
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- stream::relays stream::udp
 
 upstream-torture: ## Kill and restart two upstream servers for five minutes
 	$(XTASK) upstream-torture --debug --seconds 300
@@ -113,14 +113,14 @@ stall: ## Stop a lane for two seconds, compared with nginx
 
 express-long: ## A million damaged packets, the corpus by sockets and raw packets, 200 turns on and off
 	$(CARGO) test --locked --package turnpike-express -- --ignored
-	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test express -- \
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- express:: \
 		--include-ignored
 
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
 
 choices-long: ## 10,000 random server blocks, each request compared with nginx
-	$(CARGO) test --workspace --locked --test choices_beside_nginx -- --ignored
+	$(CARGO) test --workspace --locked --test comparisons -- choices --ignored
 
 dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
 	$(XTASK) setup applications

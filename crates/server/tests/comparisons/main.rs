@@ -1,0 +1,9 @@
+//! Comparisons of thousands of cases with nginx's results. They do not depend on who runs them.
+
+#![allow(clippy::unwrap_used)]
+
+mod choices;
+mod regex;
+#[path = "../it/support/mod.rs"]
+mod support;
+mod verdicts;

@@ -1,0 +1,172 @@
+//! Tests of `acme_issuer` with an authority of our own: orders, renewals, and orders that fail.
+//! curl judges what the server shows. `cargo xtask acme` does more with Pebble.
+
+use std::process::Command;
+
+use turnpike_testkit::authority::{Authority, Order};
+use turnpike_testkit::{Server, Signal, wait_for};
+
+const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
+
+/// Servers with certificates of the authority; the first port is that of plain HTTP.
+fn configuration(authority: &Authority, names: &[&str]) -> String {
+    let certificates: Vec<_> = names.iter().map(|name| ("own", *name)).collect();
+    configured(&[("own", authority)], &certificates)
+}
+
+/// A server for each certificate, which is an issuer's name and a server's.
+fn configured(issuers: &[(&str, &Authority)], certificates: &[(&str, &str)]) -> String {
+    let issuer = |(issuer, authority): &(&str, &Authority)| {
+        let directory = authority.directory();
+        format!("acme_issuer {issuer} {{ uri {directory}; state_path %FOLDER%/{issuer}; }}")
+    };
+    let server = |(issuer, name): &(&str, &str)| {
+        format!(
+            "server {{
+                listen 127.0.0.1:%PORT_SECURE% ssl;
+                server_name {name};
+                acme_certificate {issuer} {name};
+                ssl_certificate $acme_certificate;
+                ssl_certificate_key $acme_certificate_key;
+                location / {{ return 200 $ssl_server_name; }}
+            }}"
+        )
+    };
+    let issuers: String = issuers.iter().map(issuer).collect();
+    let servers: String = certificates.iter().map(server).collect();
+    format!(
+        "error_log %FOLDER%/error.log info;
+        events {{ }}
+        http {{
+            access_log off;
+            {issuers}
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location / {{ return 301 https://$host$request_uri; }}
+            }}
+            {servers}
+        }}"
+    )
+}
+
+fn start(authority: &Authority, names: &[&str]) -> Server {
+    let configuration = configuration(authority, names);
+    let server = Server::builder(TURNPIKE)
+        .configuration(&configuration)
+        .start();
+    authority.look_at(server.port());
+    server
+}
+
+/// What curl gets for a name from a server with a certificate that the authority has issued for it.
+fn fetch(server: &Server, authority: &Authority, name: &str) -> Result<String, String> {
+    let port = server.port_named("SECURE");
+    let mut curl = Command::new("curl");
+    let curl = curl.args(["--silent", "--show-error", "--fail", "--cacert"]);
+    let curl = curl.arg(authority.root());
+    let curl = curl.args(["--resolve", &format!("{name}:{port}:127.0.0.1")]);
+    let output = curl
+        .arg(format!("https://{name}:{port}/"))
+        .output()
+        .unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+fn wait_until_in_force(server: &Server, name: &str) {
+    let text = format!("a certificate for {name} is in force for ");
+    server.wait_for_log("error.log", &text);
+}
+
+/// The number of orders for a name.
+fn ordered(authority: &Authority, name: &str) -> usize {
+    let orders = authority.orders();
+    orders.iter().filter(|order| order.names == [name]).count()
+}
+
+#[test]
+fn a_certificate_is_ordered_and_kept() {
+    let authority = Authority::start();
+    // A client gets another nonce, and asks again.
+    authority.refuse_nonces(2);
+    let server = start(&authority, &["a.test", "b.test"]);
+    for name in ["a.test", "b.test"] {
+        wait_until_in_force(&server, name);
+        assert_eq!(fetch(&server, &authority, name), Ok(name.to_owned()));
+    }
+    assert!(fetch(&server, &authority, "c.test").is_err());
+    // An order of the past does not answer challenges any more.
+    let path = authority.challenge_path(0, 0);
+    assert_ne!(server.get(&path).status, 200);
+    // A reload orders nothing.
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "reconfiguring");
+    assert_eq!(
+        fetch(&server, &authority, "a.test"),
+        Ok("a.test".to_owned())
+    );
+    assert_eq!(authority.orders().len(), 2);
+}
+
+#[test]
+fn a_certificate_is_renewed_when_the_authority_wants_it() {
+    let authority = Authority::start();
+    authority.want_renewals(1);
+    let server = start(&authority, &["a.test"]);
+    let renewed = || {
+        let orders = authority.orders();
+        let issued = orders.iter().filter(|order| order.is_issued);
+        (issued.count() == 2).then_some(())
+    };
+    assert_eq!(wait_for(renewed), Some(()), "{}", server.log("error.log"));
+    let orders = authority.orders();
+    let replaces = |order: &Order| order.replaces.is_some();
+    let replace: Vec<bool> = orders.iter().map(replaces).collect();
+    assert_eq!(replace, [false, true]);
+    let text = "the authority suggests to renew the certificate for a.test in 0 s";
+    server.wait_for_log("error.log", text);
+    assert_eq!(
+        fetch(&server, &authority, "a.test"),
+        Ok("a.test".to_owned())
+    );
+}
+
+#[test]
+fn an_order_that_fails_is_tried_again_later_and_others_go_on() {
+    let authority = Authority::start();
+    authority.refuse("no.test");
+    let mut server = start(&authority, &["no.test"]);
+    let failed = "ordering a certificate for no.test failed: no.test: ";
+    server.wait_for_log("error.log", failed);
+    server.wait_for_log("error.log", "the next try is in 60 s");
+    assert!(fetch(&server, &authority, "no.test").is_err());
+    // A reload is no reason to try again, and another certificate does not wait.
+    server.write_configuration(&configuration(&authority, &["no.test", "a.test"]));
+    server.signal(Signal::SIGHUP);
+    wait_until_in_force(&server, "a.test");
+    assert_eq!(
+        fetch(&server, &authority, "a.test"),
+        Ok("a.test".to_owned())
+    );
+    assert_eq!(ordered(&authority, "no.test"), 1);
+}
+
+#[test]
+fn each_of_two_issuers_certifies_its_own_names() {
+    let (first, second) = (Authority::start(), Authority::start());
+    let issuers = [("first", &first), ("second", &second)];
+    let certificates = [("first", "a.test"), ("second", "b.test")];
+    let server = Server::builder(TURNPIKE)
+        .configuration(&configured(&issuers, &certificates))
+        .start();
+    first.look_at(server.port());
+    second.look_at(server.port());
+    for (own, other, name) in [(&first, &second, "a.test"), (&second, &first, "b.test")] {
+        wait_until_in_force(&server, name);
+        assert_eq!(fetch(&server, own, name), Ok(name.to_owned()));
+        assert!(fetch(&server, other, name).is_err(), "{name}");
+        assert_eq!((ordered(own, name), ordered(other, name)), (1, 0), "{name}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Tests of listening sockets through reloads, crashes and the end.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use crate::support::{configuration, serving_of, start, stderr, turnpike, wait_for};
+use nix::libc::SIGKILL;
+use turnpike_lane::sys::signal;
+use turnpike_testkit::{Folder, Server, Signal};
+
+/// The longest wait for a response.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// More than all buffers between server and client hold.
+const LARGE_BYTES: u64 = 256 * 1024 * 1024;
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// An http block that answers 404 on these addresses.
+fn http(listens: &[&str]) -> String {
+    let listen = |address: &&str| format!("listen {address};");
+    let listens: String = listens.iter().map(listen).collect();
+    format!("http {{ server {{ {listens} root /nonexistent; }} }}")
+}
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// One request on a connection that stays open; the status line.
+fn ask(stream: &mut (impl Read + Write)) -> String {
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut status = String::new();
+    reader.read_line(&mut status).unwrap();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    status
+}
+
+fn reload(server: &Server, main: &str, generation: u32) {
+    server
+        .files()
+        .write("nginx.conf", configuration(main))
+        .unwrap();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log(
+        "error.log",
+        &format!("worker generation {generation} started"),
+    );
+}
+
+#[test]
+fn a_reload_adds_and_removes_addresses_and_touches_no_connection() {
+    let (a, b) = (free_port(), free_port());
+    let name = |port: u16| format!("127.0.0.1:{port}");
+    let server = start(&http(&[&name(a)]));
+    let mut kept = connect(a);
+    assert_eq!(ask(&mut kept), "HTTP/1.1 404 Not Found\r\n");
+    reload(&server, &http(&[&name(a), &name(b)]), 2);
+    assert!(ask(&mut connect(b)).contains("404"));
+    assert!(ask(&mut kept).contains("404"));
+    server.wait_for_log("error.log", "worker generation 1 exited with code 0");
+    reload(&server, &http(&[&name(b)]), 3);
+    wait_for("the first address to close", || {
+        TcpStream::connect(("127.0.0.1", a)).is_err()
+    });
+    // Its next request is the last one.
+    assert!(ask(&mut kept).contains("404"));
+    assert_eq!(kept.read(&mut [0]).unwrap(), 0);
+    server.wait_for_log("error.log", "worker generation 2 exited with code 0");
+    assert!(ask(&mut connect(b)).contains("404"));
+    reload(&server, &http(&[&format!("{} reuseport", name(b))]), 4);
+    assert!(ask(&mut connect(b)).contains("404"));
+}
+
+#[test]
+fn a_crash_of_the_serving_process_refuses_no_connection() {
+    let port = free_port();
+    let server = start(&http(&[&format!("127.0.0.1:{port}")]));
+    for _ in 0..3 {
+        let serving = serving_of(&server)[0];
+        signal::send(serving, SIGKILL).unwrap();
+        assert!(ask(&mut connect(port)).contains("404"));
+        wait_for("another process", || {
+            serving_of(&server).iter().any(|new| *new != serving)
+        });
+    }
+}
+
+#[test]
+fn a_wildcard_and_an_address_share_a_port() {
+    let port = free_port();
+    let (all, one) = (format!("{port}"), format!("127.0.0.1:{port}"));
+    let place = |name: &str, address: &str| {
+        format!("server {{ listen {address}; location / {{ return 404 {name}; }} }}")
+    };
+    let (all, one) = (place("all", &all), place("one", &one));
+    let (both, turned) = (format!("{all}{one}"), format!("{one}{all}"));
+    let other = |address: &str| {
+        let mut stream = TcpStream::connect((address, port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response.rsplit("\r\n").next().unwrap().to_owned()
+    };
+    // Either may come later, by a reload, and both may be there from the start.
+    for (first, then) in [(&all, &both), (&one, &turned), (&both, &turned)] {
+        let server = start(&format!("http {{ {first} }}"));
+        reload(&server, &format!("http {{ {then} }}"), 2);
+        let answers = [other("127.0.0.1"), other("127.0.0.2")];
+        assert_eq!(answers, ["one", "all"], "{first}");
+    }
+}
+
+#[test]
+fn sockets_of_a_process_that_could_not_start_are_accepted_from() {
+    let port = free_port();
+    let listen = http(&[&format!("127.0.0.1:{port} reuseport")]);
+    let server = start(&listen);
+    // Another limit needs another process, and more lanes more sockets.
+    let more = format!("worker_processes 4; worker_rlimit_nofile 1; {listen}");
+    reload(&server, &more, 3);
+    let log = server.log("error.log");
+    assert!(log.contains("a lane cannot be started"), "{log}");
+    assert!(ask(&mut connect(port)).contains("404"));
+}
+
+#[test]
+fn unix_sockets_serve_and_are_removed_at_the_end() {
+    let folder = Folder::create().unwrap();
+    let path = folder.path().join("socket");
+    let mut server = start(&http(&[&format!("unix:{}", path.display())]));
+    assert!(ask(&mut UnixStream::connect(&path).unwrap()).contains("404"));
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn an_idle_connection_does_not_delay_a_graceful_end() {
+    let port = free_port();
+    let mut server = start(&http(&[&format!("127.0.0.1:{port}")]));
+    let mut idle = connect(port);
+    assert!(ask(&mut idle).contains("404"));
+    let fresh = connect(port);
+    let start = Instant::now();
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    drop(fresh);
+}
+
+#[test]
+fn a_taken_port_gives_nginxs_message() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let folder = Folder::create().unwrap();
+    folder
+        .write("nginx.conf", configuration(&http(&[&address.to_string()])))
+        .unwrap();
+    let output = turnpike(&folder.arguments(&[]));
+    let shown = stderr(&output);
+    let message = format!("[emerg] bind() to {address} failed (98: Address already in use)\n");
+    assert!(shown.contains(&message), "{shown}");
+    assert!(
+        shown.ends_with("nginx: [emerg] still could not bind()\n"),
+        "{shown}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!folder.has("nginx.pid"));
+}
+
+#[test]
+fn a_graceful_end_waits_for_a_response_and_no_longer_than_allowed() {
+    let port = free_port();
+    let folder = Folder::create().unwrap();
+    let file = fs::File::create(folder.path().join("large")).unwrap();
+    file.set_len(LARGE_BYTES).unwrap();
+    let http = format!(
+        "worker_shutdown_timeout 700ms; http {{ access_log off; server {{ \
+         listen 127.0.0.1:{port}; root {}; }} }}",
+        folder.name()
+    );
+    let mut server = start(&http);
+    let mut slow = connect(port);
+    slow.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let mut head = [0; 12];
+    slow.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    let start = Instant::now();
+    assert_eq!(server.end(Signal::SIGQUIT), Some(0));
+    let took = start.elapsed();
+    assert!(
+        took > Duration::from_millis(600) && took < PATIENCE,
+        "{took:?}"
+    );
+}

@@ -1,0 +1,307 @@
+//! Hellos of TLS clients: what they offer, what is no hello, and records that are damaged or cut:
+//! their connection ends by the alert of RFC 8446 and a line in the log, and others are served.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use turnpike_testkit::{Server, wait_for};
+
+use crate::support::tls::{curl, keys, s_client, start};
+use crate::support::tls_peer;
+
+/// The content type of an alert, and the level of one that ends the connection.
+const ALERT: u8 = 0x15;
+const FATAL: u8 = 2;
+
+/// The alerts (RFC 8446 section 6).
+const UNEXPECTED_MESSAGE: u8 = 10;
+const RECORD_OVERFLOW: u8 = 22;
+const HANDSHAKE_FAILURE: u8 = 40;
+const DECODE_ERROR: u8 = 50;
+
+/// The reason in the log where the bytes are not what they should be.
+const CORRUPT: &str = "received corrupt message of type ";
+
+/// Bytes of the largest record.
+const RECORD_BYTES_MAX: usize = 1 << 14;
+
+/// A hello with one extension, in records. The extension and the list of extensions may say another
+/// length than theirs.
+fn hello(extension: &[u8], extension_length: usize, list_length: usize) -> Vec<u8> {
+    let two = |length: usize| (length as u16).to_be_bytes();
+    // The version, 32 random bytes, no session, one cipher suite, no compression.
+    let before = [&[3, 3][..], &[7; 32], &[0], &[0, 2, 0x13, 1], &[1, 0]].concat();
+    let kind = [0, 0x15];
+    let after = [
+        &two(list_length)[..],
+        &kind,
+        &two(extension_length),
+        extension,
+    ]
+    .concat();
+    let body = [before, after].concat();
+    let length = (body.len() as u32).to_be_bytes();
+    let message = [&[1, length[1], length[2], length[3]], &body[..]].concat();
+    message.chunks(RECORD_BYTES_MAX).flat_map(record).collect()
+}
+
+#[test]
+fn the_offered_signature_algorithms_are_a_variable() {
+    let keys = keys();
+    let server = start(&keys, "server { %SECURE% return 200 \"<$ssl_sigalgs>\"; }");
+    let request = "GET / HTTP/1.0\r\n\r\n";
+    let cases = [
+        ("ECDSA+SHA256", "<ecdsa_secp256r1_sha256>"),
+        (
+            "RSA-PSS+SHA384:ECDSA+SHA256:RSA+SHA256",
+            "<rsa_pss_rsae_sha384:ecdsa_secp256r1_sha256:rsa_pkcs1_sha256>",
+        ),
+    ];
+    for (offered, expected) in cases {
+        let output = s_client(&server, request, &["-tls1_2", "-sigalgs", offered]);
+        assert!(output.contains(expected), "{output}");
+    }
+}
+
+/// A record of the handshake with this content.
+fn record(content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u16).to_be_bytes();
+    [&[0x16, 3, 1][..], &length, content].concat()
+}
+
+/// What a client begins with, its bytes, the alert, and the reason in the log.
+type Beginning = (&'static str, Vec<u8>, u8, &'static str);
+
+fn wrong_hellos() -> Vec<Beginning> {
+    vec![
+        (
+            "an extension that is longer than the list",
+            hello(&[0; 9], 60_000, 13),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+        (
+            "a list that is longer than the hello",
+            hello(&[0; 9], 9, 60_000),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+        (
+            "a list that is shorter than its extension",
+            hello(&[0; 9], 9, 5),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+        (
+            "an extension of 65 KB",
+            hello(&[0; 65_000], 65_000, 65_004),
+            HANDSHAKE_FAILURE,
+            "peer is incompatible",
+        ),
+        (
+            "a hello of 16 MB",
+            b"\x16\x03\x01\x00\x06\x01\xff\xff\xff\x03\x03".to_vec(),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+        (
+            "a hello of no bytes",
+            record(&[1, 0, 0, 0]),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+        (
+            "a hello that is cut",
+            record(&[1, 0, 0, 4, 3, 3, 7, 7]),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+    ]
+}
+
+fn wrong_records() -> Vec<Beginning> {
+    vec![
+        (
+            "a record that is too long",
+            b"\x16\x03\x01\xff\xffgarbage".to_vec(),
+            RECORD_OVERFLOW,
+            CORRUPT,
+        ),
+        (
+            "a record of no bytes",
+            b"\x16\x03\x01\x00\x00".to_vec(),
+            UNEXPECTED_MESSAGE,
+            CORRUPT,
+        ),
+        (
+            "a record of no kind",
+            b"\x80\x03\x01\x00\x05garba".to_vec(),
+            UNEXPECTED_MESSAGE,
+            CORRUPT,
+        ),
+        (
+            "a version that is none",
+            b"\x16\x07\x07\x00\x05garba".to_vec(),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+        (
+            "garbage in a record",
+            record(b"garba"),
+            DECODE_ERROR,
+            CORRUPT,
+        ),
+        (
+            "the end of a handshake",
+            record(&[20, 0, 0, 0]),
+            UNEXPECTED_MESSAGE,
+            "received unexpected handshake message",
+        ),
+    ]
+}
+
+#[test]
+fn what_is_no_hello_ends_its_own_connection_by_an_alert() {
+    let keys = keys();
+    let server = start(&keys, "server { %SECURE% location / { return 200 here; } }");
+    let mut wrong = Vec::new();
+    for (name, bytes, alert, reason) in wrong_hellos().into_iter().chain(wrong_records()) {
+        let failed = format!("SSL_do_handshake() failed (SSL: {reason}");
+        let before = server.log("error.log").matches(&failed).count();
+        let peer = server.connect();
+        // The server may have closed it before all is sent.
+        let _ = peer.stream().write_all(&bytes);
+        let mut answer = Vec::new();
+        let _ = peer.stream().read_to_end(&mut answer);
+        if answer != [ALERT, 3, 3, 0, 2, FATAL, alert] {
+            wrong.push(format!("{name}: {answer:?}"));
+        }
+        let logged = wait_for(|| {
+            let found = server.log("error.log").matches(&failed).count();
+            (found > before).then_some(())
+        });
+        assert!(logged.is_some(), "{name}: {}", server.log("error.log"));
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!(curl(&server, "a.test", "/", &[]), "here");
+}
+
+/// A client whose handshake is complete.
+struct Open {
+    session: ClientConnection,
+    socket: TcpStream,
+}
+
+impl Open {
+    fn new(server: &Server, config: ClientConfig) -> Open {
+        let name = ServerName::try_from("a.test").unwrap();
+        let mut socket = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        let mut session = ClientConnection::new(Arc::new(config), name).unwrap();
+        while session.is_handshaking() {
+            session.complete_io(&mut socket).unwrap();
+        }
+        while session.wants_write() {
+            session.write_tls(&mut socket).unwrap();
+        }
+        // The tickets that follow show that the server's handshake is complete too.
+        session.read_tls(&mut socket).unwrap();
+        session.process_new_packets().unwrap();
+        Open { session, socket }
+    }
+
+    /// The record of a request.
+    fn request(&mut self) -> Vec<u8> {
+        let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+        self.session.writer().write_all(request).unwrap();
+        let mut bytes = Vec::new();
+        while self.session.wants_write() {
+            self.session.write_tls(&mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    /// What the server says to these bytes: an answer, or why the session ends.
+    fn say(mut self, bytes: &[u8]) -> Result<String, String> {
+        self.socket.write_all(bytes).unwrap();
+        self.socket.shutdown(Shutdown::Write).unwrap();
+        while self
+            .session
+            .read_tls(&mut self.socket)
+            .is_ok_and(|read| read > 0)
+        {
+            if let Err(error) = self.session.process_new_packets() {
+                return Err(error.to_string());
+            }
+        }
+        let mut answer = String::new();
+        let _ = self.session.reader().read_to_string(&mut answer);
+        Ok(answer)
+    }
+}
+
+#[test]
+fn records_that_are_damaged_or_cut_end_their_own_session() {
+    let keys = keys();
+    let server = start(&keys, "server { %SECURE% location / { return 200 here; } }");
+    let whole = |record: Vec<u8>| record;
+    let damaged = |mut record: Vec<u8>| {
+        *record.last_mut().unwrap() ^= 1;
+        record
+    };
+    let cut = |record: Vec<u8>| record[..record.len() / 2].to_vec();
+    let plain = |_: Vec<u8>| b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n".to_vec();
+    let long = |_: Vec<u8>| b"\x17\x03\x03\xff\xff".to_vec();
+    let alert = |name: &str| Err(format!("received fatal alert: {name}"));
+    type Change = fn(Vec<u8>) -> Vec<u8>;
+    let cases: [(&str, Change, Result<&str, String>, &str); 5] = [
+        ("whole", whole, Ok("here"), ""),
+        (
+            "damaged",
+            damaged,
+            alert("BadRecordMac"),
+            "SSL_read() failed (SSL: cannot decrypt peer's message)",
+        ),
+        ("cut", cut, Ok(""), ""),
+        (
+            "plain",
+            plain,
+            alert("DecodeError"),
+            "SSL_read() failed (SSL: received corrupt message of type InvalidContentType)",
+        ),
+        (
+            "long",
+            long,
+            alert("DecodeError"),
+            "SSL_read() failed (SSL: received corrupt message of type MessageTooLarge)",
+        ),
+    ];
+    for (name, change, expected, logged) in cases {
+        let mut open = Open::new(&server, tls_peer::client());
+        let record = open.request();
+        match (open.say(&change(record)), expected) {
+            (Ok(answer), Ok(end)) => assert!(answer.ends_with(end), "{name}: {answer}"),
+            (said, expected) => assert_eq!(said, expected.map(str::to_owned), "{name}"),
+        }
+        server.wait_for_log("error.log", logged);
+    }
+    let log = server.log("error.log");
+    assert!(
+        !log.contains("[alert]") && !log.contains("[error]"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_hello_may_come_in_many_records() {
+    let keys = keys();
+    let server = start(&keys, "server { %SECURE% location / { return 200 here; } }");
+    let mut config = tls_peer::client();
+    // The least that the library can.
+    config.max_fragment_size = Some(32);
+    let mut open = Open::new(&server, config);
+    let request = open.request();
+    assert!(open.say(&request).unwrap().ends_with("here"));
+}
