@@ -13,7 +13,7 @@ const PANIC_LINES_MAX: usize = 8;
 /// The lines that end a panic's message.
 const AFTER_MESSAGE: [&str; 3] = ["stack backtrace:", "note: ", "---- "];
 
-/// A failed suite.
+/// A failed suite, or a failed test of one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FailedSuite {
     /// The suite and its failed tests in one line.
@@ -34,6 +34,14 @@ impl FailedSuite {
         let mut panics = [panics(stdout), panics(stderr)].concat();
         panics.truncate(PANICS_MAX);
         FailedSuite { title, panics }
+    }
+
+    /// Processes that are still running when all tests have ended.
+    pub(super) fn of_strays(strays: Vec<String>) -> FailedSuite {
+        FailedSuite {
+            title: "processes were left behind, and are ended now".to_owned(),
+            panics: strays,
+        }
     }
 
     /// Prints the title and the panics.

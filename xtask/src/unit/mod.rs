@@ -1,14 +1,17 @@
-//! Runs every test suite of the workspace twice: as the current user with every server in its
-//! sandbox, and as an ordinary user without. The suites are built once. Tests that were skipped
-//! without root are named and counted, so that such a run never looks complete.
+//! Runs every test of the workspace twice: as the current user with every server in its sandbox,
+//! and as an ordinary user without. The suites are built once. Integration tests of the server have
+//! a process each, so that none meets the folder, limits or panics of another. Tests that were
+//! skipped without root are named and counted, so that such a run never looks complete.
 
 mod failures;
+mod job;
+mod pool;
 mod report;
 mod user;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -16,6 +19,7 @@ use serde_json::Value;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must, text};
+use job::Job;
 use report::Report;
 use user::User;
 
@@ -24,12 +28,13 @@ const SANDBOX: &str = "TURNPIKE_TEST_SANDBOX";
 
 /// Suites that compare thousands of cases, which do not depend on who runs them. They run once, and
 /// `--other-ways` has them as an ordinary user.
-const COMPARISONS: [&str; 4] = [
-    "crates/server verdicts",
-    "crates/server choices_beside_nginx",
-    "crates/server regex",
-    "tools/lab report",
-];
+const COMPARISONS: [&str; 2] = ["crates/server comparisons", "tools/lab report"];
+
+/// The suite whose tests have a process each.
+const TESTS_APART: &str = "crates/server it";
+
+/// The suite that counts what requests cost: nothing else runs beside it.
+const COUNTS: &str = "crates/server counts";
 
 /// A test executable.
 struct Suite {
@@ -156,25 +161,24 @@ fn suite(message: &str) -> Option<Suite> {
     })
 }
 
+/// Runs what a pass has: most of it side by side, then what wants the machine for itself.
 fn run_all(suites: &[Suite], pass: &Pass, report: &mut Report) -> Outcome {
     let is_part =
         |suite: &&Suite| pass.has_comparisons || !COMPARISONS.contains(&suite.name.as_str());
-    for suite in suites.iter().filter(is_part) {
-        let mut command = match pass.user {
-            None => Command::new(&suite.executable),
-            Some(user) => user.command(&suite.executable),
-        };
-        if pass.is_sandboxed {
-            command.env(SANDBOX, "on");
+    let (alone, beside): (Vec<&Suite>, Vec<&Suite>) = suites
+        .iter()
+        .filter(is_part)
+        .partition(|suite| suite.name == COUNTS);
+    let mut jobs = Vec::new();
+    for suite in beside {
+        match suite.name == TESTS_APART {
+            true => jobs.extend(job::for_each_test(suite)?),
+            false => jobs.push(Job::of(suite)),
         }
-        let start = Instant::now();
-        let output = command
-            .current_dir(&suite.folder)
-            .env("CARGO_MANIFEST_DIR", &suite.folder)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("{}: {error}", suite.executable.display()))?;
-        report.add(&suite.name, &output, start.elapsed());
     }
+    pool::run(jobs, pool::WORKERS, pass, report)?;
+    let jobs = alone.into_iter().map(Job::of).collect();
+    pool::run(jobs, 1, pass, report)?;
+    report.add_strays(pool::end_strays()?);
     Ok(())
 }

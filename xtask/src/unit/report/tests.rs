@@ -1,7 +1,8 @@
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Output};
+use std::process::ExitStatus;
 use std::time::Duration;
 
+use super::super::job::Ended;
 use super::{Report, passed};
 
 #[test]
@@ -19,23 +20,43 @@ fn the_harness_result_is_read() {
     }
 }
 
+fn ended(group: &str, status: Result<i32, &str>) -> Ended {
+    Ended {
+        group: group.to_owned(),
+        name: format!("{group}::a_test"),
+        status: status.map(ExitStatus::from_raw).map_err(str::to_owned),
+        stdout: "test result: ok. 5 passed; 0 failed\n".to_owned(),
+        stderr: "skipped: a_test needs root (CAP_SYS_ADMIN)\nother\n".to_owned(),
+        time: Duration::ZERO,
+    }
+}
+
 #[test]
 fn skipped_tests_are_no_passed_ones() {
     let mut report = Report::default();
-    let output = Output {
-        status: ExitStatus::from_raw(0),
-        stdout: b"test result: ok. 5 passed; 0 failed\n".to_vec(),
-        stderr: b"skipped: a_test needs root (CAP_SYS_ADMIN)\nother\n".to_vec(),
-    };
-    report.add("a suite", &output, Duration::ZERO);
+    report.add(ended("a suite", Ok(0)));
     assert_eq!(
         (report.passed, report.skipped, report.failed.len()),
         (4, 1, 0)
     );
-    let failing = Output {
-        status: ExitStatus::from_raw(101 << 8),
-        ..output
-    };
-    report.add("a suite", &failing, Duration::ZERO);
+    report.add(ended("a suite", Ok(101 << 8)));
     assert_eq!(report.failed.len(), 1);
+}
+
+#[test]
+fn a_job_that_took_too_long_has_failed() {
+    let mut report = Report::default();
+    report.add(ended("a suite", Err("it was ended after 300 s")));
+    let expected = "a suite::a_test: no test by name (it was ended after 300 s)";
+    assert_eq!(report.failed[0].title, expected);
+}
+
+#[test]
+fn a_group_counts_when_its_last_job_has_ended() {
+    let mut report = Report::default();
+    report.expect(["it dav", "it dav"].into_iter().map(str::to_owned));
+    report.add(ended("it dav", Ok(0)));
+    assert_eq!((report.passed, report.open.len()), (0, 1));
+    report.add(ended("it dav", Ok(0)));
+    assert_eq!((report.passed, report.open.len()), (8, 0));
 }
