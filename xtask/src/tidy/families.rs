@@ -4,7 +4,8 @@
 //! The list is read, not repeated here: a name that leads to an entry of it is a family's. Other
 //! crates cannot name one, since the list's file makes nothing else public.
 //!
-//! Where a family says what it has is always the same file.
+//! Where a family says what it has is always the same file, and where its integration tests are is
+//! said in one.
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,9 @@ const CRATE: &str = "crates/modules/src";
 
 /// The file with the lists.
 const LIST_FILE: &str = "crates/modules/src/lib.rs";
+
+/// The file that names the modules of integration tests, and the families in each.
+const TESTS_FILE: &str = "crates/server/tests/it/main.rs";
 
 /// The lists.
 const LISTS: [&str; 2] = ["FAMILIES", "STREAM_FAMILIES"];
@@ -62,6 +66,24 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
         findings.extend(misplaced(file, &source));
     }
     findings
+}
+
+/// The families that the file of the integration tests does not name; `read` returns the text of a
+/// file below the root.
+pub(super) fn untested(read: &dyn Fn(&Path) -> Option<String>) -> Vec<Finding> {
+    let tests = read(Path::new(TESTS_FILE)).unwrap_or_default();
+    let words: Vec<&str> = tests
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .collect();
+    let finding = |family: &String| {
+        let text = format!(
+            "the family {family} is not named: add `mod {family};`, or write `also {family}` \
+             above the module that tests it"
+        );
+        Finding::new(Path::new(TESTS_FILE), 1, text)
+    };
+    let is_missing = |family: &&String| !words.contains(&family.as_str());
+    names(read).iter().filter(is_missing).map(finding).collect()
 }
 
 /// The names of the families; `read` returns the text of a file below the root.

@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     findings.extend(cycles::check(&cycles));
     findings.extend(parts::check(&files, &read));
     findings.extend(families::check(&files, &read));
+    findings.extend(families::untested(&read));
     for sentence in cycles::slack(&cycles) {
         println!("{sentence}");
     }

@@ -92,3 +92,19 @@ fn a_list_that_is_not_found_is_a_finding() {
     let found = super::check(&[], &|_| None);
     assert_eq!(found.len(), 1);
 }
+
+#[test]
+fn each_family_is_named_where_its_tests_are() {
+    let all = "// also two\nmod one;\nmod three;\n/// also upstream\nmod shared;";
+    for (tests, missing) in [
+        (all.to_owned(), 0),
+        (all.replace("also two", "also twofold"), 1),
+        (String::new(), 4),
+    ] {
+        let read = |path: &Path| match path.ends_with("lib.rs") {
+            true => Some(LIST.to_owned()),
+            false => Some(tests.clone()),
+        };
+        assert_eq!(super::untested(&read).len(), missing, "{tests}");
+    }
+}
