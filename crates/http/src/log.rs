@@ -4,6 +4,7 @@ use std::fmt;
 
 use turnpike_lane::log::{Level, Subject};
 use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::turns;
 
 use crate::engine::Purpose;
 use crate::exchange::{Action, Exchange};
@@ -90,7 +91,8 @@ impl Exchange {
 }
 
 /// An exchange in the hands of a future. Where the future is dropped before its end, since its lane
-/// ends (`worker_shutdown_timeout`), the request is written to the access log all the same.
+/// ends (`worker_shutdown_timeout`) or since it has had its turns, the request is written to the
+/// access log all the same.
 pub(crate) struct DrivenExchange(Option<Box<Exchange>>);
 
 impl DrivenExchange {
@@ -115,6 +117,9 @@ impl Drop for DrivenExchange {
         let Some(exchange) = &mut self.0 else {
             return;
         };
+        if turns::is_ending() {
+            exchange.log(Level::Alert, format_args!("{}", turns::Ended));
+        }
         if !exchange.account.is_unlogged() || std::thread::panicking() {
             return;
         }

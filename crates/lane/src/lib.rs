@@ -26,6 +26,7 @@ pub mod sys;
 pub mod timeout;
 pub mod transport;
 pub mod trust;
+pub mod turns;
 pub mod waiting;
 
 /// The number of allocations since the process started; `None` if they are not counted.

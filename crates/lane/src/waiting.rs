@@ -16,6 +16,7 @@ use crate::sys::readiness;
 use crate::sys::socket::More;
 use crate::timeout::within;
 use crate::transport::{Handshake, HandshakeError, Transport};
+use crate::turns;
 pub use relay_end::RelayEnd;
 
 /// The events that end a wait for input. An unreachable UDP port causes an error event only.
@@ -118,8 +119,10 @@ impl Waited {
     /// # Errors
     /// The runtime's error; `TimedOut` after `timeout_ms` (0 waits without limit).
     pub async fn writable(&self, timeout_ms: u64) -> io::Result<()> {
-        let ready = async { self.registration()?.writable().await.map(|_| ()) };
-        within(timeout_ms, ready).await
+        within(timeout_ms, async {
+            self.ready_to_write().await.map(|_| ())
+        })
+        .await
     }
 
     /// Waits for input, then tries, until `attempt` no longer blocks. Limit it with
@@ -148,14 +151,14 @@ impl Waited {
         timeout_ms: u64,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
-        leave_the_lane_to_others(0).await;
+        turns::take().await;
         match attempt() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             other => return other,
         }
         within(timeout_ms, async {
             loop {
-                let mut ready = self.registration()?.writable().await?;
+                let mut ready = self.ready_to_write().await?;
                 if let Ok(result) = ready.try_io(|_| attempt()) {
                     return result;
                 }
@@ -202,10 +205,7 @@ impl Waited {
                 ready.clear_ready();
             }
             let ready = match step {
-                Handshake::WantsWrite => match self.registration() {
-                    Ok(registration) => registration.writable().await,
-                    Err(error) => Err(error),
-                },
+                Handshake::WantsWrite => self.ready_to_write().await,
                 _ => self.ready_to_read().await,
             };
             seen = Some((step, ready.map_err(HandshakeError::Socket)?));
@@ -259,7 +259,13 @@ impl Waited {
 
     async fn ready_to_read(&self) -> io::Result<AsyncFdReadyGuard<'_, Rc<Transport>>> {
         let ready = self.registration()?.ready(INPUT).await?;
-        leave_the_lane_to_others(0).await;
+        turns::take().await;
+        Ok(ready)
+    }
+
+    async fn ready_to_write(&self) -> io::Result<AsyncFdReadyGuard<'_, Rc<Transport>>> {
+        let ready = self.registration()?.writable().await?;
+        turns::take().await;
         Ok(ready)
     }
 
@@ -281,7 +287,7 @@ const COUNTED_BYTES: usize = 16 * 1024;
 /// by itself. `bytes`: what was read or sent at once counts by its length.
 pub async fn leave_the_lane_to_others(bytes: usize) {
     for _ in 0..=bytes / COUNTED_BYTES {
-        tokio::task::coop::consume_budget().await;
+        turns::take().await;
     }
 }
 

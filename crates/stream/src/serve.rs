@@ -3,6 +3,7 @@
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::timeout::bounded;
+use turnpike_lane::turns;
 use turnpike_plan::Quoted;
 use turnpike_plan::messages::CLIENT_TIMED_OUT;
 use turnpike_plan::passed::{PassedConnection, PassedFacts};
@@ -17,13 +18,11 @@ use crate::phase::{Handler, Phase, Status, Verdict};
 use crate::session::Session;
 
 /// Serves a session to its end, or until its connection is passed to another server's address.
-pub(crate) async fn serve(
-    mut session: Session,
-    client: Client,
-    cut: &Cut,
-) -> Option<PassedConnection> {
+pub(crate) async fn serve(session: Session, client: Client, cut: &Cut) -> Option<PassedConnection> {
+    let mut driven = DrivenSession(session);
+    let session = &mut driven.0;
     begun(
-        &session,
+        session,
         match client {
             Client::Connected(_) => "",
             Client::Flow(_) => "udp ",
@@ -32,7 +31,7 @@ pub(crate) async fn serve(
     let started_ms = session.started_ms;
     let ended = tokio::select! {
         biased;
-        status = run(&mut session, &client) => Some(status),
+        status = run(session, &client) => Some(status),
         () = cut.of(started_ms) => None,
     };
     let status = ended.unwrap_or_else(|| {
@@ -45,19 +44,31 @@ pub(crate) async fn serve(
         session.rooms.release();
         let transport = connected.into_transport()?;
         let facts = PassedFacts {
-            bytes: session.preread,
+            bytes: std::mem::take(&mut session.preread),
             peer: session.peer,
-            tls: session.tls,
-            proxy_header: session.proxy_header,
+            tls: session.tls.take(),
+            proxy_header: session.proxy_header.take(),
             passes: session.passes + 1,
         };
         return Some(PassedConnection::new(address, transport, facts));
     }
     // The line is written, and limits count the session no more, before the client sees its
     // connection closed.
-    finish(&mut session, status);
+    finish(session, status);
     drop(client);
     None
+}
+
+/// A session in the hands of a future. One whose future has had its turns is finished all the same.
+struct DrivenSession(Session);
+
+impl Drop for DrivenSession {
+    fn drop(&mut self) {
+        if turns::is_ending() {
+            self.0.log(Level::Alert, format_args!("{}", turns::Ended));
+            finish(&mut self.0, Status::InternalServerError);
+        }
+    }
 }
 
 /// Says who has connected; `kind` stands before it.

@@ -3,6 +3,8 @@
 
 use std::rc::Rc;
 
+use turnpike_lane::turns;
+
 use super::return_queue::ReturnQueue;
 use crate::response::LocalFuture;
 
@@ -14,10 +16,13 @@ pub(super) fn counted(
     struct End(Rc<ReturnQueue>);
     impl Drop for End {
         fn drop(&mut self) {
-            self.0
-                .background_ended
-                .set(self.0.background_ended.get() + 1);
-            self.0.notify.notify_one();
+            let Self(queue) = self;
+            let is_spent = usize::from(turns::is_ending());
+            queue.background_ended.set(queue.background_ended.get() + 1);
+            queue
+                .background_spent
+                .set(queue.background_spent.get() + is_spent);
+            queue.notify.notify_one();
         }
     }
     Box::pin(async move {

@@ -84,6 +84,7 @@ impl Connections {
         let return_queue = Rc::new(ReturnQueue {
             returned: RefCell::default(),
             background_ended: Cell::new(0),
+            background_spent: Cell::new(0),
             streams_ended: Cell::new(0),
             notify: lane.background.wake().clone(),
         });
@@ -185,12 +186,13 @@ impl Connections {
 
     /// Writes what concerns no connection to the error log of the first server.
     pub(super) fn report(&self, message: std::fmt::Arguments<'_>) {
+        self.report_as(Level::Warn, message);
+    }
+
+    pub(super) fn report_as(&self, level: Level, message: std::fmt::Arguments<'_>) {
         if let Some(listen) = self.plan.listens.first() {
             let root = self.plan.server(listen.default_server).root;
-            self.plan
-                .location(root)
-                .error_log
-                .event(Level::Warn, message);
+            self.plan.location(root).error_log.event(level, message);
         }
     }
 

@@ -14,7 +14,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
 use super::open::Connection;
-use super::return_queue::{DrivenSlot, HandBackOnPanic, ReturnQueue};
+use super::return_queue::{DrivenSlot, HandBackOnDrop, ReturnQueue};
 use super::splicing::{self, Moved};
 use super::transfer::{self, Sent, Transfer};
 use crate::body::Progress;
@@ -59,7 +59,7 @@ pub(super) async fn drive(
     return_queue: Rc<ReturnQueue>,
 ) {
     let (transport, input, detached) = connection.detach();
-    let panicked = HandBackOnPanic::new(&return_queue, &slot);
+    let handed_back = HandBackOnDrop::new(&return_queue, &slot);
     let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
     let mut driven = DrivenExchange::new(exchange);
     let Some(exchange) = driven.exchange() else {
@@ -75,7 +75,7 @@ pub(super) async fn drive(
     let (transport, input) = peer.into_parts();
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
     let connection = transport.map(|transport| detached.attach(transport, input));
-    panicked.disarm();
+    handed_back.disarm();
     return_queue.give_back(slot, connection, driven.into_exchange());
 }
 

@@ -10,6 +10,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::Transport;
+use turnpike_lane::turns;
 use turnpike_plan::passed::{AcceptedConnection, PlanGate};
 
 use super::background;
@@ -193,6 +194,13 @@ impl Connections {
     fn drive_background(&mut self, event_loop: &mut EventLoop) {
         let background = &self.lane.background;
         let ended = self.return_queue.background_ended.take();
+        if self.return_queue.background_spent.take() > 0 {
+            self.lane.counters.panics.add();
+            self.report_as(
+                Level::Alert,
+                format_args!("a request of no client: {}", turns::Ended),
+            );
+        }
         background.requests_ended(ended);
         let ended = ended + self.return_queue.streams_ended.take();
         self.driven -= ended;

@@ -21,6 +21,7 @@ use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
 use super::connections::Connections;
 use super::open::{Connection, receive};
 use super::proxy_header::{self, ProxyHeaderState};
+use super::return_queue::HandBackOnDrop;
 use super::security::{Agreed, Certified, Handshaking, Security};
 use super::slot::{Await, DrivenWork, More};
 use crate::counters::CloseReason;
@@ -187,6 +188,7 @@ impl Connections {
         };
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
+            let handed_back = HandBackOnDrop::new(&return_queue, &slot);
             let (transport, input, detached) = connection.detach();
             let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
             let waited = peer.writable(timeout_ms).await;
@@ -195,6 +197,7 @@ impl Connections {
             let connection = transport
                 .map(|transport| detached.attach(transport, input))
                 .ok_or(CloseReason::HandshakeFailed);
+            handed_back.disarm();
             return_queue.give_back(slot, connection, Some(exchange));
         }));
     }
@@ -258,7 +261,9 @@ impl Connections {
         };
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
+            let handed_back = HandBackOnDrop::new(&return_queue, &slot);
             connection.security = Security::Handshaking(Box::new(later.await));
+            handed_back.disarm();
             return_queue.give_back(slot, Ok(connection), Some(exchange));
         }));
     }

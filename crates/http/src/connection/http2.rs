@@ -11,7 +11,7 @@ use turnpike_wire::message::HeadRules;
 
 use super::connections::Connections;
 use super::open::Connection;
-use super::return_queue::HandBackOnPanic;
+use super::return_queue::HandBackOnDrop;
 use super::security::Security;
 use super::slot::DrivenWork;
 use crate::counters::CloseReason;
@@ -122,7 +122,7 @@ impl Connections {
         let return_queue = Rc::clone(&self.return_queue);
         let lane = Rc::clone(&self.lane);
         event_loop.drive(Box::pin(async move {
-            let handed_back = HandBackOnPanic::new(&return_queue, &slot);
+            let handed_back = HandBackOnDrop::new(&return_queue, &slot);
             let (transport, mut input, detached) = connection.detach();
             let tls = match &detached.security {
                 Security::Secure(session) => Some(session.clone()),
@@ -150,26 +150,4 @@ impl Connections {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Spoken, by_first_bytes};
-
-    #[test]
-    fn the_first_bytes_of_a_plain_connection_choose_the_protocol() {
-        let table: &[(&str, Spoken)] = &[
-            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Spoken::Http2),
-            ("PRI * HT", Spoken::Unclear),
-            ("PRI * HTTP/2.0\r\n\r\nxxxxxxxx", Spoken::Http1),
-            ("GET / HTTP/1.1\r\n", Spoken::Http1),
-            ("GET /a b HTTP/1.1\r\n", Spoken::Http1),
-            ("GET /\r\n", Spoken::Http1),
-            ("\r\nGET / HTTP/1.0\r\n", Spoken::Http1),
-            ("xxxxxxxxxxxxxxxx\r\n", Spoken::Http1),
-            ("INVALID CONNECTION PREF", Spoken::Http1),
-            ("INVALID CONNECTION PREFACE\r\n\r\n", Spoken::Http2),
-            ("OPTIONS rtsp://a/ RTSP/1.0\r\n", Spoken::Http2),
-        ];
-        for (bytes, expected) in table {
-            assert_eq!(by_first_bytes(bytes.as_bytes()), *expected, "{bytes:?}");
-        }
-    }
-}
+mod tests;

@@ -31,6 +31,8 @@ pub(super) struct ReturnQueue {
     pub(super) returned: RefCell<Vec<Returned>>,
     /// Tasks for no client that have ended since the last turn.
     pub(super) background_ended: Cell<usize>,
+    /// Of these, how many have had their turns.
+    pub(super) background_spent: Cell<usize>,
     /// Answers on streams that have ended since the last turn.
     pub(super) streams_ended: Cell<usize>,
     pub(super) notify: Rc<Notify>,
@@ -52,13 +54,14 @@ impl ReturnQueue {
     }
 }
 
-/// Counts the connection as gone where its future panics, which the runtime catches.
-pub(super) struct HandBackOnPanic<'a> {
+/// Counts the connection as gone where its future is dropped before its end: it panics, which the
+/// runtime catches, or it has had its turns ([`turnpike_lane::turns`]).
+pub(super) struct HandBackOnDrop<'a> {
     return_queue: &'a ReturnQueue,
     slot: Option<DrivenSlot>,
 }
 
-impl<'a> HandBackOnPanic<'a> {
+impl<'a> HandBackOnDrop<'a> {
     pub(super) fn new(return_queue: &'a ReturnQueue, slot: &DrivenSlot) -> Self {
         Self {
             return_queue,
@@ -71,7 +74,7 @@ impl<'a> HandBackOnPanic<'a> {
     }
 }
 
-impl Drop for HandBackOnPanic<'_> {
+impl Drop for HandBackOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
             self.return_queue

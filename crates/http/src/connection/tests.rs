@@ -11,29 +11,30 @@ use std::sync::mpsc::sync_channel;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::event_loop::{
-    AcceptSettings, EventHandler as _, EventLoop, Mailbox, WatchedSocket,
+    self, AcceptSettings, EventHandler as _, EventLoop, Mailbox, WatchedSocket,
 };
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::socket::{self, More, PeerAddress};
+use turnpike_lane::turns;
 
 use super::connections::{Connections, Ending};
 use super::slot::{DrivenWork, Slot};
 use super::{Apply, Command, Leave, SuccessorLink, offer, take_connections};
 use crate::client::Client;
-use crate::counters::AllCounters;
+use crate::counters::{AllCounters, CloseReason};
 use crate::exchange::Exchange;
 use crate::lane::{LanePlan, LaneShared};
-use crate::phase::{Awaiting, Handler, HandlerPlace, Verdict, Waiting};
+use crate::phase::{Awaiting, Handler, HandlerPlace, Verdict, Waiting, Work};
 use crate::plan::{Builder, Family, LocationDraft, Plan};
 use crate::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use crate::testing;
 
 /// A lane without a thread: the test takes its turns.
-struct Lane {
-    event_loop: EventLoop,
-    connections: Connections,
-    mailbox: Arc<Mailbox<Command>>,
+pub(super) struct Lane {
+    pub(super) event_loop: EventLoop,
+    pub(super) connections: Connections,
+    pub(super) mailbox: Arc<Mailbox<Command>>,
 }
 
 fn plan() -> Arc<Plan> {
@@ -42,10 +43,14 @@ fn plan() -> Arc<Plan> {
 
 impl Lane {
     fn new() -> Lane {
+        Lane::serving(plan())
+    }
+
+    pub(super) fn serving(plan: Arc<Plan>) -> Lane {
         let shared = LaneShared::new(0, Arc::new(AllCounters::default()));
         let mailbox = Arc::new(Mailbox::new().unwrap());
         let event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd()).unwrap();
-        let connections = Connections::new(shared, LanePlan::new(plan()), mailbox.clone());
+        let connections = Connections::new(shared, LanePlan::new(plan.clone()), mailbox.clone());
         let mut lane = Lane {
             event_loop,
             connections,
@@ -53,7 +58,7 @@ impl Lane {
         };
         let (done, _) = sync_channel(1);
         let apply = Apply {
-            plan: plan(),
+            plan,
             gates: Vec::new(),
             accept: AcceptSettings::default(),
             heartbeat: None,
@@ -65,7 +70,7 @@ impl Lane {
     }
 
     /// A client whose connection this lane has accepted and that has sent nothing yet.
-    fn client(&mut self) -> UnixStream {
+    pub(super) fn client(&mut self) -> UnixStream {
         let (client, ours) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         self.connections
@@ -87,8 +92,14 @@ impl Lane {
         })));
     }
 
-    fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         self.event_loop.turn(&mut self.connections, 0).unwrap();
+    }
+
+    /// Serves until the lane has the command to end.
+    pub(super) fn run(&mut self) {
+        let returned = self.connections.returned();
+        event_loop::run(&mut self.event_loop, &mut self.connections, &returned).unwrap();
     }
 
     /// Whether the client's request is answered by this lane.
@@ -357,18 +368,8 @@ const HEAVY: &[u8] = b"GET /aaaaaaaaaaaaaaaaaaaab HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
 fn others_are_served_while_a_heavy_match_is_off_the_lane() {
-    let mut lane = Lane::new();
     let text = "server { listen 127.0.0.1:80; location ~ ^/(a+)+$ { internal; } }";
-    let (done, _) = sync_channel(1);
-    let apply = Apply {
-        plan: Arc::new(testing::plan(text).unwrap()),
-        gates: Vec::new(),
-        accept: AcceptSettings::default(),
-        heartbeat: None,
-        cpus: None,
-        done,
-    };
-    lane.connections.apply(&mut lane.event_loop, apply);
+    let mut lane = Lane::serving(Arc::new(testing::plan(text).unwrap()));
     let hold = crate::regex::Hold::new();
     let (mut heavy, mut others) = (lane.client(), [lane.client(), lane.client()]);
     let mailbox = lane.mailbox.clone();
@@ -396,9 +397,67 @@ fn others_are_served_while_a_heavy_match_is_off_the_lane() {
         assert!(answer(&mut heavy).starts_with("HTTP/1.1 404 "));
         mailbox.send(Command::Quit { successor: None });
     });
-    let returned = lane.connections.returned();
-    turnpike_lane::event_loop::run(&mut lane.event_loop, &mut lane.connections, &returned).unwrap();
+    lane.run();
     clients.join().unwrap();
+}
+
+/// A family whose handler takes turns without end.
+pub(super) struct Restless;
+
+impl Family for Restless {
+    fn name(&self) -> &'static str {
+        "restless"
+    }
+    fn rows(&self) -> &'static [Row] {
+        &[]
+    }
+    fn location(
+        &self,
+        _: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        draft.add_handler(HandlerPlace::Answer, Arc::new(Restless));
+        Ok(())
+    }
+}
+
+impl Handler for Restless {
+    fn handle(&self, _: &mut Exchange) -> Verdict {
+        Verdict::Wait(Box::new(Restless))
+    }
+}
+
+impl Work for Restless {
+    async fn run(self, _: &mut Exchange, _: Client<'_>) -> Verdict {
+        loop {
+            turns::take().await;
+        }
+    }
+}
+
+#[test]
+fn a_request_that_moves_no_byte_costs_its_connection() {
+    let text = "server { listen 127.0.0.1:80; }";
+    let plan = testing::plan_with(&[&Restless], text).unwrap();
+    let mut lane = Lane::serving(Arc::new(plan));
+    let mut client = lane.client();
+    let mailbox = lane.mailbox.clone();
+    let client = std::thread::spawn(move || {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        client.write_all(request).unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        mailbox.send(Command::Quit { successor: None });
+        answer
+    });
+    lane.run();
+    assert_eq!(client.join().unwrap(), b"");
+    assert_eq!(lane.connections.connections(), 0);
+    let counters = &lane.connections.lane.counters;
+    assert_eq!(counters.panics.value(), 1);
+    assert_eq!(counters.closed[CloseReason::Failed as usize].value(), 1);
+    assert_eq!(counters.writing.value(), 0);
 }
 
 /// A body whose first piece fails, in the turn or in a task.
@@ -465,19 +524,8 @@ fn a_body_whose_first_piece_fails_is_ended() {
         &Failing { is_in_turn: false },
     ];
     for (number, family) in (1..).zip(families) {
-        let mut lane = Lane::new();
-        let (done, _) = sync_channel(1);
-        let apply = Apply {
-            plan: Arc::new(
-                testing::plan_with(&[family], "server { listen 127.0.0.1:80; }").unwrap(),
-            ),
-            gates: Vec::new(),
-            accept: AcceptSettings::default(),
-            heartbeat: None,
-            cpus: None,
-            done,
-        };
-        lane.connections.apply(&mut lane.event_loop, apply);
+        let plan = testing::plan_with(&[family], "server { listen 127.0.0.1:80; }").unwrap();
+        let mut lane = Lane::serving(Arc::new(plan));
         let mut client = lane.client();
         let mailbox = lane.mailbox.clone();
         let client = std::thread::spawn(move || {
@@ -488,9 +536,7 @@ fn a_body_whose_first_piece_fails_is_ended() {
             mailbox.send(Command::Quit { successor: None });
             answer
         });
-        let returned = lane.connections.returned();
-        turnpike_lane::event_loop::run(&mut lane.event_loop, &mut lane.connections, &returned)
-            .unwrap();
+        lane.run();
         assert_eq!(client.join().unwrap(), b"");
         assert_eq!(ENDED.load(Relaxed), number);
     }

@@ -10,7 +10,7 @@ use turnpike_lane::sys::socket::More;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
-use turnpike_lane::waiting::{Waited, leave_the_lane_to_others};
+use turnpike_lane::waiting::Waited;
 use turnpike_wire::h1;
 use turnpike_wire::message::{BodyLength, Strictness, Version, reason_phrase};
 
@@ -261,7 +261,6 @@ impl Peer {
         within(timeout_ms, async {
             loop {
                 self.watch.readable().await;
-                leave_the_lane_to_others(0).await;
                 match end_of_input(read(self.transport())) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
                     Ok(received) => {

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use tokio::sync::Notify;
+use turnpike_lane::turns;
 
 /// Readiness of one socket for reading; shared by the loop and one future.
 #[derive(Default)]
@@ -100,5 +101,6 @@ impl Watch {
             Poll::Pending
         })
         .await;
+        turns::take().await;
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use turnpike_lane::turns;
 use turnpike_wire::h2::ErrorCode;
 use turnpike_wire::h2::hpack::{Encoder, Indexing};
 use turnpike_wire::message::{Field, Known};
@@ -199,6 +200,7 @@ impl BegunAnswer {
             if sent == 0 && !self.is_done {
                 return Ok(SendProgress::WantsRoom);
             }
+            turns::moved();
             self.sent += sent;
             left -= sent;
             exchange.account.sent(sent as u64);
@@ -232,6 +234,7 @@ fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
 /// Drives an exchange to its end.
 pub(super) async fn drive(exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
     stream.runs();
+    let _unfinished = Unfinished(Rc::clone(&stream));
     let mut driven = DrivenExchange::new(exchange);
     let Some(exchange) = driven.exchange() else {
         return;
@@ -247,6 +250,20 @@ pub(super) async fn drive(exchange: Box<Exchange>, stream: Rc<Stream>, stage: St
     });
     if let Some(exchange) = driven.into_exchange() {
         end(exchange, &stream, ended);
+    }
+}
+
+/// A stream in the hands of a future. Where the future is dropped before its end, the stream is
+/// reset, so that the others on its connection need not wait for it.
+struct Unfinished(Rc<Stream>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let stream = &self.0;
+        if stream.shared.holds(stream) {
+            stream.shared.reset(stream, ErrorCode::InternalError);
+            stream.shared.ended(stream);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
+use turnpike_lane::turns;
 use turnpike_lane::waiting::Waited;
 use turnpike_wire::h2::{ConnectionError, Event, HeadFault, RequestReader, StreamId};
 
@@ -142,9 +143,20 @@ impl Opening {
     }
 }
 
+impl Drop for Serving<'_> {
+    /// However the connection ends, its streams have no client any more.
+    fn drop(&mut self) {
+        self.shared.went();
+        if turns::is_ending() {
+            self.log(Level::Alert, format_args!("{}", turns::Ended));
+        }
+    }
+}
+
 impl Serving<'_> {
     async fn run(&mut self) -> CloseReason {
         loop {
+            turns::take().await;
             match self.take_frames() {
                 Ok(Taken::All) => {}
                 Ok(Taken::UpToOverrun) => {
@@ -209,8 +221,8 @@ impl Serving<'_> {
     async fn wait(&mut self) -> Result<(), CloseReason> {
         let shared = Rc::clone(&self.shared);
         let (waited, watch) = (self.waited, self.watch);
-        let reads = self.unsent_bytes() < UNSENT_BYTES_MAX;
-        let is_blocked = self.blocked_since_ms.is_some();
+        let reads = self.shared.unsent_bytes() < UNSENT_BYTES_MAX;
+        let writes = self.blocked_since_ms.is_some();
         let pause_ms = self.deadline_ms().map(|deadline_ms| {
             deadline_ms
                 .saturating_sub(self.opening.lane.clock.now_ms())
@@ -227,7 +239,7 @@ impl Serving<'_> {
             () = watch.is_to_close() => Err(CloseReason::ShutdownTimeout),
             () = watch.readable(), if reads => self.read(),
             () = shared.work.notified() => Ok(()),
-            writable = waited.writable(0), if is_blocked => {
+            writable = waited.writable(0), if writes => {
                 writable.map_err(|error| CloseReason::of(&error))
             }
             () = late => self.is_late(),
@@ -270,7 +282,7 @@ impl Serving<'_> {
             return Ok(());
         }
         if self.blocked_since_ms.is_some() {
-            self.log(format_args!("{CLIENT_TIMED_OUT}"));
+            self.log(Level::Info, format_args!("{CLIENT_TIMED_OUT}"));
             return Err(CloseReason::ClientTimeout);
         }
         let mut wire = self.shared.wire.borrow_mut();
@@ -278,7 +290,7 @@ impl Serving<'_> {
             drop(wire);
             self.is_head_given_up = true;
             self.idle_since_ms = now_ms;
-            self.log(format_args!("{CLIENT_TIMED_OUT}"));
+            self.log(Level::Info, format_args!("{CLIENT_TIMED_OUT}"));
             return Ok(());
         }
         if !self.shared.is_idle() {
@@ -517,12 +529,12 @@ impl Serving<'_> {
 
     /// Writes what the socket takes of the output, and notes since when it takes nothing.
     fn send(&mut self) -> io::Result<()> {
-        let unsent_bytes = self.unsent_bytes();
+        let unsent_bytes = self.shared.unsent_bytes();
         match self.flush() {
             Ok(()) => self.blocked_since_ms = None,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let now_ms = self.opening.lane.clock.now_ms();
-                if self.blocked_since_ms.is_none() || self.unsent_bytes() < unsent_bytes {
+                if self.blocked_since_ms.is_none() || self.shared.unsent_bytes() < unsent_bytes {
                     self.blocked_since_ms = Some(now_ms);
                 }
             }
@@ -537,10 +549,10 @@ impl Serving<'_> {
         if self.shared.has_room() || self.blocked_since_ms.is_some() {
             return false;
         }
-        let unsent_bytes = self.unsent_bytes();
+        let unsent_bytes = self.shared.unsent_bytes();
         // What the socket says is heard again when the rest is written.
         let _ = self.send();
-        self.turn_bytes += unsent_bytes - self.unsent_bytes();
+        self.turn_bytes += unsent_bytes - self.shared.unsent_bytes();
         self.shared.has_room()
     }
 
@@ -583,10 +595,6 @@ impl Serving<'_> {
                 return Ok(progress);
             }
         }
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        self.shared.wire.borrow_mut().output().len()
     }
 
     /// Writes what the socket takes of the output.
@@ -663,14 +671,14 @@ impl Serving<'_> {
     }
 
     fn failed(&self, error: ConnectionError) {
-        self.log(format_args!("{}", error.reason));
+        self.log(Level::Info, format_args!("{}", error.reason));
         self.shared.wire.borrow_mut().fail(error);
     }
 
-    fn log(&self, message: std::fmt::Arguments<'_>) {
+    fn log(&self, level: Level, message: std::fmt::Arguments<'_>) {
         let exchange = self.opening.exchange();
         exchange.account.set_action(Action::ProcessingHttp2);
-        exchange.log(Level::Info, message);
+        exchange.log(level, message);
         self.opening.lane.recycle(exchange);
     }
 }

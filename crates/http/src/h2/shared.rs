@@ -71,6 +71,11 @@ impl Shared {
         streams.get(at).cloned()
     }
 
+    /// Whether the request of a stream is not answered yet.
+    pub(super) fn holds(&self, stream: &Stream) -> bool {
+        self.stream(stream.id).is_some()
+    }
+
     /// A stream's answer waits for room at this place.
     pub(super) fn waits(&self, place: SendPlace, id: StreamId) {
         self.waiting.borrow_mut().insert((place, id));
@@ -81,9 +86,14 @@ impl Shared {
         self.waiting.borrow_mut().remove(&(place, id));
     }
 
+    /// Bytes of frames that wait for the socket.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        self.wire.borrow_mut().output().len()
+    }
+
     /// Whether bodies may add to the output.
     pub(super) fn has_room(&self) -> bool {
-        self.wire.borrow_mut().output().len() < OUTPUT_BYTES_MAX
+        self.unsent_bytes() < OUTPUT_BYTES_MAX
     }
 
     /// Gives an output without memory the lane's, which has grown already.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 use turnpike_lane::timeout::within;
+use turnpike_lane::turns;
 use turnpike_wire::h2::hpack::Indexing;
 use turnpike_wire::h2::{Priority, StreamId};
 use turnpike_wire::message::Fields;
@@ -206,6 +207,9 @@ impl Stream {
             return self.is_gone.get().then_some(BodyPart::Gone);
         }
         let count = body.len();
+        if count > 0 {
+            turns::moved();
+        }
         arrived.add(&body, count as u64);
         body.clear();
         if self.is_whole.get() {
@@ -229,6 +233,7 @@ impl Stream {
             _ => {}
         }
         let count = body.len();
+        turns::moved();
         buffer.append(&mut body);
         if !self.is_whole.get() {
             let granted = u32::try_from(count).unwrap_or(u32::MAX);

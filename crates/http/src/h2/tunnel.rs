@@ -6,6 +6,7 @@ use std::io;
 
 use turnpike_lane::log::Level;
 use turnpike_lane::timeout::within;
+use turnpike_lane::turns;
 
 use super::answer::End;
 use super::stream::Stream;
@@ -110,7 +111,9 @@ impl Stream {
             }
             taken_bytes.set(taken_bytes.get() + sent as u64);
             rest = &rest[sent..];
-            if sent == 0 {
+            if sent > 0 {
+                turns::moved();
+            } else {
                 self.shared.has_sent(self);
                 self.wait_for_room(timeout_ms).await?;
             }

@@ -17,6 +17,7 @@ use super::{Driven, EventHandler, EventLoop, TICK_MS};
 use crate::clock::Clock;
 use crate::sys::epoll::Epoll;
 use crate::sys::{readiness, simulation};
+use crate::turns::{self, IdleTurns};
 
 /// The time without a future after which the runtime no longer waits for the lane's events: while
 /// it does, the kernel tells the runtime's epoll instance of each of them. Beginning and ending it
@@ -120,18 +121,36 @@ fn pause() -> Duration {
     Duration::from_millis(simulation::pause_ms(TICK_MS))
 }
 
-/// A future that updates the lane's clock whenever it is polled, however long it has waited.
-pub(super) struct OnTime {
-    pub(super) clock: Rc<Clock>,
-    pub(super) future: Driven,
+/// A future that updates the lane's clock whenever it is polled, however long it has waited, and
+/// that ends when it has had its turns.
+pub(super) struct Watched {
+    clock: Rc<Clock>,
+    future: Driven,
+    turns: IdleTurns,
 }
 
-impl Future for OnTime {
+impl Watched {
+    pub(super) fn new(clock: Rc<Clock>, future: Driven) -> Self {
+        Self {
+            clock,
+            future,
+            turns: IdleTurns::default(),
+        }
+    }
+}
+
+impl Future for Watched {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         self.clock.update();
-        self.future.as_mut().poll(context)
+        let Self { future, turns, .. } = &mut *self;
+        let polled = turns.during(|| future.as_mut().poll(context));
+        if polled.is_pending() && turns.are_spent() {
+            turns::end(std::mem::replace(future, Box::pin(std::future::ready(()))));
+            return Poll::Ready(());
+        }
+        polled
     }
 }
 
@@ -160,7 +179,7 @@ async fn nested<R: EventHandler>(
         let handled = event_loop.turn(handler, 0)?;
         for future in event_loop.drives.drain(..) {
             let clock = Rc::clone(&event_loop.clock);
-            tokio::task::spawn_local(OnTime { clock, future });
+            tokio::task::spawn_local(Watched::new(clock, future));
         }
         if handler.driven() == 0 || handler.finished() {
             return Ok(());

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
@@ -10,10 +10,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use tokio::runtime::{Builder, LocalOptions};
+
 use super::*;
 use crate::gate::AcceptMode;
 use crate::sys::process::monotonic_ns;
 use crate::sys::socket::Kind;
+use crate::turns;
 
 /// Stands for an accepted connection among the tokens that were ready.
 const ACCEPTED: u32 = u32::MAX;
@@ -161,13 +164,11 @@ fn a_driven_future_sees_the_current_time_when_it_resumes() {
     let clock = Rc::new(Clock::new());
     let seen = Rc::new(RefCell::new(Vec::new()));
     let (sees, sees_in) = (Rc::clone(&clock), Rc::clone(&seen));
-    let mut driven = run::OnTime {
-        clock: Rc::clone(&clock),
-        future: Box::pin(std::future::poll_fn(move |_| {
-            sees_in.borrow_mut().push(sees.now_ns());
-            Poll::Pending
-        })),
-    };
+    let future = std::future::poll_fn(move |_| {
+        sees_in.borrow_mut().push(sees.now_ns());
+        Poll::Pending
+    });
+    let mut driven = run::Watched::new(Rc::clone(&clock), Box::pin(future));
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..2 {
         let before_ns = clock.now_ns();
@@ -177,4 +178,49 @@ fn a_driven_future_sees_the_current_time_when_it_resumes() {
     let seen = seen.borrow();
     assert!(seen[0] < seen[1], "{seen:?}");
     assert!(clock.now_ns() == seen[1]);
+}
+
+/// A future that takes turns without end, as many in a poll as it may. It notes what it is dropped
+/// for.
+fn restless(moves: bool, is_ending: Rc<Cell<Option<bool>>>) -> Driven {
+    struct Noted(Rc<Cell<Option<bool>>>);
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            self.0.set(Some(turns::is_ending()));
+        }
+    }
+    let noted = Noted(is_ending);
+    Box::pin(async move {
+        let _noted = noted;
+        for _ in 0..1_200_000 {
+            turns::take().await;
+            if moves {
+                turns::moved();
+            }
+        }
+    })
+}
+
+#[test]
+fn a_driven_future_is_ended_where_it_moves_no_byte() {
+    for (moves, is_ended) in [(false, true), (true, false)] {
+        let is_ending = Rc::new(Cell::new(None));
+        let future = restless(moves, Rc::clone(&is_ending));
+        let driven = run::Watched::new(Rc::new(Clock::new()), future);
+        let other_ran = Rc::new(Cell::new(false));
+        let runs = Rc::clone(&other_ran);
+        let before = turns::spent_polls();
+        let mut builder = Builder::new_current_thread();
+        let runtime = builder.build_local(LocalOptions::default()).unwrap();
+        runtime.block_on(async {
+            let driven = tokio::task::spawn_local(driven);
+            tokio::task::spawn_local(async move { runs.set(true) });
+            tokio::task::yield_now().await;
+            assert!(other_ran.get(), "the lane was kept");
+            driven.await.unwrap();
+        });
+        assert_eq!(is_ending.get(), Some(is_ended), "{moves}");
+        assert_eq!(turns::spent_polls() > before, is_ended, "{moves}");
+        assert!(!turns::is_ending());
+    }
 }

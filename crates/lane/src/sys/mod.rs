@@ -16,6 +16,8 @@
 
 use std::{ffi::CStr, io, mem::MaybeUninit};
 
+use crate::turns;
+
 #[cfg(debug_assertions)]
 pub mod allocations;
 pub mod bpf_link;
@@ -54,8 +56,11 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// The result of a call that returns a size, or `-1` for an error.
+/// The result of a call that returns a size, or `-1` for an error. So much has moved.
 fn check_size(result: isize) -> io::Result<usize> {
+    if result > 0 {
+        turns::moved();
+    }
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
