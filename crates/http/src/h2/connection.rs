@@ -222,7 +222,8 @@ impl Serving<'_> {
         let shared = Rc::clone(&self.shared);
         let (waited, watch) = (self.waited, self.watch);
         let reads = self.shared.unsent_bytes() < UNSENT_BYTES_MAX;
-        let writes = self.blocked_since_ms.is_some();
+        // While a stream fills the output, nothing is written: it says when it has done so.
+        let writes = self.blocked_since_ms.is_some() && !shared.is_filling();
         let pause_ms = self.deadline_ms().map(|deadline_ms| {
             deadline_ms
                 .saturating_sub(self.opening.lane.clock.now_ms())

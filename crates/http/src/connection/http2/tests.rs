@@ -2,15 +2,25 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::io::{Read as _, Write as _};
+use std::cell::Cell;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_lane::turns;
 use turnpike_wire::h2::PREFACE;
 
 use super::super::Command;
+use super::super::slot::{DrivenWork, Slot};
 use super::super::tests::{Lane, Restless};
 use super::{Spoken, by_first_bytes};
+use crate::exchange::Exchange;
+use crate::h2::shared::Shared;
+use crate::phase::{Handler, HandlerPlace, Verdict};
+use crate::plan::{Builder, Family, LocationDraft};
+use crate::response::Body;
 use crate::testing;
 
 #[test]
@@ -35,6 +45,45 @@ fn the_first_bytes_of_a_plain_connection_choose_the_protocol() {
 
 const HTTP2: &str = "server { listen 127.0.0.1:80; http2 on; }";
 
+/// Bytes of an answer: more than a socket and the output of a connection hold.
+const ANSWER_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes by which a window is widened.
+const STEP_BYTES: u32 = 16 * 1024;
+
+/// A family that answers every request with [`ANSWER_BYTES`].
+struct Large;
+
+impl Family for Large {
+    fn name(&self) -> &'static str {
+        "large"
+    }
+    fn rows(&self) -> &'static [Row] {
+        &[]
+    }
+    fn location(
+        &self,
+        _: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        draft.add_handler(HandlerPlace::Answer, Arc::new(Large));
+        Ok(())
+    }
+}
+
+impl Handler for Large {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        exchange.response.set_status(200);
+        exchange
+            .response
+            .set_content_length(Some(ANSWER_BYTES as u64));
+        exchange.response.text_mut().resize(ANSWER_BYTES, b'x');
+        exchange.response.set_body(Body::Text);
+        Verdict::Respond
+    }
+}
+
 /// A frame (RFC 9113 section 4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
@@ -45,9 +94,121 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
+fn window_update(stream: u32, bytes: u32) -> Vec<u8> {
+    frame(8, 0, stream, &bytes.to_be_bytes())
+}
+
 /// `GET http://a/`, whole.
 fn get(stream: u32) -> Vec<u8> {
     frame(1, 0b101, stream, b"\x82\x86\x84\x41\x01a")
+}
+
+/// A client that does not wait.
+struct Client {
+    socket: UnixStream,
+}
+
+impl Client {
+    fn send(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).unwrap();
+    }
+
+    /// Reads until the socket is empty.
+    fn drain(&mut self) {
+        let mut bytes = vec![0; 1024 * 1024];
+        loop {
+            match self.socket.read(&mut bytes) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The lane has closed the connection, as what it leaves will show.
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Lets the lane do all that there is to do.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Widens a stream's window until its answer has filled the socket, and waits for the window once
+/// more with a rest in the output.
+async fn fill_socket(client: &mut Client, shared: &Shared) {
+    while shared.unsent_bytes() == 0 {
+        client.send(&window_update(1, STEP_BYTES));
+        settle().await;
+    }
+}
+
+/// What the client does at a time when the socket is full.
+type Act = fn(&mut Client);
+
+const ACTS: &[(&str, Act)] = &[
+    ("window, then room", |client| {
+        client.send(&window_update(1, STEP_BYTES));
+        client.drain();
+    }),
+    ("room, then window", |client| {
+        client.drain();
+        client.send(&window_update(1, STEP_BYTES));
+    }),
+    ("ping, then room", |client| {
+        client.send(&frame(6, 0, 0, &[0; 8]));
+        client.drain();
+    }),
+    ("another request, then room", |client| {
+        client.send(&[get(3), window_update(3, STEP_BYTES)].concat());
+        client.drain();
+    }),
+    ("the end of a stream, then room", |client| {
+        client.send(&frame(3, 0, 1, &8_u32.to_be_bytes()));
+        client.drain();
+    }),
+];
+
+#[test]
+fn a_socket_that_takes_more_while_a_stream_may_send_holds_no_lane_up() {
+    for (name, act) in ACTS {
+        let plan = testing::plan_with(&[&Large], HTTP2).unwrap();
+        let mut lane = Lane::serving(Arc::new(plan));
+        let mut client = Client {
+            socket: lane.client(),
+        };
+        client.socket.set_nonblocking(true).unwrap();
+        // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+        client.send(PREFACE);
+        client.send(&frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+        client.send(&window_update(0, 1 << 30));
+        client.send(&get(1));
+        lane.turn();
+        let Slot::Driven(driven) = &lane.connections.slots[0] else {
+            panic!("it is driven");
+        };
+        let DrivenWork::Streams(shared) = &driven.work else {
+            panic!("it speaks HTTP/2");
+        };
+        let (shared, mailbox) = (Rc::clone(shared), lane.mailbox.clone());
+        let left_bytes = Rc::new(Cell::new(None));
+        let leaves_bytes = Rc::clone(&left_bytes);
+        lane.connections
+            .lane
+            .run_in_background(Box::pin(async move {
+                fill_socket(&mut client, &shared).await;
+                act(&mut client);
+                settle().await;
+                client.drain();
+                settle().await;
+                leaves_bytes.set(Some(shared.unsent_bytes()));
+                mailbox.send(Command::Terminate);
+            }));
+        let before = turns::spent_polls();
+        lane.run();
+        assert_eq!(turns::spent_polls(), before, "{name}");
+        assert_eq!(left_bytes.get(), Some(0), "{name}");
+    }
 }
 
 #[test]
