@@ -121,6 +121,7 @@ fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 
 choices-long: ## 10,000 random server blocks, each request compared with nginx
 	$(CARGO) test --workspace --locked --test comparisons -- choices --ignored
+	$(CARGO) test --workspace --locked --test it -- http1::host --ignored
 
 dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
 	$(XTASK) setup applications

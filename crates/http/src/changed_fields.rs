@@ -11,6 +11,11 @@ pub(crate) struct ChangedFields {
 }
 
 impl ChangedFields {
+    /// Whether any was changed.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
     /// The fields in force, over those that were read.
     pub(crate) fn over<'a>(&'a self, read: &'a Fields) -> &'a Fields {
         match self.is_changed {

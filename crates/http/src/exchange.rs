@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{BodyLength, Fields, Known, Method, Strictness, holds_control};
+use turnpike_wire::host;
+use turnpike_wire::message::{
+    BodyLength, Digits, Fields, Known, Method, Strictness, holds_control,
+};
 
 use crate::account::Account;
 pub use crate::account::Action;
@@ -172,8 +175,43 @@ impl Exchange {
         self.walk.changed_fields().over(&self.request.head().fields)
     }
 
+    /// The host that the request names and its port (0: none): those of its target, or else of
+    /// `Host`. A `Host` that the configuration has changed takes their place, as it is written.
+    pub fn named_host(&self) -> (&[u8], u16) {
+        let read = self.request.head();
+        let field = self.known_field(Known::Host);
+        if !self.walk.changed_fields().is_changed() || field == read.known(Known::Host) {
+            return (self.request.host(), read.host_port);
+        }
+        let written = field.unwrap_or_default();
+        match host::validate(written) {
+            Ok(host) => (written.get(..host.len).unwrap_or_default(), host.port),
+            Err(_) => (written, 0),
+        }
+    }
+
+    /// Appends the host that the request is for (`$host`), in lower case: the one that it names, or
+    /// else the name of its server.
+    pub fn append_host(&self, out: &mut Vec<u8>) {
+        match self.named_host() {
+            (b"", _) => out.extend_from_slice(&self.server().name),
+            (host, _) => host::lower_case(host, out),
+        }
+    }
+
+    /// Appends the same with the port that the request names, as applications and the keys of
+    /// caches have it.
+    pub fn append_host_and_port(&self, out: &mut Vec<u8>) {
+        self.append_host(out);
+        let (_, port) = self.named_host();
+        if port > 0 {
+            out.push(b':');
+            out.extend_from_slice(Digits::of(u64::from(port)).text());
+        }
+    }
+
     /// Changes the fields that this walk and the subrequests made from now on see. The request
-    /// stays as it was read, and so do framing, connection and host, which were settled then.
+    /// stays as it was read, and so do framing, connection and server, which were settled then.
     pub fn change_fields(&mut self, change: impl FnOnce(&mut Fields)) {
         let read = &self.request.head().fields;
         self.walk.changed_fields_mut().change(read, change);

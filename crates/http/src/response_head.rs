@@ -248,8 +248,8 @@ fn write_origin(exchange: &Exchange, out: &mut Vec<u8>) {
     let local = exchange.local_address();
     if settings.server_name_in_redirect {
         out.extend_from_slice(&exchange.server().name);
-    } else if !exchange.request().host().is_empty() {
-        out.extend_from_slice(exchange.request().host());
+    } else if !exchange.named_host().0.is_empty() {
+        exchange.append_host(out);
     } else if let ListenAddress::Unix(path) = &exchange.listen().address {
         out.extend_from_slice(b"unix:");
         out.extend_from_slice(path);

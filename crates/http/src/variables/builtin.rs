@@ -396,10 +396,8 @@ fn path(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.request().host().is_empty() {
-        true => text(out, &exchange.server().name),
-        false => text(out, exchange.request().host()),
-    }
+    exchange.append_host(out);
+    true
 }
 
 fn hostname(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -550,19 +548,18 @@ fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.request().head().host_port {
-        0 => text(out, b""),
-        port => number(out, u64::from(port)),
+    match exchange.named_host() {
+        (_, 0) => text(out, b""),
+        (_, port) => number(out, u64::from(port)),
     }
 }
 
 fn is_request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     text(
         out,
-        if exchange.request().head().host_port == 0 {
-            b""
-        } else {
-            b":"
+        match exchange.named_host() {
+            (_, 0) => b"",
+            _ => b":",
         },
     )
 }

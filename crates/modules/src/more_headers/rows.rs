@@ -43,8 +43,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "[-r] [-t types] 'name: value' ...",
         summary: "As in the module headers-more: sets fields of requests at the end of rewriting, \
                   so all later steps and upstream servers see them. `-t` limits this to requests \
-                  with these content types; with `-r` only existing fields are set. Differs from \
-                  the module: `$host` keeps the client's value.",
+                  with these content types; with `-r` only existing fields are set. `Host` is the \
+                  host of the request then (`$host`); its server stays.",
         ..CHANGE
     },
     Row {

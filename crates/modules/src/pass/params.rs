@@ -44,18 +44,24 @@ pub(crate) const ROW: Row = Row {
     ..Row::PLAIN
 };
 
+/// The parameter that has the host of the request, whatever its `Host` field says.
+const HOST: &[u8] = b"HTTP_HOST";
+
 /// Appends host and target of the request, the usual key of a cache: nothing else shows what an
 /// application's answer depends on.
 pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
-    out.extend_from_slice(exchange.request().host());
+    exchange.append_host_and_port(out);
     out.extend_from_slice(exchange.request().head().origin());
 }
 
 /// The parameters that a location sets.
 pub(crate) struct Params {
     list: Vec<Param>,
-    /// Configured names that a client's field may have: few or none. An empty text for such a name
-    /// keeps the field away and is no parameter itself, as in nginx.
+    /// Whether `HTTP_HOST` is the host of the request, since the location sets none.
+    has_host: bool,
+    /// Names that a client's field may have, and that are written without it: those that are
+    /// configured, and `HTTP_HOST`. An empty text for such a name keeps the field away and is no
+    /// parameter itself, as in nginx.
     field_names: Vec<Vec<u8>>,
 }
 
@@ -115,7 +121,15 @@ impl Params {
                 if_not_empty: entry.arguments.len() > 2,
             });
         }
-        Ok(Self { list, field_names })
+        let has_host = !field_names.iter().any(|name| name == HOST);
+        if has_host {
+            field_names.push(HOST.to_vec());
+        }
+        Ok(Self {
+            list,
+            has_host,
+            field_names,
+        })
     }
 
     /// Appends every parameter of a request, in order.
@@ -136,6 +150,9 @@ impl Params {
             } else {
                 writer.end(&param.name, start, value, out);
             }
+        }
+        if self.has_host {
+            write_host(exchange, writer, out);
         }
         let mut value = exchange.lane.take_scratch();
         let mut name = exchange.lane.take_scratch();
@@ -198,6 +215,18 @@ impl Params {
     /// Whether the location sets the parameter that a client's field would be.
     fn sets_field(&self, name: &[u8]) -> bool {
         self.field_names.iter().any(|own| own == name)
+    }
+}
+
+/// Appends the host of the request, if there is one.
+fn write_host(exchange: &Exchange, writer: &mut impl ParamWriter, out: &mut Vec<u8>) {
+    let start = out.len();
+    writer.begin(HOST, out);
+    let value = out.len();
+    exchange.append_host_and_port(out);
+    match out.len() == value {
+        true => out.truncate(start),
+        false => writer.end(HOST, start, value, out),
     }
 }
 

@@ -183,7 +183,7 @@ impl Storing {
         remove_withheld(&mut head, &settings.rules);
         let entry = NewResponse {
             key: self.question.key.clone(),
-            host: exchange.request().host().into(),
+            host: host_of(exchange),
             head,
             selection,
             for_head,
@@ -219,7 +219,7 @@ impl Storing {
             remove_withheld(&mut head, rules);
             let entry = NewResponse {
                 key: question.key.clone(),
-                host: exchange.request().host().into(),
+                host: host_of(exchange),
                 head,
                 selection: stale.selection.clone(),
                 for_head: stale.for_head,
@@ -565,6 +565,13 @@ fn is_of_target(exchange: &Exchange, head: &Head) -> bool {
             .map(|(_, path)| path),
     };
     path == Some(target)
+}
+
+/// The host by which a response can be purged.
+fn host_of(exchange: &Exchange) -> Box<[u8]> {
+    let mut host = Vec::new();
+    exchange.append_host(&mut host);
+    host.into()
 }
 
 /// Whether a field says by what a response can be purged.

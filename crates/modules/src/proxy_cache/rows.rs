@@ -277,22 +277,22 @@ pub(super) const PROXY: &[Row] =
 /// The directives of FastCGI's cache.
 pub(super) const FASTCGI: &[Row] = cache_rows!(
     "fastcgi",
-    "the host and the target of the request. In nginx the key is empty by default, and all \
-     responses replace each other"
+    "the host with its port and the target of the request. In nginx the key is empty by default, \
+     and all responses replace each other"
 );
 
 /// The directives of SCGI's cache.
 pub(super) const SCGI: &[Row] = cache_rows!(
     "scgi",
-    "the host and the target of the request. In nginx the key is empty by default, and all \
-     responses replace each other"
+    "the host with its port and the target of the request. In nginx the key is empty by default, \
+     and all responses replace each other"
 );
 
 /// The directives of uwsgi's cache.
 pub(super) const UWSGI: &[Row] = cache_rows!(
     "uwsgi",
-    "the host and the target of the request. In nginx the key is empty by default, and all \
-     responses replace each other"
+    "the host with its port and the target of the request. In nginx the key is empty by default, \
+     and all responses replace each other"
 );
 
 /// The rows of the proxy's cache alone.

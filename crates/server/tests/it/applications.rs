@@ -104,7 +104,9 @@ fn answers_of_applications_become_responses() {
             vec![Step::ReadBytes(request_bytes), Step::send(answer)]
         };
         let origin = Origin::start(CGI.iter().map(script).collect());
-        let directives = format!("{family}_pass_request_headers off; {family}_param A bcd; ");
+        let directives = format!(
+            "{family}_pass_request_headers off; {family}_param A bcd; {family}_param HTTP_HOST ''; "
+        );
         let server = server(&origin, family, &directives);
         for (answer, begins, holds, logged) in CGI {
             let response = received(&server, "GET");
@@ -142,7 +144,7 @@ fn a_zero_byte_begins_no_parameter_of_scgi() {
     let script = vec![Step::ReadBytes(expected.len()), Step::send("\r\n")];
     let origin = Origin::start(vec![script]);
     let directives = "scgi_pass_request_headers off; scgi_param B $request_body;
-        scgi_param A b; client_body_in_single_buffer on;";
+        scgi_param A b; scgi_param HTTP_HOST ''; client_body_in_single_buffer on;";
     let server = server(&origin, "scgi", directives);
     let post =
         "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 3\r\n\r\n";

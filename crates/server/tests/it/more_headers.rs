@@ -46,6 +46,7 @@ const CONFIGURATION: &str = "
                 more_clear_input_headers 'X-Secret-*' User-Agent;
                 add_header X-Seen
                 '$http_x_a,$http_x_there$http_x_not,$http_x_secret_key,$http_user_agent,$http_host';
+                add_header X-Host $host;
                 empty_gif;
             }
             location /typed {
@@ -106,7 +107,7 @@ const ANSWERS: &[(&str, &str, &str)] = &[
     (
         "fields of requests",
         "GET /in HTTP/1.1\nHost: a\nX-There: old\nX-Secret-Key: k\nUser-Agent: u\n\n",
-        "HTTP/1.1 200 OK\n*\nX-Seen: set,replaced,,,Other\n*",
+        "HTTP/1.1 200 OK\n*\nX-Seen: set,replaced,,,Other\nX-Host: other\n*",
     ),
     (
         "of a type",

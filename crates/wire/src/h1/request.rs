@@ -9,8 +9,8 @@ use super::error::HeadError;
 use super::field::{self, Line, Manner};
 use super::request_line::{self, RequestLine};
 use crate::message::{
-    self, BodyLength, Connection, Field, HeadRules, InvalidFields, Known, Method, Strictness,
-    TargetForm, Version, decimal, is_token_byte, trim,
+    self, BodyLength, Connection, Field, Fields, HeadRules, InvalidFields, Known, Method,
+    Strictness, TargetForm, Version, decimal, is_token_byte, trim,
 };
 use crate::{Span, host};
 
@@ -195,6 +195,22 @@ impl RequestHead {
         head.protocol = self.protocol;
         head.host = self.host;
         std::mem::swap(&mut head.ignored, &mut self.ignored);
+        self.write_host(&mut head.fields);
+    }
+
+    /// Makes the target's host that of `Host`, whose own is ignored (RFC 9112 section 3.2.2), so
+    /// that nobody behind sees another one.
+    fn write_host(&self, fields: &mut Fields) {
+        let (TargetForm::Absolute { authority, .. } | TargetForm::Authority { authority }) =
+            self.form
+        else {
+            return;
+        };
+        // It is checked before any field is read; one that is refused is the host of nothing.
+        if self.host.is_some() && !fields.set_value(Known::Host, authority) {
+            let authority = authority.of(fields.bytes()).to_vec();
+            fields.add(b"Host", &authority);
+        }
     }
 
     /// The first line of a known name.

@@ -98,6 +98,12 @@ impl Fields {
         });
     }
 
+    /// Gives the fields of a known name a value that stands in the bytes. `false` if there is none.
+    pub(crate) fn set_value(&mut self, known: Known, value: Span) -> bool {
+        let fields = self.list.iter_mut().filter(|field| field.known == known);
+        fields.map(|field| field.value = value).count() > 0
+    }
+
     /// Removes every field of that name.
     pub fn remove(&mut self, name: &[u8]) {
         let known = Known::of(name);

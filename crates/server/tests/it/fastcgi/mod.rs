@@ -14,7 +14,8 @@ use turnpike_testkit::{Origin, Server, Step, wait_for};
 const REQUEST_BYTES: usize = 16 + 16 + 8 + 8;
 
 /// One parameter and no fields, so that the request has a known length.
-const ONE_PARAMETER: &str = "fastcgi_pass_request_headers off; fastcgi_param A b;";
+const ONE_PARAMETER: &str =
+    "fastcgi_pass_request_headers off; fastcgi_param A b; fastcgi_param HTTP_HOST '';";
 
 /// More than a task that has begun to wait lets pass by chance.
 const OTHER_REQUESTS: usize = 8;

@@ -1,6 +1,7 @@
 //! Tests of HTTP/1: framing, keep-alive, limits, and slow, broken and hostile clients.
 
 mod connections;
+mod host;
 mod request_bodies;
 mod rfc9110;
 mod rfc9112;

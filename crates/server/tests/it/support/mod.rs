@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, dead_code, unreachable_pub)]
 
+pub mod applications;
 pub mod cache;
 pub mod curl;
 pub mod daemon;

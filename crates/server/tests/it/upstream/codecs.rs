@@ -42,7 +42,8 @@ fn large_field(bytes: usize) -> Vec<u8> {
 const CODECS: &[Codec] = &[
     Codec {
         name: "fastcgi",
-        directives: "fastcgi_pass_request_headers off; fastcgi_param A b;",
+        directives: "fastcgi_pass_request_headers off; fastcgi_param A b; \
+                     fastcgi_param HTTP_HOST '';",
         request_bytes: 48,
         head: || [output(CGI_HEAD.len() + BODY.len()), cgi_head()].concat(),
         tail: || vec![1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -59,7 +60,8 @@ const CODECS: &[Codec] = &[
     },
     Codec {
         name: "scgi",
-        directives: "scgi_pass_request_headers off; scgi_param A bcd;",
+        directives: "scgi_pass_request_headers off; scgi_param A bcd; \
+                     scgi_param HTTP_HOST '';",
         request_bytes: 27,
         head: cgi_head,
         tail: Vec::new,
@@ -71,7 +73,8 @@ const CODECS: &[Codec] = &[
     },
     Codec {
         name: "uwsgi",
-        directives: "uwsgi_pass_request_headers off; uwsgi_param A bcd;",
+        directives: "uwsgi_pass_request_headers off; uwsgi_param A bcd; \
+                     uwsgi_param HTTP_HOST '';",
         request_bytes: 12,
         head: cgi_head,
         tail: Vec::new,

@@ -30,7 +30,7 @@ fn check(head: &RequestHead) {
         (head.scheme().unwrap(), "http"),
         (head.authority().unwrap(), "a.example:81"),
         (head.host().unwrap(), "a.example"),
-        (head.known(Known::Host).unwrap(), "b"),
+        (head.known(Known::Host).unwrap(), "a.example:81"),
     ] {
         assert_eq!(text, expected.as_bytes());
     }
@@ -51,6 +51,36 @@ fn a_head_takes_the_buffer_if_few_bytes_follow() {
         assert_eq!(buffer[start..], rest, "{before} before, {behind} behind");
         let moves = before == 0 && behind < HEAD.len();
         assert_eq!(head.fields.bytes().as_ptr() == at, moves);
+    }
+}
+
+#[test]
+fn the_host_of_the_target_is_that_of_the_field() {
+    for (text, expected) in [
+        ("GET / HTTP/1.1\r\nHost: B\r\n\r\n", Some("B")),
+        ("GET http://A:1/ HTTP/1.1\r\nHost: b\r\n\r\n", Some("A:1")),
+        ("GET http://A:1/ HTTP/1.0\r\n\r\n", Some("A:1")),
+        ("GET http://A:1/\r\n", Some("A:1")),
+        ("GET / HTTP/1.0\r\n\r\n", None),
+        // Refused heads, and those that are not whole.
+        (
+            "GET http://a/ HTTP/1.1\r\nHost: b\r\nHost: c\r\n\r\n",
+            Some("a"),
+        ),
+        ("GET http://a../ HTTP/1.1\r\n", None),
+        ("GET http://a/ HTTP/1.1\r\nHost: b\r\n", Some("a")),
+        ("GET http://a/ HTTP/1.1", None),
+    ] {
+        let (mut parsed, mut head) = (h1::RequestHead::default(), RequestHead::default());
+        // Whether it is refused makes no difference.
+        let _ = parse_request(text.as_bytes(), 0, &HeadRules::default(), &mut parsed);
+        parsed.copy_to(&mut head, text.as_bytes());
+        let mut hosts = head.fields.values(b"Host");
+        assert_eq!(hosts.next(), expected.map(str::as_bytes), "{text}");
+        assert!(
+            hosts.all(|host| Some(host) == expected.map(str::as_bytes)),
+            "{text}"
+        );
     }
 }
 
