@@ -88,10 +88,19 @@ fn hint(message: &str) -> Option<String> {
         let (module, instead) = (advice.module, clause(advice.instead));
         return Some(format!(" of the module \"{module}\"; {instead}"));
     }
-    let known = message.strip_prefix('"')?;
-    let name = known.strip_suffix("\" directive is not supported yet")?;
-    let advice = advice::find(name)?;
+    let advice = advice::find(&refused(message)?)?;
     Some(format!(" ({}); {}", advice.module, clause(advice.instead)))
+}
+
+/// The directive that a message refuses, with the parameter if it refuses only that.
+fn refused(message: &str) -> Option<String> {
+    let known = message.strip_suffix(" is not supported yet")?;
+    if let Some(parameter) = known.strip_prefix("the \"") {
+        let (parameter, directive) = parameter.split_once("\" parameter of \"")?;
+        return Some(format!("{} {parameter}", directive.strip_suffix('"')?));
+    }
+    let name = known.strip_prefix('"')?;
+    name.strip_suffix("\" directive").map(str::to_owned)
 }
 
 /// The disk, or the text of the built-in configuration.

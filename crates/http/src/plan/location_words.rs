@@ -46,6 +46,13 @@ pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), String> {
                     return Ok((kind, rest));
                 }
             }
+            // A word that nginx gave a meaning later may not be read as another thing silently: an
+            // access rule that stands there would hold for nothing.
+            if text.starts_with('$') {
+                return Err(format!(
+                    "the \"{text}\" parameter of \"location\" is not supported yet"
+                ));
+            }
             Ok((
                 if text.starts_with('@') {
                     Kind::Named

@@ -68,6 +68,14 @@ fn locations_are_found_by_nginxs_precedence() {
             &[("/a/bc", "/a/b"), ("/a", "/a")],
         ),
         (
+            "location = $a { } location ^~ $b { } location ~ $c { } location ~ ^.b$ { }",
+            &[("$a", "$a"), ("$bc", "$b"), ("/b", "^.b$"), ("$c", "-")],
+        ),
+        (
+            "location =$a { } location ^~$b { } location /$c { }",
+            &[("$a", "$a"), ("$bc", "$b"), ("/$c", "/$c")],
+        ),
+        (
             "location /ab { } location /abc { } location /b { }",
             &[("/abd", "/ab"), ("/abcd", "/abc"), ("/ac", "-")],
         ),
@@ -141,6 +149,18 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "server { location & /a { } }",
         "invalid location modifier \"&\"",
+    ),
+    (
+        "server { location $arg_a { } }",
+        "the \"$arg_a\" parameter of \"location\" is not supported yet in /c:1",
+    ),
+    (
+        "server { location / { location '$arg_a' { } } }",
+        "the \"$arg_a\" parameter of \"location\" is not supported yet",
+    ),
+    (
+        "server { location $ { location /a { } } }",
+        "the \"$\" parameter of \"location\" is not supported yet",
     ),
     ("server { server_name *; }", "server name \"*\" is invalid"),
     (

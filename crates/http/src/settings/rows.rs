@@ -54,7 +54,8 @@ pub const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "[= | ~ | ~* | ^~] uri | @name",
         summary: "Holds the configuration for paths: an exact path, a prefix, a regular \
-            expression, or a name for internal use. If a regular expression reaches its limits \
+            expression, or a name for internal use. A variable alone, which nginx 1.31.5 takes \
+            for a predicate, is refused. If a regular expression reaches its limits \
             without a result, the answer is 500 and an alert is logged; see \
             [operations](operations.md#regular-expressions).",
         ..PLAIN

@@ -38,7 +38,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Advice> {
 /// Parameters of directives that are refused, with the names of the directives before them.
 pub(crate) fn parameters() -> impl Iterator<Item = &'static str> {
     let names = NGINX.iter().flat_map(|row| row.names.iter().copied());
-    names.filter(|name| name.contains(' '))
+    names.filter(|name| name.contains(' ') && !name.contains('*'))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -62,6 +62,17 @@ pub(crate) static NGINX: &[Advice] = &[
         "HTTP/3",
         &["listen quic"],
         "Remove the line: clients then use TCP.",
+    ),
+    advice(
+        "Multipath TCP",
+        &["listen multipath"],
+        "Remove the parameter: clients then use TCP.",
+    ),
+    advice(
+        "predicate locations",
+        &["location $variable", "location $*"],
+        "Test the variable with if inside the locations that it is meant for, or write \
+         location = $name for a path of that name.",
     ),
     advice(
         "mail proxying",
@@ -233,6 +244,8 @@ mod tests {
             ("spdy_chunk_size", Some("SPDY")),
             ("listen quic", Some("HTTP/3")),
             ("listen ssl", None),
+            ("location $is_mobile", Some("predicate locations")),
+            ("location /", None),
             ("track_uploads", Some("upload progress")),
             ("upload_pass", Some("push and live streaming")),
             ("content_by_lua_block", Some("OpenResty (Lua)")),

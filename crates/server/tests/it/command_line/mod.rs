@@ -203,6 +203,21 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
                is a \"}\" missing for \"events\" in line 1? in @:1"],
         ),
         (
+            "events { }\nhttp { server { listen unix:s;\nlocation $arg_a { } } }",
+            &[
+                "the \"$arg_a\" parameter of \"location\" is not supported yet (predicate \
+                 locations); test the variable with if inside the locations that it is meant for, \
+                 or write location = $name for a path of that name in @:3",
+            ],
+        ),
+        (
+            "events { }\nhttp { server {\nlisten unix:s multipath; } }",
+            &[
+                "the \"multipath\" parameter of \"listen\" is not supported yet (Multipath TCP); \
+                 remove the parameter: clients then use TCP in @:3",
+            ],
+        ),
+        (
             "events { }\npid /proc/turnpike.pid;",
             &["open() \"/proc/turnpike.pid\" failed (2: No such file or directory)"],
         ),
