@@ -19,6 +19,7 @@ mod buffers;
 mod by_location;
 mod charset;
 mod compression;
+mod conditions;
 mod constant_time;
 mod content;
 mod cookie_expiry;

@@ -14,22 +14,21 @@ use turnpike_plan::background::run_blocking;
 use turnpike_wire::hex;
 use turnpike_wire::message::{BodyLength, Method};
 
+use super::conditions::Conditions;
 use super::handler::{Depth, Refusal, depth_of, source};
+use super::if_field;
 use super::job::{Failure, LOCKED};
 use super::listing::Listing;
 use super::locks::{Change, Lock, LockZone, NoLock};
 use super::properties;
 use super::request_xml;
+use super::turns;
 
 /// Longest body of a PROPFIND or LOCK in bytes: a list of names.
 const BODY_BYTES_MAX: u64 = 16 * 1024;
 
 /// Random bytes of a lock's name, so that nobody guesses it.
 const TOKEN_BYTES: usize = 16;
-
-/// Locks that a request may show: one for each that holds for its paths. They are looked up under
-/// the mutex of the zone. Further ones are left out, so that at most more is refused.
-const TOKENS_MAX: usize = 64;
 
 /// What the directives of a location say.
 pub(super) struct ExtendedSettings {
@@ -126,6 +125,14 @@ impl Work for Asking {
 }
 
 impl Asking {
+    /// The conditions of the request. `If` names the lock that a request to refresh it is for, and
+    /// whether there is one is looked up then.
+    fn conditions(&self, exchange: &Exchange, path: &Path) -> Result<Conditions, Verdict> {
+        let locks = self.settings.locks.as_ref();
+        Conditions::of(exchange, locks, vec![path.to_path_buf()])
+            .map_err(|refusal| refuse(exchange, refusal))
+    }
+
     async fn propfind(&self, exchange: &mut Exchange, body: &[u8]) -> Verdict {
         let depth = match depth_of(exchange, Depth::Zero) {
             Ok(Depth::Infinity) => return condition(exchange, 403, "propfind-finite-depth"),
@@ -135,8 +142,14 @@ impl Asking {
         let Ok(asked) = request_xml::propfind(body) else {
             return refuse(exchange, malformed());
         };
+        let file = source(exchange).path;
+        let conditions = match self.conditions(exchange, &file) {
+            Ok(conditions) => conditions,
+            Err(verdict) => return verdict,
+        };
         let listing = Listing {
-            file: source(exchange).path,
+            file,
+            conditions,
             path: exchange.walk.path().to_vec(),
             with_entries: depth == Depth::One,
             asked,
@@ -165,8 +178,16 @@ impl Asking {
             Err(refusal) => return refuse(exchange, refusal),
         };
         let path = source(exchange).path;
+        let conditions = match self.conditions(exchange, &path) {
+            Ok(conditions) => conditions,
+            Err(verdict) => return verdict,
+        };
         let now_ms = exchange.lane.clock.now_ms();
         if body.is_empty() {
+            let judged = path.clone();
+            if let Err(verdict) = off_lane(exchange, move || conditions.check(&judged)).await {
+                return verdict;
+            }
             let tokens = shown_tokens(exchange);
             return match locks.refresh(&path, &tokens, now_ms) {
                 Some(lock) => locked(exchange, 200, &lock, now_ms),
@@ -205,7 +226,11 @@ impl Asking {
         tokens.push(lock.token.clone().into_bytes());
         let may_add = locks.allows(&path, Change::Added, &tokens, now_ms);
         let made = path.clone();
-        let make = move || make_if_absent(&made, is_folder, may_add.then_some(mode));
+        let make = move || {
+            let _turn = turns::take([made.as_path()]);
+            conditions.check(&made)?;
+            make_if_absent(&made, is_folder, may_add.then_some(mode))
+        };
         match off_lane(exchange, make).await {
             Ok(status) => locked(exchange, status, &lock, now_ms),
             Err(verdict) => {
@@ -292,6 +317,8 @@ pub(super) fn condition(exchange: &mut Exchange, status: u16, name: &str) -> Ver
 fn answer(exchange: &mut Exchange, status: u16, text: Vec<u8>) -> Verdict {
     let response = &mut exchange.response;
     response.set_status(status);
+    // The conditions were judged before anything was done.
+    response.set_unconditional(true);
     response.set_content_type(properties::CONTENT_TYPE);
     response.set_text(text);
     response.send_text();
@@ -343,38 +370,11 @@ async fn off_lane<T: Send + 'static>(
     }
 }
 
-/// The locks that a request shows to have (`If`, RFC 4918 section 10.4): every state token that
-/// stands there without `Not`. Entity tags are not looked at.
+/// The locks that a request shows to have.
 pub(super) fn shown_tokens(exchange: &Exchange) -> Vec<Vec<u8>> {
-    let field = exchange.fields().value(b"If");
-    tokens(field.unwrap_or_default())
-}
-
-/// The tokens in the lists of a field.
-pub(super) fn tokens(mut text: &[u8]) -> Vec<Vec<u8>> {
-    let (mut tokens, mut in_list, mut is_negated) = (Vec::new(), false, false);
-    while let Some((&byte, rest)) = text.split_first() {
-        if tokens.len() == TOKENS_MAX {
-            break;
-        }
-        text = rest;
-        match byte {
-            b'(' => in_list = true,
-            b')' => in_list = false,
-            b'N' | b'n' if in_list => is_negated = true,
-            b'<' | b'[' => {
-                let close = if byte == b'<' { b'>' } else { b']' };
-                let end = memchr::memchr(close, text).unwrap_or(text.len());
-                if byte == b'<' && in_list && !is_negated {
-                    tokens.push(text[..end].to_vec());
-                }
-                is_negated = false;
-                text = text.get(end + 1..).unwrap_or_default();
-            }
-            _ => {}
-        }
-    }
-    tokens
+    let lines = exchange.fields().values(b"If");
+    let tokens = lines.flat_map(if_field::shown_tokens);
+    tokens.take(if_field::CONDITIONS_MAX).collect()
 }
 
 /// Whether the locks of a location let a request change these paths; its answer where not.
@@ -385,10 +385,6 @@ pub(super) fn allowed_by_locks(
 ) -> Result<(), Verdict> {
     let tokens = shown_tokens(exchange);
     let now_ms = exchange.lane.clock.now_ms();
-    if !tokens.is_empty() && !locks.knows(&tokens, now_ms) {
-        // The client takes its lock for held, and it has ended.
-        return Err(Verdict::Status(412));
-    }
     let is_allowed =
         |(path, change): &(PathBuf, Change)| locks.allows(path, *change, &tokens, now_ms);
     match changes.iter().all(is_allowed) {

@@ -16,6 +16,7 @@ use turnpike_wire::message::{BodyLength, Method};
 use turnpike_wire::target::{self, Escape};
 use turnpike_wire::{date, host};
 
+use super::conditions::{Conditions, PRECONDITION_FAILED};
 use super::extended::{allowed_by_locks, lock_is_missing, shown_tokens};
 use super::job::{Failure, Job, LOCKED, Source, Upload};
 use super::locks::LockZone;
@@ -64,16 +65,25 @@ impl Handler for Files {
             Method::Mkcol => self.0.make_folder(exchange),
             _ => transfer(exchange, method == Method::Move),
         };
-        if let (Ok(job), Some(locks)) = (&job, &self.0.locks)
-            && let Err(verdict) = allowed_by_locks(exchange, locks, &job.changes())
-        {
-            return verdict;
-        }
-        match job {
-            Ok(job) => Verdict::Wait(Box::new(Changing {
-                settings: Arc::clone(&self.0),
-                job,
-            })),
+        let prepared = job.and_then(|job| {
+            let conditions = Conditions::of(exchange, self.0.locks.as_ref(), job.paths())?;
+            Ok((job, conditions))
+        });
+        match prepared {
+            // The client takes its lock for held, and it has ended.
+            Ok((_, conditions)) if !conditions.may_hold() => Verdict::Status(PRECONDITION_FAILED),
+            Ok((job, conditions)) => {
+                if let Some(locks) = &self.0.locks
+                    && let Err(verdict) = allowed_by_locks(exchange, locks, &job.changes())
+                {
+                    return verdict;
+                }
+                Verdict::Wait(Box::new(Changing {
+                    settings: Arc::clone(&self.0),
+                    job,
+                    conditions,
+                }))
+            }
             Err((status, message)) => {
                 exchange.log(Level::Error, format_args!("{message}"));
                 Verdict::Status(status)
@@ -167,34 +177,44 @@ fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
     })
 }
 
+/// Why a URI stands for no path of this location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoPath {
+    /// It cannot be read.
+    Invalid,
+    /// It is one of another server or location.
+    Elsewhere,
+}
+
 /// The path that `Destination` names, which is one of this location's.
 fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
     let Some(text) = exchange.fields().value(b"Destination") else {
         return Err((400, "client sent no \"Destination\" header".to_owned()));
     };
-    let invalid = || {
+    path_of(exchange, text).map_err(|why| {
         let text = Quoted(text);
-        (
-            400,
-            format!("client sent invalid \"Destination\" header: \"{text}\""),
-        )
-    };
-    let elsewhere = || {
-        let text = Quoted(text);
-        let message = format!(
-            "\"Destination\" URI \"{text}\" is handled by different repository than the source URI"
-        );
+        let message = match why {
+            NoPath::Invalid => format!("client sent invalid \"Destination\" header: \"{text}\""),
+            NoPath::Elsewhere => format!(
+                "\"Destination\" URI \"{text}\" is handled by different repository than the \
+                 source URI"
+            ),
+        };
         (400, message)
-    };
+    })
+}
+
+/// The path that a URI or an absolute path stands for.
+pub(super) fn path_of(exchange: &Exchange, text: &[u8]) -> Result<Vec<u8>, NoPath> {
     let path = match text.first() {
         Some(b'/') => text,
         _ => {
             let start = format!("{}://", exchange.scheme());
-            let rest = text.strip_prefix(start.as_bytes()).ok_or_else(invalid)?;
-            let end = memchr::memchr(b'/', rest).ok_or_else(invalid)?;
-            let host = host::validate(&rest[..end]).map_err(|_| invalid())?;
+            let rest = text.strip_prefix(start.as_bytes()).ok_or(NoPath::Invalid)?;
+            let end = memchr::memchr(b'/', rest).ok_or(NoPath::Invalid)?;
+            let host = host::validate(&rest[..end]).map_err(|_| NoPath::Invalid)?;
             if !rest[..host.len].eq_ignore_ascii_case(exchange.request().host()) {
-                return Err(elsewhere());
+                return Err(NoPath::Elsewhere);
             }
             &rest[end..]
         }
@@ -202,13 +222,13 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
     let end = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
     let path = &path[..end];
     // As nginx does, `..` is refused, even where it leads to what is here.
-    let _ = safe_path(path).ok_or_else(invalid)?;
+    let _ = safe_path(path).ok_or(NoPath::Invalid)?;
     let merges = exchange.server().settings.merge_slashes;
     let mut plain = Vec::new();
     let path = match target::normalise(path, merges, &mut plain) {
         Ok(target::Normal::Clean) => path.to_vec(),
         Ok(target::Normal::Rewritten) => plain,
-        Err(_) => return Err(invalid()),
+        Err(_) => return Err(NoPath::Invalid),
     };
     let root = &exchange.location().settings.root;
     let prefix = root.alias_bytes();
@@ -216,7 +236,7 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
         true => prefix > 0 && path.get(..prefix) == exchange.walk.path().get(..prefix),
         false => true,
     };
-    is_here.then_some(path).ok_or_else(elsewhere)
+    is_here.then_some(path).ok_or(NoPath::Elsewhere)
 }
 
 /// `Depth`.
@@ -251,12 +271,12 @@ pub(super) fn source(exchange: &Exchange) -> Source {
     }
 }
 
-fn without_slash(path: &[u8]) -> &[u8] {
+pub(super) fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
 }
 
 /// The file that a path stands for.
-fn file(exchange: &Exchange, path: &[u8]) -> PathBuf {
+pub(super) fn file(exchange: &Exchange, path: &[u8]) -> PathBuf {
     let mut file = Vec::new();
     exchange.file_path_of(path, &mut file);
     OsString::from_vec(file).into()
@@ -266,11 +286,12 @@ fn file(exchange: &Exchange, path: &[u8]) -> PathBuf {
 struct Changing {
     settings: Arc<Settings>,
     job: Job,
+    conditions: Conditions,
 }
 
 impl Work for Changing {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
-        let mut job = self.job;
+        let (mut job, conditions) = (self.job, self.conditions);
         if let Job::Put(upload) = &mut job {
             if let Err(verdict) = client.read_body(exchange).await {
                 return verdict;
@@ -285,8 +306,8 @@ impl Work for Changing {
         let now_ms = exchange.lane.clock.now_ms();
         // It is done whether or not the client waits.
         let done = match run_blocking(move || match locks {
-            Some(locks) => job.run_unless_locked(&locks, &tokens, now_ms),
-            None => job.run(),
+            Some(locks) => job.run_unless_locked(&conditions, &locks, &tokens, now_ms),
+            None => job.run(&conditions),
         }) {
             Ok(done) => done.await,
             Err(refusal) => {

@@ -1,6 +1,6 @@
 //! Changes of files. They run on a thread that may block.
 
-use std::fs::{self, DirBuilder, FileTimes};
+use std::fs::{self, DirBuilder, FileTimes, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,10 @@ use turnpike_http::Quoted;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile, TemporaryFolder};
 
+use super::conditions::Conditions;
 use super::handler::Depth;
 use super::locks::{Change, LockZone};
-use super::tree;
+use super::{tree, turns};
 use crate::{file_access, files};
 
 /// The status of what is locked (RFC 4918 section 11.3).
@@ -128,6 +129,32 @@ impl Job {
         }
     }
 
+    /// The files that the request is about.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Put(upload) => vec![upload.path.clone()],
+            Self::Delete { source, .. } => vec![source.path.clone()],
+            Self::MakeFolder { path, .. } => vec![path.clone()],
+            Self::Transfer {
+                source,
+                destination,
+                ..
+            } => vec![source.path.clone(), destination.clone()],
+        }
+    }
+
+    /// The files that no other request may change meanwhile. Those of a long change are left out:
+    /// whoever waits for it occupies a thread.
+    fn exclusive(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Delete { source, .. } | Self::Transfer { source, .. } if source.is_folder => {
+                Vec::new()
+            }
+            Self::Transfer { is_move: false, .. } | Self::MakeFolder { .. } => Vec::new(),
+            _ => self.paths(),
+        }
+    }
+
     /// What is gone once the change is made.
     pub(super) fn removes(&self) -> Option<&Path> {
         match self {
@@ -144,6 +171,7 @@ impl Job {
     /// Makes the change, unless somebody has locked what it changes since the request came.
     pub(super) fn run_unless_locked(
         self,
+        conditions: &Conditions,
         locks: &LockZone,
         tokens: &[Vec<u8>],
         now_ms: u64,
@@ -159,15 +187,20 @@ impl Job {
                 return Err(Failure::locked(&path));
             }
         }
-        self.run()
+        self.run(conditions)
     }
 
-    /// Makes the change. Returns the status that answers it: 201 or 204.
-    pub(super) fn run(self) -> Result<u16, Failure> {
+    /// Makes the change if the conditions hold. Returns the status that answers it: 201 or 204.
+    pub(super) fn run(self, conditions: &Conditions) -> Result<u16, Failure> {
+        let exclusive = self.exclusive();
+        let _turn = turns::take(exclusive.iter().map(PathBuf::as_path));
         match self {
-            Self::Put(upload) => upload.run(),
-            Self::Delete { source, depth } => delete(&source, depth),
+            Self::Put(upload) => upload.run(conditions),
+            Self::Delete { source, depth } => delete(&source, depth, conditions),
             Self::MakeFolder { path, mode } => {
+                if fs::symlink_metadata(&path).is_err() {
+                    conditions.check(&path)?;
+                }
                 let mode = file_access::of_folder(mode);
                 let made = DirBuilder::new().mode(mode).create(&path);
                 made.map_err(|error| Failure::of("mkdir()", &path, &error, 409))?;
@@ -180,7 +213,11 @@ impl Job {
                 is_move,
                 is_whole,
             } => {
-                make_room(&source, &destination, overwrites)?;
+                let replaced = replaced_folder(&source, &destination, overwrites)?;
+                conditions.check(&source.path)?;
+                if let Some(folder) = replaced {
+                    tree::remove(&destination, &folder)?;
+                }
                 match (source.is_folder, is_move) {
                     (true, true) => move_folder(&source.path, &destination),
                     (true, false) if is_whole => {
@@ -196,7 +233,7 @@ impl Job {
 }
 
 impl Upload {
-    fn run(self) -> Result<u16, Failure> {
+    fn run(self, conditions: &Conditions) -> Result<u16, Failure> {
         let status = match fs::metadata(&self.path) {
             Ok(there) if there.is_dir() => {
                 let path = quoted(&self.path);
@@ -208,7 +245,12 @@ impl Upload {
             Ok(_) => 204,
             Err(_) => 201,
         };
-        let folder = self.path.parent().filter(|_| self.makes_folders);
+        let parent = self.path.parent();
+        // Without a folder the answer is 409, whatever the conditions (RFC 9110 section 13.2.1).
+        if self.makes_folders || parent.is_some_and(Path::is_dir) {
+            conditions.check(&self.path)?;
+        }
+        let folder = parent.filter(|_| self.makes_folders);
         if let Some(folder) = folder {
             let made = file_access::make_folders(folder, self.mode);
             made.map_err(|error| match error.kind() {
@@ -243,7 +285,7 @@ impl Upload {
     }
 }
 
-fn delete(source: &Source, depth: Depth) -> Result<u16, Failure> {
+fn delete(source: &Source, depth: Depth, conditions: &Conditions) -> Result<u16, Failure> {
     let path = &source.path;
     let there = fs::symlink_metadata(path);
     let there = there.map_err(|error| Failure::of("lstat()", path, &error, 404))?;
@@ -270,13 +312,18 @@ fn delete(source: &Source, depth: Depth) -> Result<u16, Failure> {
         }
         _ => {}
     }
+    conditions.check(path)?;
     tree::remove(path, &there)?;
     Ok(204)
 }
 
-/// Looks at what stands at both places before anything is changed, and removes a folder that is to
-/// be replaced.
-fn make_room(source: &Source, destination: &Path, overwrites: bool) -> Result<(), Failure> {
+/// Looks at what stands at both places before anything is changed. Returns what is to be removed:
+/// it stands where a folder goes.
+fn replaced_folder(
+    source: &Source,
+    destination: &Path,
+    overwrites: bool,
+) -> Result<Option<Metadata>, Failure> {
     let from = fs::metadata(&source.path);
     let from = from.map_err(|error| Failure::of("stat()", &source.path, &error, 404))?;
     if from.is_dir() != source.is_folder {
@@ -294,7 +341,12 @@ fn make_room(source: &Source, destination: &Path, overwrites: bool) -> Result<()
     }
     let to = match fs::symlink_metadata(destination) {
         Ok(to) => to,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error)
+            if error.kind() == ErrorKind::NotFound
+                && destination.parent().is_some_and(Path::is_dir) =>
+        {
+            return Ok(None);
+        }
         Err(error) => return Err(Failure::of("lstat()", destination, &error, 409)),
     };
     if to.is_dir() && !source.is_folder {
@@ -318,10 +370,7 @@ fn make_room(source: &Source, destination: &Path, overwrites: bool) -> Result<()
             format!("the source \"{path}\" is inside the destination"),
         ));
     }
-    match source.is_folder {
-        true => tree::remove(destination, &to),
-        false => Ok(()),
-    }
+    Ok(source.is_folder.then_some(to))
 }
 
 fn move_folder(from: &Path, to: &Path) -> Result<u16, Failure> {

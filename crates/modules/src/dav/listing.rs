@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::conditions::Conditions;
 use super::job::{Failure, quoted};
 use super::locks::{Lock, LockZone};
 use super::properties::{self, Resource};
@@ -20,6 +21,7 @@ const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What is to be described.
 pub(super) struct Listing {
     pub(super) file: PathBuf,
+    pub(super) conditions: Conditions,
     /// The path in URIs, unescaped.
     pub(super) path: Vec<u8>,
     /// Whether what is in a folder is described, too.
@@ -34,6 +36,7 @@ impl Listing {
     pub(super) fn run(self) -> Result<Vec<u8>, Failure> {
         let there = fs::metadata(&self.file);
         let there = there.map_err(|error| Failure::of("stat()", &self.file, &error, 404))?;
+        self.conditions.check(&self.file)?;
         let mut path = self.path.clone();
         if there.is_dir() && path.last() != Some(&b'/') {
             path.push(b'/');

@@ -171,13 +171,15 @@ impl LockZone {
         in_folder().is_none_or(|lock| lock.is_named(tokens)) && below_is_shown()
     }
 
-    /// Whether a lock with one of these tokens is there.
-    pub(super) fn knows(&self, tokens: &[Vec<u8>], now_ms: u64) -> bool {
+    /// Whether a lock of this name is held: on a path, on a folder that it is in, or on what is
+    /// below it.
+    pub(super) fn is_held(&self, token: &[u8], path: impl AsRef<Path>, now_ms: u64) -> bool {
+        let path = &key(path.as_ref());
         let locks = self.locks();
-        tokens.iter().any(|token| {
-            let path = locks.by_token.get(token.as_slice());
-            path.is_some_and(|path| locks.at(path, now_ms).is_some())
-        })
+        let Some(locked) = locks.by_token.get(token) else {
+            return false;
+        };
+        locks.at(locked, now_ms).is_some() && (is_in(path, locked) || is_in(locked, path))
     }
 
     /// Drops the locks of what has gone.
@@ -269,6 +271,12 @@ fn cost(path: &[u8], lock: &Lock) -> usize {
 fn key(path: &Path) -> Vec<u8> {
     let plain: PathBuf = path.components().collect();
     plain.into_os_string().into_vec()
+}
+
+/// Whether a path is a folder or below it.
+fn is_in(path: &[u8], folder: &[u8]) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// The folder that a path is in.

@@ -5,8 +5,10 @@
 //!  request ─► checked on the lane ─► job ─► thread for blocking work ─► 201, 204 or an error
 //! ```
 
+mod conditions;
 mod extended;
 mod handler;
+mod if_field;
 mod job;
 mod listing;
 mod locks;
@@ -17,6 +19,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod turns;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};

@@ -89,6 +89,23 @@ pub(super) fn write_error(condition: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// The entity tag of a file, as GET has it. Folders have none.
+pub(super) fn entity_tag(metadata: &Metadata) -> Option<Vec<u8>> {
+    metadata.is_file().then(|| {
+        let mut tag = vec![b'"'];
+        hex::write_number(&mut tag, modified_s(metadata).unwrap_or(0).unsigned_abs());
+        tag.push(b'-');
+        hex::write_number(&mut tag, metadata.len());
+        tag.push(b'"');
+        tag
+    })
+}
+
+/// The last change of a file or folder, in unix seconds.
+pub(super) fn modified_s(metadata: &Metadata) -> Option<i64> {
+    unix_seconds(metadata.modified())
+}
+
 impl Resource<'_> {
     fn has(&self, name: &str) -> bool {
         write_property(self, name, &mut Vec::new())
@@ -118,18 +135,14 @@ fn write_property(resource: &Resource<'_>, name: &str, out: &mut Vec<u8>) -> boo
             true
         }
         "getlastmodified" => {
-            let seconds = unix_seconds(resource.metadata.modified());
+            let seconds = modified_s(resource.metadata);
             value.extend(seconds.map(date::format).into_iter().flatten());
             seconds.is_some()
         }
-        "getetag" if resource.metadata.is_file() => {
-            let seconds = unix_seconds(resource.metadata.modified()).unwrap_or(0);
-            value.push(b'"');
-            hex::write_number(&mut value, seconds.unsigned_abs());
-            value.push(b'-');
-            hex::write_number(&mut value, resource.metadata.len());
-            value.push(b'"');
-            true
+        "getetag" => {
+            let tag = entity_tag(resource.metadata);
+            value.extend(tag.iter().flatten());
+            tag.is_some()
         }
         "creationdate" => {
             let seconds = unix_seconds(resource.metadata.created());

@@ -65,6 +65,9 @@ pub(super) const ROWS: &[Row] = &[
         summary: "Allows PUT, DELETE, MKCOL, COPY and MOVE of files. File operations run outside \
             the lanes. Differs from nginx: symbolic links in a folder are copied and removed as \
             links, a folder cannot be copied into itself, and a tree has at most 100000 entries. \
+            If-Match, If-None-Match and If-Unmodified-Since hold for these methods as for GET \
+            (RFC 9110 section 13), and so does If (RFC 4918 section 10.4): where a condition is \
+            false, the answer is 412 and nothing is changed. nginx ignores them. \
             Together with PUT, all request bodies are written to files first.",
         ..Row::PLAIN
     },

@@ -2,8 +2,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::extended::tokens;
+use super::conditions::Conditions;
 use super::handler::elements;
+use super::if_field::{self, shown_tokens};
 use super::job::{Job, Source};
 use super::listing::Listing;
 use super::locks::{Change, Lock, LockZone, NoLock};
@@ -27,7 +28,8 @@ fn copy(folder: &Path, from: &str, to: &str) -> Result<u16, u16> {
         is_move: false,
         is_whole: true,
     };
-    job.run().map_err(|failure| failure.status)
+    job.run(&Conditions::default())
+        .map_err(|failure| failure.status)
 }
 
 #[test]
@@ -132,6 +134,7 @@ fn namespaces_and_answers_have_an_end() {
         };
         let listing = Listing {
             file: folder.clone(),
+            conditions: Conditions::default(),
             path: b"/".to_vec(),
             with_entries: true,
             asked: Asked::These(vec![name; 64]),
@@ -210,7 +213,7 @@ fn shown_tokens_are_those_of_lists() {
         ("([\"<urn:a>\"])", &[]),
         ("", &[]),
     ] {
-        let found = tokens(field.as_bytes());
+        let found = shown_tokens(field.as_bytes());
         let found: Vec<&str> = found
             .iter()
             .flat_map(|token| str::from_utf8(token))
@@ -219,7 +222,7 @@ fn shown_tokens_are_those_of_lists() {
     }
     for (count, expected) in [(64, 64), (65, 64), (1000, 64)] {
         let field = "(<a>)".repeat(count);
-        assert_eq!(tokens(field.as_bytes()).len(), expected, "{count}");
+        assert_eq!(shown_tokens(field.as_bytes()).len(), expected, "{count}");
     }
 }
 
@@ -230,6 +233,59 @@ fn lock(token: &str, is_deep: bool, until_ms: u64) -> Lock {
         is_deep,
         owner: Vec::new(),
         until_ms,
+    }
+}
+
+#[test]
+fn lists_of_conditions_are_read() {
+    let show = |field: &str| -> Option<String> {
+        let lists = if_field::lists(field.as_bytes())?;
+        let lists = lists.iter().map(|(resource, conditions)| {
+            let resource = resource.map_or("-", |text| str::from_utf8(text).expect("text"));
+            let conditions = conditions.iter().map(|condition| {
+                let (mark, text) = match &condition.state {
+                    if_field::State::Token(text) => ('<', text),
+                    if_field::State::Tag(text) => ('[', text),
+                };
+                let not = if condition.is_negated { "!" } else { "" };
+                format!("{not}{mark}{}", str::from_utf8(text).expect("text"))
+            });
+            format!("{resource}: {}", conditions.collect::<Vec<_>>().join(" "))
+        });
+        Some(lists.collect::<Vec<_>>().join("; "))
+    };
+    for (field, expected) in [
+        ("(<urn:a>)", Some("-: <urn:a")),
+        ("([\"a\"] not<urn:b>)", Some("-: [\"a\" !<urn:b")),
+        ("(<a>)(Not [W/\"b\"])", Some("-: <a; -: ![W/\"b\"")),
+        (
+            "</p> (<a>) (<b>) <http://h/q> (<c>)",
+            Some("/p: <a; /p: <b; http://h/q: <c"),
+        ),
+        ("(<a>), (<b>)", Some("-: <a; -: <b")),
+        // What is malformed holds for nothing.
+        ("", None),
+        ("()", None),
+        ("<a>", None),
+        ("(<a>", None),
+        ("(<a", None),
+        ("<a>)", None),
+        ("((<a>))", None),
+        ("(Not)", None),
+        ("(Not Not <a>)", None),
+        ("Not (<a>)", None),
+        ("(<a>) </p> (<b>)", None),
+        ("(a)", None),
+    ] {
+        assert_eq!(show(field).as_deref(), expected, "{field}");
+    }
+    for (count, is_taken) in [(64, true), (65, false)] {
+        let field = "(<a>)".repeat(count);
+        assert_eq!(
+            if_field::lists(field.as_bytes()).is_some(),
+            is_taken,
+            "{count}"
+        );
     }
 }
 
@@ -280,11 +336,11 @@ fn a_full_zone_takes_a_lock_where_another_one_has_ended() {
     assert_eq!(zone.lock("/c", lock("c", true, 100), 99), Err(NoLock::Full));
     assert_eq!(zone.lock("/c", lock("c", true, 200), 100), Ok(()));
     // The ended ones have gone with their tokens, whatever the time.
-    assert!(!zone.knows(&[b"a".to_vec(), b"b".to_vec()], 0));
-    assert!(zone.knows(&[b"a".to_vec(), b"c".to_vec()], 100));
+    assert!(!zone.is_held(b"a", "/a", 0) && !zone.is_held(b"b", "/b", 0));
+    assert!(zone.is_held(b"c", "/c", 100));
     // What was locked is gone.
     zone.removed("/c");
-    assert!(!zone.knows(&[b"c".to_vec()], 100));
+    assert!(!zone.is_held(b"c", "/c", 100));
     assert_eq!(zone.lock("/d", lock("d", true, 200), 100), Ok(()));
     assert_eq!(zone.lock("/e", lock("e", true, 200), 100), Ok(()));
 }

@@ -6,6 +6,8 @@ use turnpike_http::response::Body;
 use turnpike_wire::date;
 use turnpike_wire::message::{Known, Method};
 
+use crate::conditions::{Comparison, is_unmodified, matches_tag};
+
 /// Looks at the conditions of a request when its answer is known.
 pub(super) struct Conditions {
     /// `if_modified_since`: `None` off, `Some(true)` exact.
@@ -86,14 +88,6 @@ fn judge(exchange: &Exchange, exact: Option<bool>) -> Judgement {
     }
 }
 
-/// Without a date on either side there is no condition (RFC 9110 section 13.1.4).
-fn is_unmodified(since: &[u8], modified: Option<i64>) -> bool {
-    match (date::parse_alone(since), modified) {
-        (Some(since), Some(modified)) => since >= modified,
-        _ => true,
-    }
-}
-
 /// `exact` is `if_modified_since`: `None` looks at no date, `Some(true)` only at the very same.
 fn is_modified(since: &[u8], modified: Option<i64>, exact: Option<bool>) -> bool {
     let (Some(modified), Some(exact)) = (modified, exact) else {
@@ -103,49 +97,4 @@ fn is_modified(since: &[u8], modified: Option<i64>, exact: Option<bool>) -> bool
         return true;
     };
     since != modified && (exact || since < modified)
-}
-
-/// How entity tags are compared (RFC 9110 section 8.8.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Strong,
-    Weak,
-}
-
-/// Whether a list of entity tags has `etag`, or is `*`. An empty `etag` is none.
-pub(super) fn matches_tag(list: &[u8], etag: &[u8], comparison: Comparison) -> bool {
-    if list == b"*" {
-        return true;
-    }
-    if etag.is_empty() || (comparison == Comparison::Strong && etag.starts_with(b"W/")) {
-        return false;
-    }
-    let etag = comparison.compared(etag);
-    let mut rest = list;
-    while !rest.is_empty() {
-        rest = comparison.compared(rest);
-        if let Some(after) = rest.strip_prefix(etag)
-            && matches!(skip(after, b" \t").first(), None | Some(b','))
-        {
-            return true;
-        }
-        let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
-        rest = skip(&rest[comma..], b" \t,");
-    }
-    false
-}
-
-impl Comparison {
-    /// The text without the mark of weakness, where that does not count.
-    fn compared(self, tag: &[u8]) -> &[u8] {
-        match tag.strip_prefix(b"W/") {
-            Some(opaque) if self == Self::Weak && !opaque.is_empty() => opaque,
-            _ => tag,
-        }
-    }
-}
-
-fn skip<'a>(text: &'a [u8], bytes: &[u8]) -> &'a [u8] {
-    let end = text.iter().position(|byte| !bytes.contains(byte));
-    &text[end.unwrap_or(text.len())..]
 }

@@ -7,8 +7,6 @@
 mod handler;
 mod plan;
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};

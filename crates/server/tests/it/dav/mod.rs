@@ -2,8 +2,10 @@
 
 mod ext;
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use turnpike_testkit::Server;
 
@@ -96,7 +98,12 @@ const STEPS: &[(&str, &str, &str, u16)] = &[
     ("DELETE /moved/file", "", "", 404),
     ("DELETE /less/file", "", "", 405),
     ("DELETE /d/empty", "", "x", 415),
-    ("PUT /d/named", "X-Other: 1\r\n", "x", 201),
+    (
+        "PUT /d/named",
+        "X-Other: 1\r\nContent-Location: /d/elsewhere\r\n",
+        "x",
+        201,
+    ),
 ];
 
 #[test]
@@ -128,6 +135,7 @@ fn files_are_changed_by_requests() {
             let has_validator = head.contains("ETag") || head.contains("Last-Modified");
             assert!(!has_validator, "{line}: {head}");
         }
+        assert!(!head.contains("Accept-Encoding"), "{line}: {head}");
         if line.starts_with("MKCOL") && status == 405 {
             assert!(
                 head.contains("Allow: GET, HEAD, PUT, DELETE, MKCOL"),
@@ -146,8 +154,262 @@ fn files_are_changed_by_requests() {
         (metadata.len(), metadata.permissions().mode() & 0o777),
         (64 * 4096, 0o644)
     );
+    assert!(files.join("d/named").exists() && !files.join("d/elsewhere").exists());
     assert_eq!(fs::read_to_string(files.join("new/moved")).unwrap(), "x");
     let left = fs::read_dir(server.folder().join("bodies")).unwrap();
     assert_eq!(left.count(), 0, "no body is left behind");
     server.wait_for_log("error.log", "insufficient URI depth:1 to DELETE");
+}
+
+/// A file's entity tag, its date and dates around it.
+const TAG: &str = "\"2ebc98a1-3\"";
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const EARLIER: &str = "Sat, 06 Nov 1993 08:49:37 GMT";
+
+/// Conditions, and whether they hold for the file (`old`), for what is not there (`none`), and for
+/// the folder (`d/`).
+const CONDITIONS: &[(&str, bool, bool, bool)] = &[
+    ("If-Match: TAG", true, false, false),
+    ("If-Match: \"x\", TAG", true, false, false),
+    ("If-Match: \"other\"", false, false, false),
+    ("If-Match: W/TAG", false, false, false),
+    ("If-Match: *", true, false, true),
+    ("If-None-Match: *", false, true, false),
+    ("If-None-Match: TAG", false, true, true),
+    ("If-None-Match: W/TAG", false, true, true),
+    ("If-None-Match: \"other\"", true, true, true),
+    ("If-Unmodified-Since: DATE", true, true, true),
+    ("If-Unmodified-Since: EARLIER", false, true, false),
+    ("If-Unmodified-Since: yesterday", true, true, true),
+    (
+        "If-Match: TAG\r\nIf-Unmodified-Since: EARLIER",
+        true,
+        false,
+        false,
+    ),
+    (
+        "If-Match: TAG\r\nIf-None-Match: \"other\"",
+        true,
+        false,
+        false,
+    ),
+    ("If-Match: TAG\r\nIf-None-Match: TAG", false, false, false),
+    // Dates count for reading only.
+    ("If-Modified-Since: DATE", true, true, true),
+    ("If: ([TAG])", true, false, false),
+    ("If: ([\"other\"])", false, false, false),
+    ("If: ([\"other\"])\r\nIf: ([TAG])", true, false, false),
+    ("If: ([\"other\"] [TAG])", false, false, false),
+    ("If: (Not [\"other\"])", true, true, true),
+    ("If: (Not [TAG])", false, true, true),
+    ("If: </old> ([TAG])", true, true, true),
+    ("If: <http://host/old> ([TAG])", true, true, true),
+    (
+        "If: <http://host/none> ([TAG]) </old> (Not [TAG])",
+        false,
+        false,
+        false,
+    ),
+    ("If: <http://elsewhere/old> ([TAG])", false, false, false),
+    ("If: (<urn:uuid:none>)", false, false, false),
+    (
+        "If: (<urn:uuid:none>) (Not <DAV:no-lock>)",
+        true,
+        true,
+        true,
+    ),
+];
+
+/// Requests, and what they are for; `-`: nothing.
+const CHANGES: &[(&str, &str, &str)] = &[
+    ("PUT /old", "", "old"),
+    ("PUT /none", "", "-"),
+    ("PUT /none/new", "", "-"),
+    ("DELETE /old", "", "old"),
+    ("DELETE /d/", "", "d"),
+    ("MKCOL /none/", "", "-"),
+    ("COPY /old", "Destination: /to\r\n", "old"),
+    ("COPY /d/", "Destination: /to/\r\n", "d"),
+    ("COPY /d/", "Destination: /e/\r\n", "d"),
+    ("MOVE /old", "Destination: /d/in\r\n", "old"),
+    ("MOVE /d/", "Destination: /e/\r\n", "d"),
+];
+
+const CONDITIONAL: &str = "error_log %FOLDER%/error.log info;
+    events { }
+    http {
+        server {
+            listen 127.0.0.1:%PORT%;
+            root %FOLDER%/files;
+            client_body_temp_path %FOLDER%/bodies;
+            dav_methods PUT DELETE MKCOL COPY MOVE;
+            create_full_put_path on;
+        }
+    }";
+
+/// Makes the files anew.
+fn lay_out(files: &Path) {
+    for entry in fs::read_dir(files).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => fs::remove_dir_all(entry.path()).unwrap(),
+            false => fs::remove_file(entry.path()).unwrap(),
+        }
+    }
+    for folder in ["d", "e"] {
+        fs::create_dir(files.join(folder)).unwrap();
+    }
+    for file in ["old", "d/in", "e/in"] {
+        fs::write(files.join(file), &file[..3]).unwrap();
+    }
+    for path in ["old", "d", "e"] {
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(0x2ebc_98a1);
+        let opened = File::open(files.join(path)).unwrap();
+        opened
+            .set_times(FileTimes::new().set_modified(modified))
+            .unwrap();
+    }
+    for path in ["", "old", "d", "d/in", "e", "e/in"] {
+        let mode = if path.ends_with("in") { 0o666 } else { 0o777 };
+        fs::set_permissions(files.join(path), Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+/// Every path with the content of files.
+fn contents(files: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![files.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            found.push(format!("{}: {text}", path.display()));
+            if path.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_condition_that_does_not_hold_changes_nothing() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(CONDITIONAL)
+        .file("files/old", "old")
+        .start();
+    let files = server.folder().join("files");
+    for (line, fields, subject) in CHANGES {
+        for (condition, for_file, for_nothing, for_folder) in CONDITIONS {
+            let holds = match *subject {
+                "old" => for_file,
+                "d" => for_folder,
+                _ => for_nothing,
+            };
+            lay_out(&files);
+            let before = contents(&files);
+            let condition = condition
+                .replace("TAG", TAG)
+                .replace("EARLIER", EARLIER)
+                .replace("DATE", DATE);
+            let (length, body) = match line.starts_with("PUT") {
+                true => ("Content-Length: 3\r\n", "new"),
+                false => ("", ""),
+            };
+            let request = format!(
+                "{line} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n{fields}{length}\
+                 {condition}\r\n\r\n{body}"
+            );
+            let head = String::from_utf8_lossy(&server.exchange(&request)).into_owned();
+            let case = format!("{line} {fields}{condition}: {head}");
+            match holds {
+                true => assert!(head.starts_with("HTTP/1.1 20"), "{case}"),
+                false => {
+                    assert!(head.starts_with("HTTP/1.1 412 "), "{case}");
+                    assert_eq!(contents(&files), before, "{case}");
+                }
+            }
+        }
+    }
+}
+
+/// Requests that are refused for another reason, whatever their conditions (RFC 9110 section
+/// 13.2.1), or for a field that cannot be read.
+const REFUSED: &[(&str, &str, u16)] = &[
+    ("DELETE /none", "If-Match: *\r\n", 404),
+    ("DELETE /d", "If-Match: *\r\n", 409),
+    ("MKCOL /d/", "If-None-Match: *\r\n", 405),
+    ("COPY /none", "Destination: /to\r\nIf-Match: *\r\n", 404),
+    ("MOVE /none", "Destination: /to\r\nIf-Match: *\r\n", 404),
+    (
+        "COPY /old",
+        "Destination: /none/to\r\nIf-None-Match: *\r\n",
+        409,
+    ),
+    (
+        "MOVE /old",
+        "Destination: /none/to\r\nIf-None-Match: *\r\n",
+        409,
+    ),
+    (
+        "MOVE /old",
+        "Destination: /d/in\r\nOverwrite: F\r\nIf-Match: *\r\n",
+        412,
+    ),
+    ("DELETE /old", "If: [\"x\"]\r\n", 400),
+    ("DELETE /old", "If: (\r\n", 400),
+    ("DELETE /old", "If: \r\n", 400),
+];
+
+#[test]
+fn conditions_do_not_change_other_refusals() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(CONDITIONAL)
+        .file("files/old", "old")
+        .start();
+    let files = server.folder().join("files");
+    lay_out(&files);
+    let before = contents(&files);
+    for (line, fields, status) in REFUSED {
+        let request = format!("{line} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n{fields}\r\n");
+        let head = String::from_utf8_lossy(&server.exchange(&request)).into_owned();
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(head.starts_with(&expected), "{line} {fields}: {head}");
+        assert_eq!(contents(&files), before, "{line} {fields}");
+    }
+}
+
+#[test]
+fn of_clients_that_have_read_the_same_state_one_replaces_it() {
+    const CLIENTS: usize = 16;
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(CONDITIONAL)
+        .file("files/old", "old")
+        .start();
+    let files = server.folder().join("files");
+    lay_out(&files);
+    for (target, condition, won) in [
+        ("/new", "If-None-Match: *".to_owned(), 201),
+        ("/old", format!("If-Match: {TAG}"), 204),
+    ] {
+        // All heads are sent before any body, so that the changes come together.
+        let mut peers: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+        for peer in &mut peers {
+            peer.send(&format!(
+                "PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n{condition}\r\n\
+                 Expect: 100-continue\r\nConnection: close\r\n\r\n"
+            ));
+            assert_eq!(peer.response().status, 100);
+        }
+        for peer in &mut peers {
+            peer.send("new");
+        }
+        let statuses: Vec<u16> = peers
+            .iter_mut()
+            .map(|peer| peer.response().status)
+            .collect();
+        let count = |status| statuses.iter().filter(|own| **own == status).count();
+        assert_eq!((count(won), count(412)), (1, CLIENTS - 1), "{statuses:?}");
+    }
 }
