@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
 .PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
-	dokuwiki otel acme grpc websockets tls-judges clients express-long fuzz-long fuzz-live-long choices-long bench lab clean
+	dokuwiki otel acme grpc websockets tls-judges clients express-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -41,7 +41,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
-		otel acme grpc websockets peers tls-judges clients express-long fuzz-live-long fuzz-long accessibility \
+		otel acme grpc websockets peers tls-judges clients express-long files-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
@@ -118,6 +118,9 @@ express-long: ## A million damaged packets, the corpus by sockets and raw packet
 
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
+
+files-long: ## Three minutes of clients that copy FIFOs and fill a zone of locks, with another one beside
+	$(CARGO) test --workspace --locked --test fifos -- --ignored --nocapture
 
 choices-long: ## 10,000 random server blocks, each request compared with nginx
 	$(CARGO) test --workspace --locked --test comparisons -- choices --ignored

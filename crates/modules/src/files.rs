@@ -165,7 +165,7 @@ impl Files {
     }
 
     /// Which symbolic links on the way to a path are refused.
-    fn symlinks(&self, exchange: &Exchange, path: &[u8]) -> Symlinks {
+    pub(crate) fn symlinks(&self, exchange: &Exchange, path: &[u8]) -> Symlinks {
         let (rule, from) = match &self.symlinks {
             SymlinkSettings::Allowed => return Symlinks::FOLLOWED,
             SymlinkSettings::Refused(from) => (SymlinkRule::On, from),

@@ -24,7 +24,7 @@ pub mod proxy_header;
 mod quoted;
 pub mod rate;
 pub mod regex;
-mod relocate;
+pub mod relocate;
 pub mod rooms;
 pub mod server_names;
 pub mod template;

@@ -19,13 +19,22 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 /// The file system's error. The file and the final path are unchanged then.
 pub(crate) fn relocate(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy(from, to),
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            copy(&mut File::open(from)?, to)?;
+            // A leftover file does no harm.
+            let _ = fs::remove_file(from);
+            Ok(())
+        }
         moved => moved,
     }
 }
 
-/// Copies to the final folder first: a half-written file must not be found at the final path.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a file with its mode and its time. The copy takes the place of what stands at its path
+/// once it is complete: nothing that stands there is opened, as a FIFO or a device may be.
+///
+/// # Errors
+/// The file system's error. The final path is unchanged then.
+pub fn copy(source: &mut File, to: &Path) -> io::Result<()> {
     let mut beside = to.as_os_str().to_owned();
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     beside.push(format!(".{}.{number}{UNFINISHED}", std::process::id()));
@@ -36,16 +45,16 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         .mode(0o600)
         .open(&beside)
         .and_then(|mut file| {
-            let mut source = File::open(from)?;
-            io::copy(&mut source, &mut file)?;
+            io::copy(source, &mut file)?;
             let metadata = source.metadata()?;
             file.set_permissions(metadata.permissions())?;
             file.set_times(FileTimes::new().set_modified(metadata.modified()?))
         });
     let placed = copied.and_then(|()| fs::rename(&beside, to));
-    let rid_of = if placed.is_ok() { from } else { &beside };
-    // A leftover file does no harm.
-    let _ = fs::remove_file(rid_of);
+    if placed.is_err() {
+        // A leftover file does no harm.
+        let _ = fs::remove_file(&beside);
+    }
     placed
 }
 
@@ -71,7 +80,11 @@ mod tests {
         let (from, to) = (folder.join("from"), folder.join("to"));
         let modified = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         type Moves = fn(&Path, &Path) -> io::Result<()>;
-        for (way, moves) in [("moved", relocate as Moves), ("copied", copy)] {
+        let copies: Moves = |from, to| {
+            copy(&mut File::open(from)?, to)?;
+            fs::remove_file(from)
+        };
+        for (way, moves) in [("moved", relocate as Moves), ("copied", copies)] {
             fs::write(&to, "old").unwrap();
             fs::write(&from, way).unwrap();
             let file = OpenOptions::new().write(true).open(&from).unwrap();
@@ -87,9 +100,9 @@ mod tests {
             assert_eq!(names(), ["to"], "{way}");
         }
         fs::write(&from, "new").unwrap();
-        assert!(copy(&from, &folder.join("none/to")).is_err());
+        assert!(copies(&from, &folder.join("none/to")).is_err());
         fs::create_dir(folder.join("folder")).unwrap();
-        assert!(copy(&from, &folder.join("folder")).is_err());
+        assert!(copies(&from, &folder.join("folder")).is_err());
         assert_eq!(names(), ["folder", "from", "to"]);
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -12,7 +12,7 @@ use std::{
     rc::Rc,
 };
 
-use crate::sys::file::{self, Metadata};
+use crate::sys::file::{self, Metadata, Purpose};
 
 mod cache;
 mod content;
@@ -160,7 +160,7 @@ impl Deref for FileHandle {
 
 /// Opens `path` without a cache: open and fstat, and close if it is a directory. Does not allocate.
 pub fn open(path: &[u8], symlinks: Symlinks) -> Result<OpenFile, FileError> {
-    let descriptor = symlinks::open_under(path, symlinks)?;
+    let descriptor = symlinks::open_under(path, symlinks, Purpose::Read)?;
     let metadata = file::metadata(descriptor.as_fd())
         .map_err(|error| FileError::new(Operation::StatOpen, &error))?;
     if metadata.is_directory() {
@@ -179,6 +179,14 @@ pub fn inspect(path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
         return file::metadata_of(path, file::Links::Follow)
             .map_err(|error| FileError::new(Operation::Stat, &error));
     }
-    let descriptor = symlinks::open_under(path, symlinks)?;
+    let descriptor = symlinks::open_under(path, symlinks, Purpose::Read)?;
     file::metadata(descriptor.as_fd()).map_err(|error| FileError::new(Operation::StatOpen, &error))
+}
+
+/// Opens a directory, to look up names below it, under the rule.
+///
+/// # Errors
+/// The call that failed; a refused link is `ENOTDIR` or `ELOOP`.
+pub fn open_directory(path: &[u8], symlinks: Symlinks) -> Result<OwnedFd, FileError> {
+    symlinks::open_under(path, symlinks, Purpose::LocateDirectory)
 }

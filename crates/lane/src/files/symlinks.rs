@@ -65,10 +65,14 @@ impl Symlinks {
     }
 }
 
-/// Opens `path` for reading, under the rule.
-pub(super) fn open_under(path: &[u8], symlinks: Symlinks) -> Result<OwnedFd, FileError> {
+/// Opens `path` for this purpose, under the rule.
+pub(super) fn open_under(
+    path: &[u8],
+    symlinks: Symlinks,
+    purpose: Purpose,
+) -> Result<OwnedFd, FileError> {
     if symlinks.rule == SymlinkRule::Off {
-        return file::open(path, Purpose::Read, Links::Follow)
+        return file::open(path, purpose, Links::Follow)
             .map_err(|error| FileError::new(Operation::Open, &error));
     }
     let trusted = symlinks.trusted_bytes.min(path.len());
@@ -84,7 +88,7 @@ pub(super) fn open_under(path: &[u8], symlinks: Symlinks) -> Result<OwnedFd, Fil
                 .map_err(|error| FileError::new(operation, &error))?,
         ),
     };
-    walk(start, &path[trusted..], symlinks.rule)
+    walk(start, &path[trusted..], symlinks.rule, purpose)
         .map_err(|error| FileError::new(Operation::OpenAt, &error))
 }
 
@@ -92,7 +96,12 @@ pub(super) fn open_under(path: &[u8], symlinks: Symlinks) -> Result<OwnedFd, Fil
 /// `ELOOP` as the last component and `ENOTDIR` before it, as in nginx.
 ///
 /// The kernel limits the length of a path, which limits the loop.
-fn walk(start: Option<OwnedFd>, rest: &[u8], rule: SymlinkRule) -> io::Result<OwnedFd> {
+fn walk(
+    start: Option<OwnedFd>,
+    rest: &[u8],
+    rule: SymlinkRule,
+    purpose: Purpose,
+) -> io::Result<OwnedFd> {
     let mut directory = start;
     let mut components = rest
         .split(|byte| *byte == b'/')
@@ -102,10 +111,10 @@ fn walk(start: Option<OwnedFd>, rest: &[u8], rule: SymlinkRule) -> io::Result<Ow
     loop {
         let next = components.next();
         let Some(current) = name else {
-            return open_below(&directory, b".", Purpose::Read, Links::Follow);
+            return open_below(&directory, b".", purpose, Links::Follow);
         };
         if next.is_none() && !ends_in_slash {
-            return open_component(&directory, current, Purpose::Read, rule);
+            return open_component(&directory, current, purpose, rule);
         }
         directory = Some(open_component(
             &directory,

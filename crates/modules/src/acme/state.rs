@@ -8,6 +8,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use turnpike_lane::files;
+use turnpike_lane::sys::file::Links;
+
 /// The rights of files.
 const FILE_MODE: u32 = 0o600;
 
@@ -43,7 +46,8 @@ impl State {
     /// # Errors
     /// The error of reading it.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<String>> {
-        match fs::read_to_string(self.0.join(name)) {
+        let file = files::open_regular(&self.0.join(name), Links::Follow);
+        match file.and_then(io::read_to_string) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_lane::log::Level;
+use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::background::run_blocking;
 use turnpike_wire::hex;
 use turnpike_wire::message::{BodyLength, Method};
@@ -23,12 +25,16 @@ use super::locks::{Change, Lock, LockZone, NoLock};
 use super::properties;
 use super::request_xml;
 use super::turns;
+use crate::files::Files as FileRules;
 
 /// Longest body of a PROPFIND or LOCK in bytes: a list of names.
 const BODY_BYTES_MAX: u64 = 16 * 1024;
 
 /// Random bytes of a lock's name, so that nobody guesses it.
 const TOKEN_BYTES: usize = 16;
+
+/// Bytes of an IPv6 address that name the network of one customer (RFC 6177).
+const IPV6_NETWORK_BYTES: usize = 8;
 
 /// What the directives of a location say.
 pub(super) struct ExtendedSettings {
@@ -38,6 +44,8 @@ pub(super) struct ExtendedSettings {
     /// The mode of files that LOCK makes.
     pub(super) mode: u32,
     pub(super) locks: Option<Arc<LockZone>>,
+    /// The links that are refused.
+    pub(super) files: FileRules,
 }
 
 /// Answers the methods of a location.
@@ -95,7 +103,7 @@ impl ExtendedSettings {
         let Some(token) = token else {
             return refuse(exchange, (400, "client sent no \"Lock-Token\"".to_owned()));
         };
-        let path = source(exchange).path;
+        let path = source(exchange, &self.files).place.path;
         let now_ms = exchange.lane.clock.now_ms();
         if !locks.unlock(&path, token, now_ms) {
             return condition(exchange, 409, "lock-token-matches-request-uri");
@@ -142,13 +150,13 @@ impl Asking {
         let Ok(asked) = request_xml::propfind(body) else {
             return refuse(exchange, malformed());
         };
-        let file = source(exchange).path;
-        let conditions = match self.conditions(exchange, &file) {
+        let place = source(exchange, &self.settings.files).place;
+        let conditions = match self.conditions(exchange, &place.path) {
             Ok(conditions) => conditions,
             Err(verdict) => return verdict,
         };
         let listing = Listing {
-            file,
+            place,
             conditions,
             path: exchange.walk.path().to_vec(),
             with_entries: depth == Depth::One,
@@ -177,7 +185,8 @@ impl Asking {
             Ok(depth) => depth,
             Err(refusal) => return refuse(exchange, refusal),
         };
-        let path = source(exchange).path;
+        let place = source(exchange, &self.settings.files).place;
+        let path = place.path.clone();
         let conditions = match self.conditions(exchange, &path) {
             Ok(conditions) => conditions,
             Err(verdict) => return verdict,
@@ -210,6 +219,7 @@ impl Asking {
             root: exchange.walk.path().to_vec(),
             is_deep: depth == Depth::Infinity,
             owner: info.owner,
+            client: client_of(exchange.requester.peer()),
             until_ms: now_ms.saturating_add(locks.timeout_ms()),
         };
         match locks.lock(&path, lock.clone(), now_ms) {
@@ -218,6 +228,10 @@ impl Asking {
             Err(NoLock::Full) => {
                 return refuse(exchange, (507, "the zone of locks is full".to_owned()));
             }
+            Err(NoLock::Share) => {
+                let message = "the client holds its share of the zone of locks";
+                return refuse(exchange, (507, message.to_owned()));
+            }
         }
         let mode = self.settings.mode;
         let is_folder = exchange.walk.path().ends_with(b"/");
@@ -225,11 +239,17 @@ impl Asking {
         let mut tokens = shown_tokens(exchange);
         tokens.push(lock.token.clone().into_bytes());
         let may_add = locks.allows(&path, Change::Added, &tokens, now_ms);
-        let made = path.clone();
+        let mut place = place;
         let make = move || {
-            let _turn = turns::take([made.as_path()]);
-            conditions.check(&made)?;
-            make_if_absent(&made, is_folder, may_add.then_some(mode))
+            let _turn = turns::take([place.path.as_path()]);
+            let reached = place.reach(None, 409)?;
+            let made = conditions
+                .check(&place.path)
+                .and_then(|()| make_if_absent(&place.path, is_folder, may_add.then_some(mode)));
+            made.map_err(|mut failure| {
+                reached.iter().for_each(|place| place.restore(&mut failure));
+                failure
+            })
         };
         match off_lane(exchange, make).await {
             Ok(status) => locked(exchange, status, &lock, now_ms),
@@ -283,6 +303,15 @@ fn locked(exchange: &mut Exchange, status: u16, lock: &Lock, now_ms: u64) -> Ver
     let fields = exchange.response.fields_mut();
     fields.set(b"Lock-Token", token.as_bytes());
     answer(exchange, status, text)
+}
+
+/// Who holds a lock: an address of IPv4, or a network of IPv6, which is given to one customer.
+fn client_of(peer: PeerAddress) -> Vec<u8> {
+    match peer.inet().map(|address| address.ip().to_canonical()) {
+        Some(IpAddr::V4(address)) => address.octets().to_vec(),
+        Some(IpAddr::V6(address)) => address.octets()[..IPV6_NETWORK_BYTES].to_vec(),
+        None => Vec::new(),
+    }
 }
 
 fn new_token() -> Option<String> {

@@ -20,6 +20,8 @@ use super::conditions::{Conditions, PRECONDITION_FAILED};
 use super::extended::{allowed_by_locks, lock_is_missing, shown_tokens};
 use super::job::{Failure, Job, LOCKED, Source, Upload};
 use super::locks::LockZone;
+use super::place::Place;
+use crate::files::Files as FileRules;
 use crate::safe_path::safe_path;
 
 /// What the directives of a location say.
@@ -30,6 +32,8 @@ pub(super) struct Settings {
     pub(super) delete_depth_min: usize,
     /// Locks that requests have to mind.
     pub(super) locks: Option<Arc<LockZone>>,
+    /// The links that are refused.
+    pub(super) files: FileRules,
 }
 
 /// Changes the files of a location.
@@ -63,7 +67,7 @@ impl Handler for Files {
             }
             Method::Delete => self.0.delete(exchange),
             Method::Mkcol => self.0.make_folder(exchange),
-            _ => transfer(exchange, method == Method::Move),
+            _ => transfer(exchange, &self.0.files, method == Method::Move),
         };
         let prepared = job.and_then(|job| {
             let conditions = Conditions::of(exchange, self.0.locks.as_ref(), job.paths())?;
@@ -102,7 +106,7 @@ impl Settings {
         }
         let modified = exchange.fields().value(b"Date").and_then(date::parse);
         Ok(Job::Put(Upload {
-            path: file(exchange, exchange.walk.path()),
+            place: place(exchange, &self.files, exchange.walk.path()),
             makes_folders: self.makes_folders,
             mode: self.mode,
             modified: modified.and_then(|seconds| u64::try_from(seconds).ok()),
@@ -117,7 +121,7 @@ impl Settings {
             return Err((409, format!("insufficient URI depth:{depth} to DELETE")));
         }
         Ok(Job::Delete {
-            source: source(exchange),
+            source: source(exchange, &self.files),
             depth: depth_of(exchange, Depth::Infinity)?,
         })
     }
@@ -127,7 +131,7 @@ impl Settings {
             return Err((409, "MKCOL can create a collection only".to_owned()));
         }
         Ok(Job::MakeFolder {
-            path: source(exchange).path,
+            place: source(exchange, &self.files).place,
             mode: self.mode,
         })
     }
@@ -144,7 +148,7 @@ impl Settings {
 }
 
 /// COPY or MOVE.
-fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
+fn transfer(exchange: &Exchange, files: &FileRules, is_move: bool) -> Result<Job, Refusal> {
     let destination = destination(exchange)?;
     if destination.ends_with(b"/") != exchange.walk.path().ends_with(b"/") {
         let message = "both URI and \"Destination\" URI should be either collections or \
@@ -169,8 +173,8 @@ fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
         }
     };
     Ok(Job::Transfer {
-        source: source(exchange),
-        destination: file(exchange, without_slash(&destination)),
+        source: source(exchange, files),
+        destination: place(exchange, files, without_slash(&destination)),
         overwrites,
         is_move,
         is_whole: depth == Depth::Infinity,
@@ -264,15 +268,28 @@ pub(super) fn elements(path: &[u8]) -> usize {
 }
 
 /// What the request is for.
-pub(super) fn source(exchange: &Exchange) -> Source {
+pub(super) fn source(exchange: &Exchange, files: &FileRules) -> Source {
     Source {
-        path: file(exchange, without_slash(exchange.walk.path())),
+        place: place(exchange, files, without_slash(exchange.walk.path())),
         is_folder: exchange.walk.path().ends_with(b"/"),
     }
 }
 
 pub(super) fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
+}
+
+/// The file that a path stands for, with the links on it that are refused.
+fn place(exchange: &Exchange, files: &FileRules, path: &[u8]) -> Place {
+    let path = file(exchange, path);
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let symlinks = files.symlinks(exchange, bytes);
+    let inside = files.symlinks(exchange, &[bytes, b"/"].concat()).rule;
+    Place {
+        path,
+        symlinks,
+        inside,
+    }
 }
 
 /// The file that a path stands for.

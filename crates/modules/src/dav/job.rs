@@ -9,11 +9,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use turnpike_http::Quoted;
 use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::file::Links;
 use turnpike_plan::temporary::{Removal, TemporaryFile, TemporaryFolder};
 
 use super::conditions::Conditions;
 use super::handler::Depth;
 use super::locks::{Change, LockZone};
+use super::place::{Place, Reached};
 use super::{tree, turns};
 use crate::{file_access, files};
 
@@ -28,12 +30,12 @@ pub(super) enum Job {
         depth: Depth,
     },
     MakeFolder {
-        path: PathBuf,
+        place: Place,
         mode: u32,
     },
     Transfer {
         source: Source,
-        destination: PathBuf,
+        destination: Place,
         overwrites: bool,
         is_move: bool,
         /// Whether a folder goes with what is in it.
@@ -43,14 +45,14 @@ pub(super) enum Job {
 
 /// What a request is for.
 pub(super) struct Source {
-    pub(super) path: PathBuf,
+    pub(super) place: Place,
     /// Whether the path ended with a slash.
     pub(super) is_folder: bool,
 }
 
 /// A file that is to be made.
 pub(super) struct Upload {
-    pub(super) path: PathBuf,
+    pub(super) place: Place,
     pub(super) makes_folders: bool,
     pub(super) mode: u32,
     /// When it was modified, in unix seconds.
@@ -75,6 +77,7 @@ impl Failure {
         let errno = error.raw_os_error().unwrap_or(0);
         let (status, level) = match errno {
             errno if files::is_absence(errno) => (absent, Level::Error),
+            errno if files::is_refused_link(errno) => (403, Level::Error),
             libc::EACCES | libc::EPERM => (403, Level::Error),
             libc::EEXIST => (405, Level::Error),
             libc::ENOSPC | libc::EDQUOT => (507, Level::Crit),
@@ -91,6 +94,12 @@ impl Failure {
     /// The failure of a request for a path that another client has locked.
     pub(super) fn locked(path: &Path) -> Self {
         Self::new(LOCKED, format!("\"{}\" is locked", quoted(path)))
+    }
+
+    /// The failure of a request for what is no file, as a FIFO: opening one waits for the other
+    /// side, and a device may do anything.
+    pub(super) fn no_file(path: &Path) -> Self {
+        Self::new(403, format!("\"{}\" is not a regular file", quoted(path)))
     }
 
     pub(super) fn new(status: u16, text: impl Into<String>) -> Self {
@@ -112,9 +121,9 @@ impl Job {
     /// file: whether there is one is looked up off the lane ([`Job::run_unless_locked`]).
     pub(super) fn changes(&self) -> Vec<(PathBuf, Change)> {
         match self {
-            Self::Put(upload) => vec![(upload.path.clone(), Change::Content)],
-            Self::Delete { source, .. } => vec![(source.path.clone(), Change::Removed)],
-            Self::MakeFolder { path, .. } => vec![(path.clone(), Change::Added)],
+            Self::Put(upload) => vec![(upload.place.path.clone(), Change::Content)],
+            Self::Delete { source, .. } => vec![(source.place.path.clone(), Change::Removed)],
+            Self::MakeFolder { place, .. } => vec![(place.path.clone(), Change::Added)],
             // What stands at the destination is replaced.
             Self::Transfer {
                 source,
@@ -122,8 +131,8 @@ impl Job {
                 is_move,
                 ..
             } => {
-                let source = is_move.then(|| (source.path.clone(), Change::Removed));
-                let destination = (destination.clone(), Change::Removed);
+                let source = is_move.then(|| (source.place.path.clone(), Change::Removed));
+                let destination = (destination.path.clone(), Change::Removed);
                 source.into_iter().chain([destination]).collect()
             }
         }
@@ -132,14 +141,14 @@ impl Job {
     /// The files that the request is about.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         match self {
-            Self::Put(upload) => vec![upload.path.clone()],
-            Self::Delete { source, .. } => vec![source.path.clone()],
-            Self::MakeFolder { path, .. } => vec![path.clone()],
+            Self::Put(upload) => vec![upload.place.path.clone()],
+            Self::Delete { source, .. } => vec![source.place.path.clone()],
+            Self::MakeFolder { place, .. } => vec![place.path.clone()],
             Self::Transfer {
                 source,
                 destination,
                 ..
-            } => vec![source.path.clone(), destination.clone()],
+            } => vec![source.place.path.clone(), destination.path.clone()],
         }
     }
 
@@ -163,7 +172,7 @@ impl Job {
                 source,
                 is_move: true,
                 ..
-            } => Some(&source.path),
+            } => Some(&source.place.path),
             Self::Put(_) | Self::MakeFolder { .. } | Self::Transfer { .. } => None,
         }
     }
@@ -177,8 +186,8 @@ impl Job {
         now_ms: u64,
     ) -> Result<u16, Failure> {
         let changes = match &self {
-            Self::Put(upload) if !upload.path.exists() => {
-                vec![(upload.path.clone(), Change::Added)]
+            Self::Put(upload) if !upload.place.path.exists() => {
+                vec![(upload.place.path.clone(), Change::Added)]
             }
             _ => self.changes(),
         };
@@ -194,10 +203,38 @@ impl Job {
     pub(super) fn run(self, conditions: &Conditions) -> Result<u16, Failure> {
         let exclusive = self.exclusive();
         let _turn = turns::take(exclusive.iter().map(PathBuf::as_path));
+        let mut job = self;
+        let reached = job.reach(conditions)?;
+        job.change(conditions).map_err(|mut failure| {
+            reached.iter().for_each(|place| place.restore(&mut failure));
+            failure
+        })
+    }
+
+    /// Has its places lead through open folders, where links are refused.
+    fn reach(&mut self, conditions: &Conditions) -> Result<Vec<Reached>, Failure> {
+        let reached = match self {
+            Self::Put(upload) => vec![upload.reach(conditions)?],
+            Self::Delete { source, .. } => vec![source.place.reach(None, 404)?],
+            Self::MakeFolder { place, .. } => vec![place.reach(None, 409)?],
+            Self::Transfer {
+                source,
+                destination,
+                ..
+            } => vec![
+                source.place.reach(None, 404)?,
+                destination.reach(None, 409)?,
+            ],
+        };
+        Ok(reached.into_iter().flatten().collect())
+    }
+
+    fn change(self, conditions: &Conditions) -> Result<u16, Failure> {
         match self {
             Self::Put(upload) => upload.run(conditions),
             Self::Delete { source, depth } => delete(&source, depth, conditions),
-            Self::MakeFolder { path, mode } => {
+            Self::MakeFolder { place, mode } => {
+                let path = place.path;
                 if fs::symlink_metadata(&path).is_err() {
                     conditions.check(&path)?;
                 }
@@ -213,19 +250,25 @@ impl Job {
                 is_move,
                 is_whole,
             } => {
+                let destination = destination.path;
                 let replaced = replaced_folder(&source, &destination, overwrites)?;
-                conditions.check(&source.path)?;
+                conditions.check(&source.place.path)?;
                 if let Some(folder) = replaced {
                     tree::remove(&destination, &folder)?;
                 }
+                let links = source.place.last_link();
                 match (source.is_folder, is_move) {
-                    (true, true) => move_folder(&source.path, &destination),
+                    (true, true) => move_folder(&source.place.path, &destination),
                     (true, false) if is_whole => {
-                        tree::copy_tree(&source.path, &destination).map(|()| 201)
+                        tree::copy_tree(&source.place.path, &destination).map(|()| 201)
                     }
-                    (true, false) => tree::copy_folder(&source.path, &destination).map(|()| 201),
-                    (false, true) => move_file(&source.path, &destination).map(|()| 204),
-                    (false, false) => tree::copy_file(&source.path, &destination).map(|()| 204),
+                    (true, false) => {
+                        tree::copy_folder(&source.place.path, &destination).map(|()| 201)
+                    }
+                    (false, true) => move_file(&source.place.path, &destination).map(|()| 204),
+                    (false, false) => {
+                        tree::copy_file(&source.place.path, &destination, links).map(|()| 204)
+                    }
                 }
             }
         }
@@ -233,10 +276,21 @@ impl Job {
 }
 
 impl Upload {
+    /// As [`Place::reach`]. Conditions are judged before a folder is made.
+    fn reach(&mut self, conditions: &Conditions) -> Result<Option<Reached>, Failure> {
+        match self.place.reach(None, 409) {
+            Err(failure) if self.makes_folders && failure.status == 409 => {
+                conditions.check(&self.place.path)?;
+                self.place.reach(Some(self.mode), 409)
+            }
+            reached => reached,
+        }
+    }
+
     fn run(self, conditions: &Conditions) -> Result<u16, Failure> {
-        let status = match fs::metadata(&self.path) {
+        let status = match fs::metadata(&self.place.path) {
             Ok(there) if there.is_dir() => {
-                let path = quoted(&self.path);
+                let path = quoted(&self.place.path);
                 return Err(Failure::new(
                     409,
                     format!("\"{path}\" could not be created: it is a directory"),
@@ -245,10 +299,10 @@ impl Upload {
             Ok(_) => 204,
             Err(_) => 201,
         };
-        let parent = self.path.parent();
+        let parent = self.place.path.parent();
         // Without a folder the answer is 409, whatever the conditions (RFC 9110 section 13.2.1).
         if self.makes_folders || parent.is_some_and(Path::is_dir) {
-            conditions.check(&self.path)?;
+            conditions.check(&self.place.path)?;
         }
         let folder = parent.filter(|_| self.makes_folders);
         if let Some(folder) = folder {
@@ -279,14 +333,14 @@ impl Upload {
                 .set_times(FileTimes::new().set_modified(modified));
             set.map_err(|error| Failure::of("futimes()", file.path(), &error, 500))?;
         }
-        let kept = file.keep_as(&self.path, self.mode);
-        kept.map_err(|error| Failure::of("rename()", &self.path, &error, 409))?;
+        let kept = file.keep_as(&self.place.path, self.mode);
+        kept.map_err(|error| Failure::of("rename()", &self.place.path, &error, 409))?;
         Ok(status)
     }
 }
 
 fn delete(source: &Source, depth: Depth, conditions: &Conditions) -> Result<u16, Failure> {
-    let path = &source.path;
+    let path = &source.place.path;
     let there = fs::symlink_metadata(path);
     let there = there.map_err(|error| Failure::of("lstat()", path, &error, 404))?;
     match (there.is_dir(), source.is_folder) {
@@ -324,15 +378,18 @@ fn replaced_folder(
     destination: &Path,
     overwrites: bool,
 ) -> Result<Option<Metadata>, Failure> {
-    let from = fs::metadata(&source.path);
-    let from = from.map_err(|error| Failure::of("stat()", &source.path, &error, 404))?;
+    let from = fs::metadata(&source.place.path);
+    let from = from.map_err(|error| Failure::of("stat()", &source.place.path, &error, 404))?;
+    if !from.is_dir() && !from.is_file() {
+        return Err(Failure::no_file(&source.place.path));
+    }
     if from.is_dir() != source.is_folder {
-        let path = quoted(&source.path);
+        let path = quoted(&source.place.path);
         let text =
             format!("\"{path}\" must be a directory if and only if its URI ends with a slash");
         return Err(Failure::new(409, text));
     }
-    if destination.starts_with(&source.path) {
+    if destination.starts_with(&source.place.path) {
         let path = quoted(destination);
         return Err(Failure::new(
             409,
@@ -363,8 +420,8 @@ fn replaced_folder(
             format!("the destination \"{path}\" exists already"),
         ));
     }
-    if source.path.starts_with(destination) {
-        let path = quoted(&source.path);
+    if source.place.path.starts_with(destination) {
+        let path = quoted(&source.place.path);
         return Err(Failure::new(
             409,
             format!("the source \"{path}\" is inside the destination"),
@@ -390,7 +447,7 @@ fn move_file(from: &Path, to: &Path) -> Result<(), Failure> {
     match fs::rename(from, to) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
-            tree::copy_file(from, to)?;
+            tree::copy_file(from, to, Links::Refuse)?;
             tree::remove_file(from)
         }
         Err(error) => Err(Failure::of("rename()", to, &error, 409)),

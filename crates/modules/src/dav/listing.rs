@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::conditions::Conditions;
 use super::job::{Failure, quoted};
 use super::locks::{Lock, LockZone};
+use super::place::{self, Place};
 use super::properties::{self, Resource};
 use super::request_xml::Asked;
 
@@ -20,7 +21,7 @@ const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// What is to be described.
 pub(super) struct Listing {
-    pub(super) file: PathBuf,
+    pub(super) place: Place,
     pub(super) conditions: Conditions,
     /// The path in URIs, unescaped.
     pub(super) path: Vec<u8>,
@@ -33,43 +34,54 @@ pub(super) struct Listing {
 
 impl Listing {
     /// The body of the answer.
-    pub(super) fn run(self) -> Result<Vec<u8>, Failure> {
-        let there = fs::metadata(&self.file);
-        let there = there.map_err(|error| Failure::of("stat()", &self.file, &error, 404))?;
-        self.conditions.check(&self.file)?;
+    pub(super) fn run(mut self) -> Result<Vec<u8>, Failure> {
+        let file = self.place.path.clone();
+        let reached = self.place.reach(None, 404)?;
+        self.list(&file).map_err(|mut failure| {
+            reached.iter().for_each(|place| place.restore(&mut failure));
+            failure
+        })
+    }
+
+    /// `file` is the one that locks know.
+    fn list(&self, file: &Path) -> Result<Vec<u8>, Failure> {
+        let path = &self.place.path;
+        let there = place::metadata(path, self.place.symlinks.rule);
+        let there = there.map_err(|error| Failure::of("stat()", path, &error, 404))?;
+        self.conditions.check(path)?;
         let mut path = self.path.clone();
         if there.is_dir() && path.last() != Some(&b'/') {
             path.push(b'/');
         }
         let mut out = properties::BEGIN.to_vec();
         out.extend_from_slice(b"<D:multistatus xmlns:D=\"DAV:\">\n");
-        self.write(&path, &self.file, &there, &mut out);
+        self.write(&path, file, &there, &mut out);
         if there.is_dir() && self.with_entries {
-            self.write_entries(&path, &mut out)?;
+            self.write_entries(&path, file, &mut out)?;
         }
         out.extend_from_slice(b"</D:multistatus>\n");
         Ok(out)
     }
 
-    fn write_entries(&self, folder: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
-        let entries = fs::read_dir(&self.file);
-        let entries = entries.map_err(|error| Failure::of("opendir()", &self.file, &error, 404))?;
+    fn write_entries(&self, folder: &[u8], file: &Path, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let own = &self.place.path;
+        let entries = fs::read_dir(own);
+        let entries = entries.map_err(|error| Failure::of("opendir()", own, &error, 404))?;
         for (index, entry) in entries.flatten().enumerate() {
             if index >= ENTRIES_MAX {
-                let folder = quoted(&self.file);
+                let folder = quoted(own);
                 let text = format!("\"{folder}\" has more than {ENTRIES_MAX} entries");
                 return Err(Failure::new(507, text));
             }
-            let file = entry.path();
-            // What has gone meanwhile, or leads nowhere, is not there.
-            let Ok(metadata) = fs::metadata(&file) else {
+            // What has gone meanwhile, leads nowhere or is a refused link, is not there.
+            let Ok(metadata) = place::metadata(&entry.path(), self.place.inside) else {
                 continue;
             };
             let end: &[u8] = if metadata.is_dir() { b"/" } else { b"" };
             let path = [folder, entry.file_name().as_bytes(), end].concat();
-            self.write(&path, &file, &metadata, out);
+            self.write(&path, &file.join(entry.file_name()), &metadata, out);
             if out.len() > ANSWER_BYTES_MAX {
-                let folder = quoted(&self.file);
+                let folder = quoted(own);
                 let text =
                     format!("the answer for \"{folder}\" has more than {ANSWER_BYTES_MAX} bytes");
                 return Err(Failure::new(507, text));

@@ -7,9 +7,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a lock costs beyond its path, tokens and owner: nodes of the tree, its place among the
-/// tokens, and lengths, rounded up.
+/// What a lock costs beyond its path, tokens, owner and client: nodes of the tree, its places among
+/// the tokens and clients, and lengths, rounded up.
 const LOCK_BYTES: usize = 192;
+
+/// The part of a zone that one client may fill, as its divisor: others keep the rest. Its first
+/// lock may be larger.
+const CLIENT_SHARE: usize = 4;
 
 /// Locks of a zone, by path.
 pub(super) struct LockZone {
@@ -25,6 +29,8 @@ struct Locks {
     /// look, however many locks there are.
     by_token: HashMap<Box<[u8]>, Arc<[u8]>>,
     bytes: usize,
+    /// The bytes of each client's locks.
+    by_client: HashMap<Vec<u8>, usize>,
 }
 
 /// A lock on a file or a folder.
@@ -38,6 +44,8 @@ pub(super) struct Lock {
     pub(super) is_deep: bool,
     /// The holder, as XML.
     pub(super) owner: Vec<u8>,
+    /// Who asked for it.
+    pub(super) client: Vec<u8>,
     /// When it ends, in monotonic milliseconds.
     pub(super) until_ms: u64,
 }
@@ -49,6 +57,8 @@ pub(super) enum NoLock {
     Taken,
     /// The zone is full.
     Full,
+    /// The client's share of the zone is full.
+    Share,
 }
 
 /// What a request does to a path.
@@ -90,14 +100,23 @@ impl LockZone {
             return Err(NoLock::Taken);
         }
         let bytes = cost(path, &lock);
-        if locks.bytes + bytes > self.bytes_max {
+        let share = self.bytes_max / CLIENT_SHARE;
+        let is_over = |locks: &Locks| {
+            let held = locks.by_client.get(&lock.client);
+            held.is_some_and(|held| held + bytes > share)
+        };
+        if locks.bytes + bytes > self.bytes_max || is_over(&locks) {
             locks.forget_ended(now_ms);
+        }
+        if is_over(&locks) {
+            return Err(NoLock::Share);
         }
         if locks.bytes + bytes > self.bytes_max {
             return Err(NoLock::Full);
         }
         locks.remove(path);
         locks.bytes += bytes;
+        *locks.by_client.entry(lock.client.clone()).or_default() += bytes;
         let path: Arc<[u8]> = path.as_slice().into();
         let token = lock.token.as_bytes().into();
         locks.by_token.insert(token, Arc::clone(&path));
@@ -244,17 +263,22 @@ impl Locks {
         let Some((path, lock)) = self.by_path.remove_entry(path) else {
             return false;
         };
-        self.bytes -= cost(&path, &lock);
+        let bytes = cost(&path, &lock);
+        self.bytes -= bytes;
+        give_back(&mut self.by_client, &lock.client, bytes);
         self.by_token.remove(lock.token.as_bytes());
         true
     }
 
     fn forget_ended(&mut self, now_ms: u64) {
         let (bytes, by_token) = (&mut self.bytes, &mut self.by_token);
+        let by_client = &mut self.by_client;
         self.by_path.retain(|path, lock| {
             let holds = lock.until_ms > now_ms;
             if !holds {
-                *bytes -= cost(path, lock);
+                let cost = cost(path, lock);
+                *bytes -= cost;
+                give_back(by_client, &lock.client, cost);
                 by_token.remove(lock.token.as_bytes());
             }
             holds
@@ -262,8 +286,22 @@ impl Locks {
     }
 }
 
+fn give_back(by_client: &mut HashMap<Vec<u8>, usize>, client: &[u8], bytes: usize) {
+    if let Some(held) = by_client.get_mut(client) {
+        *held = held.saturating_sub(bytes);
+        if *held == 0 {
+            by_client.remove(client);
+        }
+    }
+}
+
 fn cost(path: &[u8], lock: &Lock) -> usize {
-    path.len() + lock.root.len() + 2 * lock.token.len() + lock.owner.len() + LOCK_BYTES
+    path.len()
+        + lock.root.len()
+        + 2 * lock.token.len()
+        + lock.owner.len()
+        + lock.client.len()
+        + LOCK_BYTES
 }
 
 /// The name of a file among the locks. `/a//b` and `/a/./b` are `/a/b` for the system, so they have

@@ -12,6 +12,7 @@ mod if_field;
 mod job;
 mod listing;
 mod locks;
+mod place;
 mod plan;
 mod properties;
 mod request_xml;

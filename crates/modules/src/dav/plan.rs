@@ -48,12 +48,14 @@ pub(super) fn location(
     }
     let mode = file_access::read(view, view.nearest("dav_access"))?;
     let locks = locks(view, builder)?;
+    let rules = files::Files::of(view, builder)?;
     if !extended.is_empty() {
         let settings = ExtendedSettings {
             methods: extended,
             allowed: methods.clone(),
             mode,
             locks: locks.clone(),
+            files: rules.clone(),
         };
         let handler = Extended(Arc::new(settings));
         draft.add_handler(HandlerPlace::Answer, Arc::new(handler));
@@ -74,6 +76,7 @@ pub(super) fn location(
         mode,
         delete_depth_min: usize::try_from(view.number("min_delete_depth")).unwrap_or(0),
         locks,
+        files: rules,
     };
     draft.add_handler(HandlerPlace::Answer, Arc::new(Files(Arc::new(settings))));
     Ok(())

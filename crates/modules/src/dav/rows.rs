@@ -42,7 +42,9 @@ pub(super) const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "zone=name:size [timeout=time]",
         summary: "Declares a zone for locks, and the time after which a lock expires unless it is \
-            refreshed: a minute by default. When the zone is full, LOCK is answered with 507.",
+            refreshed: a minute by default. When the zone is full, LOCK is answered with 507. \
+            A client, that is an address of IPv4 or a /64 network of IPv6, may fill a quarter of \
+            it; realip tells clients behind a proxy apart.",
         ..Row::PLAIN
     },
     Row {
@@ -68,7 +70,8 @@ pub(super) const ROWS: &[Row] = &[
             If-Match, If-None-Match and If-Unmodified-Since hold for these methods as for GET \
             (RFC 9110 section 13), and so does If (RFC 4918 section 10.4): where a condition is \
             false, the answer is 412 and nothing is changed. nginx ignores them. \
-            Together with PUT, all request bodies are written to files first.",
+            Only regular files are copied and moved: others give 403. `disable_symlinks` holds for \
+            all methods. Together with PUT, all request bodies are written to files first.",
         ..Row::PLAIN
     },
     Row {

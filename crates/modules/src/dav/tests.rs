@@ -8,6 +8,7 @@ use super::if_field::{self, shown_tokens};
 use super::job::{Job, Source};
 use super::listing::Listing;
 use super::locks::{Change, Lock, LockZone, NoLock};
+use super::place::Place;
 use super::request_xml::{Asked, DAV, LockInfo, Malformed, Name, lock_info, propfind};
 
 #[test]
@@ -20,10 +21,10 @@ fn elements_of_paths_are_counted() {
 fn copy(folder: &Path, from: &str, to: &str) -> Result<u16, u16> {
     let job = Job::Transfer {
         source: Source {
-            path: folder.join(from),
+            place: Place::new(folder.join(from)),
             is_folder: true,
         },
-        destination: folder.join(to),
+        destination: Place::new(folder.join(to)),
         overwrites: true,
         is_move: false,
         is_whole: true,
@@ -133,7 +134,7 @@ fn namespaces_and_answers_have_an_end() {
             local: b"a".to_vec(),
         };
         let listing = Listing {
-            file: folder.clone(),
+            place: Place::new(folder.clone()),
             conditions: Conditions::default(),
             path: b"/".to_vec(),
             with_entries: true,
@@ -232,6 +233,7 @@ fn lock(token: &str, is_deep: bool, until_ms: u64) -> Lock {
         root: Vec::new(),
         is_deep,
         owner: Vec::new(),
+        client: token.as_bytes().to_vec(),
         until_ms,
     }
 }
@@ -330,7 +332,7 @@ fn locks_keep_others_out_until_they_end() {
 
 #[test]
 fn a_full_zone_takes_a_lock_where_another_one_has_ended() {
-    let zone = LockZone::new(400, 50);
+    let zone = LockZone::new(406, 50);
     assert_eq!(zone.lock("/a", lock("a", true, 100), 0), Ok(()));
     assert_eq!(zone.lock("/b", lock("b", true, 100), 0), Ok(()));
     assert_eq!(zone.lock("/c", lock("c", true, 100), 99), Err(NoLock::Full));
@@ -343,4 +345,32 @@ fn a_full_zone_takes_a_lock_where_another_one_has_ended() {
     assert!(!zone.is_held(b"c", "/c", 100));
     assert_eq!(zone.lock("/d", lock("d", true, 200), 100), Ok(()));
     assert_eq!(zone.lock("/e", lock("e", true, 200), 100), Ok(()));
+}
+
+#[test]
+fn one_client_cannot_fill_a_zone() {
+    let zone = LockZone::new(16_000, 50);
+    let by = |client: &str, number: usize, until_ms| Lock {
+        client: client.as_bytes().to_vec(),
+        ..lock(&format!("{client}-{number}"), true, until_ms)
+    };
+    let fill = |client: &str, until_ms, now_ms| {
+        let taken = |number: &usize| {
+            let path = format!("/{client}/{number}");
+            zone.lock(path, by(client, *number, until_ms), now_ms) == Ok(())
+        };
+        (0..1000).take_while(taken).count()
+    };
+    let share = fill("a", 100, 0);
+    assert!((10..=20).contains(&share), "{share}");
+    let refused = zone.lock("/a/more", by("a", 1000, 100), 0);
+    assert_eq!(refused, Err(NoLock::Share));
+    // Others have their own share, until there is nothing left.
+    for client in ["b", "c", "d"] {
+        assert_eq!(fill(client, 100, 0), share, "{client}");
+    }
+    // A lock that is given back, and those that have ended, make room.
+    assert!(zone.unlock("/a/0", b"a-0", 50));
+    assert_eq!(zone.lock("/a/0", by("a", 2000, 100), 50), Ok(()));
+    assert_eq!(fill("a", 200, 100), share);
 }

@@ -1,9 +1,13 @@
 //! Copies of files and of folders with all that is in them.
 
-use std::fs::{self, DirBuilder, File, FileTimes, Metadata};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+
+use turnpike_lane::files;
+use turnpike_lane::sys::file::Links;
+use turnpike_plan::relocate;
 
 use super::job::{Failure, quoted};
 
@@ -37,7 +41,8 @@ pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
             let copied = fs::read_link(&source).and_then(|link| symlink(link, &target));
             copied.map_err(|error| Failure::of("symlink()", &target, &error, 409))?;
         } else if entry.metadata.is_file() {
-            copy_file(&source, &target)?;
+            // It was no link when it was found.
+            copy_file(&source, &target, Links::Refuse)?;
         }
     }
     Ok(())
@@ -91,16 +96,15 @@ fn make_folder(path: &Path, like: &Metadata) -> Result<(), Failure> {
     made.map_err(|error| Failure::of("mkdir()", path, &error, 409))
 }
 
-/// Copies a file with its mode and its time, over what stands there.
-pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {
-    let copied = fs::copy(from, to);
-    copied.map_err(|error| Failure::of("open()", to, &error, 409))?;
-    let modified = fs::metadata(from).and_then(|metadata| metadata.modified());
-    let set = modified.and_then(|modified| {
-        let file = File::options().write(true).open(to)?;
-        file.set_times(FileTimes::new().set_modified(modified))
-    });
-    set.map_err(|error| Failure::of("utimes()", to, &error, 409))
+/// Copies a regular file with its mode and its time. The copy takes the place of what stands there
+/// when it is complete.
+pub(super) fn copy_file(from: &Path, to: &Path, links: Links) -> Result<(), Failure> {
+    let mut source = files::open_regular(from, links).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => Failure::no_file(from),
+        _ => Failure::of("open()", from, &error, 404),
+    })?;
+    let copied = relocate::copy(&mut source, to);
+    copied.map_err(|error| Failure::of("open()", to, &error, 409))
 }
 
 /// Removes a file, or a folder with everything in it. Links are not followed.

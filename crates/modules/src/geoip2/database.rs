@@ -1,6 +1,5 @@
 //! A database: a file's content in memory, which may be replaced while requests look into it.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use maxminddb::Reader;
+use turnpike_lane::files;
+use turnpike_lane::sys::file::Links;
 
 /// The largest file that is read, in bytes. The largest that MaxMind offers has some hundred
 /// megabytes; memory for more than this would be a mistake in the name of the file.
@@ -57,7 +58,8 @@ impl From<&std::fs::Metadata> for Stamp {
 
 impl Content {
     fn read(path: &Path) -> Result<Self, String> {
-        let mut file = File::open(path).map_err(|error| error.to_string())?;
+        let mut file =
+            files::open_regular(path, Links::Follow).map_err(|error| error.to_string())?;
         let metadata = file.metadata().map_err(|error| error.to_string())?;
         if metadata.len() > FILE_BYTES_MAX {
             return Err(format!("the file has more than {FILE_BYTES_MAX} bytes"));

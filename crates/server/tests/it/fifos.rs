@@ -6,10 +6,12 @@ use std::io::Read as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::libc::O_NONBLOCK;
 use nix::sys::stat::Mode;
-use turnpike_testkit::{Folder, Server, wait_for};
+use turnpike_testkit::{Folder, Peer, Server, wait_for};
 
 const CONFIGURATION: &str = "
 worker_processes 1;
@@ -118,6 +120,136 @@ fn a_log_that_is_a_fifo_is_written_while_it_is_read() {
         path.display()
     );
     server.wait_for_log("error.log", &line);
+}
+
+/// WebDAV over the folder. A client is who it says to be.
+const CHANGES: &str = "
+worker_processes 1;
+error_log %FOLDER%/error.log info;
+events { }
+http {
+    access_log off;
+    dav_ext_lock_zone zone=locks:64k timeout=1h;
+    set_real_ip_from 127.0.0.1;
+    real_ip_header X-Client;
+    server {
+        listen 127.0.0.1:%PORT%;
+        root FIFOS;
+        client_body_temp_path %FOLDER%/bodies;
+        dav_methods PUT DELETE MKCOL COPY MOVE;
+        dav_ext_methods PROPFIND LOCK UNLOCK;
+        dav_ext_lock zone=locks;
+    }
+}";
+
+/// Requests for what is no file, and the status of each.
+const NO_FILES: &[(&str, &str, u16)] = &[
+    ("COPY /fifo", "Destination: /copy\r\n", 403),
+    ("MOVE /fifo", "Destination: /copy\r\n", 403),
+    ("COPY /only/", "Destination: /copies/\r\n", 201),
+    ("DELETE /copies/", "", 204),
+    // What stands there is replaced, and not opened.
+    ("COPY /plain", "Destination: /log\r\n", 204),
+    ("PROPFIND /fifo", "Depth: 0\r\n", 207),
+    ("PUT /fifo", "Content-Length: 0\r\nIf-Match: \"x\"\r\n", 412),
+];
+
+fn start_changes(folder: &Folder) -> Server {
+    let path = folder.path();
+    for (path, mode) in [(path.to_path_buf(), 0o777), (path.join("plain"), 0o666)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let text = CHANGES.replace("FIFOS", &path.display().to_string());
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text)
+        .start()
+}
+
+fn ask(peer: &mut Peer, client: &str, line: &str, fields: &str, body: &str) -> u16 {
+    let length = match body.len() {
+        0 => String::new(),
+        length => format!("Content-Length: {length}\r\n"),
+    };
+    let request =
+        format!("{line} HTTP/1.1\r\nHost: a\r\nX-Client: {client}\r\n{fields}{length}\r\n{body}");
+    peer.round(request).status
+}
+
+#[test]
+fn fifos_hold_no_thread_that_changes_files() {
+    let folder = fifos();
+    let server = start_changes(&folder);
+    // More than there are threads.
+    for _ in 0..20 {
+        let mut peer = server.connect();
+        for (line, fields, status) in NO_FILES {
+            let found = ask(&mut peer, "10.0.0.1", line, fields, "");
+            assert_eq!(found, *status, "{line} {fields}");
+        }
+    }
+    assert_eq!(folder.read("log"), "content");
+    server.wait_for_log("error.log", "fifo\" is not a regular file");
+}
+
+/// A lock that a client asks for.
+const LOCK: &str = "<D:lockinfo xmlns:D='DAV:'><D:lockscope><D:exclusive/></D:lockscope>\
+    <D:locktype><D:write/></D:locktype></D:lockinfo>";
+
+/// How long the long run goes on, unless `TURNPIKE_TEST_SECONDS` says otherwise.
+const SECONDS: u64 = 180;
+
+#[test]
+#[ignore = "three minutes: in make test-long"]
+fn clients_that_copy_fifos_and_fill_the_locks_disturb_nobody() {
+    const ATTACKERS: usize = 32;
+    let folder = fifos();
+    let server = start_changes(&folder);
+    let seconds = std::env::var("TURNPIKE_TEST_SECONDS").ok();
+    let seconds = seconds.map_or(SECONDS, |text| text.parse().unwrap());
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let is_over = || Instant::now() >= end;
+    let (mut answered, mut locked) = (0, 0);
+    thread::scope(|scope| {
+        for attacker in 0..ATTACKERS {
+            let server = &server;
+            scope.spawn(move || {
+                let mut number = 0;
+                while !is_over() {
+                    let mut peer = server.connect();
+                    for (line, fields, _) in NO_FILES {
+                        ask(&mut peer, "10.0.0.1", line, fields, "");
+                    }
+                    number += 1;
+                    let line = format!("LOCK /lock-{attacker}-{number}");
+                    ask(&mut peer, "10.0.0.1", &line, "", LOCK);
+                }
+            });
+        }
+        while !is_over() {
+            let mut peer = server.connect();
+            for (line, fields, body, expected) in [
+                ("PUT /mine", "", "text", &[201, 204][..]),
+                ("GET /mine", "", "", &[200]),
+                ("PROPFIND /mine", "Depth: 0\r\n", "", &[207]),
+                ("COPY /mine", "Destination: /mine-too\r\n", "", &[204]),
+            ] {
+                let status = ask(&mut peer, "10.0.0.2", line, fields, body);
+                assert!(expected.contains(&status), "{line}: {status}");
+                answered += 1;
+            }
+            locked += 1;
+            if locked <= 8 {
+                let line = format!("LOCK /own-{locked}");
+                assert_eq!(ask(&mut peer, "10.0.0.2", &line, "", LOCK), 201);
+            }
+        }
+    });
+    server.wait_for_log(
+        "error.log",
+        "the client holds its share of the zone of locks",
+    );
+    println!("{answered} requests of the innocent client were answered in {seconds} s");
+    assert!(answered > 0);
 }
 
 fn check(folder: &Folder, text: &str) -> Output {

@@ -3,7 +3,7 @@
 mod ext;
 
 use std::fs::{self, File, FileTimes, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -412,4 +412,109 @@ fn of_clients_that_have_read_the_same_state_one_replaces_it() {
         let count = |status| statuses.iter().filter(|own| **own == status).count();
         assert_eq!((count(won), count(412)), (1, CLIENTS - 1), "{statuses:?}");
     }
+}
+
+const LINKS: &str = "error_log %FOLDER%/error.log info;
+    events { }
+    http {
+        dav_ext_lock_zone zone=locks:64k;
+        server {
+            listen 127.0.0.1:%PORT%;
+            root %FOLDER%/files;
+            client_body_temp_path %FOLDER%/bodies;
+            dav_methods PUT DELETE MKCOL COPY MOVE;
+            dav_ext_methods PROPFIND LOCK;
+            dav_ext_lock zone=locks;
+            create_full_put_path on;
+            location / { disable_symlinks on from=$document_root; }
+            location /owner/ { disable_symlinks if_not_owner; }
+        }
+    }";
+
+/// Requests under `disable_symlinks`: `out` leads to a folder outside, `link` to a file in it.
+const LINKED: &[(&str, &str, u16)] = &[
+    ("PUT /out/new", "", 409),
+    ("PUT /out/deep/new", "", 409),
+    ("PUT /link", "", 403),
+    ("PUT /inner/deep/new", "", 201),
+    ("PUT /inner/deep/new", "", 204),
+    ("PUT /owner/new", "", 201),
+    ("DELETE /out/file", "", 404),
+    ("DELETE /link", "", 403),
+    ("DELETE /out/", "", 403),
+    ("MKCOL /out/new/", "", 409),
+    ("COPY /link", "Destination: /stolen\r\n", 403),
+    ("COPY /out/file", "Destination: /stolen\r\n", 404),
+    ("COPY /out/", "Destination: /stolen/\r\n", 403),
+    ("COPY /plain", "Destination: /out/put\r\n", 409),
+    ("COPY /plain", "Destination: /link\r\n", 403),
+    ("COPY /plain", "Destination: /inner/copy\r\n", 204),
+    ("MOVE /out/file", "Destination: /stolen\r\n", 404),
+    ("MOVE /inner/copy", "Destination: /out/put\r\n", 409),
+    ("MOVE /inner/copy", "Destination: /inner/moved\r\n", 204),
+    // Links in a folder stay links.
+    ("COPY /inner/", "Destination: /copies/\r\n", 201),
+    ("PROPFIND /out/", "Depth: 1\r\n", 403),
+    ("PROPFIND /out/file", "Depth: 0\r\n", 404),
+    ("PROPFIND /link", "Depth: 0\r\n", 403),
+    ("PROPFIND /none", "Depth: 0\r\n", 404),
+    ("DELETE /inner/moved", "", 204),
+];
+
+#[test]
+fn refused_links_are_followed_by_no_method() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(LINKS)
+        .file("files/plain", "plain")
+        .file("files/inner/file", "inner")
+        .file("files/owner/file", "own")
+        .file("outside/file", "secret")
+        .start();
+    let (files, outside) = (
+        server.folder().join("files"),
+        server.folder().join("outside"),
+    );
+    for (target, link) in [
+        ("../outside", "out"),
+        ("../outside/file", "link"),
+        ("../../outside/file", "inner/link"),
+    ] {
+        symlink(target, files.join(link)).unwrap();
+    }
+    for folder in [&files, &files.join("inner"), &files.join("owner"), &outside] {
+        fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
+    }
+    for file in [files.join("plain"), outside.join("file")] {
+        fs::set_permissions(file, Permissions::from_mode(0o666)).unwrap();
+    }
+    let before = contents(&outside);
+    let ask = |line: &str, fields: &str| {
+        let (length, body) = match line.starts_with("PUT") {
+            true => ("Content-Length: 3\r\n", "new"),
+            false => ("", ""),
+        };
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n{fields}{length}\r\n{body}"
+        );
+        String::from_utf8_lossy(&server.exchange(&request)).into_owned()
+    };
+    for (line, fields, status) in LINKED {
+        let head = ask(line, fields);
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{line} {fields}: {head}"
+        );
+        assert_eq!(contents(&outside), before, "{line} {fields}");
+        assert!(!files.join("stolen").exists(), "{line} {fields}");
+    }
+    assert!(files.join("copies/link").is_symlink());
+    let listed = ask("PROPFIND /", "Depth: 1\r\n");
+    assert!(listed.contains("<D:href>/plain</D:href>"), "{listed}");
+    assert!(
+        !listed.contains("/out") && !listed.contains("/link"),
+        "{listed}"
+    );
+    // The log names the path, not the descriptor that it was reached by.
+    let path = files.join("none").display().to_string();
+    server.wait_for_log("error.log", &format!("stat() \"{path}\" failed (2: "));
 }
