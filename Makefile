@@ -119,8 +119,8 @@ express-long: ## A million damaged packets, the corpus by sockets and raw packet
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
 
-files-long: ## Three minutes of clients that copy FIFOs and fill a zone of locks, with another one beside
-	$(CARGO) test --workspace --locked --test fifos -- --ignored --nocapture
+files-long: ## Three minutes of clients that copy FIFOs and fill a zone of locks, and 1,000 tests (-t) under load
+	$(CARGO) test --workspace --locked --test it -- fifos:: command_line::trial:: --ignored --nocapture
 
 choices-long: ## 10,000 random server blocks, each request compared with nginx
 	$(CARGO) test --workspace --locked --test comparisons -- choices --ignored

@@ -154,11 +154,16 @@ impl Paths {
         let is_missing = opened
             .as_ref()
             .is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
-        let folder = self.prefix.join(LOG_FOLDER);
+        let folder = self.log_folder();
         if is_missing && path.parent() == Some(&folder) && fs::create_dir(&folder).is_ok() {
             return open(path);
         }
         opened
+    }
+
+    /// The folder for logs under the prefix.
+    pub fn log_folder(&self) -> PathBuf {
+        self.prefix.join(LOG_FOLDER)
     }
 
     /// The configuration's path as messages show it.

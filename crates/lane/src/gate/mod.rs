@@ -109,48 +109,32 @@ impl Gate {
         options: &ListenOptions,
         ignored: &mut Vec<GateError>,
     ) -> Result<Gate, GateError> {
-        let kind = address.kind();
-        let descriptor = socket::open(address.family(), kind).at(GateStep::Socket)?;
-        let fd = descriptor.as_fd();
-        if kind == Kind::Stream {
-            // With UDP it would let another program take the datagrams.
-            option::set_reuse_address(fd, true).at(GateStep::Option("SO_REUSEADDR", None))?;
-        }
-        if options.reuseport != Reuseport::None {
-            option::set_reuse_port(fd, true).at(GateStep::Option("SO_REUSEPORT", None))?;
-        }
-        match address {
-            ListenAddress::Tcp(address) | ListenAddress::Udp(address) => {
-                if address.is_ipv6() {
-                    let step = GateStep::Option("IPV6_V6ONLY", None);
-                    option::set_ipv6_only(fd, options.ipv6_only)
-                        .at(step)
-                        .or_add(ignored);
-                }
-                if kind == Kind::Datagram && address.ip().is_unspecified() {
-                    let step = GateStep::Option("IP_PKTINFO", None);
-                    option::set_packet_information(fd, address.is_ipv6()).at(step)?;
-                }
-                socket::bind(fd, *address).at(GateStep::Bind)?;
-            }
-            ListenAddress::Unix(path) => {
-                socket::bind_unix(fd, path).at(GateStep::Bind)?;
-                file::set_mode(path, UNIX_MODE)
-                    .at(GateStep::Mode)
-                    .or_add(ignored);
-            }
-        }
+        let is_shared = options.reuseport != Reuseport::None;
+        let descriptor = bound(address, options, is_shared, ignored)?;
         let gate = Gate {
             address: address.clone(),
             descriptor,
         };
         gate.set_options(options, ignored);
-        if kind == Kind::Stream {
+        if address.kind() == Kind::Stream {
             let backlog = options.backlog;
             socket::listen(gate.as_fd(), backlog).at(GateStep::Listen(backlog))?;
             gate.set_deferred(options, ignored);
         }
         gate.with_own_address()
+    }
+
+    /// Binds a socket to the address and closes it: whether a gate could be opened. As with
+    /// `nginx -t`, an address in use is no failure. The socket neither listens nor shares the
+    /// address, so that a running server loses no connection and no datagram to it.
+    ///
+    /// # Errors
+    /// The step that failed. It is not for unix sockets, whose file would be left.
+    pub fn probe(address: &ListenAddress, options: &ListenOptions) -> Result<(), GateError> {
+        match bound(address, options, false, &mut Vec::new()) {
+            Err(failure) if failure.is_address_in_use() => Ok(()),
+            bound => bound.map(drop),
+        }
     }
 
     /// Opens `count` gates of one address (at least 1, at most [`GATES_PER_ADDRESS_MAX`]); more
@@ -316,6 +300,48 @@ impl Gate {
         }
         Ok(self)
     }
+}
+
+/// A socket that is bound to an address, and may share it. Non-fatal failures are added to
+/// `ignored`.
+fn bound(
+    address: &ListenAddress,
+    options: &ListenOptions,
+    is_shared: bool,
+    ignored: &mut Vec<GateError>,
+) -> Result<OwnedFd, GateError> {
+    let kind = address.kind();
+    let descriptor = socket::open(address.family(), kind).at(GateStep::Socket)?;
+    let fd = descriptor.as_fd();
+    if kind == Kind::Stream {
+        // With UDP it would let another program take the datagrams.
+        option::set_reuse_address(fd, true).at(GateStep::Option("SO_REUSEADDR", None))?;
+    }
+    if is_shared {
+        option::set_reuse_port(fd, true).at(GateStep::Option("SO_REUSEPORT", None))?;
+    }
+    match address {
+        ListenAddress::Tcp(address) | ListenAddress::Udp(address) => {
+            if address.is_ipv6() {
+                let step = GateStep::Option("IPV6_V6ONLY", None);
+                option::set_ipv6_only(fd, options.ipv6_only)
+                    .at(step)
+                    .or_add(ignored);
+            }
+            if kind == Kind::Datagram && address.ip().is_unspecified() {
+                let step = GateStep::Option("IP_PKTINFO", None);
+                option::set_packet_information(fd, address.is_ipv6()).at(step)?;
+            }
+            socket::bind(fd, *address).at(GateStep::Bind)?;
+        }
+        ListenAddress::Unix(path) => {
+            socket::bind_unix(fd, path).at(GateStep::Bind)?;
+            file::set_mode(path, UNIX_MODE)
+                .at(GateStep::Mode)
+                .or_add(ignored);
+        }
+    }
+    Ok(descriptor)
 }
 
 impl AsFd for Gate {

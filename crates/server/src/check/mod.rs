@@ -19,6 +19,7 @@ use turnpike_lane::log::Errno;
 
 use crate::checked::Checked;
 use crate::families;
+use crate::master::trial;
 use crate::paths::Paths;
 use crate::standard_error::write_standard_error;
 use report::Report;
@@ -34,6 +35,7 @@ do instead. It starts nothing and changes nothing.
   --json        : print JSON
   -p PREFIX     : the folder that relative paths start from (default: the folder of FILE)
 
+What the file needs and this machine does not have, or this user may not use, is listed apart.
 The exit status is 0 if the server can start with the file, 1 if it cannot, and 2 if FILE cannot be
 read or the command line is wrong.
 ";
@@ -145,8 +147,9 @@ fn report_of(paths: &Paths, tree: &Tree) -> Report {
         Ok(checked) => {
             let warnings = checked.configuration.settings.warnings.iter();
             let warnings = warnings.chain(&checked.needs.warnings).cloned();
-            Report::new(paths, tree, &[], warnings.collect())
+            let failures = trial::failures(&checked);
+            Report::new(paths, tree, &[], warnings.collect(), failures)
         }
-        Err(errors) => Report::new(paths, tree, &errors.0, Vec::new()),
+        Err(errors) => Report::new(paths, tree, &errors.0, Vec::new(), Vec::new()),
     }
 }

@@ -24,8 +24,10 @@ enum State {
     Refused,
     /// A directive of a module that nginx does not have by itself, or a typing mistake.
     Unknown,
-    /// Wrong in nginx too, or something it needs is not on this machine.
+    /// Wrong in nginx too.
     Mistake,
+    /// Something that it needs is not on this machine, or not for this user.
+    Machine,
     /// Checked, and changes nothing.
     NoEffect,
     /// Worth a look, though all works.
@@ -33,10 +35,11 @@ enum State {
 }
 
 impl State {
-    const ALL: [State; 5] = [
+    const ALL: [State; 6] = [
         State::Refused,
         State::Unknown,
         State::Mistake,
+        State::Machine,
         State::NoEffect,
         State::Warning,
     ];
@@ -46,6 +49,7 @@ impl State {
             State::Refused => "refused",
             State::Unknown => "unknown",
             State::Mistake => "mistake",
+            State::Machine => "machine",
             State::NoEffect => "no effect",
             State::Warning => "warning",
         }
@@ -55,14 +59,20 @@ impl State {
         match self {
             State::Refused => "Refused: nginx has these, and the server does not start with them",
             State::Unknown => "Unknown: nginx itself does not have these either",
-            State::Mistake => "Mistakes: these are wrong, or need what is not on this machine",
+            State::Mistake => "Mistakes: these are wrong in nginx too",
+            State::Machine => {
+                "On this machine: the server cannot start here, as this user, with these"
+            }
             State::NoEffect => "No effect: these are checked and change nothing here",
             State::Warning => "Warnings",
         }
     }
 
     fn stops_start(self) -> bool {
-        matches!(self, State::Refused | State::Unknown | State::Mistake)
+        matches!(
+            self,
+            State::Refused | State::Unknown | State::Mistake | State::Machine
+        )
     }
 }
 
@@ -94,6 +104,7 @@ impl Report {
         tree: &Tree,
         errors: &[ConfError],
         warnings: Vec<String>,
+        failures: Vec<String>,
     ) -> Report {
         let mut report = Report {
             file: paths.name(),
@@ -113,6 +124,9 @@ impl Report {
         for error in errors {
             report.error(error);
         }
+        for text in failures {
+            report.add(State::Machine, "", None, sentence(&text));
+        }
         for text in warnings {
             report.add(State::Warning, "", None, text);
         }
@@ -126,10 +140,11 @@ impl Report {
 
     fn error(&mut self, error: &ConfError) {
         let (state, name) = classify(&error.message);
-        let known = advice::find(&name).filter(|_| state != State::Mistake);
+        let is_of_directive = matches!(state, State::Refused | State::Unknown);
+        let known = advice::find(&name).filter(|_| is_of_directive);
         let text = match known {
             Some(advice) => format!("{}. {}", advice.module, advice.instead),
-            None if state == State::Mistake => sentence(&error.message),
+            None if !is_of_directive => sentence(&error.message),
             None => format!("{}. Remove the line.", sentence(&error.message)),
         };
         let place = error.place.as_ref();
@@ -173,9 +188,12 @@ impl Report {
         for state in State::ALL {
             self.section(state, &mut out);
         }
-        let verdict = match self.loads() {
-            true => "The server can start with this file.",
-            false => "The server does not start with this file.",
+        let mut states = self.findings.iter().map(|one| one.state);
+        let is_wrong = states.any(|state| state.stops_start() && state != State::Machine);
+        let verdict = match (self.loads(), is_wrong) {
+            (true, _) => "The server can start with this file.",
+            (false, false) => "The server does not start with this file on this machine.",
+            (false, true) => "The server does not start with this file.",
         };
         let _ = writeln!(out, "\n{verdict}");
         out
@@ -299,6 +317,9 @@ fn classify(message: &str) -> (State, String) {
     if message.contains("cannot be loaded") {
         return (State::Unknown, "load_module".to_owned());
     }
+    if is_of_machine(message) {
+        return (State::Machine, String::new());
+    }
     if !message.contains("not supported yet") {
         return (State::Mistake, String::new());
     }
@@ -307,6 +328,20 @@ fn classify(message: &str) -> (State, String) {
         _ => first.to_owned(),
     };
     (State::Refused, name)
+}
+
+/// Whether a message is about what the machine has: a call that failed with the system's reason, a
+/// user, or a name of another host. The file may be right elsewhere.
+fn is_of_machine(message: &str) -> bool {
+    const OTHERS: &[&str] = &["getpwnam(", "getgrnam(", "host not found in ", "(os error "];
+    let has_errno = message.split('(').skip(1).any(|rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0
+            && rest
+                .get(digits..)
+                .is_some_and(|rest| rest.starts_with(": "))
+    });
+    has_errno || OTHERS.iter().any(|words| message.contains(words))
 }
 
 fn sentence(message: &str) -> String {

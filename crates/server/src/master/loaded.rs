@@ -12,7 +12,7 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
 
 use super::gates::{GateSet, NotOpened, Opening};
-use super::{kept, pid_file, watch};
+use super::{kept, watch};
 use crate::channel::{Bundle, Extra, KEPT_NAME, Log};
 use crate::checked::Checked;
 use crate::configuration::Configuration;
@@ -247,22 +247,8 @@ fn logged(checked: Result<Checked, Errors>, log: &ErrorLog) -> Option<Checked> {
     }
 }
 
-/// Whether the start can write the pid file that a configuration names; logs why it cannot.
-pub(super) fn check_pid_file(configuration: &Configuration, log: &ErrorLog) -> Option<()> {
-    let settings = &configuration.settings;
-    if !settings.pid_file_named {
-        // A start goes on without it.
-        return Some(());
-    }
-    let (paths, path) = (&configuration.paths, &settings.pid_file);
-    let checked = paths.open_with_folder(path, pid_file::check);
-    checked
-        .map_err(|error| log_open_failed(log, path, &error))
-        .ok()
-}
-
 /// Opens the log files of a configuration, or takes them from `old`.
-pub(super) fn open_logs(checked: &Checked, old: &LogSet, log: &ErrorLog) -> Option<LogSet> {
+fn open_logs(checked: &Checked, old: &LogSet, log: &ErrorLog) -> Option<LogSet> {
     let configuration = &checked.configuration;
     let specs = configuration.settings.error_logs.iter();
     let own = specs.filter_map(|spec| spec.file().map(Path::to_path_buf));
@@ -333,11 +319,13 @@ fn log_copies(logs: &LogSet) -> io::Result<Vec<Log>> {
     logs.files().map(copy).collect()
 }
 
-/// Logs that a file cannot be opened, in nginx's words.
+/// Logs that a file cannot be opened.
 pub(super) fn log_open_failed(log: &ErrorLog, path: &Path, error: &io::Error) {
-    let (path, error) = (path.display(), Errno(error));
-    log.event(
-        Level::Emerg,
-        format_args!("open() \"{path}\" failed {error}"),
-    );
+    let failure = open_failed(path, error);
+    log.event(Level::Emerg, format_args!("{failure}"));
+}
+
+/// That a file cannot be opened, in nginx's words.
+pub(super) fn open_failed(path: &Path, error: &io::Error) -> String {
+    format!("open() \"{}\" failed {}", path.display(), Errno(error))
 }

@@ -15,6 +15,8 @@ use turnpike_lane::files;
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::file::Links;
 
+use super::trial;
+
 /// Longest pid file that is read: a number of 20 digits and a line feed.
 const BYTES_MAX: usize = 21;
 /// Attempts to lock the file, and the pause between them: somebody who looks whether it is locked
@@ -111,21 +113,17 @@ impl PidFile {
 /// # Errors
 /// Those of `open(2)`.
 pub(super) fn check(path: &Path) -> io::Result<()> {
-    if OpenOptions::new()
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .is_ok()
-    {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).custom_flags(libc::O_NONBLOCK);
+    let Err(error) = options.open(path) else {
         return Ok(());
+    };
+    match fs::symlink_metadata(path) {
+        // A start replaces a file, and may make one, in a folder that it may write to.
+        Ok(there) if there.is_file() || there.is_symlink() => trial::create_beside(path),
+        Ok(_) => Err(error),
+        Err(_) => trial::create_beside(path),
     }
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.check", std::process::id()));
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&name)?;
-    fs::remove_file(&name)
 }
 
 /// The living master whose pid file this is, if there is one.

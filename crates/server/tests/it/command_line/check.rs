@@ -51,7 +51,7 @@ Unknown: nginx itself does not have these either
 
   cookie_flag  nginx.conf:5  cookie flags. Use proxy_cookie_flags.
 
-Mistakes: these are wrong, or need what is not on this machine
+Mistakes: these are wrong in nginx too
 
   nginx.conf:14  Invalid value \"yes\" in \"gzip\" directive, it must be \"on\" or \"off\"
 
@@ -106,5 +106,76 @@ fn the_exit_status_shows_whether_the_file_loads() {
         let output = turnpike(arguments);
         assert_eq!(output.status.code(), Some(*code), "{arguments:?}");
         assert!(stderr(&output).contains(message), "{}", stderr(&output));
+    }
+}
+
+/// Configurations, the exit status, and lines of the report about the machine and of the others.
+const MACHINE: &[(&str, i32, &[&str], &str)] = &[
+    (
+        "events {} http { proxy_cache_path none/c keys_zone=z:1m; }",
+        1,
+        &["Mkdir() \"@/none/c\" failed (2: No such file or directory)"],
+        "The server does not start with this file on this machine.",
+    ),
+    (
+        "events {} http { server { listen 192.0.2.7:21090; listen unix:@/none/s; } }",
+        1,
+        &[
+            "Bind() to 192.0.2.7:21090 failed (99: Cannot assign requested address)",
+            "Bind() to unix:@/none/s failed (2: No such file or directory)",
+        ],
+        "The server does not start with this file on this machine.",
+    ),
+    (
+        "user nosuchuser;\nevents {} http { include none.conf; gzip yes; }",
+        1,
+        &[
+            "Getpwnam(\"nosuchuser\") failed",
+            "Open() \"@/none.conf\" failed (2: No such file or directory)",
+        ],
+        "The server does not start with this file.",
+    ),
+    (
+        "events {} http { server { listen unix:s ssl; ssl_certificate none.pem; \
+         ssl_certificate_key none.key; } }",
+        1,
+        &["Cannot load certificate \"@/none.pem\""],
+        "The server does not start with this file on this machine.",
+    ),
+    (
+        "events {} http { server { listen unix:s; } }",
+        0,
+        &[],
+        "The server can start with this file.",
+    ),
+];
+
+#[test]
+fn what_this_machine_lacks_is_listed_apart_from_mistakes() {
+    for (text, code, lines, verdict) in MACHINE {
+        let folder = Folder::create().unwrap();
+        let written = text.replace('@', folder.name());
+        folder.write("nginx.conf", written).unwrap();
+        let path = format!("{}/nginx.conf", folder.name());
+        let output = turnpike(&["check", &path]);
+        let report = String::from_utf8(output.stdout).unwrap();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (others, machine) = report
+            .split_once("\nOn this machine: ")
+            .unwrap_or((&report, ""));
+        assert_eq!(output.status.code(), Some(*code), "{report}");
+        for line in *lines {
+            let line = line.replace('@', folder.name());
+            assert!(words(machine).contains(&line), "{line}: {report}");
+            assert!(!words(others).contains(&line), "{line}: {report}");
+        }
+        assert_eq!(machine.is_empty(), lines.is_empty(), "{report}");
+        assert!(report.ends_with(&format!("\n{verdict}\n")), "{report}");
+        assert_eq!(
+            others.contains("\nMistakes: "),
+            text.contains("gzip yes"),
+            "{report}"
+        );
+        assert!(!folder.has("nginx.pid") && !folder.has("s") && !folder.has("logs"));
     }
 }

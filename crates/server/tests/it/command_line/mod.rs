@@ -2,6 +2,7 @@
 
 mod check;
 mod own_name;
+mod trial;
 mod tune_live;
 
 use std::process::Command;
