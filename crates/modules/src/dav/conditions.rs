@@ -1,9 +1,9 @@
 //! Conditions of requests that change files: `If-Match`, `If-None-Match` and `If-Unmodified-Since`
 //! (RFC 9110 section 13.1), and WebDAV's `If` (RFC 4918 section 10.4).
 //!
-//! They are judged on a thread that may block, after every other check and just before the change,
-//! while no other request changes the same file ([`super::turns`]): whoever has read one state of a
-//! file does not overwrite another.
+//! Conditions are judged on a thread that may block, after every other check and just before the
+//! change, while no other request changes the same file ([`super::turns`]): whoever has read one
+//! state of a file does not overwrite another.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use turnpike_http::exchange::Exchange;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::Known;
 
-use super::handler::{Refusal, file, path_of, without_slash};
+use super::failure::{Failure, Refusal, quoted};
 use super::if_field::{self, Condition, State};
-use super::job::{Failure, quoted};
 use super::locks::LockZone;
 use super::properties::{entity_tag, modified_s};
+use super::uri::{file, path_of, without_slash};
 use crate::conditions::{Comparison, is_unmodified, matches_tag};
 
 /// The status of a condition that does not hold.

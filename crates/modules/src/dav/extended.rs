@@ -17,11 +17,12 @@ use turnpike_wire::hex;
 use turnpike_wire::message::{BodyLength, Method};
 
 use super::conditions::Conditions;
-use super::handler::{Depth, Refusal, depth_of, source};
+use super::failure::{Failure, LOCKED, Refusal};
+use super::handler::{Depth, depth_of, source};
 use super::if_field;
-use super::job::{Failure, LOCKED};
 use super::listing::Listing;
 use super::locks::{Change, Lock, LockZone, NoLock};
+use super::place::Place;
 use super::properties;
 use super::request_xml;
 use super::turns;
@@ -193,15 +194,7 @@ impl Asking {
         };
         let now_ms = exchange.lane.clock.now_ms();
         if body.is_empty() {
-            let judged = path.clone();
-            if let Err(verdict) = off_lane(exchange, move || conditions.check(&judged)).await {
-                return verdict;
-            }
-            let tokens = shown_tokens(exchange);
-            return match locks.refresh(&path, &tokens, now_ms) {
-                Some(lock) => locked(exchange, 200, &lock, now_ms),
-                None => condition(exchange, 412, "lock-token-matches-request-uri"),
-            };
+            return refresh(exchange, locks, path, conditions).await;
         }
         let info = match request_xml::lock_info(body) {
             Ok(info) if info.is_exclusive => info,
@@ -233,13 +226,26 @@ impl Asking {
                 return refuse(exchange, (507, message.to_owned()));
             }
         }
+        self.make(exchange, locks, lock, place, conditions).await
+    }
+
+    /// Makes the file that is locked, where there is none; gives the lock back where that fails.
+    async fn make(
+        &self,
+        exchange: &mut Exchange,
+        locks: &LockZone,
+        lock: Lock,
+        mut place: Place,
+        conditions: Conditions,
+    ) -> Verdict {
+        let path = place.path.clone();
+        let now_ms = exchange.lane.clock.now_ms();
         let mode = self.settings.mode;
         let is_folder = exchange.walk.path().ends_with(b"/");
         // The folder may be locked, so that nothing appears in it.
         let mut tokens = shown_tokens(exchange);
         tokens.push(lock.token.clone().into_bytes());
         let may_add = locks.allows(&path, Change::Added, &tokens, now_ms);
-        let mut place = place;
         let make = move || {
             let _turn = turns::take([place.path.as_path()]);
             let reached = place.reach(None, 409)?;
@@ -261,6 +267,24 @@ impl Asking {
                 }
             }
         }
+    }
+}
+
+/// Has a lock hold on.
+async fn refresh(
+    exchange: &mut Exchange,
+    locks: &LockZone,
+    path: PathBuf,
+    conditions: Conditions,
+) -> Verdict {
+    let judged = path.clone();
+    if let Err(verdict) = off_lane(exchange, move || conditions.check(&judged)).await {
+        return verdict;
+    }
+    let now_ms = exchange.lane.clock.now_ms();
+    match locks.refresh(&path, &shown_tokens(exchange), now_ms) {
+        Some(lock) => locked(exchange, 200, &lock, now_ms),
+        None => condition(exchange, 412, "lock-token-matches-request-uri"),
     }
 }
 
@@ -305,7 +329,7 @@ fn locked(exchange: &mut Exchange, status: u16, lock: &Lock, now_ms: u64) -> Ver
     answer(exchange, status, text)
 }
 
-/// Who holds a lock: an address of IPv4, or a network of IPv6, which is given to one customer.
+/// The holder of a lock: an address of IPv4, or a network of IPv6, which is given to one customer.
 fn client_of(peer: PeerAddress) -> Vec<u8> {
     match peer.inet().map(|address| address.ip().to_canonical()) {
         Some(IpAddr::V4(address)) => address.octets().to_vec(),

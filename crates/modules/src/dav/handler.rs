@@ -1,8 +1,6 @@
 //! Requests that change files: what they ask for, checked before any file is touched.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,17 +10,17 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_lane::log::Level;
 use turnpike_plan::background::run_blocking;
+use turnpike_wire::date;
 use turnpike_wire::message::{BodyLength, Method};
 use turnpike_wire::target::{self, Escape};
-use turnpike_wire::{date, host};
 
 use super::conditions::{Conditions, PRECONDITION_FAILED};
 use super::extended::{allowed_by_locks, lock_is_missing, shown_tokens};
-use super::job::{Failure, Job, LOCKED, Source, Upload};
+use super::failure::{Failure, LOCKED, Refusal};
+use super::job::{Job, Source, Upload};
 use super::locks::LockZone;
-use super::place::Place;
+use super::uri::{NoPath, path_of, place, without_slash};
 use crate::files::Files as FileRules;
-use crate::safe_path::safe_path;
 
 /// What the directives of a location say.
 pub(super) struct Settings {
@@ -46,9 +44,6 @@ pub(super) enum Depth {
     One,
     Infinity,
 }
-
-/// Why a request is refused: the status, and what the log says.
-pub(super) type Refusal = (u16, String);
 
 impl Handler for Files {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
@@ -181,15 +176,6 @@ fn transfer(exchange: &Exchange, files: &FileRules, is_move: bool) -> Result<Job
     })
 }
 
-/// Why a URI stands for no path of this location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoPath {
-    /// It cannot be read.
-    Invalid,
-    /// It is one of another server or location.
-    Elsewhere,
-}
-
 /// The path that `Destination` names, which is one of this location's.
 fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
     let Some(text) = exchange.fields().value(b"Destination") else {
@@ -206,41 +192,6 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
         };
         (400, message)
     })
-}
-
-/// The path that a URI or an absolute path stands for.
-pub(super) fn path_of(exchange: &Exchange, text: &[u8]) -> Result<Vec<u8>, NoPath> {
-    let path = match text.first() {
-        Some(b'/') => text,
-        _ => {
-            let start = format!("{}://", exchange.scheme());
-            let rest = text.strip_prefix(start.as_bytes()).ok_or(NoPath::Invalid)?;
-            let end = memchr::memchr(b'/', rest).ok_or(NoPath::Invalid)?;
-            let host = host::validate(&rest[..end]).map_err(|_| NoPath::Invalid)?;
-            if !rest[..host.len].eq_ignore_ascii_case(exchange.request().host()) {
-                return Err(NoPath::Elsewhere);
-            }
-            &rest[end..]
-        }
-    };
-    let end = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
-    let path = &path[..end];
-    // As nginx does, `..` is refused, even where it leads to what is here.
-    let _ = safe_path(path).ok_or(NoPath::Invalid)?;
-    let merges = exchange.server().settings.merge_slashes;
-    let mut plain = Vec::new();
-    let path = match target::normalise(path, merges, &mut plain) {
-        Ok(target::Normal::Clean) => path.to_vec(),
-        Ok(target::Normal::Rewritten) => plain,
-        Err(_) => return Err(NoPath::Invalid),
-    };
-    let root = &exchange.location().settings.root;
-    let prefix = root.alias_bytes();
-    let is_here = match root.is_alias() {
-        true => prefix > 0 && path.get(..prefix) == exchange.walk.path().get(..prefix),
-        false => true,
-    };
-    is_here.then_some(path).ok_or(NoPath::Elsewhere)
 }
 
 /// `Depth`.
@@ -273,30 +224,6 @@ pub(super) fn source(exchange: &Exchange, files: &FileRules) -> Source {
         place: place(exchange, files, without_slash(exchange.walk.path())),
         is_folder: exchange.walk.path().ends_with(b"/"),
     }
-}
-
-pub(super) fn without_slash(path: &[u8]) -> &[u8] {
-    path.strip_suffix(b"/").unwrap_or(path)
-}
-
-/// The file that a path stands for, with the links on it that are refused.
-fn place(exchange: &Exchange, files: &FileRules, path: &[u8]) -> Place {
-    let path = file(exchange, path);
-    let bytes = path.as_os_str().as_encoded_bytes();
-    let symlinks = files.symlinks(exchange, bytes);
-    let inside = files.symlinks(exchange, &[bytes, b"/"].concat()).rule;
-    Place {
-        path,
-        symlinks,
-        inside,
-    }
-}
-
-/// The file that a path stands for.
-pub(super) fn file(exchange: &Exchange, path: &[u8]) -> PathBuf {
-    let mut file = Vec::new();
-    exchange.file_path_of(path, &mut file);
-    OsString::from_vec(file).into()
 }
 
 /// A change that is made off the lane.

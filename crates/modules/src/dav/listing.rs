@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::conditions::Conditions;
-use super::job::{Failure, quoted};
+use super::failure::{Failure, quoted};
 use super::locks::{Lock, LockZone};
 use super::place::{self, Place};
 use super::properties::{self, Resource};

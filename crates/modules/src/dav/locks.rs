@@ -44,7 +44,7 @@ pub(super) struct Lock {
     pub(super) is_deep: bool,
     /// The holder, as XML.
     pub(super) owner: Vec<u8>,
-    /// Who asked for it.
+    /// The client that asked for it.
     pub(super) client: Vec<u8>,
     /// When it ends, in monotonic milliseconds.
     pub(super) until_ms: u64,

@@ -7,6 +7,7 @@
 
 mod conditions;
 mod extended;
+mod failure;
 mod handler;
 mod if_field;
 mod job;
@@ -21,6 +22,7 @@ mod rows;
 mod tests;
 mod tree;
 mod turns;
+mod uri;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use turnpike_lane::files::{self, SymlinkRule, Symlinks};
 use turnpike_lane::sys::file::Links;
 
-use super::job::Failure;
+use super::failure::Failure;
 use crate::file_access;
 
 /// A path, and the links on it that are refused.
@@ -94,7 +94,7 @@ impl Place {
 impl Reached {
     /// The failure of a change, with the path that the place had.
     pub(super) fn restore(&self, failure: &mut Failure) {
-        let folder = super::job::quoted(&self.folder);
+        let folder = super::failure::quoted(&self.folder);
         failure.text = failure.text.replace(&self.open, &folder);
     }
 }

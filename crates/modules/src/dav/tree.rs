@@ -9,7 +9,7 @@ use turnpike_lane::files;
 use turnpike_lane::sys::file::Links;
 use turnpike_plan::relocate;
 
-use super::job::{Failure, quoted};
+use super::failure::{Failure, quoted};
 
 /// Entries of a folder that is copied, with those of its folders. More would occupy a thread for
 /// minutes, and whoever asks can do it in parts.

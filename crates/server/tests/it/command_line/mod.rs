@@ -204,21 +204,6 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
                is a \"}\" missing for \"events\" in line 1? in @:1"],
         ),
         (
-            "events { }\nhttp { server { listen unix:s;\nlocation $arg_a { } } }",
-            &[
-                "the \"$arg_a\" parameter of \"location\" is not supported yet (predicate \
-                 locations); test the variable with if inside the locations that it is meant for, \
-                 or write location = $name for a path of that name in @:3",
-            ],
-        ),
-        (
-            "events { }\nhttp { server {\nlisten unix:s multipath; } }",
-            &[
-                "the \"multipath\" parameter of \"listen\" is not supported yet (Multipath TCP); \
-                 remove the parameter: clients then use TCP in @:3",
-            ],
-        ),
-        (
             "events { }\npid /proc/turnpike.pid;",
             &["open() \"/proc/turnpike.pid\" failed (2: No such file or directory)"],
         ),
@@ -269,6 +254,31 @@ fn a_refused_directive_says_what_to_do_instead() {
         let message = message.replace('@', &path);
         let line = format!("nginx: [emerg] {message}\n");
         assert!(shown.contains(&line), "{message}: {shown}");
+    }
+}
+
+#[test]
+fn a_refused_parameter_says_what_to_do_instead() {
+    let folder = Folder::create().unwrap();
+    for (text, expected) in [
+        (
+            "listen unix:s;\nlocation $arg_a { }",
+            "the \"$arg_a\" parameter of \"location\" is not supported yet (predicate locations); \
+             test the variable with if inside the locations that it is meant for, or write \
+             location = $name for a path of that name in @:2",
+        ),
+        (
+            "\nlisten unix:s multipath;",
+            "the \"multipath\" parameter of \"listen\" is not supported yet (Multipath TCP); \
+             remove the parameter: clients then use TCP in @:2",
+        ),
+    ] {
+        let text = format!("events {{ }} http {{ server {{ {text} }} }}");
+        folder.write("nginx.conf", text).unwrap();
+        let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
+        let path = format!("{}/nginx.conf", folder.name());
+        let line = format!("nginx: [emerg] {}\n", expected.replace('@', &path));
+        assert!(shown.contains(&line), "{line}: {shown}");
     }
 }
 

@@ -396,7 +396,7 @@ fn of_clients_that_have_read_the_same_state_one_replaces_it() {
         // All heads are sent before any body, so that the changes come together.
         let mut peers: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
         for peer in &mut peers {
-            peer.send(&format!(
+            peer.send(format!(
                 "PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n{condition}\r\n\
                  Expect: 100-continue\r\nConnection: close\r\n\r\n"
             ));
