@@ -58,6 +58,7 @@ mod otel;
 mod own_request;
 mod part;
 mod pass;
+mod pem_key;
 mod post_action;
 mod predicates;
 mod proxy;

@@ -8,7 +8,7 @@ mod name;
 mod revocation;
 mod time;
 
-use crate::der::{INTEGER, SEQUENCE, octets_of_bits, skip, take, take_whole};
+use crate::der::{BIT_STRING, INTEGER, SEQUENCE, octets_of_bits, skip, take, take_whole};
 pub(crate) use time::time;
 
 pub use extensions::{Extensions, Purpose};
@@ -63,9 +63,26 @@ pub struct Signature<'a> {
     pub bits: &'a [u8],
 }
 
-/// The certificate without the bytes after it; `None` if it is cut, or none.
-pub fn without_rest(der: &[u8]) -> Option<&[u8]> {
-    take_whole(der, SEQUENCE).map(|(own, _)| own)
+/// A certificate in DER, and the bytes after it. The parts that every certificate has are looked
+/// for, and not what is in them: `None` if they are not there.
+pub fn split(der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (own, rest) = take_whole(der, SEQUENCE)?;
+    let (content, _) = take(own, SEQUENCE)?;
+    let (signed, signature) = take(content, SEQUENCE)?;
+    let (_, bits) = take(signature, SEQUENCE)?;
+    take(bits, BIT_STRING)?;
+    // The algorithm, the issuer, the validity, the subject and the key follow the number.
+    let (_, mut parts) = take(skip(signed, VERSION)?, INTEGER)?;
+    for _ in 0..5 {
+        (_, parts) = take(parts, SEQUENCE)?;
+    }
+    Some((own, rest))
+}
+
+/// Whether the bytes are one sequence, as OpenSSL's trust settings and the parameters of keys are;
+/// what is in it is not looked at.
+pub fn is_sequence(der: &[u8]) -> bool {
+    take(der, SEQUENCE).is_some_and(|(_, rest)| rest.is_empty())
 }
 
 impl<'a> Certificate<'a> {

@@ -18,6 +18,7 @@ use crate::memcached::{InvalidTrailer, Line, ValueReader};
 use crate::message::{Head, StatusLine};
 use crate::mp4;
 use crate::ocsp;
+use crate::pem::{Piece, Pieces};
 use crate::proxy_protocol::{self as proxy, Transport};
 use crate::ssi;
 use crate::target::{Escape, Normal, escape, normalise};
@@ -29,6 +30,9 @@ mod tests;
 
 /// Longer ClientHellos are not read at each of their lengths: that takes quadratic time.
 const CLIENT_HELLO_BYTES_MAX: usize = 4096;
+
+/// Longer labels are cut where a line is taken in parts.
+const PEM_LABEL_BYTES_MAX: usize = 200;
 
 pub use h2::{h2_client, h2_connection, h2_frames, h2_hpack};
 
@@ -447,6 +451,35 @@ fn record_headers(records: &[u8]) -> Vec<usize> {
         at += 8 + usize::from(u16::from_be_bytes([high, low])) + usize::from(padding);
     }
     headers
+}
+
+/// A PEM text: its pieces come in order, and a block is the same without what is around it.
+pub fn pem(data: &[u8]) {
+    let line_at = |at: usize| 1 + memchr::memchr_iter(b'\n', &data[..at]).count();
+    let mut at = 0;
+    for piece in Pieces::new(data) {
+        match piece {
+            Ok(Piece::Text(lines)) => {
+                assert!(!lines.bytes.is_empty() && data[at..].starts_with(lines.bytes));
+                assert_eq!(lines.line, line_at(at));
+                at += lines.bytes.len();
+            }
+            Ok(Piece::Block(block)) => {
+                assert_eq!(block.line, line_at(at));
+                let body = block.body.bytes;
+                at = body.as_ptr().addr() - data.as_ptr().addr() + body.len();
+                if block.label.len() < PEM_LABEL_BYTES_MAX {
+                    let alone = [b"-----BEGIN ", block.label, b"-----\n", body].concat();
+                    let again = Pieces::new(&alone).next().and_then(Result::ok);
+                    let Some(Piece::Block(again)) = again else {
+                        panic!("a block is none without what is around it");
+                    };
+                    assert_eq!((again.header, again.data), (block.header, block.data));
+                }
+            }
+            Err(error) => assert!((line_at(at)..=line_at(data.len())).contains(&error.line)),
+        }
+    }
 }
 
 /// A certificate, a revocation list and an encrypted key, read complete and cut short: a cut one is

@@ -25,6 +25,7 @@ pub mod memcached;
 pub mod message;
 pub mod mp4;
 pub mod ocsp;
+pub mod pem;
 pub mod proxy_protocol;
 pub mod quic;
 mod span;

@@ -222,9 +222,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Checks that none is revoked, if there are lists.
+    /// Checks that none is revoked, if that is wanted.
     fn check_revocation(&mut self, chain: &[Member<'_>], now_s: u64) {
-        if self.trust.revoked.is_empty() {
+        if !self.trust.checks_revocation {
             return;
         }
         for (at, member) in chain.iter().enumerate() {

@@ -11,23 +11,27 @@ mod failure;
 mod handshake;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::fmt;
 
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
-use turnpike_wire::certificate::{self, Certificate, Purpose, RevocationList};
+use turnpike_wire::certificate::Purpose;
 
 pub use chain::is_signed;
-pub use error::TrustError;
+use error::Fault;
+pub use error::{ChainError, TrustError};
 pub use failure::{Failure, Failures};
 pub use handshake::{verify_tls12, verify_tls13};
+pub use texts::chain;
 
 /// The trusted certificates, and the revocation lists.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Trust {
     anchors: Vec<CertificateDer<'static>>,
     revoked: Vec<CertificateRevocationListDer<'static>>,
+    /// Whether a certificate must be in no list, and its CA must have one.
+    checks_revocation: bool,
     depth: usize,
 }
 
@@ -36,12 +40,9 @@ impl Trust {
     /// peer's certificate and a trusted self-signed one.
     ///
     /// # Errors
-    /// The text has no certificate, or a malformed one.
+    /// The text has nothing to trust, or something malformed.
     pub fn new(pem: &[u8], depth: usize) -> Result<Trust, TrustError> {
-        let mut trust = Trust {
-            depth,
-            ..Trust::default()
-        };
+        let mut trust = Trust::none(depth);
         trust.add(pem)?;
         Ok(trust)
     }
@@ -54,39 +55,34 @@ impl Trust {
         }
     }
 
-    /// Trusts the certificates of another PEM text too.
+    /// Trusts the certificates of another PEM text too. Its revocation lists are kept for
+    /// [`Trust::revoke`].
     ///
     /// # Errors
     /// As for [`Trust::new`].
     pub fn add(&mut self, pem: &[u8]) -> Result<(), TrustError> {
-        let read = all_certificates(pem)?;
-        for certificate in read {
-            if Certificate::read(&certificate).is_none() {
-                return Err(TrustError::MalformedCertificate);
-            }
+        let read = texts::trusted(pem)?;
+        for certificate in read.certificates {
             if !self.anchors.contains(&certificate) {
                 self.anchors.push(certificate);
             }
         }
+        self.revoked.extend(read.lists);
         Ok(())
     }
 
-    /// Refuses the certificates in the lists of a PEM text, and those of CAs without a list.
+    /// Refuses the certificates in the lists of a PEM text, and those of CAs without a list. The
+    /// certificates of the text are trusted, as by OpenSSL.
     ///
     /// # Errors
-    /// The text has no list, or a malformed one.
+    /// The text has no list, or something malformed.
     pub fn revoke(&mut self, pem: &[u8]) -> Result<(), TrustError> {
         let known = self.revoked.len();
-        for list in CertificateRevocationListDer::pem_slice_iter(pem) {
-            let list = list.map_err(TrustError::Pem)?;
-            if RevocationList::read(&list).is_none() {
-                return Err(TrustError::MalformedList);
-            }
-            self.revoked.push(list);
-        }
+        self.add(pem)?;
+        self.checks_revocation = true;
         match self.revoked.len() > known {
             true => Ok(()),
-            false => Err(TrustError::NoList),
+            false => Err(TrustError(Fault::NoList)),
         }
     }
 
@@ -122,41 +118,6 @@ impl Trust {
     ) -> Result<Vec<&'a [u8]>, Failures> {
         chain::verify(self, shown, purpose, now_s)
     }
-}
-
-/// The certificates of a PEM text; there is at least one.
-///
-/// # Errors
-/// The text has no certificate, or is not PEM.
-pub fn all_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let read: Vec<_> = certificates(pem).collect::<Result<_, _>>()?;
-    match read.is_empty() {
-        true => Err(TrustError::NoCertificate),
-        false => Ok(read),
-    }
-}
-
-/// The certificates of a PEM text. If OpenSSL has added trust settings to one, only the certificate
-/// is used.
-pub fn certificates(
-    pem: &[u8],
-) -> impl Iterator<Item = Result<CertificateDer<'static>, TrustError>> {
-    let text = String::from_utf8_lossy(pem);
-    let text = text.replace(
-        "-----BEGIN TRUSTED CERTIFICATE-----",
-        "-----BEGIN CERTIFICATE-----",
-    );
-    let text = text.replace(
-        "-----END TRUSTED CERTIFICATE-----",
-        "-----END CERTIFICATE-----",
-    );
-    let read: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
-    read.into_iter().map(|certificate| {
-        let certificate = certificate.map_err(TrustError::Pem)?;
-        let own = certificate::without_rest(&certificate);
-        let own = own.ok_or(TrustError::MalformedCertificate)?.to_vec();
-        Ok(CertificateDer::from(own))
-    })
 }
 
 impl fmt::Debug for Trust {

@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use turnpike_testkit::Folder;
 use turnpike_wire::certificate::Purpose;
 
-use super::{Failure, Failures, Trust, TrustError, certificates};
+use super::{Failure, Failures, Trust, chain};
 
 const DAY_S: u64 = 24 * 3600;
 
@@ -69,9 +69,7 @@ fn pem(folder: &Path, names: &[&str]) -> Vec<u8> {
 }
 
 fn shown(folder: &Path, names: &[&str]) -> Vec<CertificateDer<'static>> {
-    certificates(&pem(folder, names))
-        .map(Result::unwrap)
-        .collect()
+    chain(&pem(folder, names)).unwrap()
 }
 
 fn now_s() -> u64 {
@@ -245,20 +243,26 @@ fn revoked_certificates_are_refused(folder: &Path) {
         let verified = trust.verify(&old, Purpose::Client, now_s);
         assert_eq!(verified.map_err(|Failures { last, .. }| last), Err(failure));
     }
-    let reason = trust.revoke(b"nothing");
-    assert!(matches!(reason, Err(TrustError::NoList)), "{reason:?}");
-    let reason = Trust::new(b"nothing", 1);
-    assert!(
-        matches!(reason, Err(TrustError::NoCertificate)),
-        "{reason:?}"
+    let failed = trust.revoke(&pem(folder, &["root.pem"])).unwrap_err();
+    assert_eq!(
+        failed.to_string(),
+        "(SSL: no list of revoked certificates in it)"
     );
-    let cut = b"-----BEGIN CERTIFICATE-----\nAAAA\n";
-    let reason = Trust::new(cut, 1);
-    assert!(matches!(reason, Err(TrustError::Pem(_))), "{reason:?}");
-    let malformed = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let reason = Trust::new(malformed, 1);
-    assert!(
-        matches!(reason, Err(TrustError::MalformedCertificate)),
-        "{reason:?}"
-    );
+}
+
+#[test]
+fn certificates_and_lists_of_one_file_are_used_together() {
+    let folder = made();
+    let folder = folder.path();
+    // Either file has both, and a list counts only if revocation is checked.
+    let both = pem(folder, &["root.crl", "root.pem"]);
+    let inner = shown(folder, &["inner.pem"]);
+    let mut trust = Trust::new(&both, 1).unwrap();
+    assert_eq!(trust.verify(&inner, Purpose::Client, now_s()), Ok(()));
+    trust.revoke(&pem(folder, &["inner.none"])).unwrap();
+    let verified = trust.verify(&inner, Purpose::Client, now_s());
+    assert_eq!(verified.map_err(|it| it.last), Err(Failure::Revoked));
+    let mut trust = Trust::none(1);
+    trust.revoke(&both).unwrap();
+    assert_eq!(trust.anchors(), shown(folder, &["root.pem"]));
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, Key, NewAccount};
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use turnpike_http::base64;
 use turnpike_plan::background::run_blocking;
@@ -14,6 +13,7 @@ use super::client::Client;
 use super::settings::{AccountKey, IssuerSettings};
 use super::state::{ACCOUNT_KEY, ACCOUNT_URL, State};
 use crate::own_request::Outlet;
+use crate::pem_key;
 
 /// Characters of a line of PEM (RFC 7468 section 2).
 const PEM_LINE: usize = 64;
@@ -169,7 +169,7 @@ fn told(settings: &IssuerSettings, error: &Error) -> String {
 /// # Errors
 /// What is wrong with it.
 pub(super) fn pkcs8_of(pem: &[u8]) -> Result<Vec<u8>, String> {
-    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| error.to_string())?;
+    let key = pem_key::read(pem)?;
     let pair =
         EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_FIXED_SIGNING, key.secret_der());
     let pair = pair.map_err(|_| "it is not a private key of P-256 (prime256v1)".to_owned())?;

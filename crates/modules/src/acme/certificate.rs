@@ -7,8 +7,6 @@ use arc_swap::ArcSwapOption;
 use aws_lc_rs::digest::{SHA256, digest};
 use instant_acme::Identifier;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::sign::CertifiedKey;
 use turnpike_lane::trust;
 use turnpike_plan::tls::{CertificateNames, CertificateSource, Loading};
@@ -17,6 +15,7 @@ use turnpike_wire::hex;
 
 use super::key_type::KeyType;
 use super::schedule::Schedule;
+use crate::pem_key;
 
 /// Bytes of a digest that tell the files of certificates apart.
 const DIGEST_BYTES: usize = 8;
@@ -122,9 +121,8 @@ impl fmt::Display for Certificate {
 }
 
 fn certified(chain_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, String> {
-    let chain: Result<Vec<_>, _> = trust::certificates(chain_pem).collect();
-    let chain = chain.map_err(|error| error.to_string())?;
-    let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| error.to_string())?;
+    let chain = trust::chain(chain_pem).map_err(|error| error.to_string())?;
+    let key = pem_key::read(key_pem)?;
     let signer = any_supported_type(&key).map_err(|error| error.to_string())?;
     let certified = CertifiedKey::new(chain, signer);
     let matches = certified.keys_match();

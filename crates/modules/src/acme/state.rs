@@ -21,8 +21,10 @@ pub(super) const ACCOUNT_URL: &str = "account.url";
 /// The file that the process has locked that orders certificates.
 const LOCK: &str = "lock";
 
-/// What PEM texts of certificates begin with; a key stands before them in one file.
-const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+/// The ends of the first lines of certificates, however they are labelled, and the beginnings; a
+/// key stands before them in one file.
+const CERTIFICATE: &str = "CERTIFICATE-----";
+const BEGIN: &str = "-----BEGIN ";
 
 /// Makes the names of temporary files differ within the process.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -103,7 +105,8 @@ fn write_all(mut file: File, text: &str) -> io::Result<()> {
 
 /// The chain and the key of a file that has both.
 pub(super) fn parts(text: &str) -> Option<(String, String)> {
-    let (key, chain) = text.split_at(text.find(CERTIFICATE)?);
+    let (before, _) = text.split_at(text.find(CERTIFICATE)?);
+    let (key, chain) = text.split_at(before.rfind(BEGIN)?);
     Some((chain.to_owned(), key.to_owned()))
 }
 

@@ -263,11 +263,21 @@ fn tls(
             ),
         }
     })?;
-    let trust = Trust::new(&pem, 1).map_err(|error| format!("\"{}\": {error}", path.display()))?;
+    let trust = Trust::new(&pem, 1);
+    let trust = trust.map_err(|why| format!("cannot load \"{}\" {why}", path.display()))?;
     let mut roots = RootCertStore::empty();
     for anchor in trust.anchors() {
-        // A certificate that cannot be an anchor is left out, as by other clients.
-        let _ = roots.add(anchor.clone());
+        match (roots.add(anchor.clone()), file) {
+            (Ok(()), _) => {}
+            // The system's may have one that cannot be an anchor; other clients leave it out too.
+            (Err(_), None) => {}
+            (Err(why), Some(_)) => {
+                let path = path.display();
+                return Err(format!(
+                    "\"{path}\" has a certificate that cannot be used: {why}"
+                ));
+            }
+        }
     }
     trusting(roots, pem)
 }

@@ -88,7 +88,7 @@ impl Tls {
             verify,
             trusted: trusted.unwrap_or_default(),
             verify_depth: usize::try_from(pass.number("ssl_verify_depth")).unwrap_or(0),
-            revoked: file(pass, builder, "ssl_crl")?.unwrap_or_default(),
+            revoked: file(pass, builder, "ssl_crl")?,
             identity: identity(pass, builder, offers.pair)?,
             server_name: pass.flag("ssl_server_name"),
             session_reuse: pass.flag("ssl_session_reuse"),
@@ -207,7 +207,19 @@ fn connector<S>(
         };
         let entry = pass.nearest(directive);
         let span = entry.map_or(pass.view.end(), |entry| entry.span);
-        pass.view.error(span, error.to_string())
+        let name = entry.map_or("", |entry| entry.argument(0));
+        let path = builder.environment.conf_folder().join(name);
+        let path = path.display();
+        pass.view.error(
+            span,
+            match &error {
+                TlsError::Trusted(why) => {
+                    format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}")
+                }
+                TlsError::Revoked(why) => format!("X509_LOOKUP_load_file(\"{path}\") failed {why}"),
+                TlsError::NoVersion | TlsError::Library(_) => error.to_string(),
+            },
+        )
     })?;
     let connector = Arc::new(connector);
     let connectors = builder.store::<Connectors>();

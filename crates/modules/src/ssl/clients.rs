@@ -1,5 +1,7 @@
 //! `ssl_verify_client`: certificates that clients show.
 
+use std::fmt;
+
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -7,7 +9,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_lane::trust::{Trust, verify_tls12, verify_tls13};
+use turnpike_lane::trust::{Trust, TrustError, verify_tls12, verify_tls13};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::VerifyClient;
 use turnpike_wire::certificate::Certificate;
@@ -40,6 +42,9 @@ pub(super) fn mode(view: View<'_>) -> VerifyClient {
     }
 }
 
+/// OpenSSL's words where a file has revocation lists alone.
+const NO_CA: &str = "(SSL: error:0480006C:PEM routines::no start line:Expecting: CERTIFICATE)";
+
 impl Clients {
     /// Reads the directives in force. `None`: clients are not asked for a certificate.
     ///
@@ -51,14 +56,13 @@ impl Clients {
     ) -> Result<Option<Clients>, ConfError> {
         let mode = mode(view);
         if mode == VerifyClient::Off {
+            // nginx reads these files all the same.
+            let mut unused = trusted(view, builder)?;
+            lists(view, builder, |pem| unused.add(pem))?;
             return Ok(None);
         }
-        let named = |name: &str| {
-            let entry = view.nearest(name);
-            entry.filter(|entry| !entry.argument(0).is_empty())
-        };
-        let told = named("ssl_client_certificate");
-        let trusted = named("ssl_trusted_certificate");
+        let told = named(view, "ssl_client_certificate");
+        let trusted = named(view, "ssl_trusted_certificate");
         if mode != VerifyClient::OptionalNoCa && told.is_none() && trusted.is_none() {
             let message = "no ssl_client_certificate or ssl_trusted_certificate for \
                            ssl_verify_client";
@@ -69,18 +73,17 @@ impl Clients {
         let depth = usize::try_from(view.number("ssl_verify_depth")).unwrap_or(0);
         let mut trust = Trust::none(depth);
         add(view, builder, told, &mut trust)?;
+        if let Some(entry) = told.filter(|_| trust.anchors().is_empty()) {
+            let name = files::path(builder, entry);
+            let message = format!(
+                "SSL_load_client_CA_file(\"{}\") failed {NO_CA}",
+                name.display()
+            );
+            return Err(view.error(entry.span, message));
+        }
         let hints = hints(&trust);
         add(view, builder, trusted, &mut trust)?;
-        if let Some(entry) = named("ssl_crl") {
-            let failed = |name: &str, why: &str| {
-                let message = format!("X509_LOOKUP_load_file(\"{name}\") failed {why}");
-                view.error(entry.span, message)
-            };
-            let (name, pem) = files::read(builder, entry);
-            let pem = pem.map_err(|why| failed(&name, &why.to_string()))?;
-            let revoked = trust.revoke(&pem);
-            revoked.map_err(|why| failed(&name, &format!("(SSL: {why})")))?;
-        }
+        lists(view, builder, |pem| trust.revoke(pem))?;
         Ok(Some(Clients { trust, hints }))
     }
 
@@ -93,6 +96,23 @@ impl Clients {
     }
 }
 
+/// The directive that names a file; as in nginx, an empty name is none.
+fn named<'a>(view: View<'a>, name: &str) -> Option<&'a Entry> {
+    let entry = view.nearest(name);
+    entry.filter(|entry| !entry.argument(0).is_empty())
+}
+
+/// The certificates of `ssl_trusted_certificate`.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn trusted<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<Trust, ConfError> {
+    let mut trust = Trust::none(0);
+    let entry = named(view, "ssl_trusted_certificate");
+    add(view, builder, entry, &mut trust)?;
+    Ok(trust)
+}
+
 fn add<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
@@ -103,13 +123,33 @@ fn add<S>(
         return Ok(());
     };
     let (name, pem) = files::read(builder, entry);
-    let failed = |why: &str| {
+    let failed = |why: &dyn fmt::Display| {
         let message = format!("SSL_CTX_load_verify_locations(\"{name}\") failed {why}");
         view.error(entry.span, message)
     };
-    let pem = pem.map_err(|why| failed(&why.to_string()))?;
-    let added = trust.add(&pem);
-    added.map_err(|why| failed(&format!("(SSL: {why})")))
+    let pem = pem.map_err(|why| failed(&why))?;
+    trust.add(&pem).map_err(|why| failed(&why))
+}
+
+/// Takes the lists of `ssl_crl`.
+///
+/// # Errors
+/// The file cannot be read.
+fn lists<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    take: impl FnOnce(&[u8]) -> Result<(), TrustError>,
+) -> Result<(), ConfError> {
+    let Some(entry) = named(view, "ssl_crl") else {
+        return Ok(());
+    };
+    let (name, pem) = files::read(builder, entry);
+    let failed = |why: &dyn fmt::Display| {
+        let message = format!("X509_LOOKUP_load_file(\"{name}\") failed {why}");
+        view.error(entry.span, message)
+    };
+    let pem = pem.map_err(|why| failed(&why))?;
+    take(&pem).map_err(|why| failed(&why))
 }
 
 /// Names of the CAs that are trusted, each of them once.

@@ -53,6 +53,7 @@ pub(super) fn passwords<S>(
     Ok(private_key::passwords(&text))
 }
 
-fn path<S>(builder: &Builder<'_, S>, entry: &Entry) -> PathBuf {
+/// The full path of the file that a directive names.
+pub(super) fn path<S>(builder: &Builder<'_, S>, entry: &Entry) -> PathBuf {
     builder.environment.conf_folder().join(name_of(entry))
 }

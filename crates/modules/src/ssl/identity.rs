@@ -161,10 +161,8 @@ pub(super) fn certified<S>(
     passwords: &[Vec<u8>],
 ) -> Result<CertifiedKey, ConfError> {
     let (name, pem) = file(view, builder, certificate, "certificate")?;
-    let certificates = trust::all_certificates(&pem).map_err(|why| {
-        let message = format!(
-            "cannot load certificate \"{name}\": PEM_read_bio_X509_AUX() failed (SSL: {why})"
-        );
+    let certificates = trust::chain(&pem).map_err(|why| {
+        let message = format!("cannot load certificate \"{name}\": {why}");
         view.error(certificate.span, message)
     })?;
     let (key_name, pem) = file(view, builder, key, "certificate key")?;

@@ -12,12 +12,13 @@ use aws_lc_rs::iv::FixedLength;
 use aws_lc_rs::pbkdf2;
 use md5::{Digest as _, Md5};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 use rustls::sign::SigningKey;
-use turnpike_http::base64;
 use turnpike_wire::encrypted_key::{EncryptedKey, Prf};
 use turnpike_wire::hex;
+use turnpike_wire::pem::Block;
+
+use crate::pem_key;
 
 /// Bytes of the salt and of the block of AES.
 const SALT_BYTES: usize = 8;
@@ -28,39 +29,35 @@ const BLOCK_BYTES: usize = 16;
 /// # Errors
 /// The text holds no key, one of a kind that is not supported, or none of the passwords opens it.
 pub(super) fn read(pem: &[u8], passwords: &[Vec<u8>]) -> Result<Arc<dyn SigningKey>, String> {
-    let text = String::from_utf8_lossy(pem);
-    if let Some(body) = section(&text, "ENCRYPTED PRIVATE KEY") {
-        let der = base64::decode(&packed(body)).ok_or("bad base64 decode")?;
-        return open(passwords, |password| by_pkcs8(&der, password));
+    let block = pem_key::block(pem)?;
+    if block.label == b"ENCRYPTED PRIVATE KEY" {
+        return open(passwords, |password| by_pkcs8(&block.data, password));
     }
-    for (label, wrap) in [
-        (
-            "RSA PRIVATE KEY",
-            as_pkcs1 as fn(Vec<u8>) -> PrivateKeyDer<'static>,
-        ),
-        ("EC PRIVATE KEY", as_sec1),
-    ] {
-        let Some(body) = section(&text, label) else {
-            continue;
+    if let Some(cipher) = sealed_by(&block) {
+        let wrap = match block.label {
+            b"RSA PRIVATE KEY" => as_pkcs1 as fn(Vec<u8>) -> PrivateKeyDer<'static>,
+            b"EC PRIVATE KEY" => as_sec1,
+            _ => return Err(pem_key::UNSUPPORTED.to_owned()),
         };
-        if let Some((cipher, body)) = body.split_once("DEK-Info:").and_then(|(_, rest)| {
-            let (cipher, body) = rest.trim_start().split_once('\n')?;
-            Some((cipher.trim(), body))
-        }) {
-            let data = base64::decode(&packed(body)).ok_or("bad base64 decode")?;
-            return open(passwords, |password| {
-                by_header(cipher, &data, password).map(wrap)
-            });
-        }
+        return open(passwords, |password| {
+            by_header(cipher, &block.data, password).map(wrap)
+        });
     }
-    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| error.to_string())?;
+    let key = pem_key::plain(block)?;
     any_supported_type(&key).map_err(|error| error.to_string())
 }
 
 /// Whether a password protects the key of a PEM text.
 pub(super) fn is_encrypted(pem: &[u8]) -> bool {
-    let has = |text: &[u8]| memchr::memmem::find(pem, text).is_some();
-    has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"DEK-Info:")
+    pem_key::block(pem)
+        .is_ok_and(|block| block.label == b"ENCRYPTED PRIVATE KEY" || sealed_by(&block).is_some())
+}
+
+/// The cipher that a block's header names, with its initial vector.
+fn sealed_by<'a>(block: &'a Block<'_>) -> Option<&'a str> {
+    let header = str::from_utf8(&block.header).ok()?;
+    let mut lines = header.lines();
+    lines.find_map(|line| Some(line.strip_prefix("DEK-Info:")?.trim()))
 }
 
 /// The passwords of a file, one a line.
@@ -87,18 +84,6 @@ fn open(
         }
     }
     Err(why)
-}
-
-/// What stands between the first and last lines of that label.
-fn section<'a>(text: &'a str, label: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(&format!("-----BEGIN {label}-----"))?;
-    let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
-    Some(body)
-}
-
-fn packed(body: &str) -> Vec<u8> {
-    let bytes = body.bytes();
-    bytes.filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
 
 fn as_pkcs1(der: Vec<u8>) -> PrivateKeyDer<'static> {

@@ -229,9 +229,7 @@ impl Reader {
     fn parse(&self, kind: Kind, pem: &[u8]) -> Result<Object, String> {
         match kind {
             Kind::Chain => {
-                let chain = trust::all_certificates(pem);
-                let chain =
-                    chain.map_err(|why| format!("PEM_read_bio_X509_AUX() failed (SSL: {why})"))?;
+                let chain = trust::chain(pem).map_err(|why| why.to_string())?;
                 Ok(Object::Chain(chain.into()))
             }
             Kind::Key => {

@@ -22,7 +22,7 @@ use turnpike_wire::certificate::Certificate;
 use turnpike_wire::hex;
 use turnpike_wire::ocsp::State;
 
-use super::files;
+use super::clients;
 use super::ocsp::{self, CLOCK_SLACK_S, Question, Signers, now_s};
 use crate::own_request::Outlet;
 
@@ -99,29 +99,15 @@ pub(super) fn resolver<S>(
     if !view.flag("ssl_stapling") || view.nearest("ssl_stapling_file").is_some() {
         return Ok(Arc::new(Certificates(keys)));
     }
-    let trusted = trusted(view, builder)?;
+    let trusted = clients::trusted(view, builder)?;
     let mut shown = Vec::new();
     for key in keys {
-        shown.push(match staple(view, builder, &key, &trusted)? {
+        shown.push(match staple(view, builder, &key, trusted.anchors())? {
             Some(staple) => Shown::Live(staple),
             None => Shown::Fixed(key),
         });
     }
     Ok(Arc::new(StapledCertificates(shown)))
-}
-
-fn trusted<S>(
-    view: View<'_>,
-    builder: &mut Builder<'_, S>,
-) -> Result<Vec<CertificateDer<'static>>, ConfError> {
-    let Some(entry) = view.nearest("ssl_trusted_certificate") else {
-        return Ok(Vec::new());
-    };
-    let (name, pem) = files::read(builder, entry);
-    let failed = |why: String| view.error(entry.span, format!("cannot load \"{name}\": {why}"));
-    let pem = pem.map_err(|why| failed(why.to_string()))?;
-    let read: Result<Vec<_>, _> = trust::certificates(&pem).collect();
-    read.map_err(|why| failed(why.to_string()))
 }
 
 fn staple<S>(

@@ -31,8 +31,8 @@ pub struct TlsSettings {
     pub trusted: Vec<u8>,
     /// The most CA certificates between a peer's and a trusted one.
     pub verify_depth: usize,
-    /// PEM: revocation lists; if empty, revocation is not checked.
-    pub revoked: Vec<u8>,
+    /// PEM: revocation lists; `None`: revocation is not checked.
+    pub revoked: Option<Vec<u8>>,
     /// Our own certificate with its chain, and its key.
     pub identity: Option<Arc<CertifiedKey>>,
     /// Whether to send the name (SNI, RFC 6066).
@@ -67,8 +67,8 @@ pub enum TlsError {
 impl fmt::Display for TlsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TlsError::Trusted(why) => write!(out, "cannot read trusted certificates: {why}"),
-            TlsError::Revoked(why) => write!(out, "cannot read revoked certificates: {why}"),
+            TlsError::Trusted(why) => write!(out, "cannot read trusted certificates {why}"),
+            TlsError::Revoked(why) => write!(out, "cannot read revoked certificates {why}"),
             TlsError::NoVersion => out.write_str("no version of TLS is left"),
             TlsError::Library(why) => write!(out, "cannot set TLS up: {why}"),
         }
@@ -179,8 +179,8 @@ fn trust(settings: &TlsSettings) -> Result<Option<Trust>, TlsError> {
     }
     let trust = Trust::new(&settings.trusted, settings.verify_depth);
     let mut trust = trust.map_err(TlsError::Trusted)?;
-    if !settings.revoked.is_empty() {
-        trust.revoke(&settings.revoked).map_err(TlsError::Revoked)?;
+    if let Some(revoked) = &settings.revoked {
+        trust.revoke(revoked).map_err(TlsError::Revoked)?;
     }
     Ok(Some(trust))
 }

@@ -19,6 +19,7 @@ const TARGETS: &[Target] = &[
     ("ssi_template", ssi_template),
     ("mp4", mp4),
     ("certificate", certificate),
+    ("pem", pem),
     ("ocsp", ocsp),
     ("h2_frames", h2_frames),
     ("h2_hpack", h2_hpack),

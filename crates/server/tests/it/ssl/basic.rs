@@ -669,7 +669,8 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "%PAIR% ssl_verify_client on; ssl_client_certificate %KEYS%/text.pem;",
-        "SSL_CTX_load_verify_locations(\"%KEYS%/text.pem\") failed (SSL: no certificate in it)",
+        "SSL_CTX_load_verify_locations(\"%KEYS%/text.pem\") failed (SSL: error:05800088:x509 \
+         certificate routines::no certificate or crl found)",
     ),
     (
         "%PAIR% ssl_verify_client optional; ssl_trusted_certificate %KEYS%/ec.pem; \

@@ -1,13 +1,15 @@
 //! Chains of certificates that are expired, mixed up, or in another order: what nginx serves is
 //! served as it is written, with a warning, and what nginx refuses is refused.
 //!
-//! OpenSSL makes the certificates, and its client shows what it got.
+//! The same is tried with files whose lines are not as they should be: none of their certificates
+//! is left out. OpenSSL makes the certificates, and its client shows what it got.
 
 use std::path::Path;
+use std::process::Command;
 
 use turnpike_testkit::{Folder, Server, StartError};
 
-use crate::support::tls::{NEW_KEY, TURNPIKE, configured, openssl, s_client};
+use crate::support::tls::{DH_PARAMETERS, NEW_KEY, TURNPIKE, configured, openssl, s_client};
 
 const NGINX: &str = "/usr/sbin/nginx";
 
@@ -188,5 +190,304 @@ fn chains_that_nginx_refuses_are_refused() {
             };
             assert!(output.contains(why), "{program} {parts:?}: {output}");
         }
+    }
+}
+
+/// What becomes of a file.
+enum Verdict {
+    /// So many certificates of it are shown, as by nginx.
+    Served(usize),
+    /// Refused as by nginx, with these words.
+    Refused(&'static str),
+    /// nginx passes over its last certificate in silence.
+    LeftOut,
+}
+use Verdict::{LeftOut, Refused, Served};
+
+const BAD_END: &str = "(SSL: error:04800066:PEM routines::bad end line)";
+const BAD_BASE64: &str = "(SSL: error:04800064:PEM routines::bad base64 decode)";
+const NO_START: &str = "PEM_read_bio_X509_AUX() failed (SSL: error:0480006C:PEM routines::no start \
+                        line:Expecting: TRUSTED CERTIFICATE)";
+
+/// Files of certificates: `%leaf%` and the like are whole blocks without the last end of a line.
+const WRITTEN: &[(&str, Verdict)] = &[
+    ("%leaf%\n%int%", Served(2)),
+    ("%leaf%\r\n%int% \t\n", Served(2)),
+    ("\u{feff}%leaf%\n%int%\n", Served(2)),
+    ("%leaf%\n\u{feff}%int%\n", Served(2)),
+    ("%leaf OLD%\n%int OLD%\n", Served(2)),
+    ("%leaf TRUSTED%\n%int%\n", Served(2)),
+    ("subject=a\n%leaf%\n\nissuer=b\n%int%\nend", Served(2)),
+    ("%key%\n%leaf%\n%dh%\n%int%\n%key%", Served(2)),
+    ("%leaf%\n#%comment%\n", Served(1)),
+    ("%leaf%\n%request%\n%int%\n", Served(2)),
+    // Without the end of the last line, the next file's first line is glued to it.
+    ("%leaf%%int%\n", Refused(BAD_END)),
+    ("%leaf%%int%%root%\n", Refused(BAD_END)),
+    ("%leaf%\n%int%%root%\n", Refused(BAD_END)),
+    ("%key%%leaf%\n", Refused(BAD_END)),
+    ("%leaf%%key%\n", Refused(BAD_END)),
+    ("%leaf%\n%int%x\n", Refused(BAD_END)),
+    ("%leaf%\n-----BEGIN DH PARAMETERS-----\n", Refused(BAD_END)),
+    ("%leaf%\n%int BAD%\n", Refused(BAD_BASE64)),
+    (
+        "%leaf%\n%int HEADER%\n",
+        Refused("error:0480006B:PEM routines::not proc type"),
+    ),
+    ("%leaf%\n%int SHORT%\n", Refused("PEM routines::ASN1 lib")),
+    ("\u{feff}\u{feff}%leaf%\n", Refused(NO_START)),
+    ("text", Refused(NO_START)),
+    ("", Refused(NO_START)),
+    ("%leaf%\n text%int%\n", LeftOut),
+    ("%leaf%\n  %int%\n", LeftOut),
+    ("%leaf%\n#%int%\n", LeftOut),
+    ("%leaf%\n\n\u{feff}%int%\n", LeftOut),
+    ("%leaf%\n\u{feff}\u{feff}%int%\n", LeftOut),
+    ("%leaf%\n%int TRUSTED%\n", LeftOut),
+    ("%leaf%\n%int LOWER%\n", LeftOut),
+    ("%leaf%\n%int DASHES%\n", LeftOut),
+    ("%leaf%\n%int SPACE%\n", LeftOut),
+    ("%leaf%\n%int OTHER%\n", LeftOut),
+    ("%leaf%\n%int RETURNS%\n", LeftOut),
+    ("%leaf%\n\0\n%int%\n", LeftOut),
+    ("%leaf ENDLESS%\n%int%\n", LeftOut),
+];
+
+/// A file of [`WRITTEN`].
+fn written(keys: &Folder, text: &str) -> String {
+    let read = |name: &str| keys.read(name).trim_end().to_owned();
+    let mut parts = text.split('%');
+    let mut file = parts.next().unwrap().to_owned();
+    while let Some(word) = parts.next() {
+        let (name, change) = word.split_once(' ').unwrap_or((word, ""));
+        let block = match name {
+            "key" => read("leaf.key"),
+            "request" => read("int.csr"),
+            "dh" => read("dh.pem"),
+            "comment" => read("int.pem").replace('\n', "\n# "),
+            name => read(&format!("{name}.pem")),
+        };
+        let (line, body) = block.split_once('\n').unwrap();
+        file += &match change {
+            "OLD" => block.replace("CERTIFICATE", "X509 CERTIFICATE"),
+            "TRUSTED" => block.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
+            "OTHER" => block.replace("CERTIFICATE", "X.509"),
+            "LOWER" => block.replace("CERTIFICATE", "Certificate"),
+            "SPACE" => block.replace("CERTIFICATE", "CERTIFICATE "),
+            "DASHES" => block.replace("-----B", "----B"),
+            "RETURNS" => block.replace('\n', "\r"),
+            "ENDLESS" => block.split_once("-----END").unwrap().0.to_owned() + "-",
+            "BAD" => format!("{line}\n!{body}"),
+            "HEADER" => format!("{line}\nA: b\n\n{body}"),
+            "SHORT" => format!("{line}\nMAA=\n-----END CERTIFICATE-----"),
+            _ => block,
+        };
+        file += parts.next().unwrap_or_default();
+    }
+    file
+}
+
+/// What `-t` says of blocks at the level of http, and whether it likes them.
+fn tested(program: &str, keys: &Folder, http: &str) -> (bool, String) {
+    let http = configured(keys, http).replace("%PORT%", "1");
+    let folder = keys.path().display().to_string();
+    keys.write("test.conf", http.replace("%FOLDER%", &folder))
+        .unwrap();
+    let file = format!("{folder}/test.conf");
+    let arguments = [
+        "-t",
+        "-e",
+        "stderr",
+        "-g",
+        "pid t.pid;",
+        "-p",
+        &folder,
+        "-c",
+        &file,
+    ];
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.success(), said)
+}
+
+#[test]
+fn no_certificate_of_a_file_is_left_out() {
+    let keys = keys();
+    keys.write("dh.pem", DH_PARAMETERS).unwrap();
+    let mut blocks = String::new();
+    let mut served = Vec::new();
+    for (at, (text, verdict)) in WRITTEN.iter().enumerate() {
+        let (name, file) = (format!("s{at}.test"), format!("{at}.chain"));
+        let content = written(&keys, text);
+        keys.write(&file, &content).unwrap();
+        let block = server_block(&name, &file, "leaf");
+        if let Served(count) = verdict {
+            blocks += &block;
+            served.push((text, name, *count));
+            continue;
+        }
+        let [(ours, said), (nginx, said_by_nginx)] =
+            [TURNPIKE, NGINX].map(|program| tested(program, &keys, &block));
+        assert!(!ours, "{text:?}");
+        match verdict {
+            Refused(words) => {
+                assert!(said.contains(words) && !nginx, "{text:?}: {said}");
+                assert!(said_by_nginx.contains(words), "{text:?}: {said_by_nginx}");
+            }
+            _ => {
+                let upper = content.to_ascii_uppercase();
+                let (before, _) = upper.rsplit_once("BEGIN").unwrap();
+                let line = 1 + before.matches('\n').count();
+                let words = format!("begins in line {line} would be left out");
+                assert!(said.contains(&words) && nginx, "{text:?}: {said}");
+            }
+        }
+    }
+    let servers = [Path::new(TURNPIKE), Path::new(NGINX)];
+    let servers = servers.map(|program| start(program, &keys, &blocks).unwrap());
+    for (text, name, count) in served {
+        let [ours, nginx] = servers.each_ref().map(|server| shown(server, &name));
+        assert_eq!(ours.len(), count, "{text:?}");
+        assert_eq!(ours, nginx, "{text:?}");
+    }
+}
+
+/// Directives that name a file of trusted certificates, and what their messages begin with.
+const TRUSTING: &[(&str, &str)] = &[
+    (
+        "ssl_verify_client on; ssl_client_certificate %FILE%;",
+        LOCATIONS,
+    ),
+    (
+        "ssl_verify_client on; ssl_client_certificate %KEYS%/root.pem;
+            ssl_trusted_certificate %FILE%;",
+        LOCATIONS,
+    ),
+    (
+        "ssl_verify_client on; ssl_client_certificate %KEYS%/root.pem; ssl_crl %FILE%;",
+        LISTS,
+    ),
+    ("ssl_trusted_certificate %FILE%;", LOCATIONS),
+    (
+        "ssl_client_certificate %KEYS%/root.pem; ssl_crl %FILE%;",
+        LISTS,
+    ),
+    (
+        "location / { proxy_pass https://127.0.0.1:1; proxy_ssl_verify on;
+            proxy_ssl_trusted_certificate %FILE%; }",
+        LOCATIONS,
+    ),
+    (
+        "location / { grpc_pass grpcs://127.0.0.1:1; grpc_ssl_verify on;
+            grpc_ssl_trusted_certificate %KEYS%/root.pem; grpc_ssl_crl %FILE%; }",
+        LISTS,
+    ),
+    (
+        "location / { uwsgi_pass suwsgi://127.0.0.1:1; uwsgi_ssl_verify on;
+            uwsgi_ssl_trusted_certificate %FILE%; }",
+        LOCATIONS,
+    ),
+];
+
+const LOCATIONS: &str = "SSL_CTX_load_verify_locations(\"%FILE%\") failed ";
+const LISTS: &str = "X509_LOOKUP_load_file(\"%FILE%\") failed ";
+
+/// Files of trusted certificates, what is said of them, and whether nginx says so too.
+const TRUSTED: &[(&str, &str, bool)] = &[
+    (
+        "\u{feff}%root%\n\u{feff}%int TRUSTED%\n%other OLD%\n%list%\n",
+        "",
+        true,
+    ),
+    (
+        "%root%%other%\n",
+        "(SSL: error:04800066:PEM routines::bad end line \
+         error:05880009:x509 certificate routines::PEM lib)",
+        true,
+    ),
+    (
+        "text",
+        "(SSL: error:05800088:x509 certificate routines::no certificate or crl found)",
+        true,
+    ),
+    (
+        "%root%\n %other%\n",
+        "(the block that begins in line %LINE% would be left out",
+        false,
+    ),
+    (
+        "%root%\n %list%\n",
+        "(the block that begins in line %LINE% would be left out",
+        false,
+    ),
+];
+
+#[test]
+fn no_trusted_certificate_is_left_out() {
+    let keys = keys();
+    let folder = keys.path().display().to_string();
+    let revoke = [
+        "-gencrl", "-keyfile", "root.key", "-cert", "root.pem", "-crldays", "9",
+    ];
+    let config = ["ca", "-config", "ca.conf", "-out", "list.pem"];
+    openssl(keys.path(), &[&config[..], &revoke].concat());
+    for (text, said_of_it, says_nginx) in TRUSTED {
+        let content = written(&keys, text);
+        let line = 1 + content
+            .rsplit_once("BEGIN")
+            .map_or(0, |it| it.0.matches('\n').count());
+        keys.write("trusted.pem", &content).unwrap();
+        let file = format!("{folder}/trusted.pem");
+        for (directives, begin) in TRUSTING {
+            let block = "server { listen 127.0.0.1:%PORT% ssl; ssl_certificate_key %KEYS%/leaf.key;
+                ssl_certificate %KEYS%/leaf.pem;";
+            let block = format!("{block} {directives} }}").replace("%FILE%", &file);
+            let (ours, said) = tested(TURNPIKE, &keys, &block);
+            let words = format!("{begin}{said_of_it}").replace("%FILE%", &file);
+            let words = words.replace("%LINE%", &line.to_string());
+            let is_good = said_of_it.is_empty();
+            assert_eq!(ours, is_good, "{directives} {text:?}: {said}");
+            assert!(
+                is_good || said.contains(&words),
+                "{directives} {text:?}: {said}"
+            );
+            if *says_nginx {
+                let (nginx, said) = tested(NGINX, &keys, &block);
+                assert_eq!(nginx, is_good, "{directives} {text:?}: {said}");
+                assert!(
+                    is_good || said.contains(&words),
+                    "{directives} {text:?}: {said}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn all_trusted_certificates_of_joined_files_count() {
+    let keys = keys();
+    let trusted = written(
+        &keys,
+        "\u{feff}%root%\n\u{feff}%int OLD%\n%other TRUSTED%\n",
+    );
+    keys.write("trusted.pem", trusted).unwrap();
+    let block = server_block("a.test", "leaf.pem", "leaf").replace(
+        "ssl_certificate_key",
+        "ssl_verify_client on; ssl_client_certificate %KEYS%/trusted.pem;
+        location / { return 200 [$ssl_client_verify]; }
+        ssl_certificate_key",
+    );
+    let server = start(Path::new(TURNPIKE), &keys, &block).unwrap();
+    for client in ["root", "leaf", "other"] {
+        let file = |end: &str| {
+            keys.path()
+                .join(format!("{client}.{end}"))
+                .display()
+                .to_string()
+        };
+        let (certificate, key) = (file("pem"), file("key"));
+        let more = ["-cert", &certificate, "-key", &key];
+        let said = s_client(&server, "GET / HTTP/1.0\r\nHost: a.test\r\n\r\n", &more);
+        assert!(said.contains("[SUCCESS]"), "{client}: {said}");
     }
 }
