@@ -7,6 +7,9 @@ use turnpike_plan::tls::{ClientRefusal, ServerTls, VerifyClient};
 
 use crate::exchange::Exchange;
 
+/// The status of a request for a server that the handshake was not with.
+pub(crate) const MISDIRECTED: u16 = 421;
+
 impl Exchange {
     /// The status by which the request's server refuses the client for its certificate, or for the
     /// lack of one; `None`: it does not.
@@ -30,9 +33,10 @@ impl Exchange {
             Some(status)
         };
         // The handshake was another server's: what the client has shown, it has shown to that one.
-        if !session.server_name.is_empty() && *session.server_name != *self.request().host() {
+        let negotiated = session.negotiated_host();
+        if !negotiated.is_empty() && negotiated != self.request().host() {
             return refuse(
-                421,
+                MISDIRECTED,
                 format_args!(
                     "client attempted to request the server name different from the one that was \
                      negotiated"

@@ -4,6 +4,7 @@
 use turnpike_lane::log::Level;
 use turnpike_wire::target;
 
+use crate::client_certificate::MISDIRECTED;
 use crate::exchange::{Action, Exchange};
 use crate::plan::ServerIndex;
 use crate::request::Request;
@@ -31,15 +32,24 @@ pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
         );
         return Err(421);
     }
-    if let Some(status) = exchange.client_refusal() {
-        return Err(status);
-    }
+    refuse_client(exchange)?;
     log_ignored(exchange);
     let mut query = std::mem::take(exchange.walk.query_mut());
     query.clear();
     query.extend_from_slice(exchange.request().head().query());
     *exchange.walk.query_mut() = query;
     normal_path(exchange)
+}
+
+/// Refuses a client whose certificate the server does not take.
+fn refuse_client(exchange: &mut Exchange) -> Result<(), u16> {
+    let Some(status) = exchange.client_refusal() else {
+        return Ok(());
+    };
+    if status == MISDIRECTED {
+        return_to_server_of_connection(exchange);
+    }
+    Err(status)
 }
 
 /// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4).
@@ -60,16 +70,28 @@ pub(crate) fn choose_server(exchange: &mut Exchange) {
 /// The server that a connection belongs to before its requests name one: the one that TLS names
 /// (SNI), or the default server of its address.
 pub(crate) fn server_of_connection(exchange: &mut Exchange) -> ServerIndex {
+    exchange.begin_request();
+    server_by_tls(exchange)
+}
+
+/// Goes back to the server that the connection belongs to: it answers requests that cannot be read,
+/// and those for servers that the handshake was not with.
+pub(crate) fn return_to_server_of_connection(exchange: &mut Exchange) {
+    let server = server_by_tls(exchange);
+    exchange.walk.set_server(server);
+    exchange.walk.set_location(exchange.server().root);
+}
+
+fn server_by_tls(exchange: &mut Exchange) -> ServerIndex {
     let plan = exchange.plan.clone();
     let listen = plan.listen(exchange.requester.listen());
-    let name = match exchange.requester.tls() {
-        Some(tls) if !listen.names.is_empty() => tls.server_name.clone(),
+    let name: Box<[u8]> = match exchange.requester.tls() {
+        Some(tls) if !listen.names.is_empty() => tls.negotiated_host().into(),
         _ => Box::default(),
     };
     if name.is_empty() {
         return listen.default_server;
     }
-    exchange.begin_request();
     // A pattern without a verdict matches nothing here, where nothing can wait.
     let found = listen.names.find(&name, &*exchange).ok().flatten();
     exchange.settle_matching();
@@ -85,12 +107,7 @@ fn choose_named_server(exchange: &mut Exchange) {
         false => {
             exchange.begin_matching();
             // Without a verdict the engine has it chosen again, or answers 500.
-            let by_tls = exchange.requester.tls().map(|tls| &*tls.server_name);
-            let name = match exchange.request().host() {
-                b"" => by_tls.unwrap_or_default(),
-                host => host,
-            };
-            let found = listen.names.find(name, exchange);
+            let found = listen.names.find(exchange.request().host(), exchange);
             found.ok().flatten().unwrap_or(listen.default_server)
         }
     };
@@ -106,9 +123,7 @@ impl Exchange {
     /// The status of a request that this server refuses.
     pub(crate) fn choose_server_again(&mut self) -> Result<(), u16> {
         choose_named_server(self);
-        if let Some(status) = self.client_refusal() {
-            return Err(status);
-        }
+        refuse_client(self)?;
         normal_path(self)
     }
 }
@@ -136,13 +151,7 @@ fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
     match normal {
         Ok(_) => Ok(()),
         Err(_) => {
-            let plan = exchange.plan.clone();
-            exchange
-                .walk
-                .set_server(plan.listen(exchange.requester.listen()).default_server);
-            exchange
-                .walk
-                .set_location(plan.server(exchange.walk.server()).root);
+            return_to_server_of_connection(exchange);
             exchange.account.set_action(Action::ReadingRequestLine);
             exchange.log(Level::Info, format_args!("client sent invalid request"));
             Err(400)

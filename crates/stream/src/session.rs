@@ -11,7 +11,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::regex::{Allowance, Captures, Groups, Regex, Undecided};
 use turnpike_plan::rooms::Rooms;
-use turnpike_plan::tls::{HasTlsSession, TlsSession};
+use turnpike_plan::tls::{HasTlsSession, TlsSession, host_of};
 use turnpike_plan::variables::{self, Subject, Values, VariableId, VariableTable};
 
 use crate::lane::{LanePlan, LaneShared};
@@ -118,9 +118,9 @@ impl Session {
     pub fn choose_server(&mut self, name: &[u8]) {
         let plan = self.plan.clone();
         let names = &plan.listens[self.listen].names;
-        if name.is_empty() || names.is_empty() {
+        let Some(name) = host_of(name).filter(|_| !names.is_empty()) else {
             return;
-        }
+        };
         let name = name.to_ascii_lowercase();
         // Without a verdict the session ends.
         if let Ok(Some(server)) = names.find(&name, self) {

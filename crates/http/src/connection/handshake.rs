@@ -392,11 +392,11 @@ impl Connections {
 
     /// Begins the session with the server that the client asks for.
     fn greeted(&self, connection: &Connection, greeting: Greeting) -> Result<Handshaking, Step> {
-        let offer = Offer::of(&greeting);
+        let mut offer = Offer::of(&greeting);
         if let Some(identity) = challenged(&greeting, &offer) {
             return self.accept(connection, greeting, Agreed { offer, identity }, None);
         }
-        let (tls, loading) = self.tls_of(connection, &offer);
+        let (tls, loading) = self.tls_of(connection, &mut offer);
         let identity = match tls {
             Some(ServerTls::Serve(identity)) => identity,
             Some(ServerTls::Reject) | None => {
@@ -473,20 +473,22 @@ impl Connections {
     }
 
     /// TLS of the server that a client asks for: of the default server, where it has none. Where
-    /// variables name its certificates, the reading of these has begun.
+    /// variables name its certificates, the reading of these has begun. The offer's host is
+    /// forgotten if no server has it.
     fn tls_of(
         &self,
         connection: &Connection,
-        offer: &Offer,
+        offer: &mut Offer,
     ) -> (Option<ServerTls>, Option<Loading>) {
         let plan = &connection.plan;
-        let name = &*offer.server_name;
+        let name = offer.host();
         let listen = plan.listen(connection.facts.listen);
         let tls = |server: ServerIndex| plan.location(plan.server(server).root).tls.clone();
         let default = || tls(listen.default_server);
         if (name.is_empty() || listen.names.is_empty())
             && default().is_none_or(|tls| tls.by_name().is_none())
         {
+            offer.host_bytes = 0;
             return (default(), None);
         }
         let mut exchange = self.exchange(connection);
@@ -496,6 +498,9 @@ impl Connections {
             true => None,
             false => listen.names.find(name, &*exchange).ok().flatten(),
         };
+        if found.is_none() {
+            offer.host_bytes = 0;
+        }
         let tls = found.and_then(tls).or_else(default);
         let by_name = tls.as_ref().and_then(ServerTls::by_name);
         let loading = by_name.map(|by_name| {

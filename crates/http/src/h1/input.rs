@@ -51,6 +51,8 @@ pub(crate) struct Refused {
     pub(crate) status: u16,
     /// Whether the target was read, so that the request may name its server.
     pub(crate) has_target: bool,
+    /// Whether the whole head was read, and names no host.
+    pub(crate) is_for_missing_host: bool,
     /// Bytes of the head; 0 where it was refused before its end.
     head_len: usize,
     /// Bytes that it was refused for.
@@ -317,6 +319,7 @@ impl Refused {
             message,
             status: error.status(),
             has_target: !head.target.is_empty(),
+            is_for_missing_host: error == h1::HeadError::MissingHost,
             head_len: head.head_len,
             bytes: text.len(),
         }

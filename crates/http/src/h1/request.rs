@@ -79,11 +79,16 @@ fn read_strictly(
 }
 
 fn refuse(exchange: &mut Exchange, refused: &Refused) -> HeadRead {
-    // A request line that cannot be read names no host: the default server answers.
     let action = if refused.has_target {
         routing::choose_server(exchange);
+        if exchange.request().host().is_empty() && !refused.is_for_missing_host {
+            // The host is in what was not read.
+            routing::return_to_server_of_connection(exchange);
+        }
         Action::ReadingHeaders
     } else {
+        // A request line that cannot be read names no host.
+        routing::return_to_server_of_connection(exchange);
         Action::ReadingRequestLine
     };
     exchange.account.set_action(action);

@@ -62,5 +62,5 @@ pub fn challenged(greeting: &Greeting, offer: &Offer) -> Option<Arc<ServerIdenti
         return None;
     }
     let shown = SHOWN.read().unwrap_or_else(PoisonError::into_inner);
-    shown.get(&offer.server_name).cloned()
+    shown.get(offer.host()).cloned()
 }

@@ -17,6 +17,7 @@ use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, Hello, Identify, Transport};
 use turnpike_lane::trust::Trust;
 use turnpike_wire::client_hello::ja4;
+use turnpike_wire::host;
 
 use crate::variables::VariableTable;
 
@@ -91,6 +92,9 @@ impl ServerIdentity {
 pub struct Offer {
     /// The requested server (SNI, RFC 6066), in lower case; empty if there is none.
     pub server_name: Box<[u8]>,
+    /// Bytes of the host at the start of the name, which a server is chosen by: it is without port
+    /// and final dot. 0 if the name is no host, and later if no server of the address has it.
+    pub host_bytes: u16,
     /// The numbers of the cipher suites, in the client's order.
     pub ciphers: Box<[u16]>,
     /// The numbers of the groups for the key exchange, in the client's order.
@@ -137,6 +141,9 @@ pub struct TlsSession {
     pub protocol: Box<[u8]>,
     /// The requested server, in lower case; empty if there is none.
     pub server_name: Box<[u8]>,
+    /// Bytes of the host at the start of the name, whose server the handshake was with; 0 if no
+    /// server of the address has it.
+    pub host_bytes: u16,
     /// Whether an earlier session was resumed.
     pub is_resumed: bool,
     /// Numbers of the cipher suites that the client offered, in its order.
@@ -158,6 +165,16 @@ fn sha256(bytes: &[u8]) -> [u8; ja4::SHA256_BYTES] {
     sum
 }
 
+/// The host that a name in a handshake stands for; `None` if it is no host, as for requests.
+pub fn host_of(name: &[u8]) -> Option<&[u8]> {
+    let host = host::validate(name).ok()?;
+    name.get(..host.len)
+}
+
+fn host_at(name: &[u8], bytes: u16) -> &[u8] {
+    name.get(..usize::from(bytes)).unwrap_or_default()
+}
+
 /// Adds HTTP/2 (RFC 9113 section 3.2) as the first protocol that clients may choose.
 pub fn offer_http2(config: &mut ServerConfig) {
     if !config.alpn_protocols.iter().any(|name| name == HTTP2) {
@@ -166,6 +183,11 @@ pub fn offer_http2(config: &mut ServerConfig) {
 }
 
 impl Offer {
+    /// The host that a server is chosen by; empty if there is none.
+    pub fn host(&self) -> &[u8] {
+        host_at(&self.server_name, self.host_bytes)
+    }
+
     /// The session that a client requests, before anything is negotiated.
     pub fn session(&self) -> TlsSession {
         TlsSession {
@@ -183,7 +205,9 @@ impl Offer {
         let hello = greeting.hello();
         let name = hello.server_name().unwrap_or_default();
         let groups = hello.named_groups().unwrap_or_default();
+        let host = host_of(name.as_bytes()).unwrap_or_default();
         Offer {
+            host_bytes: u16::try_from(host.len()).unwrap_or(0),
             server_name: name.to_ascii_lowercase().into_bytes().into(),
             ciphers: hello
                 .cipher_suites()
@@ -227,6 +251,12 @@ impl PendingSession {
 }
 
 impl TlsSession {
+    /// The host whose server the handshake was with; empty if no server of the address has the name
+    /// that the client sent.
+    pub fn negotiated_host(&self) -> &[u8] {
+        host_at(&self.server_name, self.host_bytes)
+    }
+
     /// The same session, with the client's certificate as another server judges it; `None`: there
     /// is none, or that server trusts the same as the one of the handshake.
     pub fn judged_by(&self, identity: &ServerIdentity) -> Option<TlsSession> {
@@ -261,6 +291,7 @@ impl TlsSession {
                 group: group.map_or("", |group| group_name(group.name().into()).unwrap_or("")),
                 protocol: session.alpn_protocol().unwrap_or_default().into(),
                 server_name: offer.server_name,
+                host_bytes: offer.host_bytes,
                 is_resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
                 offered_ciphers: offer.ciphers,
                 offered_groups: offer.groups,

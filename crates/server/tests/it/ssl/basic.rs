@@ -95,13 +95,16 @@ fn a_server_is_chosen_by_the_requested_name() {
         let output = s_client(&server, "GET / HTTP/1.0\r\n\r\n", &["-servername", name]);
         assert!(output.contains(subject), "{name}: {output}");
     }
-    // Without a Host field, the name of the handshake counts.
+    // Without a Host field, the default server answers, as in nginx.
     let output = s_client(
         &server,
-        "GET / HTTP/1.0\r\n\r\n",
+        "GET /a.txt HTTP/1.0\r\n\r\n",
         &["-servername", "b.test"],
     );
-    assert!(output.contains("b.test b.test TLS_"), "{output}");
+    assert!(
+        output.contains("subject=CN = b.test") && output.contains("\r\n\r\nhello"),
+        "{output}"
+    );
     let redirect = curl(&server, "a.test", "/folder", &["-i"]);
     let location = format!("Location: https://a.test:{}/elsewhere/", server.port());
     assert!(redirect.contains(&location), "{redirect}");

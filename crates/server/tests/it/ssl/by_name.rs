@@ -79,7 +79,8 @@ fn certificates_are_those_that_variables_name() {
         // The second time they may be kept.
         for _ in 0..2 {
             for (name, subject) in [("a.test", "CN = a.test"), ("b.test", "CN = b.test")] {
-                let said = s_client(&server, "GET / HTTP/1.0\r\n\r\n", &["-servername", name]);
+                let request = format!("GET / HTTP/1.0\r\nHost: {name}\r\n\r\n");
+                let said = s_client(&server, &request, &["-servername", name]);
                 assert!(said.contains(&format!("subject={subject}")), "{said}");
                 let answer = format!("{} {name}", &name[..1]);
                 assert!(said.contains(&answer), "{said}");

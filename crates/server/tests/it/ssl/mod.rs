@@ -3,6 +3,7 @@
 mod basic;
 mod by_name;
 mod chains;
+mod choice;
 mod clients;
 mod cold_files;
 mod compression;

@@ -104,7 +104,7 @@ fn answer(port: u16, bytes: &[u8]) -> String {
 fn the_name_that_a_client_asks_for_chooses_the_server() {
     let keys = keys();
     let server = start(&keys);
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["-noservername"], "default by TLSv1.3 for ."),
         (
             &["-servername", "other.test"],
@@ -113,6 +113,10 @@ fn the_name_that_a_client_asks_for_chooses_the_server() {
         (
             &["-servername", "FIRST.test"],
             "first.test by TLSv1.2 for first.test.",
+        ),
+        (
+            &["-servername", "first.test."],
+            "first.test by TLSv1.2 for first.test..",
         ),
         (&["-servername", "a.b.wild.test"], "*.wild.test."),
         (&["-servername", "joe.any.test"], "joe."),
