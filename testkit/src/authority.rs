@@ -51,6 +51,11 @@ struct State {
     refused: Vec<String>,
     /// The next renewals that are wanted at once.
     early_renewals: u32,
+    /// Answers that are given instead of others: the first part of the path, the status, the fields
+    /// and the body.
+    instead: Vec<(&'static str, u16, &'static str, &'static str)>,
+    /// Whether tokens are not base64url.
+    spoils_tokens: bool,
 }
 
 /// An order.
@@ -163,6 +168,23 @@ impl Authority {
         self.shared.lock().early_renewals = count;
     }
 
+    /// Answers the next request for a place, such as `orders`, with a status, fields and a body.
+    pub fn answer_instead(
+        &self,
+        place: &'static str,
+        status: u16,
+        fields: &'static str,
+        body: &'static str,
+    ) {
+        let mut state = self.shared.lock();
+        state.instead.push((place, status, fields, body));
+    }
+
+    /// Gives tokens that are not base64url.
+    pub fn spoil_tokens(&self) {
+        self.shared.lock().spoils_tokens = true;
+    }
+
     /// The orders so far.
     pub fn orders(&self) -> Vec<Order> {
         self.shared.lock().orders.clone()
@@ -249,6 +271,13 @@ impl Shared {
         let (kind, number) = request.path[1..]
             .split_once('/')
             .unwrap_or((&request.path[1..], ""));
+        {
+            let instead = &mut self.lock().instead;
+            if let Some(at) = instead.iter().position(|(place, ..)| *place == kind) {
+                let (_, status, fields, body) = instead.remove(at);
+                return Answer(status, fields.to_owned(), body.to_owned());
+            }
+        }
         let payload = String::from_utf8_lossy(&request.payload);
         let mut numbers = number
             .splitn(2, '/')
@@ -348,7 +377,10 @@ impl Shared {
     }
 
     fn challenge_text(&self, number: usize, name: usize, status: &str) -> String {
-        let (base, token) = (&self.base, token(&self.base, number, name));
+        let (base, mut token) = (&self.base, token(&self.base, number, name));
+        if self.lock().spoils_tokens {
+            token.push_str("/../x");
+        }
         let error = match status {
             "invalid" => {
                 r#","error":{"type":"urn:ietf:params:acme:error:unauthorized","detail":"refused"}"#

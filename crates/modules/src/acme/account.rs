@@ -1,18 +1,15 @@
 //! The account with an authority: its key is made once and kept; the authority knows it by an
 //! address.
 
-use std::sync::Arc;
-
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, Key, NewAccount};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use turnpike_http::base64;
 use turnpike_plan::background::run_blocking;
 
-use super::client::Client;
+use super::client::{Client, Route};
 use super::settings::{AccountKey, IssuerSettings};
 use super::state::{ACCOUNT_KEY, ACCOUNT_URL, State};
-use crate::own_request::Outlet;
 use crate::pem_key;
 
 /// Characters of a line of PEM (RFC 7468 section 2).
@@ -89,9 +86,9 @@ pub(super) async fn open(
     settings: &IssuerSettings,
     state: Option<&State>,
     known: Known,
-    outlet: &Arc<Outlet>,
+    route: &Route,
 ) -> Result<(Account, Known), String> {
-    let builder = Account::builder_with_http(Box::new(Client::new(Arc::clone(outlet))));
+    let builder = Account::builder_with_http(Box::new(Client::new(route.clone())));
     let uri = settings.uri.clone();
     if let (Some(key), Some(url)) = (&known.key, &known.url) {
         let key = PrivatePkcs8KeyDer::from(key.as_slice());
@@ -100,7 +97,7 @@ pub(super) async fn open(
         return Ok((account, known));
     }
     let (account, credentials) = match known.key {
-        Some(key) => with_key(settings, key, outlet).await?,
+        Some(key) => with_key(settings, key, route).await?,
         None => {
             let contacts: Vec<&str> = settings.contacts.iter().map(String::as_str).collect();
             let wanted = NewAccount {
@@ -133,7 +130,7 @@ pub(super) async fn open(
 async fn with_key(
     settings: &IssuerSettings,
     key: Vec<u8>,
-    outlet: &Arc<Outlet>,
+    route: &Route,
 ) -> Result<(Account, AccountCredentials), String> {
     if !settings.accepts_terms {
         return Err("the account's terms of service are not accepted: write \
@@ -142,7 +139,7 @@ async fn with_key(
     }
     let der = PrivatePkcs8KeyDer::from(key);
     let read = Key::from_pkcs8_der(der.clone_key()).map_err(|error| error.to_string())?;
-    let builder = Account::builder_with_http(Box::new(Client::new(Arc::clone(outlet))));
+    let builder = Account::builder_with_http(Box::new(Client::new(route.clone())));
     let pair = (read, PrivateKeyDer::Pkcs8(der));
     let made = builder.create_from_key(pair, settings.uri.clone()).await;
     let made = made.map_err(|error| told(settings, &error))?;
@@ -155,12 +152,12 @@ async fn with_key(
 }
 
 fn told(settings: &IssuerSettings, error: &Error) -> String {
-    match settings.accepts_terms {
-        true => error.to_string(),
-        false => format!(
+    match (settings.accepts_terms, error) {
+        (false, Error::Api(_)) => format!(
             "{error}; the authority may want its terms of service accepted: write \
              \"accept_terms_of_service\" in \"acme_issuer\""
         ),
+        _ => error.to_string(),
     }
 }
 

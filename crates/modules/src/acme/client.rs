@@ -7,12 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Full};
-use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient, Problem};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+use super::answers::Answers;
+use super::schedule::now_s;
 use crate::own_request::{self, Outlet};
 
 /// Requests that may wait: the library sends one after the other.
@@ -27,15 +29,29 @@ struct Asked {
     answer: oneshot::Sender<Answer>,
 }
 
+/// How an authority is reached.
+#[derive(Clone)]
+pub(super) struct Route {
+    pub(super) outlet: Arc<Outlet>,
+    /// Where it is noted what answers say beside their content.
+    pub(super) answers: Arc<Answers>,
+    /// Whether only addresses that begin with `https` are asked: the directory has such a one, and
+    /// what it names must not be less protected (RFC 8555 section 6.1).
+    pub(super) is_secure: bool,
+}
+
 /// A client for one account; its task ends with it.
 pub(super) struct Client {
     requests: mpsc::Sender<Asked>,
     task: AbortHandle,
+    answers: Arc<Answers>,
+    is_secure: bool,
 }
 
 impl Client {
     /// A client; must be called on the services' thread.
-    pub(super) fn new(outlet: Arc<Outlet>) -> Client {
+    pub(super) fn new(route: Route) -> Client {
+        let outlet = route.outlet;
         let (requests, mut asked) = mpsc::channel::<Asked>(REQUESTS_MAX);
         let task = tokio::task::spawn_local(async move {
             while let Some(Asked { request, answer }) = asked.recv().await {
@@ -46,6 +62,8 @@ impl Client {
         Client {
             requests,
             task: task.abort_handle(),
+            answers: route.answers,
+            is_secure: route.is_secure,
         }
     }
 }
@@ -59,8 +77,15 @@ impl Drop for Client {
 impl HttpClient for Client {
     fn request(&self, request: Request<BodyWrapper<Bytes>>) -> Sent {
         let requests = self.requests.clone();
+        let answers = Arc::clone(&self.answers);
+        let is_secure = self.is_secure;
         Box::pin(async move {
             let (head, body) = request.into_parts();
+            let (uri, is_post) = (head.uri.clone(), head.method == Method::POST);
+            if is_secure && uri.scheme_str() != Some("https") {
+                let why = format!("{uri} is not asked: the authority's directory is an https one");
+                return Err(Error::Other(why.into()));
+            }
             let body = match body.collect().await {
                 Ok(body) => body.to_bytes(),
                 Err(never) => match never {},
@@ -71,12 +96,36 @@ impl HttpClient for Client {
             let asked = Asked { request, answer };
             requests.send(asked).await.map_err(|_| gone(()))?;
             let answered = answered.await.map_err(|_| gone(()))?;
-            response(answered.map_err(|why| Error::Other(why.into()))?)
+            let answered = answered.map_err(|why| Error::Other(why.into()))?;
+            let checked = check(&uri, is_post, &answered);
+            let response = response(answered, &answers)?;
+            checked.map(|()| response)
         })
     }
 }
 
-fn response(answer: own_request::Answer) -> Result<BytesResponse, Error> {
+/// Checks that an answer can be read: otherwise its status would not be in the log. The library
+/// looks for problems in the answers to POST alone.
+fn check(uri: &Uri, is_post: bool, answer: &own_request::Answer) -> Result<(), Error> {
+    let status = answer.head.status;
+    let body = answer.body.trim_ascii();
+    // All that authorities say is an object, but for certificates; some say nothing.
+    let is_answer = status < 400 && (body.is_empty() || body.starts_with(b"{") || is_pem(body));
+    match serde_json::from_slice::<Problem>(body) {
+        _ if is_answer => Ok(()),
+        Ok(_) if status >= 400 && is_post => Ok(()),
+        Ok(problem) if status >= 400 => Err(Error::Api(problem)),
+        _ => Err(Error::Other(
+            format!("{uri}: status {status}, and the body is not what authorities send").into(),
+        )),
+    }
+}
+
+fn is_pem(body: &[u8]) -> bool {
+    memchr::memmem::find(body, b"-----BEGIN ").is_some()
+}
+
+fn response(answer: own_request::Answer, answers: &Answers) -> Result<BytesResponse, Error> {
     let mut response = Response::builder().status(answer.head.status);
     for (name, value) in answer.head.fields.iter() {
         // What is no field of HTTP for the library is none that it needs.
@@ -87,6 +136,7 @@ fn response(answer: own_request::Answer) -> Result<BytesResponse, Error> {
             response = response.header(name, value);
         }
     }
-    let response = response.body(Full::new(Bytes::from(answer.body)))?;
+    let mut response = response.body(Full::new(Bytes::from(answer.body)))?;
+    answers.note(response.status(), response.headers_mut(), now_s());
     Ok(BytesResponse::from(response))
 }

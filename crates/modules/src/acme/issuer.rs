@@ -3,6 +3,8 @@
 //! The issuer's state outlives a reload, and an order that is under way goes on.
 
 use std::fs::File;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +14,9 @@ use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_plan::background::{Running, Service, run_blocking};
 
 use super::account::{self, Known};
+use super::answers::Answers;
 use super::certificate::{Certificate, Issued};
+use super::client::Route;
 use super::order::{self, Failure};
 use super::renewal::{self, Suggestion};
 use super::schedule::now_s;
@@ -46,6 +50,10 @@ pub(super) struct Issuer {
     known: Mutex<Option<Result<Known, String>>>,
     /// The plan has changed.
     changed: Notify,
+    /// What the authority has said of when it may be asked again.
+    answers: Arc<Answers>,
+    /// Until when the authority is asked nothing at all, in Unix seconds.
+    silent_until_s: AtomicU64,
 }
 
 /// The service of an issuer in one plan; those of all plans run the same issuer.
@@ -109,6 +117,8 @@ impl Issuer {
             live: Mutex::default(),
             known: Mutex::default(),
             changed: Notify::new(),
+            answers: Arc::default(),
+            silent_until_s: AtomicU64::new(0),
         }
     }
 
@@ -216,26 +226,55 @@ impl Issuer {
     /// Orders the certificates that are due; returns the time until the next one is.
     async fn order_due(self: &Arc<Self>, live: &Live) -> Duration {
         for certificate in &live.certificates {
+            if self.silent_until_s() > now_s() {
+                break;
+            }
             self.ask(certificate, live).await;
-            if certificate.schedule().order_at_s() > now_s() {
+            if certificate
+                .schedule()
+                .order_at_s()
+                .max(self.silent_until_s())
+                > now_s()
+            {
                 continue;
             }
+            self.answers.begin();
             if let Err(why) = self.order(certificate, live).await {
-                let pause_s = certificate.schedule().failed(now_s());
+                let retry_at_s = self.answers.retry_at_s();
+                let pause_s = certificate.schedule().failed(now_s(), retry_at_s);
                 let what = format_args!(
                     "ordering a certificate for {certificate} failed: {why}; the next try is in \
                      {pause_s} s"
                 );
                 self.log(&live.log, Level::Error, what);
+                if self.answers.is_unavailable() {
+                    self.be_silent(live);
+                }
             }
         }
         let next = live.certificates.iter();
         let next = next.map(|certificate| certificate.schedule().next_at_s());
         let next_s = next.min();
         let pause = next_s.map_or(SLEEP_MAX, |at_s| {
+            let at_s = at_s.max(self.silent_until_s());
             Duration::from_secs(at_s.saturating_sub(now_s()))
         });
         pause.min(SLEEP_MAX)
+    }
+
+    fn silent_until_s(&self) -> u64 {
+        self.silent_until_s.load(Relaxed)
+    }
+
+    /// Asks the authority nothing, for as long as it wants.
+    fn be_silent(&self, live: &Live) {
+        let until_s = self.answers.retry_at_s();
+        let wait_s = until_s.saturating_sub(now_s());
+        if wait_s > 0 {
+            self.silent_until_s.store(until_s, Relaxed);
+            let what = format_args!("the authority wants not to be asked anything for {wait_s} s");
+            self.log(&live.log, Level::Notice, what);
+        }
     }
 
     /// Asks the authority when it wants a certificate renewed, if it is time to ask.
@@ -247,10 +286,15 @@ impl Issuer {
         if ask_at_s.is_none_or(|at_s| at_s > now_s()) {
             return;
         }
+        self.answers.begin();
         let suggestion = match self.account(live).await {
             Ok(account) => renewal::ask(&account, &issued).await,
             Err(_) => Suggestion::later(),
         };
+        if self.answers.is_unavailable() {
+            self.be_silent(live);
+        }
+        let suggestion = suggestion.not_before(self.answers.retry_at_s());
         let before_s = certificate.schedule().order_at_s();
         certificate.schedule().suggested(suggestion);
         let after_s = certificate.schedule().order_at_s();
@@ -271,7 +315,17 @@ impl Issuer {
             None => Known::default(),
         };
         let state = self.state.as_ref();
-        let (account, known) = account::open(&self.settings, state, known, &live.outlet).await?;
+        let route = Route {
+            outlet: Arc::clone(&live.outlet),
+            answers: Arc::clone(&self.answers),
+            is_secure: self.settings.is_secure(),
+        };
+        let opened = account::open(&self.settings, state, known, &route).await;
+        if opened.is_err() {
+            // Nothing can be asked without it.
+            self.be_silent(live);
+        }
+        let (account, known) = opened?;
         *lock(&self.known) = Some(Ok(known));
         Ok(account)
     }

@@ -11,6 +11,7 @@
 //! Lanes only read: nothing about an order runs on them.
 
 mod account;
+mod answers;
 mod certificate;
 mod challenges;
 mod client;

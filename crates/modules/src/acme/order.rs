@@ -142,6 +142,11 @@ async fn publish(settings: &IssuerSettings, order: &mut Order) -> Result<Vec<Pub
                 settings.challenge
             )));
         };
+        if !is_token(&challenge.token) {
+            return Err(Failure::Other(format!(
+                "the authority's token for {name} is not base64url"
+            )));
+        }
         let answer = challenge.key_authorization();
         published.push(match &settings.challenge {
             Challenge::Http => Published::http(&challenge.token, answer.as_str()),
@@ -158,6 +163,13 @@ async fn publish(settings: &IssuerSettings, order: &mut Order) -> Result<Vec<Pub
         challenge.set_ready().await?;
     }
     Ok(published)
+}
+
+/// Whether a token has the letters that it must have (RFC 8555 section 8): what is published by its
+/// name can be no other path.
+pub(super) fn is_token(token: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    !token.is_empty() && token.bytes().all(is_digit)
 }
 
 /// A name without the star of a wildcard.

@@ -34,6 +34,14 @@ impl Suggestion {
             ask_at_s: Some(now_s() + ASK_PAUSE_S),
         }
     }
+
+    /// The same, but the authority is not asked again before that time, in Unix seconds.
+    pub(super) fn not_before(self, at_s: u64) -> Suggestion {
+        Suggestion {
+            ask_at_s: self.ask_at_s.map(|ask_at_s| ask_at_s.max(at_s)),
+            ..self
+        }
+    }
 }
 
 /// The name of a certificate for its authority; `None`: it does not say by which key it was issued.

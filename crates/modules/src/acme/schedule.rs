@@ -49,10 +49,12 @@ impl Schedule {
         }
     }
 
-    /// An order has failed; returns the pause in seconds.
-    pub(super) fn failed(&mut self, now_s: u64) -> u64 {
+    /// An order has failed, and the authority wants the next one not before `not_before_s`; returns
+    /// the pause in seconds.
+    pub(super) fn failed(&mut self, now_s: u64, not_before_s: u64) -> u64 {
         let doubled = PAUSE_S_MIN.checked_shl(self.failures.min(u64::BITS / 2));
         let pause_s = doubled.unwrap_or(PAUSE_S_MAX).min(PAUSE_S_MAX);
+        let pause_s = pause_s.max(not_before_s.saturating_sub(now_s));
         self.failures = self.failures.saturating_add(1);
         self.retry_at_s = now_s + pause_s;
         pause_s
@@ -120,12 +122,16 @@ mod tests {
     #[test]
     fn pauses_double_up_to_a_limit_and_end_with_a_certificate() {
         let mut schedule = Schedule::default();
-        let pauses: Vec<u64> = (0..12).map(|_| schedule.failed(5000)).collect();
+        let pauses: Vec<u64> = (0..12).map(|_| schedule.failed(5000, 0)).collect();
         assert_eq!(pauses[..4], [60, 120, 240, 480]);
         assert_eq!(pauses[11], PAUSE_S_MAX);
         assert_eq!(schedule.order_at_s(), 5000 + PAUSE_S_MAX);
         schedule.issued(0, 300);
-        assert_eq!(schedule.failed(0), 60);
+        assert_eq!(schedule.failed(0, 0), 60);
+        // The authority wants a longer pause, and then a shorter one.
+        assert_eq!(schedule.failed(1000, 9000), 8000);
+        assert_eq!(schedule.order_at_s(), 9000);
+        assert_eq!(schedule.failed(9000, 9001), 240);
     }
 
     #[test]

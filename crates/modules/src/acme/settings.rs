@@ -156,6 +156,14 @@ impl IssuerSettings {
     }
 }
 
+impl IssuerSettings {
+    /// Whether the address of the directory is an https one.
+    pub(super) fn is_secure(&self) -> bool {
+        let uri: Result<http::Uri, _> = self.uri.parse();
+        uri.is_ok_and(|uri| uri.scheme_str() == Some("https"))
+    }
+}
+
 impl<'a> Written<'a> {
     fn line(&mut self, line: &'a Directive, builder: &mut Builder<'_>) -> Result<(), String> {
         let name = line.name.text.as_str();

@@ -4,6 +4,7 @@
 
 use super::account::{base64url, pkcs8_of};
 use super::challenges::{HTTP_PATH, Published, asked_name, http_answer};
+use super::order::is_token;
 
 #[test]
 fn a_token_is_answered_while_it_is_published() {
@@ -14,6 +15,16 @@ fn a_token_is_answered_while_it_is_published() {
     assert_eq!(http_answer(b"/token"), None);
     drop(published);
     assert_eq!(http_answer(&path), None);
+}
+
+#[test]
+fn tokens_are_base64url() {
+    for token in ["evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA", "a_b"] {
+        assert!(is_token(token), "{token}");
+    }
+    for token in ["", "a=", "a+b", "a/b", "..", "a b", "a%2fb", "\u{e4}"] {
+        assert!(!is_token(token), "{token}");
+    }
 }
 
 #[test]

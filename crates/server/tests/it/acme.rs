@@ -6,6 +6,8 @@ use std::process::Command;
 use turnpike_testkit::authority::{Authority, Order};
 use turnpike_testkit::{Server, Signal, wait_for};
 
+use crate::support::tls;
+
 const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
 
 /// Servers with certificates of the authority; the first port is that of plain HTTP.
@@ -151,6 +153,107 @@ fn an_order_that_fails_is_tried_again_later_and_others_go_on() {
         Ok("a.test".to_owned())
     );
     assert_eq!(ordered(&authority, "no.test"), 1);
+}
+
+/// An answer in place of another one (its place, status, fields and body), and what the log says.
+type Interrupted = (&'static str, u16, &'static str, &'static str, &'static str);
+
+const INTERRUPTED: &[Interrupted] = &[
+    (
+        "orders",
+        429,
+        "Retry-After: 7200\r\n",
+        r#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"too many"}"#,
+        "too many (urn:ietf:params:acme:error:rateLimited); the next try is in 7200 s",
+    ),
+    (
+        "orders",
+        500,
+        "Retry-After: 3000000\r\n",
+        "",
+        "/orders: status 500, and the body is not what authorities send; the next try is in 604800",
+    ),
+    (
+        "finalize",
+        429,
+        "Retry-After: 900\r\n",
+        "<html></html>",
+        "/finalize/0: status 429, and the body is not what authorities send; the next try is in \
+         900 s",
+    ),
+    (
+        "directory",
+        200,
+        "",
+        "<html></html>",
+        "/directory: status 200, and the body is not what authorities send; the next try is in \
+         60 s",
+    ),
+    (
+        "order",
+        503,
+        "",
+        "<html></html>",
+        "/order/0: status 503, and the body is not what authorities send; the next try is in 60 s",
+    ),
+];
+
+#[test]
+fn an_authority_is_asked_again_when_it_says() {
+    for (place, status, fields, body, expected) in INTERRUPTED {
+        let authority = Authority::start();
+        authority.answer_instead(place, *status, fields, body);
+        let server = start(&authority, &["a.test", "b.test"]);
+        server.wait_for_log("error.log", expected);
+        // It holds for that certificate alone.
+        wait_until_in_force(&server, "b.test");
+        assert!(ordered(&authority, "a.test") < 2, "{place}");
+    }
+}
+
+#[test]
+fn an_authority_that_is_unavailable_is_asked_nothing() {
+    for place in ["account", "orders"] {
+        let authority = Authority::start();
+        authority.answer_instead(place, 503, "Retry-After: 3600\r\n", "<html></html>");
+        let mut server = start(&authority, &["a.test", "b.test"]);
+        let text = "the authority wants not to be asked anything for 3600 s";
+        server.wait_for_log("error.log", text);
+        // Nor after a reload.
+        server.write_configuration(&configuration(&authority, &["a.test", "c.test"]));
+        server.signal(Signal::SIGHUP);
+        server.wait_for_log("error.log", "reconfiguring");
+        assert!(authority.orders().is_empty(), "{place}");
+    }
+}
+
+#[test]
+fn what_an_authority_must_not_say_is_refused() {
+    let authority = Authority::start();
+    authority.spoil_tokens();
+    let server = start(&authority, &["a.test"]);
+    server.wait_for_log(
+        "error.log",
+        "the authority's token for a.test is not base64url",
+    );
+    // The directory comes over TLS, and what it names would not.
+    let directory = authority.directory();
+    let authority = directory.trim_end_matches("/directory");
+    let keys = tls::keys();
+    let http = format!(
+        "acme_issuer own {{ uri https://127.0.0.1:%PORT%/directory; ssl_verify off; }}
+        server {{ %SECURE% location / {{ proxy_pass {authority}; }} }}
+        server {{
+            listen 127.0.0.1:%PORT_B% ssl;
+            server_name a.test;
+            acme_certificate own;
+            ssl_certificate $acme_certificate;
+            ssl_certificate_key $acme_certificate_key;
+        }}"
+    );
+    let server = tls::start(&keys, &http);
+    let text = "/nonce is not asked: the authority's directory is an https one";
+    server.wait_for_log("error.log", text);
 }
 
 #[test]
