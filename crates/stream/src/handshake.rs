@@ -73,7 +73,8 @@ async fn secure(session: &mut Session, client: &Connected) -> Result<(), String>
         }
     };
     session.lane.handshakes.admitted().await;
-    let accepted = client.transport().accept(greeting, config);
+    let transport = client.transport();
+    let accepted = transport.accept(greeting, config, identity.speaks_tls13);
     accepted.map_err(|error| HandshakeError::Tls(error).to_string())?;
     let done = client.handshake().await;
     done.map_err(|error| error.to_string())?;

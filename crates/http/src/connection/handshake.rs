@@ -462,7 +462,8 @@ impl Connections {
             None => Arc::clone(&identity.config),
             Some(keys) => identity.with_certificates(keys),
         };
-        match connection.transport.accept(greeting, config) {
+        let speaks_tls13 = identity.speaks_tls13;
+        match connection.transport.accept(greeting, config, speaks_tls13) {
             Ok(()) => Ok(Handshaking::Session(agreed)),
             Err(error) => {
                 let error = HandshakeError::Tls(error);

@@ -1,12 +1,13 @@
 //! The start of a TLS session: the ClientHello names the server, which determines the certificate.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
-use rustls::{InvalidMessage, ServerConfig};
-use turnpike_wire::client_hello::ja4;
+use rustls::{InvalidMessage, PeerIncompatible, ServerConfig};
+use turnpike_wire::client_hello::{self, ja4};
 
 use super::Transport;
 use super::session::{Session, Sink};
@@ -14,13 +15,32 @@ use super::session::{Session, Sink};
 /// Alerts (RFC 8446 section 6, RFC 6066 section 3).
 const UNEXPECTED_MESSAGE: u8 = 10;
 const RECORD_OVERFLOW: u8 = 22;
+const HANDSHAKE_FAILURE: u8 = 40;
 const DECODE_ERROR: u8 = 50;
+const PROTOCOL_VERSION: u8 = 70;
 const INTERNAL_ERROR: u8 = 80;
+/// RFC 7507.
+const INAPPROPRIATE_FALLBACK: u8 = 86;
 const UNRECOGNIZED_NAME: u8 = 112;
 
+/// Versions in records and hellos.
+const SSL_3: u16 = 0x0300;
+const TLS_1_2: u16 = 0x0303;
+const TLS_1_3: u16 = 0x0304;
+
+/// The cipher suite that is none, but says that a client has fallen back (RFC 7507).
+const FALLBACK: u16 = 0x5600;
+
+/// The first byte of a record with a handshake message.
+const RECORD_HANDSHAKE: u8 = 22;
+
+/// Where the version is in a record that a ClientHello begins with.
+const VERSION_AT: usize = 9;
+
 /// A TLS record with a fatal alert.
-const fn fatal(alert: u8) -> [u8; 7] {
-    [21, 3, 3, 0, 2, 2, alert]
+const fn fatal(alert: u8, version: u16) -> [u8; 7] {
+    let [major, minor] = version.to_be_bytes();
+    [21, major, minor, 0, 2, 2, alert]
 }
 
 /// A ClientHello, possibly incomplete.
@@ -28,8 +48,9 @@ pub struct Hello {
     acceptor: Acceptor,
     identify: Identify,
     /// The bytes of it that came before; the library takes them and does not show them again.
-    /// Empty if the client is not to be identified.
     earlier: Vec<u8>,
+    /// The version that it begins with; `None`: too few bytes have come at first.
+    version: Option<u16>,
 }
 
 /// Whether the offers that identify a client are read.
@@ -45,6 +66,11 @@ pub struct Greeting {
     accepted: Accepted,
     /// The offers that identify the client; `None` if they could not be read, or nobody asked.
     offers: Option<ja4::Offers>,
+    /// The version that it begins with.
+    version: Option<u16>,
+    /// Whether the client says that it offers an older version than it can, since another try has
+    /// failed (RFC 7507).
+    is_fallback: bool,
     /// The bytes after it.
     rest: Vec<u8>,
 }
@@ -58,7 +84,8 @@ pub struct HelloError {
 /// The alert about a refused ClientHello.
 enum Refusal {
     Library(AcceptedAlert),
-    Own(u8),
+    /// The alert, and the version of its record.
+    Own(u8, u16),
 }
 
 impl Hello {
@@ -68,6 +95,7 @@ impl Hello {
             acceptor: Acceptor::default(),
             identify,
             earlier: Vec::new(),
+            version: None,
         }
     }
 
@@ -76,6 +104,9 @@ impl Hello {
     /// # Errors
     /// The bytes are not a ClientHello. [`Transport::refuse`] sends the alert.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Greeting>, HelloError> {
+        if self.earlier.is_empty() {
+            self.version = version(bytes);
+        }
         // The library takes a read of no bytes for the client's end.
         while !bytes.is_empty() {
             let before = bytes;
@@ -84,33 +115,50 @@ impl Hello {
                 return Err(HelloError::from(&error));
             }
             let accepted = self.acceptor.accept();
-            let accepted = accepted.map_err(HelloError::from)?;
+            let accepted = accepted.map_err(|why| HelloError::of(why, self.version))?;
             let taken = &before[..before.len() - bytes.len()];
             if let Some(accepted) = accepted {
+                let whole = self.whole(taken);
+                let offers = match self.identify {
+                    Identify::Yes => ja4::Offers::read(&whole),
+                    Identify::No => None,
+                };
                 return Ok(Some(Greeting {
+                    offers,
+                    version: self.version,
+                    is_fallback: is_fallback(&accepted.client_hello(), &whole),
                     accepted,
-                    offers: self.offers(taken),
                     rest: bytes.to_vec(),
                 }));
             }
-            if self.identify == Identify::Yes {
-                self.earlier.extend_from_slice(taken);
-            }
+            self.earlier.extend_from_slice(taken);
         }
         Ok(None)
     }
 
-    /// Reads the offers, of which `last` is the last part.
-    fn offers(&mut self, last: &[u8]) -> Option<ja4::Offers> {
-        if self.identify == Identify::No {
-            return None;
+    /// All its bytes, of which `last` are the last part.
+    fn whole<'a>(&self, last: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.earlier.is_empty() {
+            true => Cow::Borrowed(last),
+            false => Cow::Owned([&self.earlier, last].concat()),
         }
-        if self.earlier.is_empty() {
-            return ja4::Offers::read(last);
-        }
-        self.earlier.extend_from_slice(last);
-        ja4::Offers::read(&self.earlier)
     }
+}
+
+/// The version in a ClientHello that the bytes begin with.
+fn version(bytes: &[u8]) -> Option<u16> {
+    if bytes.first() != Some(&RECORD_HANDSHAKE) {
+        return None;
+    }
+    let version = bytes.get(VERSION_AT..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*version))
+}
+
+fn is_fallback(hello: &ClientHello<'_>, bytes: &[u8]) -> bool {
+    let mut suites = hello.cipher_suites().iter();
+    let says_so = suites.any(|suite| u16::from(*suite) == FALLBACK);
+    let offered = || client_hello::read(bytes).ok().flatten();
+    says_so && offered().is_some_and(|offered| offered.version < TLS_1_3)
 }
 
 impl From<&io::Error> for HelloError {
@@ -122,13 +170,32 @@ impl From<&io::Error> for HelloError {
     }
 }
 
-impl From<(rustls::Error, AcceptedAlert)> for HelloError {
-    fn from((error, alert): (rustls::Error, AcceptedAlert)) -> Self {
-        let own = own_alert(&error).map(Refusal::Own);
+impl HelloError {
+    /// What the library says of a ClientHello that begins with this version.
+    fn of((error, alert): (rustls::Error, AcceptedAlert), version: Option<u16>) -> Self {
+        let own = own_alert(&error).map(|alert| Refusal::Own(alert, TLS_1_2));
+        let own = too_old(&error, version).or(own);
         Self {
             error,
             alert: own.or(Some(Refusal::Library(alert))),
         }
+    }
+}
+
+/// The refusal of a version before TLS 1.2, as OpenSSL has it: clients of these versions may not
+/// read a record of a later one, and SSL 3 has no alert for it.
+fn too_old(error: &rustls::Error, version: Option<u16>) -> Option<Refusal> {
+    let version = version.filter(|version| *version < TLS_1_2)?;
+    match error {
+        // The library looks for these algorithms first, which old versions do not have.
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::SignatureAlgorithmsExtensionRequired
+            | PeerIncompatible::Tls12NotOffered,
+        ) => Some(match version {
+            SSL_3 => Refusal::Own(HANDSHAKE_FAILURE, version),
+            _ => Refusal::Own(PROTOCOL_VERSION, version),
+        }),
+        _ => None,
     }
 }
 
@@ -166,17 +233,26 @@ impl Greeting {
 impl Transport {
     /// Begins the session that the client requested: the handshake comes next.
     ///
+    /// `speaks_tls13` is whether the configuration has TLS 1.3: a client that could have had it,
+    /// and offers an older version after a failure, may have been made to (RFC 7507).
+    ///
     /// # Errors
     /// Client and server have nothing in common; the alert was sent.
     pub fn accept(
         &self,
         greeting: Greeting,
         config: Arc<ServerConfig>,
+        speaks_tls13: bool,
     ) -> Result<(), rustls::Error> {
+        if greeting.is_fallback && speaks_tls13 {
+            let _ = Sink(self.as_fd()).write(&fatal(INAPPROPRIATE_FALLBACK, TLS_1_2));
+            return Err(rustls::Error::General("inappropriate fallback".to_owned()));
+        }
+        let version = greeting.version;
         let connection = match greeting.accepted.into_connection(config) {
             Ok(connection) => connection,
             Err(why) => {
-                let why = HelloError::from(why);
+                let why = HelloError::of(why, version);
                 let error = why.error.clone();
                 self.refuse(why);
                 return Err(error);
@@ -196,8 +272,8 @@ impl Transport {
             Some(Refusal::Library(mut alert)) => {
                 let _ = alert.write_all(&mut sink);
             }
-            Some(Refusal::Own(alert)) => {
-                let _ = sink.write(&fatal(alert));
+            Some(Refusal::Own(alert, version)) => {
+                let _ = sink.write(&fatal(alert, version));
             }
             None => {}
         }
@@ -205,11 +281,11 @@ impl Transport {
 
     /// Sends a client the alert for an error of the server.
     pub fn refuse_for_error(&self) {
-        let _ = Sink(self.as_fd()).write(&fatal(INTERNAL_ERROR));
+        let _ = Sink(self.as_fd()).write(&fatal(INTERNAL_ERROR, TLS_1_2));
     }
 
     /// Sends a client the alert for an unknown server name.
     pub fn refuse_name(&self) {
-        let _ = Sink(self.as_fd()).write(&fatal(UNRECOGNIZED_NAME));
+        let _ = Sink(self.as_fd()).write(&fatal(UNRECOGNIZED_NAME, TLS_1_2));
     }
 }

@@ -62,8 +62,8 @@ static VARIABLES: LazyLock<Vec<VariableRow>> = LazyLock::new(|| {
 const NO_CERTIFICATE: &str =
     "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
 
-/// What is spoken over TLS where HTTP/2 is not.
-const HTTP1: &[u8] = b"http/1.1";
+/// What is spoken over TLS where HTTP/2 is not, the best first.
+const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
 
 /// The certificate that a directive names, with the key that another one names; `passwords` names
 /// the file of what opens the key.
@@ -137,10 +137,9 @@ impl Family for Ssl {
         }
         draft.verify_client = clients::mode(view);
         draft.no_certificate = no_certificate(view);
-        let protocols = match view.flag("http2") {
-            true => vec![HTTP2.to_vec(), HTTP1.to_vec()],
-            false => vec![HTTP1.to_vec()],
-        };
+        let http2 = view.flag("http2").then_some(HTTP2);
+        let protocols = http2.into_iter().chain(HTTP1);
+        let protocols = protocols.map(<[u8]>::to_vec).collect();
         draft.tls = plan::server(view, builder, protocols)?;
         Ok(())
     }

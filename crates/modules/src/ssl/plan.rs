@@ -54,7 +54,8 @@ pub(super) fn server<S>(
     refuse_unsupported(view)?;
     warn_of_the_rest(view, builder);
     let clients = Clients::read(view, builder)?;
-    let mut config = config(view, builder, &identities, (clients.as_ref(), &commands))?;
+    let (mut config, speaks_tls13) =
+        config(view, builder, &identities, (clients.as_ref(), &commands))?;
     config.alpn_protocols = protocols;
     if let Some(entry) = view.nearest("ssl_key_log") {
         config.key_log = key_log(view, builder, entry)?;
@@ -68,30 +69,29 @@ pub(super) fn server<S>(
     };
     Ok(Some(ServerTls::Serve(Arc::new(ServerIdentity {
         config: Arc::new(config),
+        speaks_tls13,
         by_name,
         clients: clients.map(|clients| Arc::new(clients.trust)),
         statuses: client_status::statuses(view, builder)?,
     }))))
 }
 
+/// The configuration of the library, and whether it has TLS 1.3.
 fn config<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
     identities: &Identities,
     (clients, commands): (Option<&Clients>, &Commands<'_>),
-) -> Result<ServerConfig, ConfError> {
+) -> Result<(ServerConfig, bool), ConfError> {
     let trusted = clients.map_or(&[][..], |clients| clients.trust.anchors());
     let trusted = trusted.iter().map(|anchor| anchor.as_ref());
     let ends = identities.ends().into_iter();
     let resumption = Resumption::new(view, ends.chain(trusted));
     let versions = versions(view, builder, commands)?;
+    let ciphers = listed(view, "ssl_ciphers");
+    let suites = offered::cipher_suites(view, builder, ciphers, (&versions, commands))?;
     let provider = CryptoProvider {
-        cipher_suites: offered::cipher_suites(
-            view,
-            builder,
-            listed(view, "ssl_ciphers"),
-            (&versions, commands),
-        )?,
+        cipher_suites: suites,
         kx_groups: offered::groups(view, builder, listed(view, "ssl_ecdh_curve"), commands)?,
         ..default_provider()
     };
@@ -141,7 +141,8 @@ fn config<S>(
     if let Some(tickets) = tickets {
         config.ticketer = tickets;
     }
-    Ok(config)
+    let speaks_tls13 = versions.contains(&&rustls::version::TLS13);
+    Ok((config, speaks_tls13))
 }
 
 fn listed<'a>(view: View<'a>, name: &'static str) -> Listed<'a> {

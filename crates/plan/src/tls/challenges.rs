@@ -37,6 +37,7 @@ impl ShownChallenge {
         config.send_tls13_tickets = 0;
         let identity = Arc::new(ServerIdentity {
             config: Arc::new(config),
+            speaks_tls13: true,
             by_name: None,
             clients: None,
             statuses: None,

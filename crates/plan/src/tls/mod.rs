@@ -58,6 +58,8 @@ impl ServerTls {
 pub struct ServerIdentity {
     /// The configuration of the handshake.
     pub config: Arc<ServerConfig>,
+    /// Whether that has TLS 1.3.
+    pub speaks_tls13: bool,
     /// The certificates, where variables name them; `None`: `config` has them.
     pub by_name: Option<Arc<CertificatesByName>>,
     /// The CAs of clients' certificates; `None` if no certificate is requested.
@@ -73,6 +75,7 @@ impl ServerIdentity {
         offer_http2(&mut config);
         ServerIdentity {
             config: Arc::new(config),
+            speaks_tls13: self.speaks_tls13,
             by_name: self.by_name.clone(),
             clients: self.clients.clone(),
             statuses: self.statuses.clone(),

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use turnpike_testkit::{Server, wait_for};
 
-use crate::support::tls::{curl, keys, s_client, start};
+use crate::support::tls::{TURNPIKE, configured, curl, keys, s_client, start};
 use crate::support::tls_peer;
 
 /// The content type of an alert, and the level of one that ends the connection.
@@ -239,6 +239,176 @@ impl Open {
         let mut answer = String::new();
         let _ = self.session.reader().read_to_string(&mut answer);
         Ok(answer)
+    }
+}
+
+/// A hello of this version, with these cipher suites, and extensions that may follow one another: a
+/// group with its format, and an algorithm for signatures.
+fn offer(version: [u8; 2], suites: &[u8], extensions: &[&[u8]]) -> Vec<u8> {
+    let two = |length: usize| (length as u16).to_be_bytes();
+    let extensions = extensions.concat();
+    let mut body = [
+        &version[..],
+        &[7; 32],
+        &[0],
+        &two(suites.len()),
+        suites,
+        &[1, 0],
+    ]
+    .concat();
+    if !extensions.is_empty() {
+        body.extend([&two(extensions.len())[..], &extensions].concat());
+    }
+    let length = two(body.len());
+    record(&[&[1, 0, length[0], length[1]], &body[..]].concat())
+}
+
+const GROUPS: &[u8] = &[0, 10, 0, 4, 0, 2, 0, 0x17, 0, 11, 0, 2, 1, 0];
+const SIGNATURES: &[u8] = &[0, 13, 0, 4, 0, 2, 4, 3];
+const VERSIONS_1_3: &[u8] = &[0, 43, 0, 3, 2, 3, 4];
+const KEY_SHARES: &[u8] = &[0, 51, 0, 2, 0, 0];
+const HTTP_1_0: &[u8] = &[
+    0, 16, 0, 11, 0, 9, 8, b'h', b't', b't', b'p', b'/', b'1', b'.', b'0',
+];
+const HTTP_0_9: &[u8] = &[
+    0, 16, 0, 11, 0, 9, 8, b'h', b't', b't', b'p', b'/', b'0', b'.', b'9',
+];
+const NO_PROTOCOL: &[u8] = &[0, 16, 0, 4, 0, 2, 1, b'x'];
+
+/// ECDHE-ECDSA-AES128-GCM-SHA256, what says that a client has fallen back (RFC 7507), and
+/// TLS_AES_128_GCM_SHA256.
+const SUITE: &[u8] = &[0xc0, 0x2b];
+const FALLBACK: &[u8] = &[0xc0, 0x2b, 0x56, 0];
+const FALLBACK_1_3: &[u8] = &[0x13, 1, 0x56, 0];
+
+/// The version, the suites and the extensions of a hello, the server (`A` has TLS 1.2 and 1.3, `B`
+/// TLS 1.2), and the first bytes of the answer: an alert with its record, or the handshake.
+type Offered = (
+    [u8; 2],
+    &'static [u8],
+    &'static [&'static [u8]],
+    &'static str,
+    &'static [u8],
+);
+
+const HANDSHAKE: &[u8] = &[22];
+
+const OFFERED: &[Offered] = &[
+    ([3, 3], SUITE, &[GROUPS, SIGNATURES], "A", HANDSHAKE),
+    // Clients of old versions have no algorithms for signatures.
+    (
+        [3, 2],
+        SUITE,
+        &[GROUPS],
+        "A",
+        &[ALERT, 3, 2, 0, 2, FATAL, 70],
+    ),
+    (
+        [3, 2],
+        SUITE,
+        &[GROUPS, SIGNATURES],
+        "A",
+        &[ALERT, 3, 2, 0, 2, FATAL, 70],
+    ),
+    ([3, 1], SUITE, &[], "B", &[ALERT, 3, 1, 0, 2, FATAL, 70]),
+    (
+        [3, 0],
+        SUITE,
+        &[],
+        "A",
+        &[ALERT, 3, 0, 0, 2, FATAL, HANDSHAKE_FAILURE],
+    ),
+    (
+        [3, 2],
+        FALLBACK,
+        &[GROUPS],
+        "A",
+        &[ALERT, 3, 2, 0, 2, FATAL, 70],
+    ),
+    (
+        [3, 3],
+        FALLBACK,
+        &[GROUPS, SIGNATURES],
+        "A",
+        &[ALERT, 3, 3, 0, 2, FATAL, 86],
+    ),
+    ([3, 3], FALLBACK, &[GROUPS, SIGNATURES], "B", HANDSHAKE),
+    (
+        [3, 3],
+        FALLBACK_1_3,
+        &[GROUPS, SIGNATURES, VERSIONS_1_3, KEY_SHARES],
+        "A",
+        HANDSHAKE,
+    ),
+    (
+        [3, 3],
+        SUITE,
+        &[GROUPS, SIGNATURES, HTTP_1_0],
+        "A",
+        HANDSHAKE,
+    ),
+    (
+        [3, 3],
+        SUITE,
+        &[GROUPS, SIGNATURES, HTTP_0_9],
+        "B",
+        HANDSHAKE,
+    ),
+    (
+        [3, 3],
+        SUITE,
+        &[GROUPS, SIGNATURES, NO_PROTOCOL],
+        "A",
+        &[ALERT, 3, 3, 0, 2, FATAL, 120],
+    ),
+];
+
+#[test]
+fn offers_are_answered_as_by_nginx() {
+    let keys = keys();
+    let http = "
+        server { %SECURE% ssl_protocols TLSv1.2 TLSv1.3; }
+        server {
+            listen 127.0.0.1:%PORT_B% ssl; ssl_protocols TLSv1.2;
+            ssl_certificate %KEYS%/ec.pem; ssl_certificate_key %KEYS%/ec.key;
+        }";
+    for program in [TURNPIKE, "/usr/sbin/nginx"] {
+        let server = Server::builder(program)
+            .configuration(&configured(&keys, http))
+            .start();
+        for (version, suites, extensions, port, expected) in OFFERED {
+            let port = match *port {
+                "A" => server.port(),
+                port => server.port_named(port),
+            };
+            let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            socket
+                .write_all(&offer(*version, suites, extensions))
+                .unwrap();
+            let mut answer = vec![0; expected.len()];
+            let read = socket.read_exact(&mut answer).map(|()| &*answer);
+            assert_eq!(
+                read.ok(),
+                Some(*expected),
+                "{program}: {version:?} {suites:?} {extensions:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn clients_of_http_1_0_may_say_so() {
+    let keys = keys();
+    let server = start(
+        &keys,
+        "server { %SECURE% http2 on; return 200 \"$ssl_alpn_protocol $server_protocol\"; }",
+    );
+    for (option, expected) in [
+        ("--http1.0", "http/1.0 HTTP/1.0"),
+        ("--http1.1", "http/1.1 HTTP/1.1"),
+        ("--http2", "h2 HTTP/2.0"),
+    ] {
+        assert_eq!(curl(&server, "a.test", "/", &[option]), expected);
     }
 }
 
