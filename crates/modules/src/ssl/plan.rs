@@ -1,5 +1,6 @@
 //! From the directives of a server to what its handshakes need.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
@@ -9,11 +10,14 @@ use rustls::{ServerConfig, SupportedProtocolVersion};
 use turnpike_conf::{ConfError, View};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls};
+use turnpike_wire::certificate;
+use turnpike_wire::pem::{Piece, Pieces};
 
 use super::certificate_compression::COMPRESSORS;
 use super::client_status;
 use super::clients::Clients;
 use super::commands::Commands;
+use super::files;
 use super::identity::Identities;
 use super::key_log::key_log;
 use super::offered::{self, Listed};
@@ -52,7 +56,7 @@ pub(super) fn server<S>(
         return Ok(None);
     };
     refuse_unsupported(view)?;
-    warn_of_the_rest(view, builder);
+    read_dh_parameters(view, builder)?;
     let clients = Clients::read(view, builder)?;
     let (mut config, speaks_tls13) =
         config(view, builder, &identities, (clients.as_ref(), &commands))?;
@@ -180,13 +184,43 @@ fn warn_of_ticket_keys<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
     }
 }
 
-/// What is done without, since nobody is worse off than by another way.
-fn warn_of_the_rest<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
-    if let Some(entry) = view.nearest("ssl_dhparam") {
-        let message = "\"ssl_dhparam\" has no effect: key exchange by Diffie-Hellman in finite \
-                       fields (DHE) is never used, elliptic curves are";
-        builder.warn(view, entry, message);
+/// Reads the file of `ssl_dhparam` as nginx does, though nobody is worse off without it.
+fn read_dh_parameters<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
+    let entry = view.nearest("ssl_dhparam");
+    let Some(entry) = entry.filter(|entry| !entry.argument(0).is_empty()) else {
+        return Ok(());
+    };
+    let (name, pem) = files::read(builder, entry);
+    let failed = |call: &str, why: &dyn fmt::Display| {
+        view.error(entry.span, format!("{call}(\"{name}\") failed {why}"))
+    };
+    let pem = pem.map_err(|why| failed("BIO_new_file", &why))?;
+    if let Err(why) = find_dh_parameters(&pem) {
+        return Err(failed(
+            "PEM_read_bio_DHparams",
+            &format_args!("(SSL: {why})"),
+        ));
     }
+    let message = "\"ssl_dhparam\" has no effect: key exchange by Diffie-Hellman in finite \
+                   fields (DHE) is never used, elliptic curves are";
+    builder.warn(view, entry, message);
+    Ok(())
+}
+
+/// The error is OpenSSL's.
+fn find_dh_parameters(pem: &[u8]) -> Result<(), String> {
+    for piece in Pieces::new(pem) {
+        match piece.map_err(|error| error.to_string())? {
+            Piece::Block(block) if block.label.ends_with(b"DH PARAMETERS") => {
+                return match certificate::is_sequence(&block.data) {
+                    true => Ok(()),
+                    false => Err("error:0488000D:PEM routines::ASN1 lib".to_owned()),
+                };
+            }
+            _ => {}
+        }
+    }
+    Err("error:0480006C:PEM routines::no start line:Expecting: DH PARAMETERS".to_owned())
 }
 
 fn versions<S>(

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use turnpike_testkit::{Origin, Server, Signal, StartError, Step, wait_for};
 
 use crate::support::tls::{
-    TURNPIKE, big, configured, curl, curl_output, keys, openssl, s_client, start,
+    DH_PARAMETERS, TURNPIKE, big, configured, curl, curl_output, keys, openssl, s_client, start,
 };
 
 /// OpenSSL's client, which sends its standard input.
@@ -784,6 +784,7 @@ const WARNED: &[(&str, &str)] = &[
 #[test]
 fn ignored_settings_are_warnings() {
     let keys = keys();
+    keys.write("dh.pem", DH_PARAMETERS).unwrap();
     for (directives, expected) in WARNED {
         let http = format!("server {{ listen 127.0.0.1:%PORT% ssl;\n{PAIR} {directives} }}");
         let server = start(&keys, &http);

@@ -491,3 +491,47 @@ fn all_trusted_certificates_of_joined_files_count() {
         assert!(said.contains("[SUCCESS]"), "{client}: {said}");
     }
 }
+
+/// Files that nginx reads though nothing uses them, and its words.
+const UNUSED: &[(&str, &str)] = &[
+    ("ssl_dhparam dh.pem;", ""),
+    (
+        "ssl_dhparam none.pem;",
+        "BIO_new_file(\"%KEYS%/none.pem\") failed",
+    ),
+    (
+        "ssl_dhparam leaf.pem;",
+        "PEM_read_bio_DHparams(\"%KEYS%/leaf.pem\") failed (SSL: error:0480006C:PEM routines::no \
+         start line:Expecting: DH PARAMETERS)",
+    ),
+    (
+        "ssl_trusted_certificate text.pem;",
+        "SSL_CTX_load_verify_locations(\"%KEYS%/text.pem\") failed (SSL: error:05800088:x509 \
+         certificate routines::no certificate or crl found)",
+    ),
+    (
+        "ssl_trusted_certificate none.pem;",
+        "SSL_CTX_load_verify_locations(\"%KEYS%/none.pem\")",
+    ),
+    (
+        "ssl_crl none.pem;",
+        "X509_LOOKUP_load_file(\"%KEYS%/none.pem\") failed",
+    ),
+    ("ssl_client_certificate none.pem;", ""),
+];
+
+#[test]
+fn files_that_nothing_uses_are_read_as_by_nginx() {
+    let keys = keys();
+    keys.write("dh.pem", DH_PARAMETERS).unwrap();
+    let folder = keys.path().display().to_string();
+    for (directive, words) in UNUSED {
+        let block = server_block("a.test", "leaf.pem", "leaf").replace('}', directive) + "}";
+        for program in [TURNPIKE, NGINX] {
+            let (is_good, said) = tested(program, &keys, &block);
+            let words = words.replace("%KEYS%", &folder);
+            assert_eq!(is_good, words.is_empty(), "{program} {directive}: {said}");
+            assert!(said.contains(&words), "{program} {directive}: {said}");
+        }
+    }
+}

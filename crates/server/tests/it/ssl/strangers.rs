@@ -5,7 +5,7 @@
 use turnpike_testkit::{Folder, Server};
 
 use crate::support::tls;
-use crate::support::tls::{configured, curl_output, keys, s_client, start};
+use crate::support::tls::{DH_PARAMETERS, configured, curl_output, keys, s_client, start};
 
 /// Parts of their lists of cipher suites, which are one word there.
 const PARTS: &[(&str, &str)] = &[
@@ -120,9 +120,7 @@ const OFFERED: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA3
 
 fn with_parameters() -> Folder {
     let keys = keys();
-    // Nothing is read of it: the key exchange that it is for is never used.
-    keys.write("dhparam", "-----BEGIN DH PARAMETERS-----\n")
-        .unwrap();
+    keys.write("dhparam", DH_PARAMETERS).unwrap();
     keys
 }
 
