@@ -3,6 +3,7 @@
 //! No call waits: it does as much as the socket allows at once, and otherwise returns `WouldBlock`.
 //! [`crate::waiting`] and the event loop do the waiting.
 
+mod alerts;
 mod facts;
 mod hello;
 mod records;
@@ -21,6 +22,7 @@ use crate::files;
 use crate::sys::file;
 use crate::sys::pipe::Pipe;
 use crate::sys::socket::{self, More};
+pub use alerts::alerting_suites;
 pub use facts::SocketFacts;
 pub use hello::{Greeting, Hello, HelloError, Identify};
 use session::Session;

@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use rustls::Connection;
 
+use super::alerts;
 use super::records::{self, Records, SLICES_MAX};
 use crate::log::Errno;
 use crate::sys::process::monotonic_ns;
@@ -25,7 +26,8 @@ pub(super) struct Session {
     early: Vec<u8>,
     /// Whether the last read used the socket, and got less than it asked for.
     was_short: bool,
-    /// Whether the end of the session has been sent.
+    /// Whether the end of the session has been sent, or must not be: the session has failed, and
+    /// an alert of its own may have said so (RFC 8446 section 6.2).
     is_closed: bool,
     records: Records,
 }
@@ -106,8 +108,7 @@ impl Session {
             let state = match self.connection.process_new_packets() {
                 Ok(state) => state,
                 Err(error) => {
-                    // Sends the alert, if possible.
-                    let _ = self.flush(socket);
+                    self.fail(socket, &error);
                     return Err(HandshakeError::Tls(error));
                 }
             };
@@ -186,7 +187,7 @@ impl Session {
             }
             self.receive(socket)?;
             if let Err(error) = self.connection.process_new_packets() {
-                let _ = self.flush(socket);
+                self.fail(socket, &error);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
             // Sends answers to the peer's key updates; the rest is sent later.
@@ -289,6 +290,17 @@ impl Session {
     /// Whether there are encrypted bytes to send.
     pub(super) fn has_unsent(&self) -> bool {
         self.connection.wants_write()
+    }
+
+    /// Sends the peer the alert for an error, if possible; nothing follows it.
+    fn fail(&mut self, socket: BorrowedFd<'_>, error: &rustls::Error) {
+        self.is_closed = true;
+        if !self.connection.is_handshaking()
+            && let Some(alert) = alerts::alert_for(error)
+        {
+            alerts::end_by(&mut self.connection, alert);
+        }
+        let _ = self.flush(socket);
     }
 
     /// Sends the peer the end of the session.

@@ -377,6 +377,41 @@ fn an_end_without_the_sessions_end_is_an_error() {
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::UnexpectedEof);
 }
 
+/// A record of application data that no key has encrypted.
+const DAMAGED: &[u8] = b"\x17\x03\x03\0\x20it was not encrypted by anybody..";
+
+#[test]
+fn a_session_that_has_failed_has_no_end() {
+    for is_theirs in [false, true] {
+        let (transport, mut socket) = pair();
+        transport.secure(server_with_tickets(0));
+        let shaken = std::thread::spawn(move || {
+            let mut session = client();
+            session.complete_io(&mut socket).unwrap();
+            (session, socket)
+        });
+        shake(&transport);
+        let (mut session, mut socket) = shaken.join().unwrap();
+        match is_theirs {
+            // The client finds the error, and says so.
+            true => {
+                session.read_tls(&mut &*DAMAGED).unwrap();
+                assert!(session.process_new_packets().is_err());
+                session.write_tls(&mut socket).unwrap();
+            }
+            false => socket.write_all(DAMAGED).unwrap(),
+        }
+        let read = insist(|| transport.try_read(&mut Vec::new(), PIECE));
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidData);
+        drop(transport);
+        let mut records = Vec::new();
+        socket.read_to_end(&mut records).unwrap();
+        // An alert that answers the error, and never the end of a session that went well.
+        let alerts = record_sizes(&records).len();
+        assert_eq!(alerts, usize::from(!is_theirs));
+    }
+}
+
 #[test]
 fn the_end_of_a_handshake_is_acknowledged_though_nothing_is_sent_for_it() {
     use std::net::{TcpListener, TcpStream};

@@ -8,6 +8,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use turnpike_conf::{ConfError, View};
+use turnpike_lane::transport::alerting_suites;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{Certificates, ServerIdentity, ServerTls};
 use turnpike_wire::certificate;
@@ -95,7 +96,7 @@ fn config<S>(
     let ciphers = listed(view, "ssl_ciphers");
     let suites = offered::cipher_suites(view, builder, ciphers, (&versions, commands))?;
     let provider = CryptoProvider {
-        cipher_suites: suites,
+        cipher_suites: alerting_suites(&suites),
         kx_groups: offered::groups(view, builder, listed(view, "ssl_ecdh_curve"), commands)?,
         ..default_provider()
     };

@@ -14,6 +14,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, KeyLog, SupportedCipherSuite, SupportedProtocolVersion};
+use turnpike_lane::transport::alerting_suites;
 use turnpike_lane::trust::{Trust, TrustError};
 
 pub(crate) use session::Refusal;
@@ -158,6 +159,7 @@ fn provider(settings: &TlsSettings) -> CryptoProvider {
     if let Some(suites) = &settings.suites {
         provider.cipher_suites.clone_from(suites);
     }
+    provider.cipher_suites = alerting_suites(&provider.cipher_suites);
     if let Some(groups) = &settings.groups {
         provider.kx_groups.clone_from(groups);
     }

@@ -1,12 +1,21 @@
 //! Hellos of TLS clients: what they offer, what is no hello, and records that are damaged or cut:
 //! their connection ends by the alert of RFC 8446 and a line in the log, and others are served.
 
+use std::cell::Cell;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::cipher::{
+    AeadKey, Iv, MessageDecrypter, MessageEncrypter, OutboundChunks, OutboundOpaqueMessage,
+    OutboundPlainMessage, Tls13AeadAlgorithm, UnsupportedOperationError,
+};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{
+    CipherSuiteCommon, ClientConfig, ClientConnection, ConnectionTrafficSecrets, ContentType,
+    SupportedCipherSuite, Tls13CipherSuite,
+};
 use turnpike_testkit::{Server, wait_for};
 
 use crate::support::tls::{TURNPIKE, configured, curl, keys, s_client, start};
@@ -461,6 +470,85 @@ fn records_that_are_damaged_or_cut_end_their_own_session() {
     assert!(
         !log.contains("[alert]") && !log.contains("[error]"),
         "{log}"
+    );
+}
+
+thread_local! {
+    /// Whether records have the kind 0 and no content but zeros: they are all padding.
+    static IS_PADDING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// TLS 1.3's algorithm of a suite, or what encrypts by it.
+struct Padding<T>(T);
+
+impl Tls13AeadAlgorithm for Padding<&'static dyn Tls13AeadAlgorithm> {
+    fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
+        Box::new(Padding(self.0.encrypter(key, iv)))
+    }
+
+    fn decrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageDecrypter> {
+        self.0.decrypter(key, iv)
+    }
+
+    fn key_len(&self) -> usize {
+        self.0.key_len()
+    }
+
+    fn extract_keys(
+        &self,
+        key: AeadKey,
+        iv: Iv,
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        self.0.extract_keys(key, iv)
+    }
+}
+
+impl MessageEncrypter for Padding<Box<dyn MessageEncrypter>> {
+    fn encrypt(
+        &mut self,
+        mut message: OutboundPlainMessage<'_>,
+        sequence: u64,
+    ) -> Result<OutboundOpaqueMessage, rustls::Error> {
+        if IS_PADDING.get() {
+            message.typ = ContentType::Unknown(0);
+            message.payload = OutboundChunks::Single(&[0; 16]);
+        }
+        self.0.encrypt(message, sequence)
+    }
+
+    fn encrypted_payload_len(&self, payload_len: usize) -> usize {
+        self.0.encrypted_payload_len(payload_len)
+    }
+}
+
+#[test]
+fn a_record_that_is_all_padding_ends_its_session_by_an_alert() {
+    let keys = keys();
+    let server = start(&keys, "server { %SECURE% location / { return 200 here; } }");
+    let mut provider = default_provider();
+    let SupportedCipherSuite::Tls13(suite) = provider.cipher_suites[0] else {
+        panic!("the best suite is not one of TLS 1.3");
+    };
+    provider.cipher_suites = vec![SupportedCipherSuite::Tls13(Box::leak(Box::new(
+        Tls13CipherSuite {
+            common: CipherSuiteCommon {
+                suite: suite.common.suite,
+                hash_provider: suite.common.hash_provider,
+                confidentiality_limit: suite.common.confidentiality_limit,
+            },
+            hkdf_provider: suite.hkdf_provider,
+            aead_alg: Box::leak(Box::new(Padding(suite.aead_alg))),
+            quic: None,
+        },
+    )))];
+    let mut open = Open::new(&server, tls_peer::client_of(provider));
+    IS_PADDING.set(true);
+    let record = open.request();
+    IS_PADDING.set(false);
+    let said = open.say(&record);
+    assert_eq!(
+        said,
+        Err("received fatal alert: UnexpectedMessage".to_owned())
     );
 }
 
