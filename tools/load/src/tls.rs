@@ -3,6 +3,7 @@
 //! A connection either may resume an earlier session or must do a full handshake; the share is
 //! `--tls-resume`. Each thread keeps its own session store, so threads share nothing.
 
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore};
 use rustls::{HandshakeKind, SignatureScheme};
+use turnpike_wire::pem::{Piece, Pieces};
 
 use crate::options::Options;
 use crate::target::Endpoint;
@@ -239,8 +240,17 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
     match file {
         Some(path) => {
             let missing = || TlsError::Certificates(path.to_owned());
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|_| missing())?;
-            store.add_parsable_certificates(certificates.flatten());
+            let text = fs::read(path).map_err(|_| missing())?;
+            for piece in Pieces::new(&text) {
+                // One that cannot be used is not left out.
+                match piece.map_err(|_| missing())? {
+                    Piece::Block(block) if block.label.ends_with(b"CERTIFICATE") => {
+                        let added = store.add(CertificateDer::from(block.data));
+                        added.map_err(|_| missing())?;
+                    }
+                    _ => {}
+                }
+            }
             if store.is_empty() {
                 return Err(missing());
             }
