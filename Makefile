@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
 .PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
-	dokuwiki otel acme grpc websockets tls-judges clients express-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
+	tunnels-long dokuwiki otel acme grpc websockets tls-judges clients express-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -40,7 +40,8 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 		docs-check express fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
-	$(XTASK) suites setup unit-long choices-long torture operations-long stream-long upstream-torture stall dokuwiki \
+	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
+		upstream-torture stall dokuwiki \
 		otel acme grpc websockets peers tls-judges clients express-long files-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
@@ -125,6 +126,9 @@ files-long: ## Three minutes of clients that copy FIFOs and fill a zone of locks
 choices-long: ## 10,000 random server blocks, each request compared with nginx
 	$(CARGO) test --workspace --locked --test comparisons -- choices --ignored
 	$(CARGO) test --workspace --locked --test it -- http1::host --ignored
+
+tunnels-long: ## 2,000 random upgrades by HTTP/1 and HTTP/2 beside nginx: none opens a tunnel of HTTP/2
+	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- http2::tunnels
 
 dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
 	$(XTASK) setup applications

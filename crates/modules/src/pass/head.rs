@@ -9,14 +9,14 @@ use turnpike_http::received::Received;
 use turnpike_http::rooms::Rooms;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::Connection;
-use turnpike_wire::message::{Delivery, Head, HeadRules, Known, StatusLine, Strictness, Version};
+use turnpike_wire::message::{Delivery, Head, HeadRules, StatusLine, Strictness};
 
 use super::conditions::Failure;
 use super::early_hints::Hints;
 use super::origin::{Origin, RecordLayer};
 use super::server::Stop;
 use super::settings::Passing;
-use super::websocket;
+use super::{upgrade, websocket};
 
 /// Fields of a response's head.
 const FIELDS_MAX: usize = 1000;
@@ -54,26 +54,6 @@ pub(crate) fn read_cgi_head(
         false => Ok(ReceivedHead::Incomplete),
         true => progress.end_lines(exchange, head),
     }
-}
-
-/// Whether the client asked for the protocols that the server has switched to (RFC 9110 section
-/// 7.8). HTTP/1.0 knows no switching, and HTTP/2 only that by an extended CONNECT.
-pub(crate) fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
-    let Some(asked) = exchange.known_field(Known::Upgrade) else {
-        return false;
-    };
-    let Some(switched) = head.known(Known::Upgrade) else {
-        return false;
-    };
-    let mut protocols = list(switched);
-    let request = exchange.request().head();
-    (request.version == Version::Http11 || request.is_extended_connect)
-        && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
-}
-
-fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let elements = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    elements.filter(|element| !element.is_empty())
 }
 
 /// How far a response's head is.
@@ -142,7 +122,7 @@ impl Progress {
         exchange: &Exchange,
         head: &Head,
     ) -> Result<ReceivedHead, Stop> {
-        if head.status == 101 && !wants_upgrade(exchange, head) {
+        if head.status == 101 && !upgrade::is_wanted(exchange, head) {
             return Err(invalid(exchange, "upstream sent unexpected status 101"));
         }
         if head.status == 101 && !websocket::is_accepted(exchange, head) {

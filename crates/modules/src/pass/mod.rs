@@ -37,6 +37,7 @@ pub(crate) mod target;
 pub(crate) mod tls;
 pub(crate) mod try_notes;
 pub(crate) mod tunnel;
+pub(crate) mod upgrade;
 pub(crate) mod upload;
 pub(crate) mod view;
 pub(crate) mod websocket;

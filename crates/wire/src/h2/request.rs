@@ -17,6 +17,9 @@ mod tests;
 /// The most fields left out because of their names that are kept for the log of one request.
 const IGNORED_MAX: usize = 32;
 
+/// The protocol that a stream may be a tunnel for (RFC 8441 section 5).
+const WEBSOCKET: &[u8] = b"websocket";
+
 /// Why the head of a request is refused. The stream gets a status; if the head is malformed by the
 /// RFC, the stream is reset after that (RFC 9113 section 8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +48,12 @@ pub enum HeadFault {
     /// `:protocol` without CONNECT, or not a name of a protocol (RFC 8441 section 4).
     InvalidProtocol,
     TooManyFields,
+    /// A CONNECT with other pseudo-header fields than RFC 9113 section 8.5 allows, or whose
+    /// authority is no host with a port.
+    MalformedConnect,
     ConnectRefused,
+    /// An extended CONNECT for another protocol than `websocket`.
+    ProtocolRefused,
     TraceRefused,
 }
 
@@ -56,6 +64,7 @@ impl HeadFault {
         match self {
             HeadFault::TooManyFields => 494,
             HeadFault::ConnectRefused | HeadFault::TraceRefused => 405,
+            HeadFault::ProtocolRefused => 501,
             _ => 400,
         }
     }
@@ -68,6 +77,7 @@ impl HeadFault {
             self,
             HeadFault::TooManyFields
                 | HeadFault::ConnectRefused
+                | HeadFault::ProtocolRefused
                 | HeadFault::TraceRefused
                 | HeadFault::MissingHost
         )
@@ -98,7 +108,11 @@ impl HeadFault {
             HeadFault::InvalidContentLength => "client sent invalid \"Content-Length\" header",
             HeadFault::InvalidProtocol => "client sent invalid :protocol header",
             HeadFault::TooManyFields => "client sent too many header lines",
+            HeadFault::MalformedConnect => "client sent invalid CONNECT request",
             HeadFault::ConnectRefused => "client sent CONNECT method",
+            HeadFault::ProtocolRefused => {
+                "client sent CONNECT method with a :protocol other than \"websocket\""
+            }
             HeadFault::TraceRefused => "client sent TRACE method",
         }
     }
@@ -233,8 +247,11 @@ impl RequestReader {
             return Err(HeadFault::InvalidContentLength);
         }
         let fields = &mut self.head.fields;
-        let protocol = protocol.of(fields.bytes()).to_vec();
-        fields.add(b"Upgrade", &protocol);
+        // Any other protocol could carry requests that no location sees, as h2c does.
+        if !protocol.of(fields.bytes()).eq_ignore_ascii_case(WEBSOCKET) {
+            return Err(HeadFault::ProtocolRefused);
+        }
+        fields.add(b"Upgrade", WEBSOCKET);
         fields.add(b"Connection", b"upgrade");
         self.head.connection.upgrade = true;
         self.head.is_extended_connect = true;

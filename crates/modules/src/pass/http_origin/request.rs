@@ -16,6 +16,7 @@ use crate::pass::http2::Authority;
 use crate::pass::names::Names;
 use crate::pass::origin::{BodyFraming, Path, Question};
 use crate::pass::response_store::Recorder;
+use crate::pass::upgrade;
 use crate::pass::view::PassView;
 
 /// What requests are made of.
@@ -228,11 +229,18 @@ fn set_fields(
     let may_switch = head.version == Version::Http11 || head.is_extended_connect;
     let mut says_close = false;
     for (name, value) in fields {
-        if !may_switch && name.eq_ignore_ascii_case(b"Upgrade") {
+        let is_upgrade = name.eq_ignore_ascii_case(b"Upgrade");
+        if is_upgrade && !may_switch {
             continue;
         }
         scratch.clear();
         value.evaluate(exchange, scratch);
+        if is_upgrade && upgrade::remove_http2(scratch) {
+            exchange.log(
+                Level::Info,
+                format_args!("\"Upgrade: h2c\" is not passed on to the upstream"),
+            );
+        }
         if !scratch.is_empty() && may_send(exchange, name, scratch) {
             says_close |= name.eq_ignore_ascii_case(b"Connection") && holds_close(scratch);
             writer.field(name, scratch);

@@ -1,10 +1,13 @@
-//! Tests of tunnels on streams of HTTP/2: extended CONNECT (RFC 8441), passed on as an upgrade.
+//! Tests of tunnels on streams of HTTP/2: extended CONNECT (RFC 8441), passed on as an upgrade; and
+//! of the upgrades of any version that open none, beside an installed nginx.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use turnpike_testkit::random::Random;
 use turnpike_testkit::{Peer, Server};
 
 const DATA: u8 = 0;
@@ -22,6 +25,7 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// The beginnings of header blocks with these statuses.
 const STATUS_200: &[u8] = b"\x88";
+const STATUS_400: &[u8] = b"\x8c";
 const STATUS_404: &[u8] = b"\x8d";
 const STATUS_501: &[u8] = b"\x08\x82\x6c\x01";
 const STATUS_502: &[u8] = b"\x08\x82\x6c\x02";
@@ -41,13 +45,8 @@ fn echoing_origin() -> (u16, Arc<Mutex<Vec<String>>>) {
             let seen = Arc::clone(&seen);
             thread::spawn(move || {
                 let mut peer = Peer::over(socket);
-                let mut head = Vec::new();
-                while !head.ends_with(b"\r\n\r\n") {
-                    let mut byte = [0];
-                    peer.stream().read_exact(&mut byte).ok()?;
-                    head.push(byte[0]);
-                }
-                seen.lock().unwrap().push(String::from_utf8(head).unwrap());
+                let head = read_head(&mut peer)?;
+                seen.lock().unwrap().push(head);
                 peer.send(format!(
                     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
                      Connection: Upgrade\r\nSec-WebSocket-Accept: {ACCEPT}\r\n\r\nhello"
@@ -65,6 +64,16 @@ fn echoing_origin() -> (u16, Arc<Mutex<Vec<String>>>) {
         }
     });
     (port, heads)
+}
+
+fn read_head(peer: &mut Peer) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        peer.stream().read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).ok()
 }
 
 fn server(origin: u16) -> Server {
@@ -98,11 +107,16 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     [&header, payload].concat()
 }
 
-/// A request for a tunnel, with all fields as literals.
+/// A request for a WebSocket.
 fn connect(stream: u8, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    connect_for("websocket", stream, path, more)
+}
+
+/// A request for a tunnel, with all fields as literals.
+fn connect_for(protocol: &str, stream: u8, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let fields = [
         (":method", "CONNECT"),
-        (":protocol", "websocket"),
+        (":protocol", protocol),
         (":scheme", "http"),
         (":path", path),
         (":authority", "a.test"),
@@ -242,4 +256,205 @@ fn what_opens_no_tunnel_is_no_success() {
     assert!(block.starts_with(STATUS_501), "{block:?}");
     assert_eq!(flags, END_HEADERS | END_STREAM);
     server.wait_for_log("error.log", "asked for a tunnel where none is opened");
+}
+
+const NGINX: &str = "/usr/sbin/nginx";
+
+/// The cases of each run of the tests; `TURNPIKE_TEST_ROUNDS` runs them so many times, each time
+/// with other seeds.
+const CASES: u64 = 200;
+
+/// What an origin sends behind its 101: no client may ever read it where HTTP/2 was named.
+const SWITCHED: &[u8] = b"switched";
+
+/// Elements of `Upgrade`, and whether they name HTTP/2 without TLS.
+const PROTOCOLS: &[(&str, bool)] = &[
+    ("websocket", false),
+    ("tcp", false),
+    ("SPDY/3.1", false),
+    ("xh2c", false),
+    ("h2c", true),
+    ("H2c", true),
+    ("h2c/2", true),
+    ("h2c;a=b", true),
+    ("h2c-17", true),
+];
+
+const SWITCHING: &str = "
+    error_log %FOLDER%/error.log info;
+    worker_processes 1;
+    events { }
+    http {
+        access_log off;
+        keepalive_timeout 0;
+        %HTTP2%
+        server {
+            listen 127.0.0.1:%PORT%;
+            location / {
+                proxy_pass http://127.0.0.1:%ORIGIN%;
+                proxy_http_version 1.1;
+                proxy_set_header Upgrade $http_upgrade;
+                proxy_set_header Connection $http_connection;
+            }
+        }
+    }";
+
+/// An origin that switches to whatever `X-Switch` says and tells in `X-Asked` which protocols it
+/// was asked for.
+fn switching_origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let switch = |socket: TcpStream| {
+        let mut peer = Peer::over(socket);
+        let head = read_head(&mut peer)?;
+        let value = |name: &str| {
+            let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+            let found = lines.find(|(own, _)| own.eq_ignore_ascii_case(name));
+            found.map_or("", |(_, value)| value).to_owned()
+        };
+        let (protocol, asked) = (value("x-switch"), value("upgrade"));
+        peer.send(format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: {protocol}\r\nX-Asked: {asked}\r\n\
+             Connection: Upgrade\r\nSec-WebSocket-Accept: {ACCEPT}\r\n\r\n"
+        ));
+        peer.send(SWITCHED);
+        Some(())
+    };
+    thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            thread::spawn(move || switch(socket));
+        }
+    });
+    port
+}
+
+fn switching_server(program: &str, http2: &str, origin: u16) -> Server {
+    let configuration = SWITCHING
+        .replace("%HTTP2%", http2)
+        .replace("%ORIGIN%", &origin.to_string());
+    Server::builder(program)
+        .configuration(&configuration)
+        .start()
+}
+
+/// A request for other protocols, made of a seed.
+struct Upgrade {
+    asked: Vec<(&'static str, bool)>,
+    separator: &'static str,
+    /// What the origin switches to.
+    switched: String,
+    names_http2: bool,
+}
+
+impl Upgrade {
+    fn of(random: &mut Random) -> Upgrade {
+        let count = 1 + random.index(3);
+        let asked: Vec<_> = (0..count).map(|_| random.pick(PROTOCOLS)).collect();
+        let switched: Vec<_> = match random.index(3) {
+            0 => vec![random.pick(PROTOCOLS), random.pick(&asked)],
+            _ => vec![random.pick(&asked)],
+        };
+        let names: Vec<&str> = switched.iter().map(|(name, _)| *name).collect();
+        Upgrade {
+            asked,
+            separator: random.pick(&[", ", ",", " ,\t"]),
+            switched: names.join(","),
+            names_http2: switched.iter().any(|(_, is_http2)| *is_http2),
+        }
+    }
+
+    /// The value of the field, with all elements or with those that are passed on.
+    fn value(&self, is_passed: bool) -> String {
+        let others = self.asked.iter().filter(|(_, is_http2)| !is_http2);
+        let passed: Vec<&str> = others.map(|(name, _)| *name).collect();
+        let all: Vec<&str> = self.asked.iter().map(|(name, _)| *name).collect();
+        match is_passed && passed.len() < all.len() {
+            true => passed.join(", "),
+            false => all.join(self.separator),
+        }
+    }
+
+    /// Whether all that the origin switches to was asked for.
+    fn is_asked_for(&self) -> bool {
+        let mut switched = self.switched.split(',');
+        switched.all(|one| self.asked.iter().any(|(name, _)| *name == one))
+    }
+
+    fn http1(&self, version: &str) -> String {
+        let (asked, switched) = (self.value(false), &self.switched);
+        format!(
+            "GET / HTTP/{version}\r\nHost: a\r\nUpgrade: {asked}\r\nConnection: Upgrade, \
+             HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\
+             X-Switch: {switched}\r\n\r\n"
+        )
+    }
+}
+
+/// The status, and which protocols the origin was asked for, of a request of HTTP/1.
+fn switched_by(server: &Server, request: &str) -> (u16, Option<String>) {
+    let mut peer = server.connect();
+    let response = peer.round(request);
+    let asked = response.header("X-Asked").map(str::to_owned);
+    assert_eq!(response.status == 101, peer.rest() == SWITCHED, "{request}");
+    (response.status, asked)
+}
+
+fn upgrade_by_http1(ours: &Server, nginx: Option<&Server>, upgrade: &Upgrade, name: &str) {
+    let request = upgrade.http1("1.1");
+    let (status, asked) = switched_by(ours, &request);
+    let may_switch = upgrade.is_asked_for() && !upgrade.names_http2;
+    assert_eq!(
+        status,
+        if may_switch { 101 } else { 502 },
+        "{name}: {request}"
+    );
+    if may_switch {
+        assert_eq!(asked, Some(upgrade.value(true)), "{name}: {request}");
+    }
+    let Some(nginx) = nginx else { return };
+    // It passes everything on, and opens a tunnel for any answer.
+    let expected = (101, Some(upgrade.value(false)));
+    assert_eq!(switched_by(nginx, &request), expected, "{name}: {request}");
+    assert_eq!(switched_by(ours, &upgrade.http1("1.0")).0, 502, "{name}");
+}
+
+fn upgrade_by_http2(server: &Server, random: &mut Random, upgrade: &Upgrade, name: &str) {
+    let (protocol, _) = random.pick(PROTOCOLS);
+    let more = [
+        ("sec-websocket-key", KEY),
+        ("x-switch", upgrade.switched.as_str()),
+    ];
+    let mut client = Client::connect(server);
+    client.peer.send(connect_for(protocol, 1, "/", &more));
+    let (_, _, block) = client.frame(1);
+    let only_websocket = upgrade.switched.split(',').all(|one| one == "websocket");
+    let expected = match (protocol, only_websocket) {
+        ("websocket", true) => STATUS_200,
+        ("websocket", false) => STATUS_502,
+        (malformed, _) if malformed.contains(';') => STATUS_400,
+        _ => STATUS_501,
+    };
+    let (switched, block_text) = (&upgrade.switched, block.escape_ascii());
+    assert!(
+        block.starts_with(expected),
+        "{name}: {protocol} to {switched}: {block_text}"
+    );
+}
+
+#[test]
+fn no_upgrade_opens_a_tunnel_of_http2() {
+    let origin = switching_origin();
+    let ours = switching_server(env!("CARGO_BIN_EXE_turnpike"), "http2 on;", origin);
+    let nginx = Path::new(NGINX)
+        .exists()
+        .then(|| switching_server(NGINX, "", origin));
+    let rounds = std::env::var("TURNPIKE_TEST_ROUNDS");
+    let rounds = rounds.map_or(1, |rounds| rounds.parse().unwrap());
+    for seed in 0..CASES * rounds {
+        let mut random = Random::new(seed);
+        let upgrade = Upgrade::of(&mut random);
+        let name = format!("seed {seed}");
+        upgrade_by_http1(&ours, nginx.as_ref(), &upgrade, &name);
+        upgrade_by_http2(&ours, &mut random, &upgrade, &name);
+    }
 }

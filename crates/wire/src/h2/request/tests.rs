@@ -99,7 +99,10 @@ fn an_extended_connect_equals_the_http_1_request_for_an_upgrade() {
         assert_eq!(fault, Some(*expected), "{fields:?}");
     }
     for (protocol, expected) in [
-        ("h2/a", None),
+        ("WebSocket", None),
+        ("h2c", Some(HeadFault::ProtocolRefused)),
+        ("websocket/13", Some(HeadFault::ProtocolRefused)),
+        ("connect-udp", Some(HeadFault::ProtocolRefused)),
         ("", Some(HeadFault::InvalidProtocol)),
         ("a b", Some(HeadFault::InvalidProtocol)),
         ("a/", Some(HeadFault::InvalidProtocol)),
