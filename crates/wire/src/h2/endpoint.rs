@@ -17,7 +17,7 @@ const RECEIVE_WINDOW_MIN: u32 = WINDOW_MAX / 4;
 const STREAM_WINDOW_MIN: usize = (WINDOW_MAX / 4) as usize;
 
 /// Windows that let go of less at a time cost more than they are worth, and no client has a reason
-/// for them: they explain no WINDOW_UPDATE frames.
+/// for them: they explain no frames of the peer's.
 const WORTHWHILE_BYTES: usize = 256;
 
 /// The effect of a stream's window update.
@@ -182,7 +182,7 @@ impl Endpoint {
         self.send_window.take(count);
         let is_cut_by_window = count < data.len().min(frame_bytes_max);
         if !is_cut_by_window || count >= WORTHWHILE_BYTES {
-            self.guard.data_sent();
+            self.guard.data_sent(count);
         }
         frame::write_data(&mut self.output, stream, &data[..count], is_last);
         (count, is_last)

@@ -142,6 +142,28 @@ const FLOODS: &[Flood] = &[
         reason: "http2 flood detected: too many PING frames",
     },
     Flood {
+        name: "PING beside an answer, which earns a few",
+        before: || {
+            let window = frame(WINDOW_UPDATE, 0, 1, &30_000_u32.to_be_bytes());
+            [get(1, "/file", &[]), window].concat()
+        },
+        one: |_| frame(PING, 0, 0, b"12345678"),
+        accepted: 250,
+        refused: 2_560,
+        reason: "http2 flood detected: too many PING frames",
+    },
+    Flood {
+        name: "PING beside bytes that are let go of one at a time",
+        before: || get(1, "/file", &[]),
+        one: |_| {
+            let window = frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
+            [frame(PING, 0, 0, b"12345678"), window].concat()
+        },
+        accepted: 250,
+        refused: 2_560,
+        reason: "http2 flood detected: too many PING frames",
+    },
+    Flood {
         name: "empty DATA",
         before: open_stream,
         one: |_| frame(DATA, 0, 1, b""),
