@@ -235,7 +235,6 @@ impl RequestReader {
             return self.extended_connect(protocol);
         }
         match self.head.method {
-            Method::Connect => Err(HeadFault::ConnectRefused),
             Method::Trace => Err(HeadFault::TraceRefused),
             _ => Ok(()),
         }
@@ -268,11 +267,24 @@ impl RequestReader {
             (false, None) => Ok(method),
             (false, Some(_)) => Err(HeadFault::InvalidProtocol),
             (true, Some(_)) => Ok(self.head.fields.append(b"GET")),
-            (true, None) => match self.path {
-                Some(_) => Ok(method),
-                // The target is the authority (RFC 9113 section 8.5): forward proxies serve it.
-                None => Err(HeadFault::ConnectRefused),
-            },
+            (true, None) => Err(self.connect_fault()),
+        }
+    }
+
+    /// Why a CONNECT is not served, whose target is its authority and nothing else (RFC 9113
+    /// section 8.5): forward proxies serve one that is well-formed.
+    fn connect_fault(&self) -> HeadFault {
+        let bytes = self.head.fields.bytes();
+        let has_port = |authority: &[u8]| {
+            let colon = memchr::memrchr(b':', authority);
+            let port = colon.and_then(|colon| authority.get(colon + 1..));
+            host::validate(authority).is_ok()
+                && port.is_some_and(|port| !port.is_empty() && port.iter().all(u8::is_ascii_digit))
+        };
+        let is_whole = self.authority.is_some_and(|span| has_port(span.of(bytes)));
+        match (is_whole, self.scheme, self.path) {
+            (true, None, None) => HeadFault::ConnectRefused,
+            _ => HeadFault::MalformedConnect,
         }
     }
 
@@ -297,9 +309,6 @@ impl RequestReader {
         head.method_text = Span::new(start, start + method.len());
         head.method = Method::of(head.method_text.of(head.fields.bytes()));
         head.origin = Span::new(start + method.len() + 1, protocol - 1);
-        if head.method == Method::Connect {
-            return Err(HeadFault::ConnectRefused);
-        }
         if read.is_err() {
             return Err(HeadFault::InvalidPath);
         }
@@ -399,7 +408,9 @@ impl RequestReader {
             Validity::Underscore => self.rules.underscores,
             Validity::Odd => false,
         };
-        let value = trim(value);
+        let Some(value) = self.within_space(value) else {
+            return self.refuse(HeadFault::InvalidValue);
+        };
         let may_not_hold = match self.rules.strictness {
             Strictness::Rfc => holds_control(value),
             Strictness::Nginx => memchr::memchr3(b'\r', b'\n', 0, value).is_some(),
@@ -435,10 +446,10 @@ impl RequestReader {
         let Some(validity) = Validity::of(name) else {
             return self.refuse(HeadFault::InvalidName);
         };
-        let value = trim(value);
-        if holds_control(value) {
+        let value = self.within_space(value);
+        let Some(value) = value.filter(|value| !holds_control(value)) else {
             return self.refuse(HeadFault::InvalidValue);
-        }
+        };
         let is_plain = match validity {
             Validity::Plain => true,
             Validity::Underscore => self.rules.underscores,
@@ -451,6 +462,13 @@ impl RequestReader {
             return self.refuse(HeadFault::TooManyFields);
         }
         self.head.fields.add(name, value);
+    }
+
+    /// The value without white space around it. `None`: there may be none (RFC 9113 section 8.2.1).
+    fn within_space<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
+        let trimmed = trim(value);
+        let is_allowed = self.rules.strictness == Strictness::Nginx || trimmed.len() == value.len();
+        is_allowed.then_some(trimmed)
     }
 
     /// A cookie may be split into several fields; other protocols need it as one (RFC 9113 section

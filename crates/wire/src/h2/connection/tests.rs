@@ -328,7 +328,7 @@ fn unwanted_bodies_end_with_the_response_where_no_frame_of_them_can_come() {
 
 /// The fields behind a body, and the events.
 const TRAILERS: &[(&[(&str, &str)], &str)] = &[
-    (&[("a", "b"), ("c-d", " e f ")], "1 trailers a=b c-d=e f"),
+    (&[("a", "b"), ("c-d", "e f")], "1 trailers a=b c-d=e f"),
     (&[], "1 0 bytes"),
     (
         &[("connection", "close"), ("te", "trailers")],
@@ -337,6 +337,7 @@ const TRAILERS: &[(&[(&str, &str)], &str)] = &[
     (&[("keep-alive", "1")], "1 0 bytes"),
     (&[("a_b", "1"), ("c", "d")], "1 trailers c=d"),
     (&[(":path", "/")], "1 reset"),
+    (&[("a", " b")], "1 reset"),
     (&[("a b", "c")], "1 reset"),
     (&[("a", "b\0c")], "1 reset"),
 ];

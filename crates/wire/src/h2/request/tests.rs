@@ -31,7 +31,7 @@ fn a_head_equals_that_of_the_same_http_1_request() {
         &[
             ("cookie", "a=b"),
             ("x_odd", "left out"),
-            ("accept", " */* "),
+            ("accept", "*/*"),
             ("cookie", "c=d"),
             ("content-length", "5"),
             ("priority", "u=1"),
@@ -185,6 +185,48 @@ fn each_fault_is_reported() {
 }
 
 #[test]
+fn values_have_no_white_space_around_them() {
+    for (name, value, is_valid) in [
+        ("x", " a", false),
+        ("x", "a\t", false),
+        ("x", " ", false),
+        ("x_odd", "a ", false),
+        ("cookie", "a ", false),
+        ("x", "a b", true),
+        ("x", "", true),
+    ] {
+        let fields = [START, &[(name, value)]].concat();
+        let (_, fault) = read(&HeadRules::default(), true, &fields);
+        let expected = (!is_valid).then_some(HeadFault::InvalidValue);
+        assert_eq!(fault, expected, "{name}: {value:?}");
+    }
+}
+
+#[test]
+fn a_connect_has_an_authority_with_a_port_and_nothing_else() {
+    use HeadFault::{ConnectRefused, MalformedConnect};
+    let cases: &[(Fields, HeadFault)] = &[
+        (&[(":authority", "a:1")], ConnectRefused),
+        (&[(":authority", "[::1]:1")], ConnectRefused),
+        (&[], MalformedConnect),
+        (&[("host", "a:1")], MalformedConnect),
+        (&[(":authority", "a")], MalformedConnect),
+        (&[(":authority", "a:")], MalformedConnect),
+        (&[(":authority", "[::1]")], MalformedConnect),
+        (&[(":authority", "a:1"), (":path", "/")], MalformedConnect),
+        (
+            &[(":authority", "a:1"), (":scheme", "http")],
+            MalformedConnect,
+        ),
+    ];
+    for (fields, expected) in cases {
+        let fields = [&[(":method", "CONNECT")], *fields].concat();
+        let (_, fault) = read(&HeadRules::default(), true, &fields);
+        assert_eq!(fault, Some(*expected), "{fields:?}");
+    }
+}
+
+#[test]
 fn rules_limit_and_allow() {
     let rules = HeadRules {
         line_bytes_max: 20,
@@ -195,7 +237,7 @@ fn rules_limit_and_allow() {
         ..HeadRules::default()
     };
     let table: &[(Fields, Option<HeadFault>, bool)] = &[
-        (&[("a_b", "c"), ("connection", "close")], None, false),
+        (&[("a_b", " c\t"), ("connection", "close")], None, false),
         (
             &[("a", "1"), ("b", "2"), ("c", "3")],
             Some(HeadFault::TooManyFields),
