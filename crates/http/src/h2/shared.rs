@@ -15,6 +15,10 @@ use crate::running::{RequestId, Running};
 /// connection, and what a slow one holds at most beside its windows.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes that the windows of a connection's streams grow by, all together: what a fast network has
+/// under way in a round trip. More would be kept for readers that stop.
+const GROWTH_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// A connection, for its future and for its answers.
 pub(crate) struct Shared {
     outputs: Rc<OutputPool>,
@@ -31,6 +35,8 @@ pub(crate) struct Shared {
     sender: Cell<Option<StreamId>>,
     /// Counts the turns of streams that share a priority.
     turns: Cell<u64>,
+    /// Bytes that the windows of streams have grown by.
+    grown_bytes: Cell<usize>,
 }
 
 impl Shared {
@@ -44,6 +50,7 @@ impl Shared {
             block: RefCell::default(),
             sender: Cell::new(None),
             turns: Cell::new(0),
+            grown_bytes: Cell::new(0),
         })
     }
 
@@ -133,6 +140,15 @@ impl Shared {
         self.turns.get()
     }
 
+    /// Lets the window of a stream grow by as much as is left, at most so many bytes; returns how
+    /// much that is.
+    pub(super) fn grow_windows(&self, bytes_max: usize) -> usize {
+        let grown_bytes = self.grown_bytes.get();
+        let bytes = bytes_max.min(GROWTH_BYTES_MAX.saturating_sub(grown_bytes));
+        self.grown_bytes.set(grown_bytes + bytes);
+        bytes
+    }
+
     /// Whether a stream is about to send: the output is written once no other can add to it, so
     /// that one call carries the answers of many streams.
     pub(super) fn is_filling(&self) -> bool {
@@ -189,6 +205,9 @@ impl Shared {
     pub(super) fn ended(&self, stream: &Stream) {
         self.sends_no_more(stream);
         stream.stops_waiting();
+        let grown_bytes = self.grown_bytes.get();
+        let left = grown_bytes.saturating_sub(stream.take_growth());
+        self.grown_bytes.set(left);
         let mut streams = self.streams.borrow_mut();
         if let Ok(at) = streams.binary_search_by_key(&stream.id, |other| other.id) {
             streams.remove(at);

@@ -31,6 +31,10 @@ pub struct Stream {
     has_run: Cell<bool>,
     /// Whether the window was widened for whoever reads the body.
     is_widened: Cell<bool>,
+    /// Whether the window is kept open, so that what is read grants nothing.
+    is_open: Cell<bool>,
+    /// Bytes that the window has grown by beyond that, since the reader had to wait for the client.
+    grown_bytes: Cell<usize>,
     is_malformed: Cell<bool>,
     is_gone: Cell<bool>,
     /// Notified when something came, or the client went.
@@ -82,6 +86,8 @@ impl Stream {
             asks_for_tunnel,
             has_run: Cell::new(false),
             is_widened: Cell::new(false),
+            is_open: Cell::new(false),
+            grown_bytes: Cell::new(0),
             is_malformed: Cell::new(false),
             is_gone: Cell::new(false),
             changed: Notify::new(),
@@ -197,8 +203,9 @@ impl Stream {
         waited_at.is_some()
     }
 
-    /// Takes what has come of the body behind what is there; `None`: nothing has.
-    pub(super) fn take_body(&self, arrived: &mut Arrived) -> Option<BodyPart> {
+    /// Takes what has come of the body behind what is there; `None`: nothing has. `has_waited`:
+    /// whoever takes it had to wait for it.
+    fn take_body(&self, arrived: &mut Arrived, has_waited: bool) -> Option<BodyPart> {
         if self.is_malformed.get() {
             return Some(BodyPart::Malformed);
         }
@@ -216,15 +223,40 @@ impl Stream {
             arrived.set_trailers(self.trailers.take());
             arrived.set_whole();
         } else {
-            let count = u32::try_from(count).unwrap_or(u32::MAX);
-            self.shared.wire.borrow_mut().grant(self.id, count);
-            self.shared.work.notify_one();
+            self.grant(count, has_waited);
         }
         Some(BodyPart::Some)
     }
 
+    /// Lets the client send as much again as was taken of what has come. If whoever took it had to
+    /// wait for the client, the window grows by as much: it is twice as wide after each round trip,
+    /// until it holds the client back no more.
+    fn grant(&self, taken_bytes: usize, has_waited: bool) {
+        if self.is_open.get() {
+            return;
+        }
+        let grown_bytes = match has_waited {
+            true => self.shared.grow_windows(taken_bytes),
+            false => 0,
+        };
+        self.grown_bytes.set(self.grown_bytes.get() + grown_bytes);
+        let granted = u32::try_from(taken_bytes + grown_bytes).unwrap_or(u32::MAX);
+        self.shared.wire.borrow_mut().grant(self.id, granted);
+        self.shared.work.notify_one();
+    }
+
+    /// Gives back what the window has grown by, once the stream has ended.
+    pub(super) fn take_growth(&self) -> usize {
+        self.grown_bytes.take()
+    }
+
     /// Takes what has come of a tunnel behind what `buffer` holds; `None`: nothing has.
-    pub(super) fn take_bytes(&self, buffer: &mut Vec<u8>) -> Option<io::Result<usize>> {
+    /// `has_waited` as for a body.
+    pub(super) fn take_bytes(
+        &self,
+        buffer: &mut Vec<u8>,
+        has_waited: bool,
+    ) -> Option<io::Result<usize>> {
         let mut body = self.body.borrow_mut();
         match (body.len(), self.is_gone.get(), self.is_whole.get()) {
             (0, true, _) => return Some(Err(io::ErrorKind::ConnectionReset.into())),
@@ -236,9 +268,7 @@ impl Stream {
         turns::moved();
         buffer.append(&mut body);
         if !self.is_whole.get() {
-            let granted = u32::try_from(count).unwrap_or(u32::MAX);
-            self.shared.wire.borrow_mut().grant(self.id, granted);
-            self.shared.work.notify_one();
+            self.grant(count, has_waited);
         }
         Some(Ok(count))
     }
@@ -251,6 +281,7 @@ impl Stream {
     /// The whole body is read as fast as it comes: nothing holds the client back.
     pub(crate) fn open_window(&self) {
         if !self.is_whole.get() && !self.is_widened.replace(true) {
+            self.is_open.set(true);
             self.shared.wire.borrow_mut().open_stream_window(self.id);
             self.shared.work.notify_one();
         }
@@ -276,10 +307,12 @@ impl Stream {
         timeout_ms: u64,
     ) -> io::Result<BodyPart> {
         within(timeout_ms, async {
+            let mut has_waited = false;
             loop {
-                if let Some(part) = self.take_body(arrived) {
+                if let Some(part) = self.take_body(arrived, has_waited) {
                     return Ok(part);
                 }
+                has_waited = true;
                 self.changed.notified().await;
             }
         })

@@ -77,10 +77,12 @@ impl Stream {
         timeout_ms: u64,
     ) -> io::Result<usize> {
         within(timeout_ms, async {
+            let mut has_waited = false;
             loop {
-                if let Some(count) = self.take_bytes(buffer) {
+                if let Some(count) = self.take_bytes(buffer, has_waited) {
                     return count;
                 }
+                has_waited = true;
                 self.changed().await;
             }
         })

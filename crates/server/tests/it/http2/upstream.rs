@@ -5,13 +5,13 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use turnpike_testkit::Server;
+use turnpike_testkit::{Origin, Server, Step};
 
 use crate::support::curl::{curl, large};
 use crate::support::frames::{
-    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS,
+    ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
-use crate::support::frames::{block, frame};
+use crate::support::frames::{Client, block, frame, opening};
 use crate::support::http2_origin;
 
 const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
@@ -226,4 +226,77 @@ fn a_server_that_takes_no_body_is_given_up_although_it_talks() {
         &[&status, &["-d", body.as_str()][..]].concat(),
     );
     assert_eq!(printed, b"504", "{}", server.log("error.log"));
+}
+
+/// The window of a body that nobody reads (`http2_body_preread_size`).
+const WINDOW_BYTES: usize = 64 * 1024;
+
+/// A window that no longer holds a client of a fast network back.
+const WIDE_BYTES: usize = 1024 * 1024;
+
+/// What the windows of a connection may grow by.
+const GROWTH_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Sends all that the window of stream 1 allows, and waits until as much may be sent again; returns
+/// how much that is.
+fn fill_window(client: &mut Client, window_bytes: usize) -> usize {
+    for start in (0..window_bytes).step_by(16_384) {
+        let piece = vec![b'x'; 16_384.min(window_bytes - start)];
+        client.send(&frame(DATA, 0, 1, &piece));
+    }
+    let mut granted = 0;
+    while granted < window_bytes {
+        let found = client.frame().unwrap();
+        if (found.kind, found.stream) == (WINDOW_UPDATE, 1) {
+            granted += u32::from_be_bytes(found.payload.try_into().unwrap()) as usize;
+        }
+    }
+    granted
+}
+
+#[test]
+fn the_window_of_an_upload_grows_while_the_server_waits_for_the_client() {
+    let origin = Origin::start(vec![vec![Step::ReadToEnd]]);
+    let server = Server::builder(TURNPIKE)
+        .configuration(&format!(
+            "events {{ }}
+            http {{
+                access_log off;
+                client_max_body_size 0;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    http2 on;
+                    location / {{
+                        proxy_pass http://127.0.0.1:{};
+                        proxy_http_version 1.1;
+                        proxy_request_buffering off;
+                    }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    let mut client = Client::connect(&server, &opening(65_535));
+    // Our settings are known by now, and so is the window.
+    client.send(&frame(SETTINGS, ACK, 0, &[]));
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "a.test"),
+    ];
+    client.send(&frame(HEADERS, END_HEADERS, 1, &block(&fields)));
+    let mut window_bytes = WINDOW_BYTES;
+    // At least the first piece of each round is waited for.
+    for _ in 0..2 * WIDE_BYTES / 16_384 {
+        window_bytes = fill_window(&mut client, window_bytes);
+        if window_bytes >= WIDE_BYTES {
+            break;
+        }
+    }
+    assert!(window_bytes >= WIDE_BYTES, "{window_bytes}");
+    for _ in 0..10 {
+        window_bytes = fill_window(&mut client, window_bytes);
+        assert!(window_bytes <= WINDOW_BYTES + GROWTH_BYTES_MAX);
+    }
 }
