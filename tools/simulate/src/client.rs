@@ -34,6 +34,9 @@ pub(crate) struct Script {
     pub(crate) is_handshake: bool,
     /// Whether it speaks HTTP/2. Each piece is a request then, and has no bytes.
     pub(crate) is_http2: bool,
+    /// The bytes of its streams' windows at first, which it widens as it reads, at once; `None`:
+    /// the widest.
+    pub(crate) window_bytes: Option<u32>,
 }
 
 /// Bytes that are sent at one time.
@@ -152,7 +155,7 @@ impl Client {
             last_change_ms: script.start_ms,
             is_tunnel: false,
             misread: None,
-            http2: script.is_http2.then(Http2::new),
+            http2: script.is_http2.then(|| Http2::new(script.window_bytes)),
             write_at_ms: 0,
             script,
         }
@@ -281,6 +284,10 @@ impl Client {
             && self.read_at_ms <= now_ms
             && let Some(effect) = self.read(now_ms, note)
         {
+            if self.script.window_bytes.is_some() && self.cut_done.is_none() {
+                // The lane finds room in the socket and what the client says to it together.
+                let _ = self.send(now_ms, note);
+            }
             return Some(effect);
         }
         if self.sends_at_ms().is_some_and(|at_ms| at_ms <= now_ms)

@@ -145,9 +145,17 @@ impl Case<'_> {
                 .fails
                 .is_some_and(|(_, how)| how == Failing::Close);
             if has_failed && is_closed && is_ended_by_close(last) {
-                // Its end cannot be told from that of a whole part.
-                let rest = whole(b"").len();
-                part.truncate(self.answer.body.len().saturating_sub(rest));
+                // Its end cannot be told from that of a whole part: it is where something else has
+                // come, if anything has.
+                let came = self.answer.body.get(PAGE[0].len()..).unwrap_or_default();
+                let common = part
+                    .iter()
+                    .zip(came)
+                    .take_while(|(one, other)| one == other);
+                let common = common.count();
+                if came.len() > common {
+                    part.truncate(common);
+                }
             }
             candidates.push((part, is_cut));
         }

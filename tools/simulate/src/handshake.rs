@@ -50,5 +50,6 @@ pub(crate) fn script(random: &mut Random) -> Script {
         close_after_ms: random.percent(30).then(|| random.pick(&[0, 100, 1_500])),
         is_handshake: true,
         is_http2: false,
+        window_bytes: None,
     }
 }

@@ -2,7 +2,10 @@
 //! the role of the client, which h2spec, curl and the fuzzer judge. Answers are what is checked.
 
 use turnpike_wire::h2::hpack::Indexing;
-use turnpike_wire::h2::{ClientConnection, ResponseReader, ServerEvent, StreamId};
+use turnpike_wire::h2::{
+    ClientConnection, ResponseReader, ServerEvent, Setting, StreamId, write_settings,
+    write_window_update,
+};
 use turnpike_wire::message::HeadRules;
 
 use crate::content::body;
@@ -19,7 +22,19 @@ pub(crate) struct Http2 {
     output: Vec<u8>,
     /// A stream for each request that was begun, in order.
     pub(crate) streams: Vec<Stream>,
+    /// Whether windows are widened by what has come, with a PING now and then, as browsers and
+    /// gRPC do; else they are as wide as can be.
+    has_windows: bool,
+    /// Bytes of DATA until the next PING.
+    ping_after_bytes: usize,
 }
+
+/// Bytes of DATA between two PINGs of a client that measures its round trips: seldom enough that
+/// no server takes it for a flood.
+const PING_BYTES: usize = 20_000;
+
+/// A PING frame (RFC 9113 section 6.7).
+const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 /// A request and its answer.
 #[derive(Debug)]
@@ -57,10 +72,17 @@ impl std::fmt::Debug for Http2 {
 }
 
 impl Http2 {
-    pub(crate) fn new() -> Http2 {
+    /// A client whose streams have windows of so many bytes at first; `None`: the widest.
+    pub(crate) fn new(window_bytes: Option<u32>) -> Http2 {
         let mut connection = ClientConnection::new(HeadRules::default());
+        let mut output = std::mem::take(connection.output());
+        if let Some(bytes) = window_bytes {
+            write_settings(&mut output, &[(Setting::InitialWindowSize, bytes)]);
+        }
         Http2 {
-            output: std::mem::take(connection.output()),
+            output,
+            has_windows: window_bytes.is_some(),
+            ping_after_bytes: PING_BYTES,
             connection,
             reader: ResponseReader::default(),
             input: Vec::new(),
@@ -162,6 +184,17 @@ impl Http2 {
                     let answer = stream.answer.as_mut().ok_or("data came before a head")?;
                     answer.body.extend_from_slice(data);
                     stream.end_if(ends, now_ms);
+                    if self.has_windows && !data.is_empty() {
+                        write_window_update(&mut self.output, stream.id, data.len() as u32);
+                        self.ping_after_bytes = match self.ping_after_bytes.checked_sub(data.len())
+                        {
+                            Some(left) => left,
+                            None => {
+                                self.output.extend_from_slice(PING);
+                                PING_BYTES
+                            }
+                        };
+                    }
                 }
                 ServerEvent::Trailers { stream } => {
                     find(streams, stream)

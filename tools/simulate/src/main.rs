@@ -7,7 +7,7 @@ use turnpike_simulate::{Fault, Seeds};
 const USAGE: &str = "\
 usage: simulate [--seeds COUNT] [--from SEED] [--fault NAME]
        simulate --seed SEED [--fault NAME]
-faults: lost-wake-up, answer-twice, buffer-kept";
+faults: lost-wake-up, answer-twice, buffer-kept, sender-not-woken";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -49,6 +49,7 @@ fn fault(name: &str) -> Option<Fault> {
         "lost-wake-up" => Fault::LostWakeUp,
         "answer-twice" => Fault::AnswerTwice,
         "buffer-kept" => Fault::BufferKept,
+        "sender-not-woken" => Fault::SenderNotWoken,
         _ => return None,
     })
 }

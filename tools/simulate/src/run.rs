@@ -23,6 +23,7 @@ use turnpike_lane::gate::AcceptMode;
 use turnpike_lane::log::{ErrorLog, Level, LogFile, LogSet, Spec, SpecError};
 use turnpike_lane::sys::simulation::{self, Fault, Lookout};
 use turnpike_lane::sys::socket::Kind;
+use turnpike_lane::turns;
 
 use crate::client::Client;
 use crate::expected::PAGE;
@@ -72,6 +73,8 @@ pub(crate) struct Left {
     pub(crate) event_loop: [usize; 3],
     /// Plans from before a reload that something still held.
     pub(crate) old_plans: usize,
+    /// Polls that took turn after turn though no byte moved.
+    pub(crate) spent_polls: u64,
     /// Holders of the lane's own objects after all of it was dropped: exchanges, with their
     /// buffers, that were not returned.
     pub(crate) holders: usize,
@@ -286,7 +289,9 @@ fn serve(
     let mut connections = Connections::new(shared.clone(), plan, mailbox);
     let returned = connections.returned();
     connections.apply(&mut event_loop, first);
+    let spent_polls = turns::spent_polls();
     let ended = event_loop::run(&mut event_loop, &mut connections, &returned);
+    let spent_polls = turns::spent_polls() - spent_polls;
     let (held, watched) = (connections.left(), event_loop.left());
     let reloads = world.borrow().reloaded_ms.len();
     let is_held = |plan: &&Weak<Plan>| plan.strong_count() > 0;
@@ -299,6 +304,7 @@ fn serve(
         connections: held,
         event_loop: watched,
         old_plans,
+        spent_polls,
         holders: Rc::strong_count(&shared) - 1,
     })
 }

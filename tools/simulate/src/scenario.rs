@@ -98,10 +98,11 @@ impl Scenario {
         if settings.is_tls {
             scripts = (0..clients).map(|_| failing_handshake(&mut tls)).collect();
         }
-        let mut http2 = stream(seed, 6);
+        let (mut http2, mut windows) = (stream(seed, 6), stream(seed, 7));
         for script in scripts.iter_mut().filter(|_| !settings.is_tls) {
             if http2.percent(HTTP2_PERCENT) {
                 speak_http2(&mut http2, script);
+                script.window_bytes = windows.pick(WINDOWS_BYTES);
                 settings.has_http2 = true;
             }
         }
@@ -132,6 +133,9 @@ impl Scenario {
 
 /// The part of the clients that speak HTTP/2, in percent.
 const HTTP2_PERCENT: u64 = 15;
+
+/// The windows of clients that speak HTTP/2; `None`: the widest.
+const WINDOWS_BYTES: &[Option<u32>] = &[None, Some(1_000), Some(20_000), Some(65_535)];
 
 /// Has a client send its requests by HTTP/2, one after another or at once.
 fn speak_http2(random: &mut Random, script: &mut Script) {
@@ -351,6 +355,7 @@ fn script(
         pieces,
         is_handshake: false,
         is_http2: false,
+        window_bytes: None,
     }
 }
 

@@ -136,6 +136,11 @@ fn nothing_is_left(world: &World, left: &Left, counters: &HttpCounters, report: 
     ] {
         wrong(count > 0, format!("{count} {what} were left"));
     }
+    let polls = left.spent_polls;
+    wrong(
+        polls > 0,
+        format!("{polls} polls took turn after turn though no byte moved"),
+    );
     let gauges = [
         ("active", counters.active.value()),
         ("writing", counters.writing.value()),

@@ -577,7 +577,12 @@ impl simulation::World for Shared {
 
     fn is_faulty(&mut self, fault: Fault) -> bool {
         let mut world = self.0.borrow_mut();
-        let strikes = world.fault == Some(fault) && world.random.percent(FAULTY_PERCENT);
+        let percent = match fault {
+            // It shows only where a socket and a stream meet.
+            Fault::SenderNotWoken => 100,
+            _ => FAULTY_PERCENT,
+        };
+        let strikes = world.fault == Some(fault) && world.random.percent(percent);
         if strikes {
             world.fault_hits += 1;
             world.note(|| format!("injected fault: {fault:?}"));

@@ -53,6 +53,11 @@ fn a_buffer_that_is_not_returned_is_detected() {
 }
 
 #[test]
+fn a_sender_that_gets_no_turn_is_detected() {
+    is_found(Fault::SenderNotWoken);
+}
+
+#[test]
 fn a_seed_gives_the_same_run_again() {
     let folder = std::env::temp_dir().join(format!("turnpike-simulate-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder can be made");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnpike_lane::log::Level;
+use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
@@ -98,6 +99,8 @@ struct Serving<'a> {
     fresh: Option<Rc<Stream>>,
     /// Bytes that were written since the present frames were begun.
     turn_bytes: usize,
+    /// See [`Fault::SenderNotWoken`].
+    is_faulty: bool,
 }
 
 /// Serves a connection until it ends.
@@ -114,6 +117,7 @@ pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> C
         blocked_since_ms: None,
         fresh: None,
         turn_bytes: 0,
+        is_faulty: simulation::is_faulty(Fault::SenderNotWoken),
     };
     let reason = serving.run().await;
     serving.shared.went();
@@ -223,7 +227,8 @@ impl Serving<'_> {
         let (waited, watch) = (self.waited, self.watch);
         let reads = self.shared.unsent_bytes() < UNSENT_BYTES_MAX;
         // While a stream fills the output, nothing is written: it says when it has done so.
-        let writes = self.blocked_since_ms.is_some() && !shared.is_filling();
+        let fills = shared.is_filling() && !self.is_faulty;
+        let writes = self.blocked_since_ms.is_some() && !fills;
         let pause_ms = self.deadline_ms().map(|deadline_ms| {
             deadline_ms
                 .saturating_sub(self.opening.lane.clock.now_ms())

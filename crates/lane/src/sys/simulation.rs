@@ -17,6 +17,9 @@ pub enum Fault {
     AnswerTwice,
     /// A buffer is not returned at the end of its request.
     BufferKept,
+    /// A connection of HTTP/2 asks its socket again and again while a stream is about to send,
+    /// which gets no turn for that.
+    SenderNotWoken,
 }
 
 /// Whether to inject the fault here. Always false outside of a simulator.
