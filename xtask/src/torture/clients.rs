@@ -151,7 +151,7 @@ pub(super) fn chat(port: u16, is_over: &AtomicBool) -> Account {
     })
 }
 
-fn broken(
+pub(super) fn broken(
     begun_us: u64,
     kind: String,
     stream: Option<&BufReader<TcpStream>>,
@@ -167,7 +167,7 @@ fn broken(
     }
 }
 
-fn repeat(
+pub(super) fn repeat(
     clients: &'static str,
     is_over: &AtomicBool,
     mut session: impl FnMut(&mut Account) -> Result<(), Failure>,
@@ -187,7 +187,7 @@ fn repeat(
     account
 }
 
-fn connect(port: u16) -> Result<BufReader<TcpStream>, Failure> {
+pub(super) fn connect(port: u16) -> Result<BufReader<TcpStream>, Failure> {
     let begun_us = now_us();
     let stream = TcpStream::connect(("127.0.0.1", port)).and_then(|stream| {
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -5,10 +5,14 @@
 //! Every request is accounted for: answered, lost in flight at a kill of the serving process, or
 //! lost otherwise, which is an error.
 //!
+//! Clients of HTTP/2 download much beside small requests. `--acts none --minutes 60` leaves the
+//! server alone for an hour of that.
+//!
 //! The result depends only on counts, never on time: a slow machine makes a run slow, not wrong.
 //! Actions are rows of [`ACTS`].
 
 mod clients;
+mod http2;
 mod ledger;
 pub(crate) mod upstreams;
 mod victim;
@@ -24,6 +28,7 @@ use crate::outcome::Outcome;
 use crate::set_on_drop::SetOnDrop;
 use crate::{machine, workspace};
 use clients::Load;
+use http2::Reader;
 use ledger::{Account, Act, Deed, now_us};
 use victim::Victim;
 
@@ -38,6 +43,15 @@ const SLOW_CLIENTS: usize = 8;
 /// Connections of the keep-alive load, and requests that it begins in a second.
 const KEPT_CONNECTIONS: &str = "32";
 const KEPT_RATE: &str = "400";
+/// Clients of HTTP/2.
+const READERS: &[Reader] = &[
+    Reader::Whole,
+    Reader::Whole,
+    Reader::Cancelling,
+    Reader::Slow,
+];
+/// What the log says of a lane or a connection that was lost by a fault of ours.
+const LOST: &[&str] = &["is given up", "no byte has moved"];
 /// Connections that the other load opens in a second, one request each.
 const SHORT_RATE: &str = "400";
 
@@ -98,9 +112,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     let mut text = format!(
         "{seconds} s, an act every {every_ms} ms (seed {seed}); {SLOW_CLIENTS} clients upload \
-         slowly, {SLOW_CLIENTS} hold WebSockets, `turnpike load` begins {KEPT_RATE} requests/s on \
-         {KEPT_CONNECTIONS} connections and {SHORT_RATE}/s on one each; every CPU is half busy \
-         with something else\n\n"
+         slowly, {SLOW_CLIENTS} hold WebSockets, {} download by HTTP/2, `turnpike load` begins \
+         {KEPT_RATE} requests/s on {KEPT_CONNECTIONS} connections and {SHORT_RATE}/s on one each; \
+         every CPU is half busy with something else\n\n",
+        READERS.len()
     );
     // Side by side, so that the machine is as busy for both.
     let reports = std::thread::scope(|scope| {
@@ -131,6 +146,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 fn acts(options: &Options, contender: &Contender) -> Result<Vec<Act>, String> {
+    if options.text("--acts") == Some("none") {
+        return Ok(Vec::new());
+    }
     let names: Option<Vec<&str>> = options.text("--acts").map(|text| text.split(',').collect());
     for name in names.iter().flatten() {
         if !ACTS.iter().any(|(known, ..)| known == name) {
@@ -165,6 +183,7 @@ fn torture(
     let port = victim.port();
     let url = format!("http://127.0.0.1:{port}{OBJECT}");
     let folder = victim.folder().to_path_buf();
+    let readers = readers(contender, &folder).map_err(|error| error.to_string())?;
     let whole = pace.seconds + AFTERMATH_SECONDS;
     let start =
         |clients, options: &[&str]| Load::start(load, clients, &url, options, &folder, whole);
@@ -189,14 +208,16 @@ fn torture(
         for _ in 0..machine::cpus() {
             scope.spawn(move || clients::burn(is_over));
         }
-        let slow: Vec<_> = (0..SLOW_CLIENTS)
-            .flat_map(|_| {
-                [
-                    scope.spawn(move || clients::upload(port, is_over)),
-                    scope.spawn(move || clients::chat(port, is_over)),
-                ]
-            })
-            .collect();
+        let slow = (0..SLOW_CLIENTS).flat_map(|_| {
+            [
+                scope.spawn(move || clients::upload(port, is_over)),
+                scope.spawn(move || clients::chat(port, is_over)),
+            ]
+        });
+        let readers = readers
+            .iter()
+            .map(|reader| scope.spawn(move || http2::download(port, *reader, is_over)));
+        let slow: Vec<_> = slow.chain(readers).collect();
         let result = do_acts(&mut victim, acts, pace, scope, &done);
         let mut accounts: Vec<_> = loads.into_iter().map(Load::account).collect();
         drop(end);
@@ -217,6 +238,17 @@ fn torture(
     })
 }
 
+/// The clients of HTTP/2, whose download is made.
+fn readers(contender: &Contender, folder: &std::path::Path) -> std::io::Result<&'static [Reader]> {
+    if contender.name == "nginx" {
+        // It has no port that speaks HTTP/1 too.
+        return Ok(&[]);
+    }
+    let path = folder.join("html").join(&http2::LARGE[1..]);
+    std::fs::write(path, vec![b'x'; http2::LARGE_BYTES])?;
+    Ok(READERS)
+}
+
 fn do_acts<'scope>(
     victim: &mut Victim,
     acts: &[Act],
@@ -228,7 +260,7 @@ fn do_acts<'scope>(
     let end = started + Duration::from_secs(pace.seconds);
     let mut random = pace.seed | 1;
     let mut next = started + pace.every;
-    while next < end {
+    while next < end && !acts.is_empty() {
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
         // xorshift64: which act comes when is the seed's doing.
         random ^= random << 13;
@@ -317,6 +349,8 @@ fn judge(report: &Report) -> Outcome {
             faults.push(format!("{}: none came to anything", act.name()));
         }
     }
+    let is_lost = |line: &&str| LOST.iter().any(|words| line.contains(words));
+    faults.extend(report.log.lines().filter(is_lost).map(str::to_owned));
     for account in report
         .accounts
         .iter()
