@@ -102,6 +102,7 @@ torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
 
 operations-long: ## A hundred reloads, twenty changes of lanes and ten of the binary under HTTPS load
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- operations::secure --nocapture
+	$(CARGO) test --workspace --locked --test it -- operations::lanes --ignored
 
 stream-long: ## A hundred reloads and ten changes of the binary under TCP relays and UDP flows
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- stream::relays stream::udp

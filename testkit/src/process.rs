@@ -1,6 +1,8 @@
 //! Other processes: their children, and signals by process number, never by name.
 
 use std::path::{Path, PathBuf};
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::ptrace;
@@ -65,6 +67,71 @@ pub fn children(pid: u32) -> Vec<u32> {
         );
     }
     children
+}
+
+/// Has one thread of another process loop for ever from its next piece of work on, as a fault in a
+/// program would: it goes on at an instruction that jumps to itself, which stands where the program
+/// began and nothing comes by again. `disturb` gives it work until then.
+///
+/// # Errors
+/// The kernel does not permit it, or there is no such thread.
+#[cfg(target_arch = "x86_64")]
+pub fn spin_thread(process: u32, thread: u32, mut disturb: impl FnMut() + Send) -> nix::Result<()> {
+    let entry = entry_point(process).ok_or(nix::Error::ESRCH)?;
+    let tid = Pid::from_raw(i32::try_from(thread).map_err(|_| nix::Error::ESRCH)?);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                disturb();
+            }
+        });
+        // Only the thread that traces may do so.
+        let spun = begin_spin(tid, thread, entry);
+        is_over.store(true, Ordering::SeqCst);
+        spun
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn begin_spin(tid: Pid, thread: u32, entry: u64) -> nix::Result<()> {
+    /// `jmp` to itself.
+    const LOOP: [u8; 2] = [0xeb, 0xfe];
+    ptrace::seize(tid, ptrace::Options::empty())?;
+    let look = || waitpid(tid, Some(WaitPidFlag::__WALL));
+    ptrace::interrupt(tid)?;
+    look()?;
+    while !serves(thread) {
+        ptrace::syscall(tid, None)?;
+        look()?;
+    }
+    // To the end of the call: its result changes the registers.
+    ptrace::syscall(tid, None)?;
+    look()?;
+    let word = ptrace::read(tid, entry as ptrace::AddressType)?;
+    let mut bytes = word.to_ne_bytes();
+    bytes[..LOOP.len()].copy_from_slice(&LOOP);
+    let word = std::ffi::c_long::from_ne_bytes(bytes);
+    ptrace::write(tid, entry as ptrace::AddressType, word)?;
+    let mut registers = ptrace::getregs(tid)?;
+    registers.rip = entry;
+    ptrace::setregs(tid, registers)?;
+    ptrace::detach(tid, None)
+}
+
+/// The address at which a process began (`AT_ENTRY` of its auxiliary vector).
+#[cfg(target_arch = "x86_64")]
+fn entry_point(process: u32) -> Option<u64> {
+    const AT_ENTRY: u64 = 9;
+    let vector = std::fs::read(format!("/proc/{process}/auxv")).ok()?;
+    let words = vector.as_chunks::<8>().0.iter().copied();
+    let words: Vec<u64> = words.map(u64::from_ne_bytes).collect();
+    let entry = words
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .find(|pair| pair[0] == AT_ENTRY);
+    entry.map(|pair| pair[1])
 }
 
 /// The letter of a process's state.

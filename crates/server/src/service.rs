@@ -88,6 +88,11 @@ pub trait Service {
     /// Closes all connections and ends all threads before it returns.
     fn stop(&mut self);
 
+    /// Whether a thread of the service is given up, which ends with the process only.
+    fn has_given_up(&self) -> bool {
+        false
+    }
+
     /// Completes what the background services still have to do, after [`Service::stop`]. It blocks
     /// for a second or two at most for each of them.
     fn finish(&mut self);
@@ -113,6 +118,8 @@ pub enum Report {
     DatagramsFree,
     /// Nothing is left to finish after [`Service::quit`].
     Drained,
+    /// A thread is given up: another process has to take this one's place.
+    Stuck,
     /// A question was answered.
     Answer {
         /// The question's number.
@@ -159,6 +166,11 @@ impl Reporter {
     /// Nothing is left to finish.
     pub fn drained(&self) {
         self.report(Report::Drained);
+    }
+
+    /// A thread is given up.
+    pub fn stuck(&self) {
+        self.report(Report::Stuck);
     }
 
     /// A question is answered.

@@ -368,6 +368,22 @@ pub(super) fn poll_one(descriptor: BorrowedFd<'_>, events: libc::c_short) -> io:
     Ok(())
 }
 
+/// The time in nanoseconds that a thread of this process has worked, by its number (Linux 2.6.12).
+///
+/// # Errors
+/// The error of clock_gettime(2): there is no such thread any more.
+pub fn thread_cpu_ns(thread: i32) -> io::Result<u64> {
+    // The kernel's number of that clock: CPUCLOCK_PERTHREAD_MASK with CPUCLOCK_SCHED.
+    let clock = (!thread << 3) | 0b110;
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the pointer points to a whole timespec.
+    check(unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) })?;
+    // SAFETY: the call has filled it.
+    let time = unsafe { time.assume_init() };
+    let whole_ns = (time.tv_sec as u64).saturating_mul(1_000_000_000);
+    Ok(whole_ns.saturating_add(time.tv_nsec as u64))
+}
+
 /// CLOCK_MONOTONIC in nanoseconds: the clock that `bpf_ktime_get_ns` reads.
 pub fn monotonic_ns() -> u64 {
     #[cfg(feature = "simulation")]

@@ -13,6 +13,7 @@
 //!    ── Reopen(logs) ──────────────────────►   writes to the new descriptors
 //!    ── Ask{number, request} ──────────────►   a verb of the control socket
 //!    ◄─ Answer{number, outcome} ────────────
+//!    ◄─ Stuck ──────────────────────────────   a lane is given up: another process is to follow
 //!    ── Counts ────────────────────────────►   what only the master knows, for metrics
 //!    ── Adoption(socket) ──────────────────►   where it is found when the master is gone
 //!    ── Succession(links) ─────────────────►   when another process serves, gives it what waits
@@ -100,6 +101,8 @@ pub enum Reply {
         /// The bundle's number.
         generation: u64,
     },
+    /// One of its threads is given up: another process has to take its place.
+    Stuck,
     /// An order to tell something was carried out.
     Answer {
         /// The order's number.
@@ -122,6 +125,7 @@ const ANNOUNCE: u8 = 10;
 const COUNTS: u8 = 11;
 const ADOPTION: u8 = 12;
 const SUCCESSION: u8 = 13;
+const STUCK: u8 = 14;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
 ///
@@ -250,6 +254,7 @@ pub fn send_reply(channel: BorrowedFd<'_>, reply: &Reply) -> io::Result<()> {
             encoder
         }
         Reply::Released { generation } => Encoder::new(RELEASED).with_number(*generation),
+        Reply::Stuck => Encoder::new(STUCK).with_number(0),
         Reply::Refused {
             generation,
             message,
@@ -324,7 +329,7 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
 fn decode_reply(bytes: &[u8]) -> Result<Reply, Malformed> {
     let mut decoder = Decoder::new(bytes);
     let kind = decoder.byte()?;
-    // Every reply has one: a bundle's, or an order's.
+    // Every reply has one: a bundle's, or an order's, or 0.
     let generation = decoder.number()?;
     let reply = match kind {
         READY => Reply::Ready {
@@ -332,6 +337,7 @@ fn decode_reply(bytes: &[u8]) -> Result<Reply, Malformed> {
             report: decoder.text()?,
         },
         RELEASED => Reply::Released { generation },
+        STUCK => Reply::Stuck,
         REFUSED => Reply::Refused {
             generation,
             message: decoder.text()?,

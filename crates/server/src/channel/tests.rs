@@ -147,6 +147,7 @@ fn orders_and_replies_come_back_as_sent() {
             generation: 2,
             message: "no\n".to_owned(),
         },
+        Reply::Stuck,
         Reply::Released {
             generation: u64::MAX,
         },

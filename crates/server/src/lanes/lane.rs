@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
@@ -29,6 +29,27 @@ pub(super) struct Lane {
     pub(super) cpus: Option<CpuSet>,
     facts: Arc<OnceLock<Facts>>,
     stream_plans: Arc<StreamPlans>,
+    end: Arc<LaneEnd>,
+}
+
+/// The end of a lane, which happens once: its thread ends, or it is given up.
+struct LaneEnd {
+    has_ended: AtomicBool,
+    start: Start,
+}
+
+impl LaneEnd {
+    /// The last lane that ends tells so.
+    fn ended(&self) {
+        if self.has_ended.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        if self.start.running.fetch_sub(1, Ordering::SeqCst) == 1 {
+            // Another process may still ask for flows, also in vain.
+            let reporter = self.start.reporter.clone();
+            self.start.flows.at_end(move || reporter.drained());
+        }
+    }
 }
 
 /// What others may know of a running lane.
@@ -78,6 +99,11 @@ impl Lane {
             mailbox: mailbox.clone(),
         };
         start.running.fetch_add(1, Ordering::SeqCst);
+        let end = Arc::new(LaneEnd {
+            has_ended: AtomicBool::new(false),
+            start: start.clone(),
+        });
+        let own_end = end.clone();
         let thread = thread::Builder::new()
             .name(format!("lane {index}"))
             .stack_size(STACK_BYTES)
@@ -99,11 +125,7 @@ impl Lane {
                         .event(Level::Emerg, format_args!("lane {index} failed ({error})"));
                 }
                 letters.close();
-                if start.running.fetch_sub(1, Ordering::SeqCst) == 1 {
-                    // Another process may still ask for flows, also in vain.
-                    let reporter = start.reporter.clone();
-                    start.flows.at_end(move || reporter.drained());
-                }
+                own_end.ended();
             })?;
         Ok(Self {
             mailbox,
@@ -111,6 +133,7 @@ impl Lane {
             cpus: own_cpus,
             facts,
             stream_plans,
+            end,
         })
     }
 
@@ -140,8 +163,16 @@ impl Lane {
         self.mailbox.send(command);
     }
 
-    /// Waits for its end.
+    /// Gives it up: nothing waits for it any more, and its thread goes with the process.
+    pub(super) fn give_up(&self) {
+        self.end.ended();
+    }
+
+    /// Waits for its end, unless it is given up.
     pub(super) fn join(self) {
+        if self.end.has_ended.load(Ordering::SeqCst) && !self.thread.is_finished() {
+            return;
+        }
         // A lane that panicked has said so; there is nothing else to learn from it.
         let _ = self.thread.join();
     }

@@ -495,6 +495,9 @@ impl Service for LaneService {
     fn look(&mut self) -> Option<Duration> {
         let mut watchdog = std::mem::take(&mut self.watchdog);
         let next = self.view().and_then(|view| watchdog.look(&view));
+        if watchdog.take_given_up() {
+            self.reporter.stuck();
+        }
         self.watchdog = watchdog;
         self.choose_adopters();
         self.rates.note(&self.counters);
@@ -567,6 +570,11 @@ impl Service for LaneService {
             let successor = successor.clone();
             lane.send(Command::Quit { successor });
         }
+        for (number, lane) in self.lanes.iter().enumerate() {
+            if self.watchdog.is_given_up(number) {
+                lane.give_up();
+            }
+        }
         if self.flows.has_successor() {
             // Lanes have closed their gates when they have done this too.
             self.flush_logs();
@@ -590,6 +598,10 @@ impl Service for LaneService {
         for lane in regular.chain(self.standby_lane.take()) {
             lane.join();
         }
+    }
+
+    fn has_given_up(&self) -> bool {
+        (0..self.lanes.len()).any(|lane| self.watchdog.is_given_up(lane))
     }
 
     fn finish(&mut self) {

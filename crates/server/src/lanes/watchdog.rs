@@ -5,11 +5,15 @@
 //! too long while connections wait at its gates is **rescued**: a lane that works watches these
 //! gates too, which needs no help of the kernel, since all lanes are threads of one process. It
 //! goes on until the silent lane comes round. What that one has accepted already stays with it:
-//! requests on its open connections wait until it works again, or for ever.
+//! requests on its open connections wait until it works again.
+//!
+//! One that spins never will ([`spinning`]). It is **given up**: another serving process takes this
+//! one's place, as in a reload that needs one, and this one ends without it.
 //!
 //! This is the serving process's main thread. It must never wait for a lane.
 
 mod report;
+mod spinning;
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
@@ -25,6 +29,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
 use super::lane::Lane;
+use spinning::Spinning;
 
 /// Most looks in the time that a lane may be silent. A look comes when the first lane can have been
 /// silent for so long, which is once in that time while all work; should it come sooner, a lane is
@@ -63,6 +68,9 @@ pub(super) struct Watchdog {
     oversleeping: BTreeMap<usize, (u64, Instant)>,
     /// The lanes that were silent at the last look.
     silent: Vec<usize>,
+    spinning: Spinning,
+    /// A lane was given up at the last look.
+    has_given_up: bool,
     /// Since when none works.
     outage: Option<Instant>,
     /// When the next look is due.
@@ -105,6 +113,7 @@ impl Watchdog {
         let timeout = self.timeout?;
         let silent = self.silent_lanes(view, timeout);
         self.end_rescues(view, &silent);
+        self.give_up(view, &silent);
         for one in &silent {
             self.care_for(view, one, &silent);
             self.log_rescue(view, one, timeout);
@@ -124,6 +133,33 @@ impl Watchdog {
             true => self.outage.filter(|_| !is_late).or(Some(now)),
             false => None,
         };
+    }
+
+    /// Gives up lanes that spin.
+    fn give_up(&mut self, view: &LaneView<'_>, silent: &[Silent]) {
+        for lane in self.spinning.look(view, silent) {
+            self.has_given_up = true;
+            let since = silent.iter().find(|one| one.lane == lane);
+            let silence_ms = since.map_or(0, |one| one.silence.as_millis());
+            self.note(
+                Level::Alert,
+                format_args!(
+                    "lane {lane} has worked for {silence_ms} ms without an end: it is given up, \
+                     another worker process is asked for"
+                ),
+            );
+            self.report(lane, &view.lanes[lane], view.counters);
+        }
+    }
+
+    /// Whether a lane was given up since the last call.
+    pub(super) fn take_given_up(&mut self) -> bool {
+        std::mem::take(&mut self.has_given_up)
+    }
+
+    /// Whether a lane is given up.
+    pub(super) fn is_given_up(&self, lane: usize) -> bool {
+        self.spinning.contains(lane)
     }
 
     /// Whether a lane was silent at the last look.

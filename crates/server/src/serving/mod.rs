@@ -59,6 +59,10 @@ const EVENTS_MAX: usize = 5;
 /// closed with its own.
 const CUTS_MAX: usize = 256;
 
+/// How long a process with a lane that is given up finishes what the others are at: that lane takes
+/// a CPU meanwhile, and most downloads and WebSockets have ended or come back elsewhere by then.
+const STUCK_DRAIN_MAX: Duration = Duration::from_secs(300);
+
 /// How long the end waits, when the time of a graceful end has passed, for requests to be logged.
 const CUT_GRACE: Duration = Duration::from_secs(1);
 
@@ -417,6 +421,10 @@ impl Serving {
                     let reply = Reply::Answer { number, outcome };
                     let _ = channel::send_reply(self.channel.as_fd(), &reply);
                 }
+                Report::Stuck => {
+                    // Without a master nobody can start another process, and this one goes on.
+                    let _ = channel::send_reply(self.channel.as_fd(), &Reply::Stuck);
+                }
                 Report::DatagramsFree if self.is_serving() => self.service.read_datagrams(),
                 Report::DatagramsFree => {}
                 Report::Drained if self.is_serving() => {}
@@ -445,9 +453,9 @@ impl Serving {
         }
         self.log
             .event(Level::Notice, format_args!("gracefully shutting down"));
-        let until = self
-            .shutdown_timeout
-            .map(|timeout| Instant::now() + timeout);
+        let limit = self.service.has_given_up().then_some(STUCK_DRAIN_MAX);
+        let timeout = [self.shutdown_timeout, limit].into_iter().flatten().min();
+        let until = timeout.map(|timeout| Instant::now() + timeout);
         self.phase = Phase::Draining { until };
         self.forget_adoption();
         self.service.quit();

@@ -70,6 +70,28 @@ impl Master {
         }
     }
 
+    /// Has another process serve what is in force, in the place of one that is stuck.
+    pub(super) fn replace_stuck(&mut self, index: usize) {
+        let child = &self.serving.children[index];
+        let number = child.number();
+        if child.state == State::Leaving || self.is_ending() {
+            return;
+        }
+        if !self.serving.has_processes {
+            let message = format_args!("a lane is lost until a restart: master_process is off");
+            self.log.event(Level::Alert, message);
+            return;
+        }
+        self.reloads.needs_process = true;
+        let message = format_args!("worker process {number} is stuck: another one is started");
+        self.log.event(Level::Alert, message);
+        match self.is_settled() {
+            true => self.replace(LoadedConfiguration::reread),
+            // As soon as it can be.
+            false => self.reloads.is_asked_again = true,
+        }
+    }
+
     /// Whether another configuration can be put in force now.
     pub(super) fn is_settled(&self) -> bool {
         self.reloads.pending.is_none()
@@ -120,7 +142,8 @@ impl Master {
     ) -> io::Result<()> {
         self.generation += 1;
         let (generation, new) = (self.generation, &loaded.configuration.settings.process);
-        let same = self.loaded.can_become(&loaded);
+        let is_stuck = std::mem::take(&mut self.reloads.needs_process);
+        let same = self.loaded.can_become(&loaded) && !is_stuck;
         let serving = self
             .serving
             .children

@@ -205,6 +205,7 @@ impl Master {
                 let message = format_args!("worker generation {generation} exited with code 0");
                 self.log.event(Level::Notice, message);
             }
+            Ok(Some(Reply::Stuck)) => self.replace_stuck(index),
             Ok(Some(Reply::Answer { number, outcome })) => self.answered(number, &outcome),
             Ok(None) => self.channel_closed(index),
             Err(error) => {

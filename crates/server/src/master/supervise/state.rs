@@ -66,6 +66,8 @@ pub(super) struct Reloads {
     pub(super) pending: Option<Pending>,
     /// Another one was asked for meanwhile.
     pub(super) is_asked_again: bool,
+    /// The next one is served by another process: the one that serves has said that it is stuck.
+    pub(super) needs_process: bool,
     /// The clients that wait for the next reload's report.
     pub(super) tickets: Vec<Ticket>,
 }

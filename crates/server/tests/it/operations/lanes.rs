@@ -371,3 +371,50 @@ fn automatic_lanes_are_as_many_as_the_cpus_that_may_be_used() {
         });
     }
 }
+
+/// Whether a connection's next request is answered.
+fn is_answered(stream: &mut BufReader<TcpStream>) -> bool {
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut line = String::new();
+    let asked = stream.get_mut().write_all(request);
+    asked.is_ok() && stream.read_line(&mut line).is_ok() && line.starts_with("HTTP/1.1 200 ")
+}
+
+#[test]
+#[ignore = "a lane is given up after 5 seconds"]
+#[cfg(target_arch = "x86_64")]
+fn a_lane_that_spins_is_given_up_with_its_process() {
+    let port = free_port();
+    let text = main_text(2, "", port, "reuseport");
+    let server = start(&format!("lane_rescue_timeout 50ms; {text}"));
+    let mut kept: Vec<_> = (0..16).map(|_| connect(port)).collect();
+    for stream in &mut kept {
+        ask(stream, false);
+    }
+    let serving = serving_of(&server)[0];
+    let threads = process::threads(serving as u32);
+    let (thread, _) = threads.iter().find(|(_, name)| name == "lane 1").unwrap();
+    let disturb = || {
+        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        }
+    };
+    process::spin_thread(serving as u32, *thread, disturb).expect("to be allowed to trace");
+    server.wait_for_log(
+        "error.log",
+        "is given up, another worker process is asked for",
+    );
+    server.wait_for_log("error.log", "is stuck: another one is started");
+    wait_for("another process alone", || {
+        let processes = serving_of(&server);
+        processes.len() == 1 && processes[0] != serving
+    });
+    for _ in 0..16 {
+        ask(&mut connect(port), false);
+    }
+    // Those of the other lane were handed over; those of this one went with it.
+    let answered = kept
+        .iter_mut()
+        .filter_map(|stream| is_answered(stream).then_some(()));
+    assert!(answered.count() > 0);
+}
