@@ -6,8 +6,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
-use turnpike_testkit::{Folder, Server, StartError};
+use turnpike_testkit::{Folder, Server, StartError, ports};
 
 use crate::support::tls::{DH_PARAMETERS, NEW_KEY, TURNPIKE, configured, openssl, s_client};
 
@@ -287,9 +288,18 @@ fn written(keys: &Folder, text: &str) -> String {
     file
 }
 
+/// A port that can be bound to.
+static PORT: LazyLock<u16> = LazyLock::new(|| ports::reserve().unwrap());
+
+/// Folders for temporary files, below the prefix.
+const TEMPORARY: &str = "client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f;
+    uwsgi_temp_path u; scgi_temp_path s;";
+
 /// What `-t` says of blocks at the level of http, and whether it likes them.
 fn tested(program: &str, keys: &Folder, http: &str) -> (bool, String) {
-    let http = configured(keys, http).replace("%PORT%", "1");
+    // As an ordinary user too, so not in nginx's own folders.
+    let http = format!("{TEMPORARY} {http}");
+    let http = configured(keys, &http).replace("%PORT%", &PORT.to_string());
     let folder = keys.path().display().to_string();
     keys.write("test.conf", http.replace("%FOLDER%", &folder))
         .unwrap();
