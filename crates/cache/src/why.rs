@@ -25,6 +25,8 @@ macro_rules! reasons {
 reasons! {
     /// The request's method is not among those that are cached.
     Method => "method",
+    /// The request has content that its key does not hold.
+    Content => "content",
     /// The request has `no-store`, and the configuration obeys it.
     RequestNoStore => "request-no-store",
     /// The request was authorized, and the response does not allow sharing (section 3.5).

@@ -3,6 +3,7 @@
 pub(crate) mod buffers;
 mod reading;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use turnpike_plan::temporary::TemporaryFile;
@@ -32,6 +33,10 @@ pub struct RequestBody {
     left_out: bool,
     /// Whether `Expect: 100-continue` was answered, or need not be.
     expect_answered: bool,
+    /// See [`RequestBody::uses`].
+    uses: Cell<u32>,
+    /// See [`RequestBody::unsettled_uses`].
+    unsettled_uses: Cell<u32>,
 }
 
 /// How far a body is.
@@ -76,6 +81,8 @@ impl RequestBody {
         self.length = 0;
         self.left_out = false;
         self.expect_answered = false;
+        self.uses.set(0);
+        self.unsettled_uses.set(0);
     }
 
     /// Whether the request has no body, whatever its head says: it is a subrequest's.
@@ -96,6 +103,30 @@ impl RequestBody {
     /// The body's bytes, to be changed.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
+    }
+
+    /// The number of times that a variable was made from the bytes of the content, or would have
+    /// been if they were there.
+    pub fn uses(&self) -> u32 {
+        self.uses.get()
+    }
+
+    /// The number of times that a variable was made from what the content will be once it was read:
+    /// its bytes, or the name of its file.
+    pub(crate) fn unsettled_uses(&self) -> u32 {
+        self.unsettled_uses.get()
+    }
+
+    /// Counts a use of the bytes.
+    pub(crate) fn bytes_used(&self) {
+        self.uses.set(self.uses.get().wrapping_add(1));
+        self.place_used();
+    }
+
+    /// Counts a use of where the content is.
+    pub(crate) fn place_used(&self) {
+        self.unsettled_uses
+            .set(self.unsettled_uses.get().wrapping_add(1));
     }
 
     /// The file that the bytes were moved to, being too many.

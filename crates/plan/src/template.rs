@@ -97,6 +97,20 @@ impl Template {
         }
     }
 
+    /// The variables in the text.
+    pub fn variables(&self) -> impl Iterator<Item = VariableId> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Variable(id) => Some(*id),
+            Part::Text(_) | Part::Capture(_) => None,
+        })
+    }
+
+    /// Whether groups of the last match are in the text.
+    pub fn has_groups(&self) -> bool {
+        let is_group = |part: &Part| matches!(part, Part::Capture(_));
+        self.parts.iter().any(is_group)
+    }
+
     /// The text as written.
     pub fn text(&self) -> &[u8] {
         &self.text

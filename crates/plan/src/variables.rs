@@ -15,6 +15,7 @@ use std::sync::Arc;
 use turnpike_lane::log::Level;
 
 use crate::regex::{Allowance, Regex, Undecided};
+use crate::template::Template;
 
 /// An object with values of variables.
 pub trait Subject: Sized + 'static {
@@ -46,6 +47,12 @@ pub trait Subject: Sized + 'static {
 
     /// Whether a match of the current step had no result: then no value may be kept.
     fn is_undecided(&self) -> bool;
+
+    /// The number of uses so far of values that are not settled yet, such as the content of a
+    /// request, which is read when a handler asks for it: a value made from one is not kept.
+    fn unsettled_uses(&self) -> u32 {
+        0
+    }
 
     /// Writes a line to the subject's error log.
     fn log(&self, level: Level, message: fmt::Arguments<'_>);
@@ -92,6 +99,34 @@ pub struct PrefixRow<S: 'static> {
 pub trait Evaluate<S>: Send + Sync {
     /// Appends the value to `out`; `false` if there is none.
     fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool;
+
+    /// The variables that the value may be made from.
+    fn sources(&self) -> Sources {
+        Sources::Unknown
+    }
+}
+
+/// The variables that a value may be made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sources {
+    /// These only.
+    Named(Vec<VariableId>),
+    /// Any that the configuration names.
+    Unknown,
+}
+
+impl Sources {
+    /// The variables in these texts. Nobody knows what a group of the last match was matched in.
+    pub fn of<'a>(templates: impl IntoIterator<Item = &'a Template>) -> Self {
+        let mut ids = Vec::new();
+        for template in templates {
+            if template.has_groups() {
+                return Self::Unknown;
+            }
+            ids.extend(template.variables());
+        }
+        Self::Named(ids)
+    }
 }
 
 /// Index of a variable in the plan's table.
@@ -144,6 +179,8 @@ enum Source<S> {
 struct Variable<S> {
     name: String,
     source: Source<S>,
+    /// What directives such as `set` store in it is made from these.
+    stored: Sources,
 }
 
 /// The variables of a plan.
@@ -154,6 +191,8 @@ pub struct VariableTable<S: 'static> {
     prefixes: &'static [PrefixRow<S>],
     /// See [`VariableTable::names_come_later`].
     names_come_later: bool,
+    /// See [`VariableTable::add_unsettled`].
+    unsettled: Vec<&'static str>,
 }
 
 /// The deepest nesting of evaluations; nginx's number. More means a cycle in the configuration.
@@ -201,6 +240,63 @@ impl<S> VariableTable<S> {
             rows: rows.into_iter().map(|row| (row.name, row)).collect(),
             prefixes,
             names_come_later: false,
+            unsettled: Vec::new(),
+        }
+    }
+
+    /// Names built-in variables whose values are settled late; see [`Subject::unsettled_uses`].
+    pub fn add_unsettled(&mut self, names: &[&'static str]) {
+        self.unsettled.extend_from_slice(names);
+    }
+
+    /// Whether a value made from `sources` may be made, whichever way, from one of the variables of
+    /// [`VariableTable::add_unsettled`].
+    pub fn may_be_unsettled(&self, sources: &Sources) -> bool {
+        let mut seen = vec![false; self.variables.len()];
+        let mut left = vec![sources.clone()];
+        while let Some(sources) = left.pop() {
+            let Sources::Named(ids) = sources else {
+                if self
+                    .unsettled
+                    .iter()
+                    .any(|name| self.by_name.contains_key(*name))
+                {
+                    return true;
+                }
+                continue;
+            };
+            for id in ids {
+                let index = id.0 as usize;
+                let Some(variable) = self.variables.get(index) else {
+                    continue;
+                };
+                if std::mem::replace(&mut seen[index], true) {
+                    continue;
+                }
+                left.push(variable.stored.clone());
+                match &variable.source {
+                    Source::Builtin(row) if self.unsettled.contains(&row.name) => return true,
+                    Source::Computed(value) | Source::Volatile(value) => left.push(value.sources()),
+                    _ => {}
+                }
+            }
+        }
+        false
+    }
+
+    /// Notes that a directive stores a text made from `sources` in a variable.
+    pub fn stores(&mut self, id: VariableId, sources: Sources) {
+        if let Some(variable) = self.variables.get_mut(id.0 as usize) {
+            variable.stored = match (
+                std::mem::replace(&mut variable.stored, Sources::Unknown),
+                sources,
+            ) {
+                (Sources::Named(mut ids), Sources::Named(more)) => {
+                    ids.extend(more);
+                    Sources::Named(ids)
+                }
+                _ => Sources::Unknown,
+            };
         }
     }
 
@@ -226,11 +322,13 @@ impl<S> VariableTable<S> {
     /// # Errors
     /// A built-in variable with this name cannot be changed.
     pub fn define_stored(&mut self, name: &str) -> Result<VariableId, DuplicateVariable> {
-        self.define_or_keep(name, Source::Stored)
+        let id = self.define_or_keep(name, Source::Stored)?;
+        self.stores(id, Sources::Unknown);
+        Ok(id)
     }
 
-    /// Defines a variable that `set` changes. A new one gets the value of `unset` until a value is
-    /// stored; an existing one stays unchanged.
+    /// Defines a variable that `set` changes; [`VariableTable::stores`] says to what. A new one
+    /// gets the value of `unset` until a value is stored; an existing one stays unchanged.
     ///
     /// # Errors
     /// As for [`VariableTable::define_stored`].
@@ -344,7 +442,11 @@ impl<S> VariableTable<S> {
     fn insert(&mut self, name: String, source: Source<S>) -> VariableId {
         let id = VariableId(self.variables.len() as u32);
         self.by_name.insert(name.clone(), id);
-        self.variables.push(Variable { name, source });
+        self.variables.push(Variable {
+            name,
+            source,
+            stored: Sources::Named(Vec::new()),
+        });
         id
     }
 
@@ -371,11 +473,14 @@ pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> boo
         Source::Prefixed(get, name) => get(subject, name, out),
         Source::Volatile(evaluate) => compute(subject, variable, &**evaluate, out),
         Source::Computed(evaluate) => {
-            let start = out.len();
+            let (start, uses) = (out.len(), subject.unsettled_uses());
             let found = compute(subject, variable, &**evaluate, out);
             if subject.is_undecided() {
                 out.truncate(start);
                 return false;
+            }
+            if subject.unsettled_uses() != uses {
+                return found;
             }
             let value = out.get(start..).filter(|_| found);
             subject.values().borrow_mut().store(id, value);

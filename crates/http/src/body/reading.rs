@@ -32,6 +32,37 @@ impl Exchange {
         head.expects_continue && head.version >= Version::Http11 && !self.body.expect_answered
     }
 
+    /// The content in memory, for the value of a variable. Of a request with content, the use is
+    /// counted in [`RequestBody::uses`].
+    pub fn used_content(&self) -> &[u8] {
+        if self.may_have_content() {
+            self.body.bytes_used();
+        }
+        self.body.bytes()
+    }
+
+    /// The file with the content, for the value of a variable.
+    pub(crate) fn used_content_file(&self) -> Option<&TemporaryFile> {
+        if self.may_have_content() {
+            self.body.place_used();
+        }
+        self.body.file()
+    }
+
+    /// Whether a body that is here stays in memory, by the settings for it.
+    pub fn keeps_body_in_memory(&self) -> bool {
+        let settings = &self.location().settings;
+        let in_file = settings.client_body_in_file.is_some() || self.body.file.is_some();
+        !in_file && self.body.bytes.len() <= settings.client_body_buffer_bytes
+    }
+
+    /// Whether the request has content, or may turn out to have some: an empty chunked body is
+    /// none.
+    pub fn may_have_content(&self) -> bool {
+        let is_announced = !matches!(self.body_length(), BodyLength::None | BodyLength::Bytes(0));
+        is_announced && !(self.body.finished && self.body.length == 0)
+    }
+
     /// Keeps what has come of the body in [`RequestBody::bytes`].
     ///
     /// # Errors

@@ -579,7 +579,8 @@ pub const ROWS: &[Row] = &[
             `nginx` follows nginx, which accepts more. For a request head, the setting of the \
             address's default server applies; `rfc` in the server that `Host` names applies too. \
             For the body and for responses of upstream servers, the setting of the server that \
-            `Host` names applies. http1.md lists the differences.",
+            `Host` names applies. With `nginx`, a cache also answers a GET or HEAD with content \
+            that is not in its key. http1.md lists the differences.",
         ..PLAIN
     },
     Row {

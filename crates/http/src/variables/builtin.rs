@@ -287,6 +287,9 @@ pub const BUILTIN: &[VariableRow] = &[
     ),
 ];
 
+/// The variables whose values are the request's content, as far as it was read.
+pub(super) const CONTENT: &[&str] = &["request_body", "request_body_file"];
+
 const fn row(name: &'static str, get: Getter, summary: &'static str) -> VariableRow {
     VariableRow {
         name,
@@ -498,13 +501,12 @@ fn request(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_body(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    exchange.body.is_finished()
-        && !exchange.body.bytes().is_empty()
-        && text(out, exchange.body.bytes())
+    let bytes = exchange.used_content();
+    exchange.body.is_finished() && !bytes.is_empty() && text(out, bytes)
 }
 
 fn request_body_file(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let file = exchange.body.file();
+    let file = exchange.used_content_file();
     optional(out, file.map(|file| file.path_bytes()))
 }
 

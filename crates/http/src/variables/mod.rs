@@ -22,7 +22,7 @@ pub use row::{Getter, Setter, VariableRow, VariableTable};
 pub use socket::SOCKET;
 pub use text::{append_address, append_number};
 pub use turnpike_plan::template::Template;
-pub use turnpike_plan::variables::{Evaluate, Values, VariableId, append_named};
+pub use turnpike_plan::variables::{Evaluate, Sources, Values, VariableId, append_named};
 
 use crate::exchange::Exchange;
 use crate::regex::{Regex, Undecided};
@@ -70,7 +70,9 @@ const PREFIXES: &[PrefixRow<Exchange>] = &[
 /// A table that knows the built-in variables and those of the families.
 pub fn table(rows: impl IntoIterator<Item = VariableRow>) -> VariableTable {
     let builtin = BUILTIN.iter().chain(SOCKET).chain(DATES).copied();
-    VariableTable::new(builtin.chain(rows), PREFIXES)
+    let mut table = VariableTable::new(builtin.chain(rows), PREFIXES);
+    table.add_unsettled(builtin::CONTENT);
+    table
 }
 
 impl HasTlsSession for Exchange {
@@ -108,6 +110,10 @@ impl Subject for Exchange {
 
     fn is_undecided(&self) -> bool {
         Exchange::is_undecided(self)
+    }
+
+    fn unsettled_uses(&self) -> u32 {
+        self.body.unsettled_uses()
     }
 
     fn log(&self, level: Level, message: fmt::Arguments<'_>) {

@@ -28,6 +28,11 @@ impl Family for Echo {
         variables::VARIABLES
     }
 
+    fn http(&self, _: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        builder.variables.add_unsettled(variables::CONTENT);
+        Ok(())
+    }
+
     fn location(
         &self,
         view: View<'_>,

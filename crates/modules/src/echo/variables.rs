@@ -2,6 +2,9 @@
 
 use turnpike_http::variables::{VariableRow, append_number};
 
+/// The variables whose values are the request's content.
+pub(super) const CONTENT: &[&str] = &["echo_request_body"];
+
 /// The variables.
 pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
@@ -64,8 +67,9 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "echo_request_body",
         get: |exchange, out| {
-            out.extend_from_slice(exchange.body.bytes());
-            !exchange.body.bytes().is_empty()
+            let content = exchange.used_content();
+            out.extend_from_slice(content);
+            !content.is_empty()
         },
         set: None,
         summary: "The request body, if it was read and is in memory.",

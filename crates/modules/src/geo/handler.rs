@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use turnpike_plan::variables::{self, Evaluate};
+use turnpike_plan::variables::{self, Evaluate, Sources};
 
 use super::plan::{Geo, Table};
 use crate::address::{Located, NONE, plain};
@@ -24,6 +24,10 @@ impl<S: Located> Evaluate<S> for Geo {
             out.extend_from_slice(&self.values[value]);
         }
         true
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::Named(self.address.into_iter().collect())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Asking a map.
 
 use turnpike_plan::regex::Undecided;
-use turnpike_plan::variables::{self, Evaluate, Subject};
+use turnpike_plan::variables::{self, Evaluate, Sources, Subject};
 
 use super::plan::Table;
 
@@ -21,6 +21,10 @@ impl<S: Subject> Evaluate<S> for Table {
             self.values[value].evaluate(subject, out);
         }
         true
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::of(self.values.iter().chain([&self.key]))
     }
 }
 

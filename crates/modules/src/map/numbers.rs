@@ -7,7 +7,7 @@ use turnpike_conf::{ConfError, Directive, View, bytes_of};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::keys::PlanMap;
 use turnpike_plan::template::Template;
-use turnpike_plan::variables::{Computed, Evaluate, Subject};
+use turnpike_plan::variables::{Computed, Evaluate, Sources, Subject};
 
 use super::plan;
 
@@ -104,6 +104,12 @@ impl<S: Subject> Evaluate<S> for NumberTable {
             value.evaluate(subject, out);
         }
         true
+    }
+
+    fn sources(&self) -> Sources {
+        let ranges = self.ranges.iter().map(|(_, value)| value);
+        let values = self.numbers.values().chain(ranges).chain(&self.default);
+        Sources::of(values.chain([&self.key]))
     }
 }
 

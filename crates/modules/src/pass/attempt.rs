@@ -181,10 +181,8 @@ fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
 
 /// Whether a body that is here stays in memory. Those that need not be kept are in no file.
 fn fits(exchange: &Exchange, passing: &Passing) -> bool {
-    let settings = &exchange.location().settings;
-    let in_file = settings.client_body_in_file.is_some() || exchange.body.file().is_some();
-    let small = exchange.body.bytes().len() <= settings.client_body_buffer_bytes;
-    exchange.body_length() == BodyLength::None || !passing.body.buffered || (small && !in_file)
+    let needs_none = exchange.body_length() == BodyLength::None || !passing.body.buffered;
+    needs_none || exchange.keeps_body_in_memory()
 }
 
 impl Attempt {

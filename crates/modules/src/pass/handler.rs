@@ -15,9 +15,9 @@ use super::settings::{Destination, Passing};
 use super::target::{PassUrl, UrlError};
 use crate::upstream::{Directory, Names, Target, Upstream};
 
-/// Times that a response store may let one request wait: for another request, then for a file that
-/// is looked through, and once more should that one be broken.
-const WAITS_MAX: usize = 4;
+/// Times that a response store may let one request wait: for the request's content, for another
+/// request, then for a file that is looked through, and once more should that one be broken.
+const WAITS_MAX: usize = 5;
 
 /// The content of a location that passes requests on.
 pub(crate) struct PassHandler(pub(crate) Arc<Passing>);

@@ -270,7 +270,8 @@ macro_rules! shared_rows {
                 syntax: "on | off | string",
                 default: "off",
                 summary: "Stores responses as files, under the paths from `root` or `alias` (`on`) \
-                    or under the given path.",
+                    or under the given path. The response to a GET with content is not stored, \
+                    unless `http_strictness nginx` applies.",
                 ..PLAIN
             },
             Row {

@@ -15,6 +15,7 @@ use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile, TemporaryFolder};
+use turnpike_wire::message::{Method, Strictness};
 
 use super::response_store::{Lookup, Recorder, RecorderDecision, ResponseStore};
 use super::view::PassView;
@@ -89,6 +90,11 @@ impl ResponseStore for Store {
         if path.is_empty() || path.contains(&0) || path.ends_with(b"/") {
             return Lookup::Pass;
         }
+        // The file answers those who ask without content, or with other content.
+        let is_for_content = exchange.is_get_or_head() && exchange.may_have_content();
+        if is_for_content && exchange.strictness() == Strictness::Rfc {
+            return Lookup::Pass;
+        }
         Lookup::Record(Box::new(Storing {
             shared: Arc::clone(&self.shared),
             path: std::ffi::OsString::from_vec(path).into(),
@@ -106,7 +112,7 @@ impl Recorder for Storing {
     }
 
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
-        let head = exchange.method() == turnpike_wire::message::Method::Head;
+        let head = exchange.method() == Method::Head;
         if exchange.response.status() != 200 || head {
             return RecorderDecision::Pass;
         }

@@ -18,12 +18,13 @@ use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{Known, Method};
+use turnpike_wire::message::{Known, Method, Strictness};
 
 use super::answer::{self, Unanswered};
+use super::content::Content;
 use super::counts;
 use super::note::{note, noted};
-use super::plan::{Honor, PostUse, Settings, ZoneChoice};
+use super::plan::{Honor, Settings, ZoneChoice};
 use super::purge;
 use super::purge_rules::Ruling;
 use super::recorder::{Changing, Post, Storing};
@@ -86,8 +87,15 @@ impl Cache {
         if !purges && !settings.caches(method) {
             return self.pass_uncached(exchange, key);
         }
+        let content = match self.content(exchange, key) {
+            Ok(content) => content,
+            Err(lookup) => return lookup,
+        };
         if !purges && method == Method::Post {
-            return self.look_up_post(exchange, key);
+            return self.look_up_post(exchange, key, content);
+        }
+        if !purges && content == Content::Unseen && !self.ignores_content(exchange) {
+            return self.pass_unseen(exchange);
         }
         let zone = match self.zone(exchange) {
             Ok(Some(zone)) => zone,
@@ -100,6 +108,67 @@ impl Cache {
         }
         exchange.upstream.answered_from(None);
         self.look_up_in(exchange, &zone, key)
+    }
+
+    /// What the key says of the request's content, which is read first where it has to be. `key`
+    /// is used for the time being, and left empty.
+    ///
+    /// # Errors
+    /// The content has to be waited for, or cannot be read.
+    fn content(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Result<Content, Lookup> {
+        if !exchange.may_have_content() {
+            return Ok(Content::Absent);
+        }
+        let sight = self.settings.sight(exchange);
+        let is_post = exchange.method() == Method::Post;
+        if is_post && !sight.at_all {
+            // It is answered by nothing that is stored.
+            return Ok(Content::Unseen);
+        }
+        let is_whole = match exchange.keep_buffered_body() {
+            Ok(progress) => progress == body::Progress::Complete,
+            Err(error) => return Err(Lookup::Answer(exchange.body_refused(error))),
+        };
+        let has_come = exchange.body.length() > 0;
+        if is_whole && !has_come {
+            return Ok(Content::Absent);
+        }
+        if !is_whole && (sight.at_all || !has_come) {
+            let is_all_wanted = sight.at_all;
+            return Err(Lookup::Wait(Box::new(ReadingBody { is_all_wanted })));
+        }
+        let uses = exchange.body.uses();
+        self.write_key(exchange, key);
+        key.clear();
+        let body = &exchange.body;
+        // A part of it may have left for a server before an internal redirect.
+        let is_kept = is_whole
+            && body.bytes().len() as u64 == body.length()
+            && exchange.keeps_body_in_memory();
+        Ok(match is_kept && body.uses() != uses {
+            true => Content::InKey,
+            false => Content::Unseen,
+        })
+    }
+
+    /// Whether a request with content that its key does not hold may still be answered from the
+    /// cache: `http_strictness nginx` lets it, unless the key was written to hold content.
+    fn ignores_content(&self, exchange: &Exchange) -> bool {
+        exchange.strictness() == Strictness::Nginx && !self.settings.sight(exchange).by_key
+    }
+
+    /// A request for GET or HEAD with content that its key does not hold: it is passed on, and the
+    /// answer is not stored.
+    fn pass_unseen(&self, exchange: &mut Exchange) -> Lookup {
+        match self.zone(exchange) {
+            Ok(None) => {}
+            Ok(Some(zone)) => {
+                note(exchange).forward = "bypass";
+                counts::not_stored(exchange, &zone, WhyNotStored::Content);
+            }
+            Err(status) => return Lookup::Answer(Verdict::Status(status)),
+        }
+        Lookup::Pass
     }
 
     fn look_up_in(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
@@ -147,17 +216,10 @@ impl Cache {
     }
 
     /// POST, where it is among the methods (RFC 9110 section 9.3.3).
-    fn look_up_post(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Lookup {
+    fn look_up_post(&self, exchange: &mut Exchange, key: &mut Vec<u8>, content: Content) -> Lookup {
         let settings = &*self.settings;
-        if settings.post == PostUse::ByContent && !exchange.body.is_finished() {
-            match exchange.keep_buffered_body() {
-                Ok(body::Progress::Complete) => {}
-                Ok(body::Progress::Incomplete) => return Lookup::Wait(Box::new(ReadingBody)),
-                Err(error) => return Lookup::Answer(exchange.body_refused(error)),
-            }
-        }
-        let in_key = settings.post == PostUse::ByContent && !exchange.body.bytes().is_empty();
-        if settings.post == PostUse::ByContent && !in_key {
+        let in_key = content == Content::InKey;
+        if !in_key && settings.sight(exchange).by_key {
             // No content, or one that is in a file: the key cannot tell it from others.
             return self.pass_uncached(exchange, key);
         }
@@ -371,8 +433,10 @@ impl Cache {
         };
         match asked {
             Asked::Ours(turn) => {
-                let repeatable =
-                    exchange.method() != Method::Post && exchange.purpose() != Purpose::Renewal;
+                // A copy of the request has no content.
+                let repeatable = !exchange.may_have_content()
+                    && exchange.method() != Method::Post
+                    && exchange.purpose() != Purpose::Renewal;
                 if does_meanwhile && background && repeatable {
                     let guard = Waited {
                         turn: Some(turn),

@@ -10,6 +10,7 @@
 //! server is asked is the engine's.
 
 mod answer;
+mod content;
 mod counts;
 mod handler;
 mod hot;

@@ -1,7 +1,7 @@
 //! What the directives of this family mean for a location.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use turnpike_cache::freshness::{Heuristic, Rules};
 use turnpike_cache::zone::{CopyHolder, Zone};
@@ -13,6 +13,7 @@ use turnpike_http::variables::{Template, VariableTable};
 use turnpike_wire::message::Method;
 
 use super::answer::Giving;
+use super::content::Sight;
 use super::handler::Cache;
 use super::hot::HotFiles;
 use super::purge::purge_location;
@@ -41,7 +42,8 @@ pub(super) struct Settings {
     pub(super) zone: ZoneChoice,
     /// None: what is asked of the server.
     pub(super) key: Option<Template>,
-    pub(super) post: PostUse,
+    /// Whether POST is among the methods.
+    pub(super) posts: bool,
     pub(super) rules: Rules,
     pub(super) uses_min: u32,
     pub(super) bypass: Vec<Template>,
@@ -68,17 +70,8 @@ pub(super) struct Settings {
     /// Whether requests for one host, path and query that have neither cookies nor passwords are
     /// answered alike while a response is fresh.
     pub(super) is_same_for_all: bool,
-}
-
-/// What is done with POST (RFC 9110 section 9.3.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PostUse {
-    /// The request is passed on.
-    No,
-    /// The response is stored for GET, where it says that it is one.
-    ForGet,
-    /// The key holds its content: what was answered to the same content is answered again.
-    ByContent,
+    /// See [`Settings::sight`].
+    sight: OnceLock<Sight>,
 }
 
 /// Which directives of requests are followed.
@@ -216,7 +209,7 @@ pub(super) fn prepare(
     let mut settings = Settings {
         zone,
         key: pass.template("cache_key", builder)?,
-        post: post_use(pass),
+        posts: has_word(pass, "cache_methods", "POST"),
         rules,
         uses_min: u32::try_from(pass.number("cache_min_uses")).unwrap_or(u32::MAX),
         bypass: conditions("cache_bypass", builder)?,
@@ -244,6 +237,7 @@ pub(super) fn prepare(
         },
         copies,
         is_same_for_all: false,
+        sight: OnceLock::new(),
     };
     settings.is_same_for_all = settings.answers_all_alike(&builder.variables);
     let settings = Arc::new(settings);
@@ -279,23 +273,6 @@ fn status_field(pass: PassView<'_>) -> Result<Option<Box<[u8]>>, ConfError> {
             let message = format!("\"{directive}\" name \"{name}\" must be visible ASCII");
             Err(pass.view.error(entry.span, message))
         }
-    }
-}
-
-/// `..._cache_methods` with POST. Only content that the key names itself is known to be in it.
-fn post_use(pass: PassView<'_>) -> PostUse {
-    if !has_word(pass, "cache_methods", "POST") {
-        return PostUse::No;
-    }
-    let key = pass.nearest("cache_key");
-    let key = key.map_or("", |entry| entry.argument(0));
-    let names_content = key.match_indices("$request_body").any(|(at, name)| {
-        let next = key.as_bytes().get(at + name.len());
-        !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-    });
-    match names_content || key.contains("${request_body}") {
-        true => PostUse::ByContent,
-        false => PostUse::ForGet,
     }
 }
 
@@ -431,11 +408,20 @@ impl Settings {
             && !looks_at_request
     }
 
+    /// The directives that may see the content of requests. Variables may be defined behind the
+    /// location, so that this is found out at its first request with content.
+    pub(super) fn sight(&self, exchange: &Exchange) -> Sight {
+        let conditions = self.bypass.iter().chain(&self.no_store);
+        let variables = exchange.plan.variables();
+        let find = || Sight::of(self.key.as_ref(), conditions, variables);
+        *self.sight.get_or_init(find)
+    }
+
     /// Whether requests of this method are answered from the cache.
     pub(super) fn caches(&self, method: Method) -> bool {
         match method {
             Method::Get | Method::Head => true,
-            Method::Post => self.post != PostUse::No,
+            Method::Post => self.posts,
             _ => false,
         }
     }

@@ -64,7 +64,16 @@ macro_rules! cache_rows {
                 summary: concat!(
                     "The key under which a response is stored. The default is ",
                     $key,
-                    "."
+                    ". If the key, a condition of `",
+                    $prefix,
+                    "_cache_bypass` or one of `",
+                    $prefix,
+                    "_no_cache` may contain the request's content (`$request_body`, also through \
+                     `map`), the content is read first, whatever the method. A GET or HEAD with \
+                     content that is not in the key is neither answered from the cache nor stored. \
+                     `http_strictness nginx` allows it, unless the key names the content in a way \
+                     that does not work: in a file, or through `set`, which is evaluated before \
+                     the content is read."
                 ),
                 ..PLAIN
             },

@@ -6,6 +6,7 @@ use std::time::Duration;
 use turnpike_cache::fetch::{Asked, Fetch, FetchOutcome, Turn};
 use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::why::WhyNotStored;
+use turnpike_http::body::Progress;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
@@ -31,15 +32,28 @@ impl Waited {
     }
 }
 
-/// Reads the request's content, which its key holds.
-pub(super) struct ReadingBody;
+/// Reads the request's content, which its key may hold, or enough of it to see that there is
+/// some.
+pub(super) struct ReadingBody {
+    pub(super) is_all_wanted: bool,
+}
 
 impl Work for ReadingBody {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
-        match client.read_body(exchange).await {
-            Ok(()) => Verdict::Declined,
-            Err(verdict) => verdict,
+        if self.is_all_wanted {
+            return match client.read_body(exchange).await {
+                Ok(()) => Verdict::Declined,
+                Err(verdict) => verdict,
+            };
         }
+        while exchange.body.length() == 0 {
+            match client.read_body_piece(exchange).await {
+                Ok(Progress::Incomplete) => {}
+                Ok(Progress::Complete) => break,
+                Err(verdict) => return verdict,
+            }
+        }
+        Verdict::Declined
     }
 }
 

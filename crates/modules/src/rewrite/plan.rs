@@ -6,7 +6,7 @@ use turnpike_conf::{ConfError, Context, Entry, View, Word, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, LocationIndex, Pattern};
 use turnpike_http::regex::Case;
-use turnpike_http::variables::{Evaluate, Template, VariableId, VariableTable};
+use turnpike_http::variables::{Evaluate, Sources, Template, VariableId, VariableTable};
 use turnpike_lane::log::Level;
 
 use super::functions::Function;
@@ -167,6 +167,7 @@ fn branch(
 fn set(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
     let variable = settable(entry, builder)?;
     let value = Template::compile(&bytes_of(entry.argument(1)), &mut builder.variables)?;
+    builder.variables.stores(variable, Sources::of([&value]));
     Ok(Step::Set(variable, value))
 }
 
@@ -177,11 +178,9 @@ fn compute(entry: &Entry, function: Function, builder: &mut Builder<'_>) -> Resu
     let own = own.filter(|_| function.takes_own_value(given.len()));
     let words = own.into_iter().chain(given);
     let templates = words.map(|word| Template::compile(&word.bytes(), &mut builder.variables));
-    Ok(Step::Compute(
-        variable,
-        function,
-        templates.collect::<Result<_, _>>()?,
-    ))
+    let templates: Vec<Template> = templates.collect::<Result<_, _>>()?;
+    builder.variables.stores(variable, Sources::of(&templates));
+    Ok(Step::Compute(variable, function, templates))
 }
 
 /// The variable that a directive names, which it may set.
@@ -406,5 +405,9 @@ impl Evaluate<Exchange> for UnsetValue {
             );
         }
         true
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::Named(Vec::new())
     }
 }

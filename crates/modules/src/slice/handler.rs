@@ -22,7 +22,11 @@ pub(super) struct FirstPart {
 
 impl Handler for FirstPart {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if exchange.purpose() != Purpose::Request || !exchange.is_get_or_head() {
+        // The requests for the other parts are copies, which have no content.
+        if exchange.purpose() != Purpose::Request
+            || !exchange.is_get_or_head()
+            || exchange.may_have_content()
+        {
             return Verdict::Declined;
         }
         // Whether the range holds is known only once the whole is known to be the same.

@@ -1,6 +1,6 @@
 //! Asking a split.
 
-use turnpike_plan::variables::{Evaluate, Subject};
+use turnpike_plan::variables::{Evaluate, Sources, Subject};
 
 use super::plan::Split;
 
@@ -15,6 +15,10 @@ impl<S: Subject> Evaluate<S> for Split {
             out.extend_from_slice(&part.value);
         }
         true
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::of([&self.key])
     }
 }
 

@@ -74,6 +74,10 @@ impl Evaluate<Session> for Twice {
         self.0.evaluate(session, out);
         true
     }
+
+    fn sources(&self) -> Sources {
+        Sources::of([&self.0])
+    }
 }
 
 fn session(build: impl FnOnce(&mut VariableTable<Session>)) -> Session {
@@ -160,4 +164,53 @@ fn a_variable_is_needed_if_it_is_named_or_may_be_named_later() {
     for (session, expected) in cases {
         assert_eq!(session.table.may_need("port"), expected);
     }
+}
+
+/// Texts, and whether they may be made from `$port`.
+const UNSETTLED: &[(&str, bool)] = &[
+    ("$port", true),
+    ("a${port}b", true),
+    ("$twice", true),
+    ("$set_of_port", true),
+    ("$captured", true),
+    ("$1", true),
+    ("$set_of_upper", false),
+    ("$upper_port", false),
+    ("port", false),
+    ("", false),
+];
+
+#[test]
+fn what_a_value_may_be_made_from_is_found_by_any_way() {
+    for (text, expected) in UNSETTLED {
+        let mut template = None;
+        let session = session(|table| {
+            table.add_unsettled(&["port"]);
+            let port = Template::compile(b"$port", table).unwrap();
+            let upper = Template::compile(b"$upper_a", table).unwrap();
+            let twice = Arc::new(Twice(port.clone()));
+            table.define_computed("twice", twice).unwrap();
+            for (name, value) in [("set_of_port", &port), ("set_of_upper", &upper)] {
+                let unset = Arc::new(Twice(Template::literal(b"")));
+                let id = table.define_settable(name, unset).unwrap();
+                table.stores(id, Sources::of([value]));
+                // A variable that depends on itself.
+                table.stores(id, Sources::Named(vec![id]));
+            }
+            table.define_stored("captured").unwrap();
+            template = Some(Template::compile(text.as_bytes(), table).unwrap());
+        });
+        let sources = Sources::of(&template);
+        assert_eq!(
+            session.table.may_be_unsettled(&sources),
+            *expected,
+            "{text}"
+        );
+    }
+    let mut table = VariableTable::<Session>::new(ROWS.iter().copied(), PREFIXES);
+    table.add_unsettled(&["port"]);
+    assert!(
+        !table.may_be_unsettled(&Sources::Unknown),
+        "nobody names it"
+    );
 }

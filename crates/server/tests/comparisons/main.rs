@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cache_content;
 mod choices;
 mod regex;
 #[path = "../it/support/mod.rs"]

@@ -4,6 +4,7 @@
 
 pub mod applications;
 pub mod cache;
+pub mod content_origin;
 pub mod curl;
 pub mod daemon;
 pub mod echo;
