@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_cache::disk::Identity;
+use turnpike_cache::partial::Part;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
@@ -45,6 +46,23 @@ pub(super) struct Giving {
     pub(super) hot: LaneSlot<HotFiles>,
 }
 
+/// A stored response with which a request may be answered.
+#[derive(Clone)]
+pub(super) struct Stored {
+    pub(super) variant: Arc<Variant>,
+    /// The bytes of the whole that are wanted, where it is a part.
+    pub(super) bytes: Option<Range<u64>>,
+}
+
+impl Stored {
+    pub(super) fn whole(variant: &Arc<Variant>) -> Self {
+        Self {
+            variant: Arc::clone(variant),
+            bytes: None,
+        }
+    }
+}
+
 /// Why what is stored could not be given.
 pub(super) enum Unanswered {
     /// The file must be checked first: it was not since the start, or has changed.
@@ -58,10 +76,10 @@ pub(super) fn give(
     exchange: &mut Exchange,
     giving: Giving,
     rules: &ResponseRules,
-    variant: &Variant,
+    stored: &Stored,
 ) -> Result<(), Unanswered> {
-    let body = content(exchange, giving, variant)?;
-    give_content(exchange, giving, rules, variant, body);
+    let body = content(exchange, giving, &stored.variant)?;
+    give_content(exchange, giving, rules, stored, body);
     Ok(())
 }
 
@@ -87,9 +105,10 @@ pub(super) fn give_content(
     exchange: &mut Exchange,
     giving: Giving,
     rules: &ResponseRules,
-    variant: &Variant,
+    stored: &Stored,
     body: Body,
 ) {
+    let variant = &*stored.variant;
     put_head(exchange, giving.owner, rules, variant);
     let now_ms = exchange.lane.clock.unix_ms();
     let timing = variant.timing();
@@ -115,22 +134,14 @@ pub(super) fn give_content(
     } else {
         body
     });
+    if let (Some(part), Some(bytes)) = (&variant.part, &stored.bytes) {
+        cut(response, part, bytes);
+    }
 }
 
-/// Makes the exchange's response of bytes of the whole of which a part is stored: a 206 (RFC 9111
+/// Makes a 206 of the response: these bytes of the whole of which a part is stored (RFC 9111
 /// section 3.3).
-pub(super) fn give_part(
-    exchange: &mut Exchange,
-    giving: Giving,
-    rules: &ResponseRules,
-    variant: &Variant,
-    bytes: &Range<u64>,
-) -> Result<(), Unanswered> {
-    give(exchange, giving, rules, variant)?;
-    let Some(part) = &variant.part else {
-        return Err(Unanswered::Gone);
-    };
-    let response = &mut exchange.response;
+fn cut(response: &mut Response, part: &Part, bytes: &Range<u64>) {
     let length = bytes.end - bytes.start;
     let start = bytes.start - part.bytes.start;
     response
@@ -161,7 +172,6 @@ pub(super) fn give_part(
         body => body,
     };
     response.set_body(body);
-    Ok(())
 }
 
 /// The body of a stored file: without a call where the file is hot, else from the file.

@@ -1,7 +1,6 @@
 //! Looking a request up: what is stored is the answer, or a server is asked and its answer stored.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 
 use turnpike_cache::control::CacheControl;
@@ -20,7 +19,7 @@ use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::{Known, Method, Strictness};
 
-use super::answer::{self, Unanswered};
+use super::answer::{self, Stored, Unanswered};
 use super::content::Content;
 use super::counts;
 use super::note::{note, noted};
@@ -188,7 +187,8 @@ impl Cache {
         };
         let found = match found {
             Some(variant) if self.is_usable(&variant, wish.as_ref(), now_ms) => {
-                let lookup = self.hit(exchange, zone, key, &variant, Use::Hit);
+                let stored = Stored::whole(&variant);
+                let lookup = self.hit(exchange, zone, key, &stored, Use::Hit);
                 if let (Some(withdrawals), Lookup::Answer(Verdict::Respond)) =
                     (withdrawals, &lookup)
                 {
@@ -198,19 +198,21 @@ impl Cache {
             }
             found => found,
         };
-        if let Some((part, bytes)) = find_part(exchange, zone, key, now_ms)
-            && self.is_usable(&part, wish.as_ref(), now_ms)
+        let part = find_part(exchange, zone, key, now_ms);
+        if let Some(part) = &part
+            && self.is_usable(&part.variant, wish.as_ref(), now_ms)
         {
             // Whoever waited for the turn does not need it any more.
             drop(Waited::take(exchange));
-            return self.hit_bytes(exchange, zone, key, &part, Use::Hit, Some(&bytes));
+            return self.hit(exchange, zone, key, part, Use::Hit);
         }
-        match found {
+        let stale = found.as_ref().map(Stored::whole).or(part);
+        match stale {
             // only-if-cached: the client does not accept a stale response.
             _ if wish.as_ref().is_some_and(|wish| wish.only_if_cached) => {
                 Lookup::Answer(Verdict::Status(504))
             }
-            Some(variant) => self.stale(exchange, zone, key, variant, now_ms),
+            Some(stale) => self.stale(exchange, zone, key, stale, now_ms),
             None => self.miss(exchange, zone, key),
         }
     }
@@ -349,37 +351,22 @@ impl Cache {
     }
 
     /// Answers with what is stored.
+    /// Answers with what is stored.
     fn hit(
         &self,
         exchange: &mut Exchange,
         zone: &Arc<Zone>,
         key: &[u8],
-        variant: &Arc<Variant>,
+        stored: &Stored,
         one: Use,
     ) -> Lookup {
-        self.hit_bytes(exchange, zone, key, variant, one, None)
-    }
-
-    /// Answers with what is stored: with these bytes of the whole where it is a part.
-    fn hit_bytes(
-        &self,
-        exchange: &mut Exchange,
-        zone: &Arc<Zone>,
-        key: &[u8],
-        variant: &Arc<Variant>,
-        one: Use,
-        bytes: Option<&Range<u64>>,
-    ) -> Lookup {
+        let variant = &stored.variant;
         if variant.status_only {
             counts::used(exchange, zone, one);
             return Lookup::Answer(Verdict::Status(variant.head.status));
         }
         let (rules, giving) = (&*self.rules, self.settings.giving);
-        let given = match bytes {
-            None => answer::give(exchange, giving, rules, variant),
-            Some(bytes) => answer::give_part(exchange, giving, rules, variant, bytes),
-        };
-        match given {
+        match answer::give(exchange, giving, rules, stored) {
             Ok(()) => {
                 counts::used(exchange, zone, one);
                 Lookup::Answer(Verdict::Respond)
@@ -406,18 +393,18 @@ impl Cache {
         exchange: &mut Exchange,
         zone: &Arc<Zone>,
         key: &[u8],
-        variant: Arc<Variant>,
+        stored: Stored,
         now_ms: u64,
     ) -> Lookup {
         let settings = &*self.settings;
-        let timing = variant.timing();
+        let timing = stored.variant.timing();
         let by_settings = settings.stale.updating() && timing.configuration_may_serve_stale();
         let by_origin = timing.may_serve_while_revalidating(now_ms);
         let does_meanwhile = by_settings || by_origin;
         let background = settings.background_update.unwrap_or(by_origin);
         if self.forbids_storing(exchange) {
             // Others would wait for what will not be stored.
-            return self.fetch(exchange, zone, key, Use::Expired, Some(variant), None);
+            return self.fetch(exchange, zone, key, Use::Expired, Some(stored), None);
         }
         let waited = Waited::take(exchange);
         let (turn, gave_up) = match waited {
@@ -443,17 +430,17 @@ impl Cache {
                         why: None,
                     };
                     if exchange.renew_in_background(guard) {
-                        return self.hit(exchange, zone, key, &variant, Use::Stale);
+                        return self.hit(exchange, zone, key, &stored, Use::Stale);
                     }
-                    return self.fetch(exchange, zone, key, Use::Expired, Some(variant), None);
+                    return self.fetch(exchange, zone, key, Use::Expired, Some(stored), None);
                 }
-                self.fetch(exchange, zone, key, Use::Expired, Some(variant), Some(turn))
+                self.fetch(exchange, zone, key, Use::Expired, Some(stored), Some(turn))
             }
             Asked::Theirs(_) if exchange.purpose() == Purpose::Renewal => {
                 Lookup::Answer(Verdict::Close)
             }
             Asked::Theirs(_) if does_meanwhile => {
-                self.hit(exchange, zone, key, &variant, Use::Updating)
+                self.hit(exchange, zone, key, &stored, Use::Updating)
             }
             Asked::Theirs(fetch) if settings.lock && gave_up.is_none() => {
                 Lookup::Wait(Box::new(Waiter {
@@ -461,7 +448,7 @@ impl Cache {
                     fetch,
                 }))
             }
-            Asked::Theirs(_) => self.fetch(exchange, zone, key, Use::Expired, Some(variant), None),
+            Asked::Theirs(_) => self.fetch(exchange, zone, key, Use::Expired, Some(stored), None),
         }
     }
 
@@ -518,7 +505,7 @@ impl Cache {
         zone: &Arc<Zone>,
         key: &[u8],
         one: Use,
-        stale: Option<Arc<Variant>>,
+        stale: Option<Stored>,
         turn: Option<Turn>,
     ) -> Lookup {
         note(exchange).status = one.text();
@@ -581,16 +568,15 @@ pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>)
 
 /// The stored part with which the request can be answered. One with a condition other than that
 /// its range is still of the same bytes is not: what it asks for may be no part at all.
-fn find_part(
-    exchange: &Exchange,
-    zone: &Zone,
-    key: &[u8],
-    now_ms: u64,
-) -> Option<(Arc<Variant>, Range<u64>)> {
+fn find_part(exchange: &Exchange, zone: &Zone, key: &[u8], now_ms: u64) -> Option<Stored> {
+    let of_part = |(variant, bytes)| Stored {
+        variant,
+        bytes: Some(bytes),
+    };
     let has = |name| exchange.known_field(name).is_some();
     let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
     if let Some(range) = wanted_part::range_of(exchange) {
-        return zone.find_part(key, range, &field, now_ms);
+        return zone.find_part(key, range, &field, now_ms).map(of_part);
     }
     let range = exchange.known_field(Known::Range)?;
     let is_conditional = [
@@ -607,7 +593,7 @@ fn find_part(
         None => true,
         Some(tag) => partial::strong_tag(&part.head) == Some(tag),
     };
-    unchanged.then_some((part, bytes))
+    unchanged.then(|| of_part((part, bytes)))
 }
 
 /// `proxy_cache_max_range_offset`: nginx's rules for what a Range field asks.

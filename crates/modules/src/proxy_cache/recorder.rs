@@ -20,7 +20,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::date;
 use turnpike_wire::message::{Head, Known, Method};
 
-use super::answer::{self, Unanswered};
+use super::answer::{self, Stored, Unanswered};
 use super::counts;
 use super::handler::{Question, request_field};
 use super::note::note;
@@ -33,7 +33,7 @@ use crate::predicates::any_holds;
 pub(super) struct Storing {
     question: Question,
     /// What is stored already, and stale.
-    stale: Option<Arc<Variant>>,
+    stale: Option<Stored>,
     /// Whether an answer was about something else than is stored, so that conditions are of no use.
     mismatched: bool,
     turn: Option<Turn>,
@@ -89,16 +89,17 @@ impl Storing {
         exchange: &mut Exchange,
         question: Question,
         one: Use,
-        stale: Option<Arc<Variant>>,
+        stale: Option<Stored>,
         turn: Option<Turn>,
     ) -> Self {
         if let Some(stale) = &stale
-            && is_conditional(&question, stale)
+            && is_conditional(&question, &stale.variant)
         {
+            let head = &stale.variant.head;
             let note = note(exchange);
-            note.modified = stale.head.value(b"last-modified").and_then(date::parse);
+            note.modified = head.value(b"last-modified").and_then(date::parse);
             note.etag.clear();
-            let etag = stale.head.value(b"etag");
+            let etag = head.value(b"etag");
             note.etag.extend_from_slice(etag.unwrap_or_default());
         }
         let is_head = exchange.method() == Method::Head;
@@ -205,8 +206,8 @@ impl Storing {
     }
 
     /// A 304: what is stored is as good as new.
-    fn renew(&mut self, exchange: &mut Exchange, stale: &Arc<Variant>) -> RecorderDecision {
-        let question = &self.question;
+    fn renew(&mut self, exchange: &mut Exchange, stored: &Stored) -> RecorderDecision {
+        let (question, stale) = (&self.question, &stored.variant);
         let update = exchange.upstream.head();
         if !validation::is_about(&stale.head, update) {
             return self.ask_again(exchange, "something else than is stored");
@@ -229,8 +230,11 @@ impl Storing {
             };
             question.zone.freshen(stale, entry)
         });
-        let variant = renewed.as_ref().unwrap_or(stale);
-        let Some(verdict) = self.give(exchange, variant, Use::Revalidated) else {
+        let renewed_or_not = Stored {
+            variant: Arc::clone(renewed.as_ref().unwrap_or(stale)),
+            bytes: stored.bytes.clone(),
+        };
+        let Some(verdict) = self.give(exchange, &renewed_or_not, Use::Revalidated) else {
             return self.ask_again(exchange, "what is stored no longer");
         };
         let outcome = match &renewed {
@@ -279,8 +283,8 @@ impl Storing {
     }
 
     /// Answers with what is stored. `None`: its content is gone, and the response is as it was.
-    fn give(&self, exchange: &mut Exchange, variant: &Arc<Variant>, one: Use) -> Option<Verdict> {
-        let question = &self.question;
+    fn give(&self, exchange: &mut Exchange, stored: &Stored, one: Use) -> Option<Verdict> {
+        let (question, variant) = (&self.question, &stored.variant);
         let rules = &*question.rules;
         let giving = question.settings.giving;
         let content = match answer::content(exchange, giving, variant) {
@@ -296,23 +300,25 @@ impl Storing {
         };
         counts::used(exchange, &question.zone, one);
         exchange.response.clear();
-        answer::give_content(exchange, giving, rules, variant, content);
+        answer::give_content(exchange, giving, rules, stored, content);
         Some(Verdict::Respond)
     }
 
     /// Whether what is stored may be sent in place of a failure.
-    fn stale_for(&self, exchange: &Exchange, failure: Failure) -> Option<Arc<Variant>> {
+    fn stale_for(&self, exchange: &Exchange, failure: Failure) -> Option<Stored> {
         let stale = self
             .stale
             .as_ref()
             .filter(|_| exchange.purpose() != Purpose::Renewal)?;
-        let timing = stale.timing();
+        let timing = stale.variant.timing();
         let now_ms = exchange.lane.clock.unix_ms();
         let by_settings =
             self.question.settings.stale.allows(failure) && timing.configuration_may_serve_stale();
         let rules = &self.question.settings.rules;
         let is_failure = match failure {
-            Failure::Status(status) => may_replace_status(&stale.head, &timing, rules, status),
+            Failure::Status(status) => {
+                may_replace_status(&stale.variant.head, &timing, rules, status)
+            }
             _ => true,
         };
         let by_origin = is_failure && timing.may_serve_if_error(now_ms);
@@ -350,7 +356,9 @@ impl Recorder for Storing {
     }
 
     fn fields(&self, _exchange: &Exchange, add: &mut dyn FnMut(Known, &[u8])) {
-        let Some(stale) = &self.stale else { return };
+        let Some(Stored { variant: stale, .. }) = &self.stale else {
+            return;
+        };
         // A POST with a condition is refused where nothing has changed.
         let asks_whole = self.mismatched || self.post.is_some();
         if asks_whole || !is_conditional(&self.question, stale) {
@@ -374,13 +382,13 @@ impl Recorder for Storing {
         if self.mismatched
             && let Some(stale) = &self.stale
         {
-            if let Some(wish) = self.without_conditions(exchange, stale) {
+            if let Some(wish) = self.without_conditions(exchange, &stale.variant) {
                 return wish;
             }
         } else if status == 304
             && self.post.is_none()
             && let Some(stale) = self.stale.clone()
-            && is_conditional(&self.question, &stale)
+            && is_conditional(&self.question, &stale.variant)
         {
             return self.renew(exchange, &stale);
         }
@@ -497,7 +505,7 @@ impl Recorder for Storing {
         counts::used(exchange, &self.question.zone, self.one);
         // Who must be asked and cannot be is a gateway that does not answer (RFC 9111 section
         // 5.2.2.2).
-        let must_ask = |stale: &Arc<Variant>| stale.timing().staleness == Staleness::Never;
+        let must_ask = |stale: &Stored| stale.variant.timing().staleness == Staleness::Never;
         let is_cut_off = !matches!(failure, Failure::Status(_) | Failure::InvalidHeader);
         (is_cut_off && self.stale.as_ref().is_some_and(must_ask)).then_some(Verdict::Status(504))
     }
@@ -591,7 +599,7 @@ fn decided(exchange: &Exchange) -> Result<(), WhyNotStored> {
 /// Whether a stored response may be asked for on a condition: of other statuses the validators
 /// mean something else, by nginx's rule.
 fn is_conditional(question: &Question, stale: &Variant) -> bool {
-    question.settings.revalidate && stale.head.status == 200
+    question.settings.revalidate && matches!(stale.head.status, 200 | 206)
 }
 
 fn is_sound(variant: &Variant, opened: &turnpike_lane::files::OpenFile) -> bool {

@@ -231,3 +231,165 @@ fn parts_that_do_not_fit_end_the_response() {
         }
     }
 }
+
+/// A server before an origin whose answers are stale when they come. It answers 503 where the file
+/// `broken` is, and closes the connection where `gone` is.
+const STALE: &str = "
+    error_log %FOLDER%/error.log info;
+    events { }
+    http {
+        access_log off;
+        log_format asked '$uri $http_range $http_if_none_match $status';
+        proxy_http_version 1.1;
+        %ZONE%
+        server {
+            listen unix:%FOLDER%/origin.sock;
+            access_log %FOLDER%/origin.log asked;
+            root %FOLDER%/html;
+            add_header X-Accel-Expires @1;
+            location /directives/ {
+                add_header Cache-Control 'max-age=0, stale-if-error=600';
+                alias %FOLDER%/html/;
+            }
+            if (-f %FOLDER%/broken) { return 503; }
+            if (-f %FOLDER%/gone) { return 444; }
+        }
+        server {
+            listen 127.0.0.1:%PORT%;
+            slice 4;
+            proxy_set_header Range $slice_range;
+            proxy_cache parts;
+            proxy_cache_key $request_uri$slice_range;
+            proxy_cache_use_stale error http_503;
+            add_header X-Cache $upstream_cache_status;
+            location / { proxy_pass http://unix:%FOLDER%/origin.sock:/; }
+            location /directives/ {
+                proxy_cache_use_stale off;
+                proxy_pass http://unix:%FOLDER%/origin.sock;
+            }
+            location /revalidated/ {
+                proxy_cache_revalidate on;
+                proxy_pass http://unix:%FOLDER%/origin.sock:/;
+            }
+            location /background/ {
+                proxy_cache_use_stale updating;
+                proxy_cache_background_update on;
+                proxy_pass http://unix:%FOLDER%/origin.sock:/;
+            }
+            location /ranges/ {
+                proxy_cache_key $uri;
+                proxy_set_header Range $http_range;
+                proxy_force_ranges on;
+                proxy_pass http://unix:%FOLDER%/origin.sock:/;
+            }
+        }
+    }";
+
+/// What a client asks for, and the status of the cache while the origin works, while it is broken
+/// and while it is gone.
+const STALE_PARTS: &[(&str, &str, [&str; 3])] = &[
+    ("/digits", "", ["EXPIRED", "STALE", "STALE"]),
+    ("/digits", "3-8", ["EXPIRED", "STALE", "STALE"]),
+    ("/directives/digits", "", ["EXPIRED", "STALE", "STALE"]),
+    ("/directives/digits", "3-8", ["EXPIRED", "STALE", "STALE"]),
+    ("/revalidated/digits", "", ["REVALIDATED", "STALE", "STALE"]),
+    (
+        "/revalidated/digits",
+        "9-9",
+        ["REVALIDATED", "STALE", "STALE"],
+    ),
+    ("/ranges/digits", "2-6", ["EXPIRED", "STALE", "STALE"]),
+    ("/ranges/digits", "4-5", ["EXPIRED", "STALE", "STALE"]),
+];
+
+/// The zone `parts`, in memory and in files.
+const ZONES: [&str; 2] = [
+    "proxy_cache_path parts keys_zone=parts:1m memory;",
+    "proxy_cache_path %FOLDER%/cache keys_zone=parts:1m use_temp_path=off;",
+];
+
+fn stale_server(zone: &str) -> Server {
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&STALE.replace("%ZONE%", zone))
+        .file("html/digits", "0123456789")
+        .start()
+}
+
+/// Asks for a range of the digits, or for all; returns the status of the cache.
+fn digits(server: &Server, path: &str, range: &str) -> String {
+    let (fields, expected) = match range.split_once('-') {
+        None => (String::new(), "0123456789"),
+        Some((first, last)) => {
+            let [first, last] = [first, last].map(|text| text.parse::<usize>().unwrap());
+            (
+                format!("Range: bytes={range}\r\n"),
+                &"0123456789"[first..=last],
+            )
+        }
+    };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    let got = server.connect().round(request);
+    assert_eq!(got.text(), expected, "{path} {range}: {}", got.head);
+    let whole = if range.is_empty() { 200 } else { 206 };
+    assert_eq!(got.status, whole, "{path} {range}");
+    got.header("X-Cache").unwrap_or_default().to_owned()
+}
+
+#[test]
+fn stale_parts_are_sent_where_stale_responses_may_be() {
+    for zone in ZONES {
+        let server = stale_server(zone);
+        // The widest ranges are stored first.
+        for (path, range, _) in STALE_PARTS {
+            digits(&server, path, range);
+        }
+        for (number, obstacle) in ["", "broken", "gone"].into_iter().enumerate() {
+            if !obstacle.is_empty() {
+                server.write(obstacle, "");
+            }
+            for (path, range, expected) in STALE_PARTS {
+                let found = digits(&server, path, range);
+                assert_eq!(found, expected[number], "{path} {range} {obstacle} {zone}");
+            }
+            let _ = std::fs::remove_file(server.folder().join(obstacle)); // there is none at first
+        }
+    }
+}
+
+#[test]
+fn stale_parts_are_asked_for_with_conditions() {
+    let server = stale_server(ZONES[0]);
+    let path = "/revalidated/digits";
+    assert_eq!(digits(&server, path, ""), "MISS");
+    assert_eq!(digits(&server, path, ""), "REVALIDATED");
+    let log = server.log("origin.log");
+    let renewed: Vec<&str> = log.lines().skip(3).collect();
+    assert_eq!(renewed.len(), 3, "{log}");
+    for line in renewed {
+        assert!(
+            line.contains("bytes=") && line.ends_with("\\x22 304"),
+            "{line}"
+        );
+    }
+    server.write("html/digits", "98765432109");
+    let got = server.get(path);
+    assert_eq!(
+        (got.text().as_str(), got.header("X-Cache")),
+        ("98765432109", Some("EXPIRED"))
+    );
+}
+
+#[test]
+fn stale_parts_are_renewed_in_the_background() {
+    let server = stale_server(ZONES[0]);
+    assert_eq!(digits(&server, "/background/digits", ""), "MISS");
+    assert_eq!(digits(&server, "/background/digits", ""), "STALE");
+    let asked = || (server.log("origin.log").lines().count() == 6).then_some(());
+    assert!(
+        turnpike_testkit::wait_for(asked).is_some(),
+        "{}",
+        server.log("origin.log")
+    );
+    server.write("broken", "");
+    assert_eq!(digits(&server, "/background/digits", ""), "STALE");
+}
