@@ -53,8 +53,8 @@ struct Validators {
 }
 
 /// The differences between a response of an origin or a cache and one of this server.
-#[derive(Default)]
-struct FromOrigin {
+#[derive(Clone, Default)]
+pub struct FromOrigin {
     charset_conversion: CharsetConversion,
     omitted_fields: OmittedFields,
     is_unconditional: bool,
@@ -623,9 +623,14 @@ impl Response {
         &mut self.origin.places
     }
 
-    /// Says where fields that are kept apart stand.
-    pub fn set_places(&mut self, places: FieldPlaces) {
-        self.origin.places = places;
+    /// The differences to a response of this server, to be kept with it.
+    pub fn origin(&self) -> &FromOrigin {
+        &self.origin
+    }
+
+    /// Makes the differences to a response of this server those of a kept one.
+    pub fn set_origin(&mut self, origin: FromOrigin) {
+        self.origin = origin;
     }
 
     /// When a stored response was made, as unix seconds: its Date in place of the time at which it

@@ -11,7 +11,7 @@ use turnpike_cache::partial::Part;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
-use turnpike_http::response::{Body, CharsetConversion, FieldPlaces, FileBody, Parts, Response};
+use turnpike_http::response::{Body, FileBody, FromOrigin, Parts, Response};
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile};
 use turnpike_lane::sys::file::{self, Links, Metadata};
@@ -29,12 +29,10 @@ struct Sent {
     reason: Vec<u8>,
     given: Fields,
     content_type: Vec<u8>,
-    charset_conversion: CharsetConversion,
     last_modified: Option<i64>,
     dated: Option<i64>,
-    made: i64,
     etag: Vec<u8>,
-    places: FieldPlaces,
+    origin: FromOrigin,
 }
 
 /// What a location gives stored responses with.
@@ -273,7 +271,7 @@ fn put_head(exchange: &mut Exchange, owner: u64, rules: &ResponseRules, variant:
         exchange.response.set_dated(Some(made));
     }
     if !depends_on_request(variant) {
-        let sent = Sent::of(&exchange.response, variant);
+        let sent = Sent::of(&exchange.response);
         variant.prepare(owner, Arc::new(sent));
     }
 }
@@ -289,12 +287,10 @@ fn put_sent(response: &mut Response, sent: &Sent) {
     copy(response.reason_mut(), &sent.reason);
     response.fields_mut().copy(&sent.given);
     copy(response.content_type_mut(), &sent.content_type);
-    response.set_charset_conversion(sent.charset_conversion.clone());
     response.set_last_modified(sent.last_modified);
     response.set_dated(sent.dated);
-    response.set_made_unix_s(Some(sent.made));
     copy(response.etag_mut(), &sent.etag);
-    response.set_places(sent.places);
+    response.set_origin(sent.origin.clone());
 }
 
 fn copy(to: &mut Vec<u8>, from: &[u8]) {
@@ -303,7 +299,7 @@ fn copy(to: &mut Vec<u8>, from: &[u8]) {
 }
 
 impl Sent {
-    fn of(response: &Response, variant: &Variant) -> Self {
+    fn of(response: &Response) -> Self {
         let mut given = response.fields().clone();
         given.remove(b"Age");
         // Ranges are cut out here.
@@ -313,12 +309,10 @@ impl Sent {
             reason: response.reason().to_vec(),
             given,
             content_type: response.content_type().to_vec(),
-            charset_conversion: response.charset_conversion().clone(),
             last_modified: response.last_modified(),
             dated: response.dated(),
-            made: made_s(variant),
             etag: response.etag().to_vec(),
-            places: response.places(),
+            origin: response.origin().clone(),
         }
     }
 }

@@ -442,3 +442,53 @@ fn a_purge_waits_for_the_matches_of_its_key() {
     }
     assert_eq!(ask(&server, "GET /purge/a", "").status, 200);
 }
+
+/// Directives, and the values of Server and Date that each response has, where they are the
+/// origin's.
+const OWN_FIELDS: &[(&str, [bool; 2])] = &[
+    ("", [false, false]),
+    ("proxy_pass_header Server;", [true, false]),
+    ("proxy_pass_header Date;", [false, true]),
+    (
+        "proxy_pass_header Server; proxy_pass_header Date; gzip on; gzip_min_length 1;",
+        [true, true],
+    ),
+];
+
+#[test]
+fn a_field_of_the_origin_takes_the_place_of_our_own_in_every_hit() {
+    const DATE: &str = "Mon, 14 Nov 2022 10:00:00 GMT";
+    let fields = format!(
+        "Server: origin\r\nDate: {DATE}\r\nX-Accel-Expires: 600\r\nContent-Type: text/html\r\n"
+    );
+    for (zone, (directives, passed)) in [MEMORY, DISK].iter().flat_map(|zone| {
+        let cases = OWN_FIELDS.iter();
+        cases.map(move |case| (zone, case))
+    }) {
+        let origin = Counting::start(&response(&fields, "0123456789"));
+        let server = server(&origin, zone, directives);
+        for fields in [
+            "",
+            "",
+            "",
+            "Range: bytes=2-3\r\n",
+            "Accept-Encoding: gzip\r\n",
+        ] {
+            let got = ask(&server, "GET /a", fields);
+            for (name, origins, passed) in
+                [("Server", "origin", passed[0]), ("Date", DATE, passed[1])]
+            {
+                let prefix = format!("{name}: ");
+                let values = got
+                    .head
+                    .lines()
+                    .filter_map(|line| line.strip_prefix(&*prefix));
+                let values: Vec<&str> = values.collect();
+                assert_eq!(values.len(), 1, "{directives} {fields}: {}", got.head);
+                // A stored response has the date at which it was made.
+                let is_origins = values[0] == origins;
+                assert!(is_origins || !passed, "{directives} {fields}: {}", got.head);
+            }
+        }
+    }
+}
