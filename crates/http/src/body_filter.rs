@@ -124,6 +124,8 @@ impl Piece {
 pub struct Filtered<F> {
     body: Box<dyn BodyStream>,
     filter: F,
+    /// What was filtered before the body is sent.
+    begun: Vec<u8>,
     piece: Piece,
     /// Whether the filter has to see `piece`.
     has_piece: bool,
@@ -137,9 +139,19 @@ impl<F: BodyFilter> Filtered<F> {
         Self {
             body,
             filter,
+            begun: Vec::new(),
             piece: Piece::default(),
             has_piece: false,
             draining: false,
+        }
+    }
+
+    /// The same body behind `text`, which was filtered already.
+    #[must_use]
+    pub fn with_begun(self, text: Vec<u8>) -> Self {
+        Self {
+            begun: text,
+            ..self
         }
     }
 
@@ -149,6 +161,10 @@ impl<F: BodyFilter> Filtered<F> {
         exchange: &mut Exchange,
         out: &mut Vec<u8>,
     ) -> Result<Option<bool>, BodyFailed> {
+        if !self.begun.is_empty() {
+            out.append(&mut self.begun);
+            return Ok(Some(true));
+        }
         let mut turn_bytes = 0;
         let mut must_flush = false;
         loop {

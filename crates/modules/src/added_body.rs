@@ -77,6 +77,11 @@ impl BodyStream for AddedBody {
         })
     }
 
+    fn is_of_parts(&self) -> bool {
+        let body = self.body.as_ref();
+        body.is_some_and(|body| body.is_of_parts())
+    }
+
     fn ended(&mut self, exchange: &mut Exchange) {
         if let Some(part) = self.part.take() {
             part.end(exchange);

@@ -1,13 +1,11 @@
 //! What this family does with a response.
 
-use std::future::ready;
 use std::sync::Arc;
 
 use turnpike_http::body_filter::Filtered;
-use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, BodyFailed, BodyStream, CharsetConversion, LocalFuture};
+use turnpike_http::response::{Body, BodyStream, CharsetConversion};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
@@ -159,59 +157,6 @@ fn recode(exchange: &mut Exchange, table: Arc<Table>) -> Option<u16> {
     if !keeps_length {
         lose_length(response);
     }
-    response.set_body(Body::Stream(Box::new(Begun { text, body })));
+    response.set_body(Body::Stream(Box::new(body.with_begun(text))));
     None
-}
-
-/// A body whose beginning has been converted already.
-struct Begun {
-    text: Vec<u8>,
-    body: Filtered<Recoding>,
-}
-
-impl BodyStream for Begun {
-    fn next<'a>(
-        &'a mut self,
-        exchange: &'a mut Exchange,
-        client: Client<'a>,
-        out: &'a mut Vec<u8>,
-    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
-        if self.text.is_empty() {
-            return self.body.next(exchange, client, out);
-        }
-        out.append(&mut self.text);
-        Box::pin(ready(Ok(true)))
-    }
-
-    fn ready(
-        &mut self,
-        exchange: &mut Exchange,
-        out: &mut Vec<u8>,
-    ) -> Option<Result<bool, BodyFailed>> {
-        if self.text.is_empty() {
-            return self.body.ready(exchange, out);
-        }
-        out.append(&mut self.text);
-        Some(Ok(true))
-    }
-
-    fn may_end_at_once(&self) -> bool {
-        self.body.may_end_at_once()
-    }
-
-    fn read_ahead<'a>(
-        &'a mut self,
-        exchange: &'a mut Exchange,
-        client: Client<'a>,
-    ) -> LocalFuture<'a, ()> {
-        self.body.read_ahead(exchange, client)
-    }
-
-    fn outlives_client(&mut self) -> bool {
-        self.body.outlives_client()
-    }
-
-    fn ended(&mut self, exchange: &mut Exchange) {
-        self.body.ended(exchange);
-    }
 }

@@ -188,6 +188,11 @@ impl BodyStream for Surrounded {
         })
     }
 
+    fn is_of_parts(&self) -> bool {
+        let body = self.body.as_ref();
+        body.is_some_and(|body| body.is_of_parts())
+    }
+
     fn ended(&mut self, exchange: &mut Exchange) {
         if let Some(mut body) = self.body.take() {
             body.ended(exchange);

@@ -133,7 +133,7 @@ fn part(range: &str, etag: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {range}\r\nETag: {etag}\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+         Content-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
 }
 
@@ -202,23 +202,24 @@ const BROKEN: &[Broken] = &[
 #[test]
 fn parts_that_do_not_fit_end_the_response() {
     // What is held back has no head when it fails.
-    for held_back in [false, true] {
+    let recoded = "source_charset a; charset b; charset_types text/plain;";
+    for (directives, held_back) in [("postpone_output 0;", false), ("", true), (recoded, true)] {
         for (name, first, second, expected, words) in BROKEN {
             let script = [first, second].map(|[range, etag, body]| {
                 vec![Step::ReadHead, Step::send(part(range, etag, body))]
             });
             let origin = Origin::start(script.to_vec());
-            let postponed = if held_back { "" } else { "postpone_output 0;" };
             let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
                 .configuration(&format!(
                     "error_log %FOLDER%/error.log info;
                     events {{ }}
                     http {{
+                        charset_map a b {{ 41 42; }}
                         server {{
                             listen 127.0.0.1:%PORT%;
                             slice 4;
                             proxy_set_header Range $slice_range;
-                            {postponed}
+                            {directives}
                             location / {{ proxy_pass http://127.0.0.1:{}; }}
                         }}
                     }}",
