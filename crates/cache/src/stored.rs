@@ -370,11 +370,6 @@ impl StoredFile {
         }
     }
 
-    /// Removes the file, unless another one has taken its path.
-    pub(crate) fn remove(&self) {
-        crate::disk::remove(&self.path, self.number);
-    }
-
     pub(crate) fn set_sound(&self, identity: Option<Identity>) {
         *self.sound.lock().unwrap_or_else(PoisonError::into_inner) = identity;
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod closing;
 mod extensions;
 mod partial;
 mod purges;

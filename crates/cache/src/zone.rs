@@ -38,7 +38,7 @@ use crate::tally::Tallies;
 use crate::validation::{self, HeadVerdict};
 use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
-use eviction::{Commit, Evict, Weigh, remove_file};
+use eviction::{Commit, Evict, Weigh};
 
 /// The weight of a full zone, whether bytes or keys fill it.
 const WEIGHT_MAX: u64 = 1 << 40;
@@ -397,7 +397,7 @@ impl Zone {
         });
         let stored = self.put(&mut commit, entry, StoredBody::File(file.clone()));
         if stored.is_err() {
-            file.remove();
+            disk.remove(&file.path, file.number);
         }
         stored
     }
@@ -479,7 +479,7 @@ impl Zone {
             self.insert(&mut commit, key, host, left, resource.purge_sequence);
         }
         self.withdraw_copies(Some(key));
-        remove_file(broken);
+        self.remove_file(broken);
     }
 
     fn commit(&self, key: &[u8]) -> Commit<'_> {
@@ -557,7 +557,7 @@ impl Zone {
             resource
                 .variants
                 .iter()
-                .for_each(|variant| remove_file(variant));
+                .for_each(|variant| self.remove_file(variant));
             return;
         }
         if let Some(before) = self.index.peek(&key) {

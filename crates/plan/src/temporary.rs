@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use turnpike_conf::{ConfError, View};
+use turnpike_lane::files::{LARGE_FILE_BYTES, close_on_thread, open_regular};
+use turnpike_lane::sys::file::Links;
 
 use crate::environment::{Environment, FolderKind};
 use crate::relocate::relocate;
@@ -34,7 +36,8 @@ pub struct TemporaryFolder {
 /// An open temporary file.
 #[derive(Debug)]
 pub struct TemporaryFile {
-    file: File,
+    /// `None` only while it is dropped.
+    file: Option<File>,
     path: PathBuf,
     size_bytes: u64,
     removal: Removal,
@@ -119,7 +122,7 @@ impl TemporaryFolder {
                         let _ = std::fs::remove_file(&path);
                     }
                     return Ok(TemporaryFile {
-                        file,
+                        file: Some(file),
                         path,
                         size_bytes: 0,
                         removal,
@@ -183,7 +186,10 @@ impl TemporaryFile {
 
     /// The open file.
     pub fn file(&self) -> &File {
-        &self.file
+        match &self.file {
+            Some(file) => file,
+            None => unreachable!("it is open until it is dropped"),
+        }
     }
 
     /// Appends bytes.
@@ -191,7 +197,7 @@ impl TemporaryFile {
     /// # Errors
     /// The file system's error; none of these bytes count then.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, self.size_bytes)?;
+        self.file().write_all_at(bytes, self.size_bytes)?;
         self.size_bytes += bytes.len() as u64;
         Ok(())
     }
@@ -205,7 +211,7 @@ impl TemporaryFile {
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(bytes_max);
         let start = out.len();
         out.resize(start + wanted, 0);
-        let read = self.file.read_exact_at(&mut out[start..], offset);
+        let read = self.file().read_exact_at(&mut out[start..], offset);
         if read.is_err() {
             out.truncate(start);
         }
@@ -218,8 +224,12 @@ impl TemporaryFile {
     /// The file system's error; that name is unchanged then.
     pub fn keep_as(mut self, path: &Path, mode: u32) -> io::Result<()> {
         let permissions = std::fs::Permissions::from_mode(mode);
-        self.file.set_permissions(permissions)?;
+        self.file().set_permissions(permissions)?;
+        let replaced = hold(path);
         relocate(&self.path, path)?;
+        if let Some(file) = replaced {
+            close_on_thread(file);
+        }
         self.removal = Removal::Never;
         Ok(())
     }
@@ -231,7 +241,18 @@ impl Drop for TemporaryFile {
             // The error can no longer be reported.
             let _ = std::fs::remove_file(&self.path);
         }
+        let is_freed = self.removal != Removal::Never && self.size_bytes >= LARGE_FILE_BYTES;
+        if let Some(file) = self.file.take_if(|_| is_freed) {
+            close_on_thread(file);
+        }
     }
+}
+
+/// Opens a large file that is about to be replaced, so that its blocks are not freed by that.
+fn hold(path: &Path) -> Option<File> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    let is_large = metadata.is_file() && metadata.len() >= LARGE_FILE_BYTES;
+    is_large.then(|| open_regular(path, Links::Refuse).ok())?
 }
 
 fn open_new(path: &Path) -> io::Result<File> {

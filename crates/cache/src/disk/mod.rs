@@ -43,7 +43,7 @@ pub(crate) const LEVELS_MAX: usize = 3;
 const BLOCK_BYTES: u64 = 4096;
 
 /// The settings of a disk zone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DiskSettings {
     pub folder: PathBuf,
     /// The lengths of the names of its folder levels, 1 or 2 each (`levels`).
@@ -60,6 +60,32 @@ pub struct DiskSettings {
     pub manager: Pace,
     /// The pace of the loader.
     pub loader: Pace,
+    /// What closes files that may be large.
+    pub closing: Closing,
+}
+
+/// What closes files that may be large and have no name: their blocks are freed then, which may
+/// take long.
+#[derive(Clone, Copy, Debug)]
+pub struct Closing {
+    /// Smaller files are closed at once.
+    pub bytes_min: u64,
+    /// Closes a file without making the caller wait.
+    pub close: fn(File),
+}
+
+impl Closing {
+    /// Opens a file that is about to lose its name, so that its blocks are not freed by that;
+    /// `None` if it is small, or is not there.
+    fn hold(&self, path: &Path) -> Option<File> {
+        let metadata = std::fs::symlink_metadata(path).ok()?;
+        self.hold_described(path, &metadata)
+    }
+
+    fn hold_described(&self, path: &Path, metadata: &Metadata) -> Option<File> {
+        let is_large = metadata.is_file() && metadata.len() >= self.bytes_min;
+        is_large.then(|| opening::open(path).ok())?
+    }
 }
 
 /// The work between two pauses, so that the disk is not overloaded.
@@ -118,15 +144,6 @@ impl FileNumber {
     }
 }
 
-/// Removes the file at a path if it is the one of this number. The caller keeps this process from
-/// placing another one meanwhile.
-pub(crate) fn remove(path: &Path, number: FileNumber) {
-    let found = std::fs::symlink_metadata(path);
-    if found.is_ok_and(|metadata| FileNumber::of(&metadata) == number) {
-        // It may have gone since then, which is fine.
-        let _ = std::fs::remove_file(path);
-    }
-}
 
 impl Identity {
     /// The identity of the file at a path.
@@ -158,6 +175,24 @@ impl Disk {
             settings,
             loaded: AtomicBool::new(false),
             managed: AtomicBool::new(false),
+        }
+    }
+
+    /// Removes the file at a path if it is the one of this number. The caller keeps this process
+    /// from placing another one meanwhile.
+    pub(crate) fn remove(&self, path: &Path, number: FileNumber) {
+        let Ok(metadata) = std::fs::symlink_metadata(path) else {
+            return;
+        };
+        if FileNumber::of(&metadata) != number {
+            return;
+        }
+        let closing = self.settings.closing;
+        let held = closing.hold_described(path, &metadata);
+        // It may have gone since then, which is fine.
+        let _ = std::fs::remove_file(path);
+        if let Some(file) = held {
+            (closing.close)(file);
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use super::format::{self, Sums};
 use super::opening;
-use super::{Description, Disk, FileNumber, HEADER_BYTES, Identity};
+use super::{Closing, Description, Disk, FileNumber, HEADER_BYTES, Identity};
 
 /// The suffix of unfinished files.
 const UNFINISHED: &str = ".part";
@@ -32,7 +32,9 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// An unfinished file; it is removed with the writer unless it is finished.
 pub struct Writer {
-    file: File,
+    /// `None` only while it is dropped.
+    file: Option<File>,
+    closing: Closing,
     temporary: PathBuf,
     finished: bool,
     bytes: u64,
@@ -55,16 +57,17 @@ impl Writer {
                 folder.join(name)
             }
         };
-        let file = opening::create(&temporary)?;
-        let mut writer = Self {
-            file,
+        let mut file = opening::create(&temporary)?;
+        let started = file.write_all(&[0; HEADER_BYTES as usize]);
+        let writer = Self {
+            file: Some(file),
+            closing: disk.settings.closing,
             temporary,
             finished: false,
             bytes: 0,
             hasher: crc32fast::Hasher::new(),
         };
-        writer.file.write_all(&[0; HEADER_BYTES as usize])?;
-        Ok(writer)
+        started.map(|()| writer)
     }
 
     /// Appends content.
@@ -72,7 +75,7 @@ impl Writer {
     /// # Errors
     /// The system's error, usually no space. The writer is unusable then.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.file.write_all(piece)?;
+        self.file()?.write_all(piece)?;
         self.hasher.update(piece);
         self.bytes += piece.len() as u64;
         Ok(())
@@ -89,14 +92,14 @@ impl Writer {
     }
 
     /// The number of the file.
-    pub(crate) fn number(&self) -> io::Result<FileNumber> {
-        FileNumber::of_file(&self.file)
+    pub(crate) fn number(&mut self) -> io::Result<FileNumber> {
+        FileNumber::of_file(self.file()?)
     }
 
     /// Writes the description of the content. The file is still under its temporary name.
     pub(crate) fn describe(&mut self, description: &Description) -> io::Result<()> {
         let bytes = description.encode();
-        self.file.write_all(&bytes)?;
+        self.file()?.write_all(&bytes)?;
         let sums = Sums {
             body_bytes: self.bytes,
             body_crc: self.crc(),
@@ -104,7 +107,7 @@ impl Writer {
             description_crc: crc32fast::hash(&bytes),
         };
         let header = format::header(&sums, &description.timing, description.for_head);
-        self.file.write_all_at(&header, 0)
+        self.file()?.write_all_at(&header, 0)
     }
 
     /// Moves the file to its final path, where it replaces an older one.
@@ -115,9 +118,13 @@ impl Writer {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
+        let replaced = self.closing.hold(path);
         fs::rename(&self.temporary, path)?;
         self.finished = true;
-        Identity::of_file(&self.file)
+        if let Some(file) = replaced {
+            (self.closing.close)(file);
+        }
+        Identity::of_file(self.file()?)
     }
 
     /// Copies the file, which is complete, to another temporary name beside its final path, since
@@ -130,12 +137,13 @@ impl Writer {
         ));
         let beside = PathBuf::from(beside);
         let copied = opening::create(&beside).and_then(|mut file| {
-            self.file.rewind()?;
-            io::copy(&mut self.file, &mut file).map(|_| file)
+            let own = self.file()?;
+            own.rewind()?;
+            io::copy(own, &mut file).map(|_| file)
         });
         match copied {
             Ok(file) => {
-                self.file = file;
+                self.file = Some(file);
                 let _ = fs::remove_file(&self.temporary);
                 self.temporary = beside;
                 Ok(())
@@ -175,10 +183,21 @@ fn is_another_alive(process: u32) -> bool {
         && (processes.join(process.to_string()).exists() || !processes.join("self").exists())
 }
 
+impl Writer {
+    fn file(&mut self) -> io::Result<&mut File> {
+        self.file.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.finished {
-            let _ = fs::remove_file(&self.temporary);
+        if self.finished {
+            return;
+        }
+        let _ = fs::remove_file(&self.temporary);
+        let is_large = self.bytes >= self.closing.bytes_min;
+        if let Some(file) = self.file.take_if(|_| is_large) {
+            (self.closing.close)(file);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use turnpike_wire::message::{Head, Version};
 
-use crate::disk::{self, DiskSettings, Pace};
+use crate::disk::{self, Closing, DiskSettings, Pace};
 use crate::fetch::{Asked, FetchOutcome};
 use crate::freshness::{Staleness, Timing};
 use crate::manager::Manager;
@@ -94,7 +94,7 @@ fn disk_zone_with(folder: &Folder, temporary: Option<&Folder>) -> Arc<Zone> {
     Arc::new(Zone::disk("z", MEGABYTE, settings))
 }
 
-fn disk_settings(folder: &Folder, temporary: Option<&Folder>) -> DiskSettings {
+pub(super) fn disk_settings(folder: &Folder, temporary: Option<&Folder>) -> DiskSettings {
     let pace = Pace {
         files: 100,
         threshold_ms: 200,
@@ -109,6 +109,10 @@ fn disk_settings(folder: &Folder, temporary: Option<&Folder>) -> DiskSettings {
         inactive_s: 600,
         manager: pace,
         loader: pace,
+        closing: Closing {
+            bytes_min: u64::MAX,
+            close: drop,
+        },
     }
 }
 
@@ -773,6 +777,6 @@ fn a_file_is_copied_beside_its_path_before_it_is_placed() {
     let number = writer.number().unwrap();
     drop(writer);
     assert_eq!(names(&folder), 1);
-    disk::remove(&path, number);
+    zone.as_disk().unwrap().remove(&path, number);
     assert_eq!(names(&folder), 0);
 }

@@ -91,12 +91,13 @@ impl Zone {
         before
             .iter()
             .filter(is_left)
-            .for_each(|left| remove_file(left));
+            .for_each(|left| self.remove_file(left));
     }
-}
 
-pub(super) fn remove_file(variant: &Variant) {
-    if let StoredBody::File(file) = &variant.body {
-        file.remove();
+    /// Removes the file of a variant, unless another one has taken its path.
+    pub(super) fn remove_file(&self, variant: &Variant) {
+        if let (StoredBody::File(file), Some(disk)) = (&variant.body, self.as_disk()) {
+            disk.remove(&file.path, file.number);
+        }
     }
 }

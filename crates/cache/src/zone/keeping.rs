@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use super::Zone;
-use super::eviction::remove_file;
 use crate::disk::{self, FileNumber};
 use crate::purge::Found;
 use crate::stored::{Resource, StoredBody, StoredFile, Variant};
@@ -80,7 +79,7 @@ impl Zone {
         {
             Found::Valid => {}
             Found::Stale => variant.make_stale(0),
-            Found::Purged => return remove_file(&variant),
+            Found::Purged => return self.remove_file(&variant),
         }
         let mut variants = match &resource {
             Some(resource) => resource.variants.clone(),
@@ -124,7 +123,7 @@ impl Zone {
         resource
             .variants
             .iter()
-            .for_each(|variant| remove_file(variant));
+            .for_each(|variant| self.remove_file(variant));
         true
     }
 }

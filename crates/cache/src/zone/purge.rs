@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::eviction::remove_file;
 use super::{Purged, Zone};
 use crate::disk::{self, Identity};
 use crate::purge::{Manner, Target};
@@ -63,33 +62,35 @@ impl Zone {
                 resource
                     .variants
                     .iter()
-                    .for_each(|variant| remove_file(variant));
+                    .for_each(|variant| self.remove_file(variant));
             }
             Manner::Soft => {
                 for variant in &resource.variants {
-                    make_stale(variant, now_ms);
+                    self.make_stale(variant, now_ms);
                 }
             }
         }
     }
 }
 
-/// Ends a response's freshness, also in its file, so that it stays stale after a restart.
-fn make_stale(variant: &Variant, now_ms: u64) {
-    variant.make_stale(now_ms);
-    let StoredBody::File(file) = &variant.body else {
-        return;
-    };
-    let written = file.open_to_change();
-    let written = written.and_then(|opened| {
-        let was_sound = file.is_sound(Identity::of_file(&opened)?);
-        disk::rewrite_timing(&opened, &variant.timing())?;
-        let identity = Identity::of_file(&opened)?;
-        file.set_sound(was_sound.then_some(identity));
-        Ok(())
-    });
-    if written.is_err() {
-        // A file that cannot be marked must not count as fresh later.
-        file.remove();
+impl Zone {
+    /// Ends a response's freshness, also in its file, so that it stays stale after a restart.
+    fn make_stale(&self, variant: &Variant, now_ms: u64) {
+        variant.make_stale(now_ms);
+        let StoredBody::File(file) = &variant.body else {
+            return;
+        };
+        let written = file.open_to_change();
+        let written = written.and_then(|opened| {
+            let was_sound = file.is_sound(Identity::of_file(&opened)?);
+            disk::rewrite_timing(&opened, &variant.timing())?;
+            let identity = Identity::of_file(&opened)?;
+            file.set_sound(was_sound.then_some(identity));
+            Ok(())
+        });
+        if written.is_err() {
+            // A file that cannot be marked must not count as fresh later.
+            self.remove_file(variant);
+        }
     }
 }

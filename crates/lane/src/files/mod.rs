@@ -15,6 +15,7 @@ use std::{
 use crate::sys::file::{self, Metadata, Purpose};
 
 mod cache;
+mod closing;
 mod content;
 mod disk;
 mod regular;
@@ -23,6 +24,7 @@ mod symlinks;
 mod tests;
 
 pub use cache::{CONTENT_BYTES_MAX, CONTENT_TOTAL_BYTES_MAX, CacheRules, OpenFileCache};
+pub use closing::{LARGE_FILE_BYTES, close_on_thread};
 pub use content::{ContentCache, Now};
 pub use disk::{read_at_once, read_on_thread};
 pub use regular::{open_own, open_regular};
@@ -134,6 +136,18 @@ impl OpenFile {
             descriptor: None,
             metadata,
             content: OnceCell::new(),
+        }
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        if self.metadata.size_bytes < LARGE_FILE_BYTES {
+            return;
+        }
+        let last = |descriptor: &OwnedFd| file::is_unlinked(descriptor.as_fd());
+        if let Some(descriptor) = self.descriptor.take_if(|descriptor| last(descriptor)) {
+            close_on_thread(descriptor.into());
         }
     }
 }

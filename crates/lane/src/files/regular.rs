@@ -1,6 +1,7 @@
 //! Opening of regular files only, for files that are read completely and for files of our own:
 //! opening a FIFO without a writer would block, and a device may have any behaviour.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -48,6 +49,7 @@ pub fn open_own(path: &[u8]) -> Result<OpenFile, FileError> {
     }
     Ok(OpenFile {
         descriptor: Some(descriptor),
-        ..OpenFile::described(metadata)
+        metadata,
+        content: OnceCell::new(),
     })
 }

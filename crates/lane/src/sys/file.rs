@@ -118,6 +118,15 @@ pub fn metadata(file: BorrowedFd<'_>) -> io::Result<Metadata> {
     Ok(plain_metadata(&unsafe { raw.assume_init() }))
 }
 
+/// Whether an open file has no name any more. One whose metadata cannot be read counts as named.
+pub fn is_unlinked(file: BorrowedFd<'_>) -> bool {
+    let mut raw = MaybeUninit::<libc::stat64>::zeroed();
+    // SAFETY: the pointer points to a whole stat64.
+    let found = check(unsafe { libc::fstat64(file.as_raw_fd(), raw.as_mut_ptr()) });
+    // SAFETY: fstat64 has filled the struct if it has succeeded.
+    found.is_ok() && unsafe { raw.assume_init() }.st_nlink == 0
+}
+
 /// The metadata of `path`, without opening it.
 pub fn metadata_of(path: &[u8], links: Links) -> io::Result<Metadata> {
     metadata_from(libc::AT_FDCWD, path, links)

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use turnpike_cache::disk::{DiskSettings, Pace};
+use turnpike_cache::disk::{Closing, DiskSettings, Pace};
 use turnpike_cache::manager::Manager;
 use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
+use turnpike_lane::files::{LARGE_FILE_BYTES, close_on_thread};
 use turnpike_plan::background::{Lifetime, Running, Service, run_blocking};
 use turnpike_plan::environment::FolderKind;
 
@@ -203,6 +204,10 @@ fn open(
         inactive_s: declared.inactive_s,
         manager: declared.manager,
         loader: declared.loader,
+        closing: Closing {
+            bytes_min: LARGE_FILE_BYTES,
+            close: close_on_thread,
+        },
     };
     // A report of what a reload changes reads the first line.
     let folder = settings.folder.display();

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -245,4 +246,104 @@ fn another_server_gets_a_body_whole_of_which_a_part_went() {
     let failed = |bytes: &Vec<u8>| bytes.len() > FAILING_BYTES;
     assert!(tried.iter().all(failed), "{}", tried.len());
     assert!(tried.len() > WAYS.len(), "{}", tried.len());
+}
+
+/// The names of the threads of the serving process.
+fn threads(server: &Server) -> Vec<String> {
+    let pids = server.serving_pids();
+    let folders = pids.iter().map(|pid| format!("/proc/{pid}/task"));
+    let threads = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")));
+    // A thread may have ended meanwhile.
+    names.flatten().map(|name| name.trim().to_owned()).collect()
+}
+
+/// Directives for a location with files, and the bytes of the body and of the answer.
+const LARGE_FILES: &[(&str, usize, usize, bool)] = &[
+    ("", 2 << 20, 10, true),
+    ("client_body_in_file_only clean;", 2 << 20, 10, true),
+    ("client_body_in_file_only on;", 2 << 20, 10, false),
+    ("", 100_000, 10, false),
+    (
+        "proxy_cache Z; proxy_cache_valid 1m; proxy_cache_bypass 1;",
+        0,
+        2 << 20,
+        true,
+    ),
+    (
+        "proxy_cache Z; proxy_cache_valid 1m; proxy_cache_bypass 1;",
+        0,
+        100_000,
+        false,
+    ),
+    ("proxy_store %FOLDER%/stored$uri;", 0, 2 << 20, true),
+];
+
+#[test]
+fn large_files_are_closed_by_a_thread_that_is_no_lane() {
+    for (directives, body_bytes, answer_bytes, is_left) in LARGE_FILES {
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {answer_bytes}\r\n\r\n{}",
+            "x".repeat(*answer_bytes)
+        );
+        // The second answer takes the place of the first one's file.
+        let scripts = (0..2).map(|_| {
+            vec![
+                Step::ReadHead,
+                Step::ReadBytes(*body_bytes),
+                Step::send(&answer),
+            ]
+        });
+        let origin = Origin::start(scripts.collect());
+        let configuration = format!(
+            "sandbox off;
+            events {{ }}
+            http {{
+                access_log off;
+                client_max_body_size 10m;
+                client_body_temp_path %FOLDER%/bodies;
+                proxy_temp_path %FOLDER%/answers;
+                proxy_cache_path %FOLDER%/cache keys_zone=Z:1m use_temp_path=off;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://127.0.0.1:{}; {directives} }}
+                }}
+            }}",
+            origin.port()
+        );
+        let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+            .configuration(&configuration)
+            .start();
+        let stored = server.folder().join("stored");
+        std::fs::create_dir(&stored).unwrap();
+        // If root runs the test, the serving process has another user.
+        std::fs::set_permissions(&stored, std::fs::Permissions::from_mode(0o777)).unwrap();
+        for _ in 0..2 {
+            let sent = Sent::new("POST", "/a".to_owned(), *body_bytes);
+            let request = match body_bytes {
+                0 => b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+                _ => sent.request(),
+            };
+            let got = server.connect().round(request);
+            assert_eq!(
+                (got.status, got.body.len()),
+                (200, *answer_bytes),
+                "{directives}"
+            );
+        }
+        let closer = || {
+            threads(&server)
+                .contains(&"file closer".to_owned())
+                .then_some(())
+        };
+        let found = match is_left {
+            true => turnpike_testkit::wait_for(closer),
+            false => closer(),
+        };
+        assert_eq!(
+            found.is_some(),
+            *is_left,
+            "{directives} {body_bytes} {answer_bytes}"
+        );
+    }
 }
