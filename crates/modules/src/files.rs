@@ -18,7 +18,7 @@ use turnpike_lane::files::{
     SymlinkRule, Symlinks,
 };
 use turnpike_lane::log::{Errno, Level};
-use turnpike_lane::sys::file::Metadata;
+use turnpike_lane::sys::file::{Metadata, is_null_device};
 
 use settings::{OpenFileCacheSettings, SymlinkSettings};
 
@@ -63,7 +63,7 @@ impl LaneState for Contents {}
 
 impl Contents {
     /// Opens a file that is read whole, or takes its content from memory: of a hot and settled file
-    /// of up to `bytes_max`, for one system call.
+    /// of up to `bytes_max`, for one system call. The null device is an empty file.
     ///
     /// # Errors
     /// Those of open(2); `EISDIR` for a directory, and `InvalidInput` for any other file that is
@@ -84,6 +84,7 @@ impl Contents {
         match file.metadata() {
             metadata if metadata.is_file() => Ok(file),
             metadata if metadata.is_directory() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+            _ if file.descriptor().is_some_and(is_null_device) => Ok(file),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "not a regular file",

@@ -127,6 +127,18 @@ pub fn is_unlinked(file: BorrowedFd<'_>) -> bool {
     found.is_ok() && unsafe { raw.assume_init() }.st_nlink == 0
 }
 
+/// Whether an open file is the null device, `/dev/null`.
+pub fn is_null_device(file: BorrowedFd<'_>) -> bool {
+    /// Documentation/admin-guide/devices.txt of the kernel.
+    const NUMBER: libc::dev_t = libc::makedev(1, 3);
+    let mut raw = MaybeUninit::<libc::stat64>::zeroed();
+    // SAFETY: the pointer points to a whole stat64.
+    let found = check(unsafe { libc::fstat64(file.as_raw_fd(), raw.as_mut_ptr()) });
+    // SAFETY: all bytes of a stat64 are numbers, and 0 is one.
+    let raw = unsafe { raw.assume_init() };
+    found.is_ok() && raw.st_mode & libc::S_IFMT == libc::S_IFCHR && raw.st_rdev == NUMBER
+}
+
 /// The metadata of `path`, without opening it.
 pub fn metadata_of(path: &[u8], links: Links) -> io::Result<Metadata> {
     metadata_from(libc::AT_FDCWD, path, links)

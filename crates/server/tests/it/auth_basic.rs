@@ -20,6 +20,11 @@ http {
             auth_basic_user_file users;
             alias %FOLDER%/html/;
         }
+        location /nobody/ {
+            auth_basic 'the site';
+            auth_basic_user_file /dev/null;
+            alias %FOLDER%/html/;
+        }
         location /any/ {
             satisfy any;
             deny all;
@@ -244,4 +249,20 @@ fn a_user_file_that_is_too_large_lets_nobody_in() {
             server.wait_for_log("error.log", "\" is larger than 16777216 bytes");
         }
     }
+}
+
+#[test]
+fn the_null_device_has_no_users() {
+    let server = server("");
+    for _ in 0..3 {
+        let got = server
+            .connect()
+            .round(request("/nobody/a", "user", "secret"));
+        assert_eq!(got.status, 401);
+        assert_eq!(
+            got.header("WWW-Authenticate"),
+            Some("Basic realm=\"the site\"")
+        );
+    }
+    server.wait_for_log("error.log", "user \"user\" was not found in \"/dev/null\"");
 }
