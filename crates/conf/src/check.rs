@@ -4,14 +4,13 @@
 //! reports. All directives are checked, so that one run shows all errors. A value is checked only
 //! by its type.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Collector, ConfError, Errors};
 use crate::mistakes::Mistakes;
 use crate::parse::parse_all;
-use crate::registry::{Context, Index, NameMap, Registry, Repeat, Row, Value};
+use crate::registry::{Context, Index, NameMap, NameSet, Registry, Repeat, Row, Value};
 use crate::source::Loader;
 use crate::suggest;
 use crate::tree::{Directive, FileId, Span, Tree, Word};
@@ -21,7 +20,7 @@ use crate::tree::{Directive, FileId, Span, Tree, Word};
 pub struct Scope {
     pub(crate) blocks: Vec<Block>,
     /// The names of all directives in all blocks.
-    pub(crate) written: HashSet<&'static str>,
+    pub(crate) written: NameSet,
     pub(crate) files: Vec<String>,
     pub(crate) index: Arc<Index>,
 }
@@ -119,7 +118,7 @@ impl Registry {
             errors: Collector::default(),
             scope: Scope {
                 blocks: vec![root],
-                written: HashSet::default(),
+                written: NameSet::default(),
                 files: names.map(str::to_owned).collect(),
                 index: Arc::clone(&self.index),
             },

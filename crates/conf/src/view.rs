@@ -147,6 +147,11 @@ impl<'a> View<'a> {
         self.error(span, "").to_string()
     }
 
+    /// Whether a directive with this name is anywhere in the configuration.
+    pub fn is_written(&self, name: &str) -> bool {
+        self.scope.written.contains(name)
+    }
+
     fn block(&self) -> &'a Block {
         &self.scope.blocks[self.id]
     }
@@ -158,7 +163,7 @@ impl<'a> View<'a> {
 
     fn nearest_level(&self, name: &str) -> Option<View<'a>> {
         // Most names are written nowhere, and every block asks for all of them.
-        if !self.scope.written.contains(name) {
+        if !self.is_written(name) {
             return None;
         }
         let rows = self.scope.index.rows(name);

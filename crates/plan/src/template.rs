@@ -57,6 +57,9 @@ impl Template {
         text: &[u8],
         variables: &mut VariableTable<S>,
     ) -> Result<Self, TemplateError> {
+        if memchr::memchr(b'$', text).is_none() {
+            return Ok(Self::literal(text));
+        }
         let mut parts = Vec::new();
         let mut literal = Vec::new();
         let mut rest = text;
@@ -82,8 +85,12 @@ impl Template {
 
     /// A text in which a dollar sign has no meaning.
     pub fn literal(text: &[u8]) -> Self {
+        let parts = match text {
+            [] => Vec::new(),
+            text => vec![Part::Text(text.into())],
+        };
         Self {
-            parts: vec![Part::Text(text.into())],
+            parts,
             text: text.into(),
         }
     }

@@ -144,7 +144,6 @@ impl FileNumber {
     }
 }
 
-
 impl Identity {
     /// The identity of the file at a path.
     ///

@@ -185,7 +185,9 @@ fn is_another_alive(process: u32) -> bool {
 
 impl Writer {
     fn file(&mut self) -> io::Result<&mut File> {
-        self.file.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.file
+            .as_mut()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

@@ -65,7 +65,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
                 computed = Computed::AtEachUse;
                 Ok(())
             }
-            (_, [_]) => table.add(line, &view.place(line.span), builder),
+            (_, [_]) => table.add(line, view, builder),
             _ => Err("invalid number of the map parameters".to_owned()),
         };
         if let Err(message) = done {
@@ -91,7 +91,7 @@ impl Table {
     fn add<S>(
         &mut self,
         line: &Directive,
-        place: &str,
+        view: View<'_>,
         builder: &mut Builder<'_, S>,
     ) -> Result<(), String> {
         let value = &line.arguments[0];
@@ -110,7 +110,8 @@ impl Table {
                 Some(pattern) => (Case::Ignored, pattern),
                 None => (Case::Sensitive, pattern),
             };
-            let pattern = Pattern::compile(pattern, case, place, &mut builder.variables)?;
+            let place = view.place(line.span);
+            let pattern = Pattern::compile(pattern, case, &place, &mut builder.variables)?;
             self.patterns.add(Arc::new(pattern), value);
             return Ok(());
         }

@@ -22,7 +22,7 @@ impl<'a> PassView<'a> {
 
     /// The name of a directive with this end.
     pub(crate) fn name(self, end: &str) -> String {
-        format!("{}_{end}", self.prefix)
+        [self.prefix, "_", end].concat()
     }
 
     pub(crate) fn nearest(self, end: &str) -> Option<&'a Entry> {

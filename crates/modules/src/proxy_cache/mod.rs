@@ -130,7 +130,11 @@ impl Family for Cache {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        plan::prepare(PassView::new(view, self.prefix), builder, draft)
+        let pass = PassView::new(view, self.prefix);
+        match plan::is_wanted(pass) {
+            true => plan::prepare(pass, builder, draft),
+            false => Ok(()),
+        }
     }
 
     fn location(

@@ -34,6 +34,17 @@ const USUAL_STATUSES: &[u16] = &[200, 301, 302];
 /// warned of by earlier editions of the standard.
 const HEURISTIC_SECONDS_MAX: u64 = 24 * 60 * 60;
 
+/// The ends of the directives without which a location has no cache, and no mistake in what is said
+/// of one.
+const DECISIVE: &[&str] = &[
+    "cache",
+    "cache_heuristic",
+    "cache_invalidate",
+    "cache_purge",
+    "cache_status",
+    "cache_valid",
+];
+
 /// The next number of a location, unique among all plans.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
@@ -180,6 +191,13 @@ fn bit(word: &str) -> u32 {
         .iter()
         .position(|own| own.eq_ignore_ascii_case(word));
     found.map_or(0, |index| 1 << index)
+}
+
+/// Whether a location may have a cache, or a mistake in what is said of one. Most configurations
+/// have none, and all locations of all families are asked.
+pub(super) fn is_wanted(pass: PassView<'_>) -> bool {
+    let mut names = DECISIVE.iter().map(|end| pass.name(end));
+    names.any(|name| pass.view.is_written(&name))
 }
 
 /// Gives the location its response store, where it has a cache.
