@@ -11,14 +11,22 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 XTASK := $(CARGO) xtask
+# Where cargo puts what it builds.
+BUILT := $(or $(CARGO_TARGET_DIR),target)/release
+
+ifneq ($(filter-out help,$(MAKECMDGOALS)),)
+ifeq ($(shell command -v $(CARGO)),)
+$(error there is no $(CARGO): install Rust 1.95 or later with rustup (https://rustup.rs), then open a new shell)
+endif
+endif
 
 help: ## Show these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 	$(XTASK) setup build
-	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
-	exec $(CARGO) run --quiet --release --locked --package turnpike-server --bin turnpike
+	@$(MAKE) build
+	exec $(BUILT)/turnpike
 
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
@@ -188,9 +196,8 @@ bench: ## Paired runs of Turnpike and nginx; rewrites the README's table
 
 lab: ## A quick run of study S5, accept modes; its report is under results/
 	$(XTASK) setup build bench
-	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
-	$(CARGO) run --quiet --release --locked --package turnpike-server --bin turnpike -- \
-		lab run s5-accept-modes --quick
+	@$(MAKE) build
+	$(BUILT)/turnpike lab run s5-accept-modes --quick
 
 clean: ## Remove everything that was built
 	$(CARGO) clean
