@@ -91,7 +91,7 @@ Options:
   -p prefix     : set prefix path (default: /usr/local/turnpike/)
   -e filename   : set error log file (default: logs/error.log)
   -c filename   : set configuration file (default: conf/nginx.conf;
-                  without that file: a built-in page on 127.0.0.1:8080)
+                  without -p, -c and that file: a built-in page on 127.0.0.1:8080)
   -g directives : set global directives out of configuration file
 
 Subcommands:

@@ -99,7 +99,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Finds the configuration: `-c`, else the prefix's own, else the built-in one.
+    /// Finds the configuration: `-c`, else the prefix's own, else the built-in one. Whoever gives
+    /// `-p` or `-c` means a file: if it is missing, opening it says so.
     pub fn of(options: &Options) -> Paths {
         let layout = match &options.prefix {
             None => Layout::current(),
@@ -115,7 +116,7 @@ impl Paths {
             None => (layout.configuration, false),
         };
         let mut configuration = prefix.join(file);
-        let embedded = !given && !configuration.exists();
+        let embedded = !given && options.prefix.is_none() && !configuration.exists();
         let mut error_log = match options.error_log.as_ref().map(|name| name.as_bytes()) {
             Some(b"stderr" | b"") => None,
             Some(name) => Some(prefix.join(OsStr::from_bytes(name))),

@@ -148,13 +148,35 @@ fn additive_directives_may_be_repeated() {
 
 #[test]
 fn the_built_in_configuration_passes() {
+    for arguments in [&["-t"][..], &["-t", "-g", "worker_rlimit_core 1m;"]] {
+        assert_eq!(
+            stderr(&turnpike(arguments)),
+            "nginx: the configuration file built-in.conf syntax is ok\n\
+             nginx: configuration file built-in.conf test is successful\n"
+        );
+    }
+}
+
+#[test]
+fn a_prefix_or_file_that_is_given_must_be_there() {
     let folder = Folder::create().unwrap();
-    let output = turnpike(&["-t", "-p", folder.name()]);
-    assert_eq!(
-        stderr(&output),
-        "nginx: the configuration file built-in.conf syntax is ok\n\
-         nginx: configuration file built-in.conf test is successful\n"
-    );
+    let prefix = folder.name();
+    let missing = format!("{prefix}/conf/nginx.conf");
+    let named = format!("{prefix}/other.conf");
+    let cases: &[(&[&str], &str)] = &[
+        (&["-t", "-p", prefix], &missing),
+        (&["-p", prefix], &missing),
+        (&["-s", "reload", "-p", prefix], &missing),
+        (&["status", "-p", prefix], &missing),
+        (&["-t", "-p", prefix, "-c", "other.conf"], &named),
+    ];
+    for (arguments, path) in cases {
+        let output = turnpike(arguments);
+        let errors = stderr(&output);
+        let message = format!("open() \"{path}\" failed (2: No such file or directory)");
+        assert!(errors.contains(&message), "{arguments:?}: {errors}");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    }
 }
 
 #[test]
