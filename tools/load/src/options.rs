@@ -74,7 +74,7 @@ pub(crate) struct Options {
     /// Speak HTTP/2: over TLS by ALPN, without TLS by prior knowledge
     #[arg(long, conflicts_with = "pipeline")]
     pub(crate) h2: bool,
-    /// Number of requests under way at once on each HTTP/2 connection
+    /// Number of concurrent requests on each HTTP/2 connection
     #[arg(long, value_name = "N", default_value_t = 1, requires = "h2")]
     pub(crate) streams: u16,
     /// Make TLS connections and close them without a request
@@ -160,7 +160,7 @@ pub(crate) struct Options {
     /// Print these percentiles of the latency instead of wrk's [50,75,90,99]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = percent)]
     pub(crate) percentiles: Vec<f64>,
-    /// Print how many answers took how long
+    /// Print a latency histogram
     #[arg(long)]
     pub(crate) histogram: bool,
     /// Exit with status 4 if this holds: 'p99>20ms', 'rate<1000'; may be repeated

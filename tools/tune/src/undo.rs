@@ -150,8 +150,8 @@ fn advice(facts: &Facts, plan: &Plan) -> String {
     text
 }
 
-const NOTHING: &str = "There is nothing to change. `turnpike tune check` shows what was looked at; \
-    --notes takes the changes of notes too.\n";
+const NOTHING: &str = "There is nothing to change. `turnpike tune check` shows what was examined; \
+    --notes also applies the changes that notes suggest.\n";
 
 fn made(facts: &Facts, choice: &Choice) -> Result<Plan, Failed> {
     if let Some(placement) = choice.placement {

@@ -55,7 +55,7 @@ pub(super) const METRICS: [Row; 8] = [
         name: "stream_upstream_session_seconds",
         kind: Kind::Histogram,
         unit: "seconds",
-        help: "Time of sessions with a server of stream, in whole milliseconds.",
+        help: "Duration of sessions with a stream server, in whole milliseconds.",
         ..PLAIN
     },
     Row {

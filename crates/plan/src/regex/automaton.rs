@@ -3,7 +3,6 @@
 //! The automaton is built from [`superset`]s: it finds the patterns that may match, and PCRE2 then
 //! decides. A pattern without an automaton may always match. States are built when a subject needs
 //! them; each lane keeps them in bounded memory.
-//! made when a subject needs them and kept by each lane, in bounded memory.
 //!
 //! ```text
 //!  subject ─► automaton ─► candidates, in the order of the patterns ─► PCRE2 ─► the first match

@@ -92,7 +92,7 @@ Written by `cargo xtask docs`; do not edit. `turnpike check FILE` shows the same
 ";
 
 const IDLE: &str = "
-## These load and change nothing
+## Accepted without effect
 
 They are checked. [directives.md](directives.md) says why they have no effect.
 

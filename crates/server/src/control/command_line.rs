@@ -256,12 +256,12 @@ Usage: turnpike top [OPTION...]
 const DRAIN: &str = "drain";
 
 /// Printed when the file on disk is wrong and the server that it names is running.
-const BROKEN_FILE: &str = "turnpike: the configuration file has mistakes, which turnpike -t shows; \
-                           this is the answer of the running server\n";
+const BROKEN_FILE: &str = "turnpike: the configuration file has errors (see turnpike -t); \
+                           the running server answered:\n";
 
 /// Said when nobody listens at the socket.
 const NOT_HERE: &str = "no server with this configuration runs here; if \"pid\" or \"control\" \
-                        was changed since the start, name the old socket with --socket";
+                        was changed since the server started, name the old socket with --socket";
 
 /// Said when there is neither a configuration file nor a server that was started without one.
 const NO_FILE: &str = "there is no configuration file, and no server with the built-in \

@@ -91,7 +91,7 @@ pub(crate) const VERBS: &[Verb] = &[
         Home::Serving,
         "lanes",
         "",
-        "Lists the lanes with their finished and current work.",
+        "Lists the worker threads (lanes) with their counters.",
     ),
     verb(
         Home::Serving,

@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         title: "A server has run out of open files",
         why: "accept4() fails with \"Too many open files\" once the process has as many \
               descriptors as its limit allows; connections then wait in the listen queue until it \
-              overflows. Study S3 met this on its way.",
+              overflows. This happened in study S3.",
         source: "study S3; getrlimit(2) (RLIMIT_NOFILE)",
         fix: "worker_rlimit_nofile 1000000; in the configuration, or LimitNOFILE=1000000 in a \
               drop-in of the service.",
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "log-disk-full",
         title: "The disk of a log is full, or nearly",
         why: "An access log of 200,000 requests a second grows by a gigabyte in a minute. Once the \
-              disk is full each request pays for a write that fails. Study S3 met this on its way.",
+              disk is full each request pays for a write that fails. This happened in study S3.",
         source: "study S3 (no space left for the access log)",
         fix: "access_log off; or a buffer and a rotation; free the disk.",
         effect: "One failing system call less for each request.",

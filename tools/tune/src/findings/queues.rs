@@ -48,10 +48,10 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "syn-cookies-sent",
-        title: "SYN cookies were sent: the kernel took load for a SYN flood",
+        title: "SYN cookies were sent: the kernel mistook load for a SYN flood",
         why: "Once the queue of half-open connections is full, the kernel answers with cookies and \
-              logs \"Possible SYN flooding\". Cookies cost a hash for each handshake and lose \
-              options of TCP where timestamps are off.",
+              logs \"Possible SYN flooding\". Cookies cost a hash for each handshake and TCP \
+              options are lost where timestamps are off.",
         source: "Documentation/networking/ip-sysctl.rst (tcp_syncookies); study S3",
         fix: "Raise net.ipv4.tcp_max_syn_backlog, net.core.somaxconn and the backlog of listen. \
               Leave tcp_syncookies on: it is the defence if a flood is real.",

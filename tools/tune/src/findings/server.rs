@@ -8,8 +8,8 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "access-log-unbuffered",
         title: "The access log is written without a buffer",
-        why: "Each request makes a write(2) of its own. Of a transaction of six system calls that \
-              is the seventh, and it takes the lock of the file.",
+        why: "Each request makes a write(2) of its own. It adds a seventh system call \
+              to six, and it takes the lock of the file.",
         source: "study S3 (access log off, with three other changes: 20932 to 47875)",
         fix: "access_log FILE combined buffer=64k flush=1s; or access_log off;",
         effect: "5 to 10 % more small requests for each CPU.",

@@ -123,7 +123,7 @@ fn a_server_answers_while_the_file_on_disk_is_wrong() {
     let output = turnpike(&server.files().arguments(&["status"]));
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("configuration file has mistakes"),
+        stderr(&output).contains("configuration file has errors"),
         "{}",
         stderr(&output)
     );
@@ -153,8 +153,8 @@ fn a_reload_after_a_change_of_the_pid_file_names_the_way_out() {
     let text = configuration("").replace("nginx.pid", "other.pid");
     server.files().write("nginx.conf", text).unwrap();
     let error = ask(server.files(), &["reload"]).unwrap_err();
-    let hint = "if \"pid\" or \"control\" was changed since the start, name the old socket with \
-                --socket";
+    let hint = "if \"pid\" or \"control\" was changed since the server started, name the old \
+                socket with --socket";
     assert!(error.contains(hint), "{error}");
     let socket = server.files().path().join("nginx.control");
     let output = turnpike(&["reload", "--socket", socket.to_str().unwrap()]);
