@@ -20,8 +20,12 @@ pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>>
 
 /// Makes the next piece behind what is left of the last one, of which so many bytes were sent,
 /// where the body is at hand: it makes no difference then where a piece ends. Returns whether there
-/// is more behind it; `None`: it is not at hand, and what is left stands alone.
-pub(crate) fn refill(exchange: &mut Exchange, sent: usize) -> Option<Result<bool, BodyFailed>> {
+/// is more behind it; `None`: it is not at hand, and what is left stands alone. `sent` is what was
+/// sent of the text as it is then.
+pub(crate) fn refill(
+    exchange: &mut Exchange,
+    sent: &mut usize,
+) -> Option<Result<bool, BodyFailed>> {
     match exchange.response.body() {
         Body::Stream(body) if body.is_at_hand() => {}
         _ => return None,
@@ -29,11 +33,13 @@ pub(crate) fn refill(exchange: &mut Exchange, sent: usize) -> Option<Result<bool
     let left = exchange
         .response
         .text()
-        .get(sent..)
+        .get(*sent..)
         .unwrap_or_default()
         .to_vec();
     let more = ready(exchange);
     exchange.response.text_mut().splice(0..0, left);
+    // Also where there is no piece yet, since a part of a file is not in memory.
+    *sent = 0;
     more
 }
 
@@ -105,4 +111,44 @@ fn take(exchange: &mut Exchange) -> Option<Box<dyn BodyStream>> {
 fn put_back(exchange: &mut Exchange, body: Box<dyn BodyStream>, piece: Vec<u8>) {
     exchange.response.set_body(Body::Stream(body));
     exchange.response.set_text(piece);
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is left of a piece where the next one is not there yet.
+
+    use super::refill;
+    use crate::client::Client;
+    use crate::exchange::Exchange;
+    use crate::response::{Body, BodyFailed, BodyStream, LocalFuture};
+    use crate::testing;
+
+    /// A file of which the next part is not in memory.
+    struct OnDisk;
+
+    impl BodyStream for OnDisk {
+        fn next<'a>(
+            &'a mut self,
+            _: &'a mut Exchange,
+            _: Client<'a>,
+            _: &'a mut Vec<u8>,
+        ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
+            Box::pin(async { Ok(false) })
+        }
+
+        fn is_at_hand(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_kept_where_the_next_piece_is_on_a_disk() {
+        let plan = testing::plan("server { listen 127.0.0.1:8080; }").expect("a plan");
+        let mut exchange = testing::exchange(plan, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        exchange.response.set_body(Body::Stream(Box::new(OnDisk)));
+        exchange.response.set_text(b"sent and left".to_vec());
+        let mut sent = 5;
+        assert!(refill(&mut exchange, &mut sent).is_none());
+        assert_eq!(&exchange.response.text()[sent..], b"and left");
+    }
 }

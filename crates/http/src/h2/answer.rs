@@ -174,9 +174,8 @@ impl BegunAnswer {
         while !self.is_done {
             let rest = self.piece(exchange).len();
             if rest < chunk_bytes && self.more {
-                match pieces::refill(exchange, self.sent) {
+                match pieces::refill(exchange, &mut self.sent) {
                     Some(more) => {
-                        self.sent = 0;
                         self.more = more?;
                         continue;
                     }
