@@ -112,8 +112,9 @@ operations-long: ## A hundred reloads, twenty changes of lanes and ten of the bi
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- operations::secure --nocapture
 	$(CARGO) test --workspace --locked --test it -- operations::lanes --ignored
 
-stream-long: ## A hundred reloads and ten changes of the binary under TCP relays and UDP flows
+stream-long: ## Reloads and changes of the binary under TCP relays and UDP flows, and 600 silent clients
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- stream::relays stream::udp
+	$(CARGO) test --workspace --locked --test it -- stream::places --ignored --nocapture
 
 upstream-torture: ## Kill and restart two upstream servers for five minutes
 	$(XTASK) upstream-torture --debug --seconds 300

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use turnpike_lane::event_loop::waiting_connections_max;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_wire::host;
@@ -32,12 +33,6 @@ use crate::rooms::Rooms;
 use crate::running::{RequestId, Running};
 use crate::sending::Sending;
 use crate::upstream::Upstream;
-
-/// Part of a lane's connections that requests which wait for upstream servers leave to others, and
-/// how many that are at most. A few are enough: those who get one are answered at once, and make
-/// room again.
-const SPARE_CONNECTIONS_PART: usize = 16;
-const SPARE_CONNECTIONS_MAX: usize = 16;
 
 /// Status that logs have where the client did not wait for its answer; nginx's own.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -298,10 +293,9 @@ impl Exchange {
     /// the lane are at work already. Else requests that are passed back to this very server would
     /// take all, and wait for one that nobody accepts.
     pub fn may_wait_for_upstream(&self) -> bool {
-        let most = self.plan.events.connections_max;
-        let spare = (most / SPARE_CONNECTIONS_PART).clamp(1, SPARE_CONNECTIONS_MAX);
-        let working = self.lane.counters.writing.value();
-        working <= most.saturating_sub(spare).max(1) as u64
+        let most = waiting_connections_max(self.plan.events.connections_max);
+        let sessions = self.lane.progress.sessions();
+        self.lane.counters.writing.value() + sessions as u64 <= most as u64
     }
 
     /// Value of the first request header field of that name.

@@ -31,6 +31,8 @@ pub struct PassedFacts {
     pub proxy_header: Option<ProxyHeader>,
     /// How often it was passed on.
     pub passes: u8,
+    /// The addresses of ours that it has come through.
+    pub came_through: Vec<ListenAddress>,
 }
 
 /// A connection that the event handler of one protocol was given, though its gate is another's. It
@@ -60,6 +62,10 @@ pub trait Acceptor {
         socket: OwnedFd,
         peer: PeerAddress,
     );
+
+    /// Says that a connection of this gate was refused, since the lane may hold no more than
+    /// `connections_max`.
+    fn refused(&mut self, gate: PlanGate, connections_max: usize);
 }
 
 impl AcceptedConnection {
@@ -71,6 +77,12 @@ impl AcceptedConnection {
     /// Moves the connection to the protocol of its gate.
     pub fn move_to(self, acceptor: &mut impl Acceptor, event_loop: &mut EventLoop) {
         acceptor.accepted(event_loop, self.gate, self.socket, self.peer);
+    }
+
+    /// Closes the connection: the protocol of its gate says that the lane may hold no more than
+    /// `connections_max`.
+    pub fn refuse(self, acceptor: &mut impl Acceptor, connections_max: usize) {
+        acceptor.refused(self.gate, connections_max);
     }
 }
 

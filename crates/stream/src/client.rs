@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use turnpike_lane::sys::socket::More;
+use turnpike_lane::sys::socket::{self, Closed, More};
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::{HandshakeError, Transport};
 use turnpike_lane::waiting::{RelayEnd, Waited};
@@ -55,6 +55,18 @@ impl Connected {
     /// The client's end of a relay.
     pub fn relay_end(&self) -> RelayEnd<'_> {
         RelayEnd::new(&self.waited)
+    }
+
+    /// What the client has closed; an error counts as everything.
+    pub fn closed_by_peer(&self) -> Closed {
+        let socket = self.waited.transport().as_fd();
+        socket::closed_by_peer(socket).unwrap_or(Closed::Everything)
+    }
+
+    /// Whether bytes wait in the socket, those of TLS among them.
+    pub fn has_input(&self) -> bool {
+        let socket = self.waited.transport().as_fd();
+        socket::peek(socket, &mut [0]).is_ok_and(|count| count > 0)
     }
 
     /// Whether there is no TLS session.

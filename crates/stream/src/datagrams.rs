@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::gate::ListenAddress;
-use turnpike_lane::log::Level;
 use turnpike_lane::sys::datagram::{DATAGRAMS_MAX, Datagram};
 use turnpike_lane::sys::socket::PeerAddress;
 
@@ -17,7 +16,7 @@ use crate::flow::{FlowKey, Origin};
 use crate::lane::LanePlan;
 use crate::phase::NewClient;
 use crate::session::Session;
-use crate::sessions::{Sessions, steps};
+use crate::sessions::{Sessions, log_full, steps};
 
 /// Calls that empty a gate in a turn: a flood is not to keep everything else on the lane waiting.
 const CALLS_PER_TURN_MAX: usize = 8;
@@ -186,8 +185,7 @@ impl Sessions {
         let Some(left) = room.checked_sub(1) else {
             self.flows.release(key);
             if !std::mem::replace(&mut self.is_full, true) {
-                let message = format_args!("worker_connections are not enough");
-                server.error_log.event(Level::Alert, message);
+                log_full(server, event_loop.connections_max());
             }
             return;
         };
@@ -212,6 +210,7 @@ impl Sessions {
         } = *arrival;
         let ends = [key.peer, key.local].map(PeerAddress::Inet);
         let mut session = Session::new(self.lane.clone(), plan.clone(), listen, ends);
+        session.find_origin(None);
         session.bytes_received.set(bytes.len() as u64);
         session.preread = bytes.to_vec();
         let address = plan.listens[listen].address.clone();

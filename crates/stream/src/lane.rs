@@ -2,6 +2,7 @@
 
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use turnpike_lane::clock::Clock;
 use turnpike_lane::handshakes::Handshakes;
@@ -9,6 +10,7 @@ use turnpike_lane::pipes::Pipes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::datagram::Batch;
 
+use crate::own_connections::OwnConnections;
 use crate::plan::Plan;
 
 /// A plan of stream servers as one lane holds it.
@@ -22,6 +24,8 @@ pub struct LaneShared {
     next_serial: Box<dyn Fn() -> u64>,
     /// TLS handshakes of this turn, those of other protocols included.
     pub(crate) handshakes: Rc<Handshakes>,
+    /// What sessions of all lanes have opened to addresses of ours.
+    pub(crate) own_connections: Arc<OwnConnections>,
     random: Random,
     /// For all datagrams of the lane; made with the first.
     batch: OnceCell<RefCell<Batch>>,
@@ -35,6 +39,7 @@ impl LaneShared {
     pub fn new(
         clock: Rc<Clock>,
         handshakes: Rc<Handshakes>,
+        own_connections: Arc<OwnConnections>,
         seed: u64,
         next_serial: impl Fn() -> u64 + 'static,
     ) -> Rc<Self> {
@@ -42,6 +47,7 @@ impl LaneShared {
             clock,
             next_serial: Box::new(next_serial),
             handshakes,
+            own_connections,
             random: Random::new(seed),
             batch: OnceCell::new(),
             pipes: Rc::default(),

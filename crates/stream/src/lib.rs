@@ -18,6 +18,8 @@ mod flow_table;
 mod handshake;
 pub mod lane;
 mod log;
+mod loops;
+pub mod own_connections;
 pub mod phase;
 pub mod plan;
 pub mod relay_socket;

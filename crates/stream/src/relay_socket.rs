@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use turnpike_lane::sys::epoll::{Event, Interest};
 use turnpike_lane::sys::pipe::Pipe;
-use turnpike_lane::sys::socket::{self, More, PeerAddress};
+use turnpike_lane::sys::socket::{self, Closed, More, PeerAddress};
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::Transport;
 
@@ -167,19 +167,28 @@ impl RelaySocket {
         received
     }
 
-    /// Reads what has come before anybody watches it: as [`RelaySocket::receive`], but 0 is also
+    /// Reads what has come before anybody watches it: as [`RelaySocket::receive`], but `None` is
     /// that nothing has come yet. There may be input afterwards in any case.
     ///
     /// # Errors
     /// The socket's error.
-    pub fn receive_early(&mut self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
+    pub fn receive_early(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> io::Result<Option<usize>> {
         match self.receive(buffer, bytes_max) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.is_readable = true;
-                Ok(0)
+                Ok(None)
             }
-            received => received,
+            received => received.map(Some),
         }
+    }
+
+    /// What the other end has closed; an error counts as everything.
+    pub fn closed_by_peer(&self) -> Closed {
+        socket::closed_by_peer(self.descriptor.as_fd()).unwrap_or(Closed::Everything)
     }
 
     /// Moves up to `bytes_max` into a pipe, which is empty. 0 is the end.

@@ -42,6 +42,7 @@ pub(crate) async fn serve(session: Session, client: Client, cut: &Cut) -> Option
         && let Client::Connected(connected) = client
     {
         session.rooms.release();
+        let came_through = session.route();
         let transport = connected.into_transport()?;
         let facts = PassedFacts {
             bytes: std::mem::take(&mut session.preread),
@@ -49,6 +50,7 @@ pub(crate) async fn serve(session: Session, client: Client, cut: &Cut) -> Option
             tls: session.tls.take(),
             proxy_header: session.proxy_header.take(),
             passes: session.passes + 1,
+            came_through,
         };
         return Some(PassedConnection::new(address, transport, facts));
     }
@@ -84,6 +86,9 @@ pub(crate) fn begun(session: &Session, kind: &str) {
 
 /// Asks the handlers before the content that need no bytes. The error is how the session ends.
 pub(crate) fn admit(session: &mut Session) -> Result<(), Status> {
+    if session.passes == 0 {
+        session.refuse_loop()?;
+    }
     let plan = session.plan.clone();
     let server = &plan.servers[session.listen().default_server];
     for phase in [Phase::PostAccept, Phase::PreAccess, Phase::Access] {

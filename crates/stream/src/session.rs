@@ -15,6 +15,7 @@ use turnpike_plan::tls::{HasTlsSession, TlsSession, host_of};
 use turnpike_plan::variables::{self, Subject, Values, VariableId, VariableTable};
 
 use crate::lane::{LanePlan, LaneShared};
+use crate::own_connections::OwnConnection;
 use crate::phase::Status;
 use crate::plan::{Listen, Server};
 use crate::upstream::Try;
@@ -48,6 +49,10 @@ pub struct Session {
     pub pass_to: Option<ListenAddress>,
     /// How often the connection was passed on before.
     pub passes: u8,
+    /// The addresses of ours that it has come through, where other sessions have passed it on.
+    pub(crate) came_through: Vec<ListenAddress>,
+    /// What it has opened to an address of ours.
+    pub(crate) own_connection: Option<OwnConnection>,
     /// How it ended.
     pub status: Option<Status>,
     pub bytes_received: Cell<u64>,
@@ -93,6 +98,8 @@ impl Session {
             preread: Vec::new(),
             pass_to: None,
             passes: 0,
+            came_through: Vec::new(),
+            own_connection: None,
             status: None,
             bytes_received: Cell::new(0),
             bytes_sent: Cell::new(0),

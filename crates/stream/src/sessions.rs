@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::log::Level;
 use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_lane::transport::Transport;
@@ -19,7 +20,7 @@ use crate::directory::FlowDirectory;
 use crate::flow_table::{FlowTable, Registered};
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{NewClient, Phase, Steps};
-use crate::plan::Plan;
+use crate::plan::{Plan, Server};
 use crate::relay_socket::RelaySocket;
 use crate::serve::serve;
 use crate::session::Session;
@@ -195,7 +196,8 @@ impl Acceptor for Sessions {
             return;
         };
         let local = local_address(&plan.listens[listen].address, &socket);
-        let session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
+        let mut session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
+        session.find_origin(Some(&socket));
         let client = NewClient::Connection(RelaySocket::client(socket));
         match steps(&session, client) {
             Ok(steps) => {
@@ -207,6 +209,13 @@ impl Acceptor for Sessions {
                 self.begin(event_loop, session, client, None);
             }
             Err(NewClient::Flow(_)) => {}
+        }
+    }
+
+    fn refused(&mut self, gate: PlanGate, connections_max: usize) {
+        if let Some(plan) = self.plan_with(gate.generation, gate.place) {
+            let server = &plan.servers[plan.listens[gate.place].default_server];
+            log_full(server, connections_max);
         }
     }
 }
@@ -237,6 +246,7 @@ impl Receiver for Sessions {
         session.tls = facts.tls;
         session.proxy_header = facts.proxy_header;
         session.passes = facts.passes;
+        session.came_through = facts.came_through;
         self.begin(event_loop, session, Client::new(transport), None);
     }
 }
@@ -246,6 +256,12 @@ impl Drop for Sessions {
         self.flows.close();
         self.flush();
     }
+}
+
+/// Says, in nginx's words, that a session is refused, since the lane has no place for it.
+pub(crate) fn log_full(server: &Server, connections_max: usize) {
+    let message = format_args!("{connections_max} worker_connections are not enough");
+    server.error_log.event(Level::Alert, message);
 }
 
 /// What serves a session in steps. The error is the client, where something has to wait for its

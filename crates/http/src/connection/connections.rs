@@ -50,6 +50,8 @@ pub struct Connections {
     pub(super) others: Vec<AcceptedConnection>,
     /// See [`Connections::take_cut`].
     pub(super) cut_until_ms: Option<u64>,
+    /// Until when the log need not say again that the lane is full, in its monotonic milliseconds.
+    pub(super) full_said_until_ms: u64,
 }
 
 /// What is measured at the end of a round: the clock is read once for all of it.
@@ -105,6 +107,7 @@ impl Connections {
             round: Round::default(),
             others: Vec::new(),
             cut_until_ms: None,
+            full_said_until_ms: 0,
         }
     }
 

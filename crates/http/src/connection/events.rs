@@ -23,6 +23,10 @@ use crate::plan::index::ListenIndex;
 /// search for every new connection of a burst.
 const ROOM_CONNECTIONS_MAX: usize = 32;
 
+/// The time between two lines of the log that say that a lane is full, in milliseconds: it tries to
+/// accept some fifty times a second.
+const FULL_LINES_MS: u64 = 60_000;
+
 /// The system has too many files open, errno(3) on Linux.
 const ENFILE: i32 = 23;
 
@@ -160,6 +164,19 @@ impl EventHandler for Connections {
             ));
         }
         closed > 0
+    }
+
+    fn stays_full(&mut self, event_loop: &mut EventLoop) {
+        let now_ms = event_loop.clock.now_ms();
+        if now_ms >= self.full_said_until_ms {
+            self.full_said_until_ms = now_ms + FULL_LINES_MS;
+            let most = self.plan.events.connections_max;
+            let message = format_args!(
+                "{most} worker_connections are not enough; new connections wait, since none can \
+                 be closed"
+            );
+            self.report_as(Level::Alert, message);
+        }
     }
 
     fn accept_failed(&mut self, _event_loop: &mut EventLoop, gate: u32, error: &io::Error) {

@@ -19,6 +19,18 @@ const QUEUED_ACCEPTS_MAX: usize = 1 << 20;
 /// The time for which a full lane does not accept, in milliseconds: some connections end meanwhile.
 const FULL_PAUSE_MS: u64 = 20;
 
+/// Part of a lane's connections that is left to those that end by themselves, and how many that are
+/// at most. A few are enough: each is answered at once, and makes room again.
+const SPARE_CONNECTIONS_PART: usize = 16;
+const SPARE_CONNECTIONS_MAX: usize = 16;
+
+/// The connections of a lane, which may hold so many, that may wait for others without a limit of
+/// their own: requests for upstream servers, and sessions. At least one may.
+pub fn waiting_connections_max(connections_max: usize) -> usize {
+    let spare = (connections_max / SPARE_CONNECTIONS_PART).clamp(1, SPARE_CONNECTIONS_MAX);
+    connections_max.saturating_sub(spare).max(1)
+}
+
 /// A receiver of a lane's state for the steering of connections. It is called in every turn, so it
 /// must not enter the kernel.
 pub trait Pulse: Send {
@@ -26,6 +38,10 @@ pub trait Pulse: Send {
     fn awake(&self, now_ns: u64, connections: u64);
     /// The lane waits for events: it is healthy, however long the wait is.
     fn asleep(&self, connections: u64);
+    /// Whether the number of connections of any other lane that works is such a one.
+    fn has_other_lane(&self, _now_ns: u64, _is_such: &dyn Fn(u64) -> bool) -> bool {
+        false
+    }
 }
 
 impl Pulse for LanePulse {
@@ -35,6 +51,10 @@ impl Pulse for LanePulse {
 
     fn asleep(&self, connections: u64) {
         LanePulse::asleep(self, connections);
+    }
+
+    fn has_other_lane(&self, now_ns: u64, is_such: &dyn Fn(u64) -> bool) -> bool {
+        self.other_loads(now_ns).any(is_such)
     }
 }
 
@@ -89,6 +109,8 @@ pub(super) struct Gates {
     paused_until_ms: u64,
     paused: bool,
     turn: Option<AcceptTurn>,
+    /// Connections of a gate with the mutex were looked for in this turn.
+    has_looked: bool,
 }
 
 struct WatchedGate {
@@ -96,6 +118,8 @@ struct WatchedGate {
     watched: bool,
     /// The gate belongs to another lane, and is watched until that lane works again.
     adopted: bool,
+    /// Connections are left to other lanes until the next tick.
+    rests: bool,
 }
 
 impl Gates {
@@ -134,6 +158,7 @@ impl EventLoop {
                 gate,
                 watched: false,
                 adopted: false,
+                rests: false,
             })
             .collect();
         self.watch_gates(|mode| mode != AcceptMode::Mutex)
@@ -157,6 +182,7 @@ impl EventLoop {
                 gate,
                 watched: false,
                 adopted: true,
+                rests: false,
             }));
         self.watch_gates(|mode| mode != AcceptMode::Mutex)
     }
@@ -185,6 +211,17 @@ impl EventLoop {
             .settings
             .connections_max
             .saturating_sub(connections)
+    }
+
+    /// As [`EventLoop::room`], for connections that may last as long as their clients like: some
+    /// places are left to others.
+    pub fn room_for_waiting(&self, connections: usize) -> usize {
+        waiting_connections_max(self.gates.settings.connections_max).saturating_sub(connections)
+    }
+
+    /// The most connections that the lane may hold.
+    pub fn connections_max(&self) -> usize {
+        self.gates.settings.connections_max
     }
 
     /// Stops accepting. Returns the gates, whose queues may hold connections.
@@ -218,7 +255,7 @@ impl EventLoop {
     }
 
     /// Takes the mutex or ends a pause, and returns the longest wait.
-    pub(super) fn before_wait(&mut self, timeout_ms: i32) -> i32 {
+    pub(super) fn before_wait<R: EventHandler>(&mut self, handler: &R, timeout_ms: i32) -> i32 {
         if self.gates.paused {
             let now_ms = self.clock.now_ms();
             if now_ms < self.gates.paused_until_ms {
@@ -228,6 +265,9 @@ impl EventLoop {
             self.gates.paused = false;
             let _ = self.watch_gates(|mode| mode != AcceptMode::Mutex);
         }
+        let rests = self.gates.turn.as_ref().is_some_and(AcceptTurn::rests);
+        let nobody_accepts =
+            rests && self.gates.heartbeat.is_some() && !self.has_lane_below(handler.connections());
         let Some((turn, mutex)) = self
             .gates
             .turn
@@ -236,6 +276,9 @@ impl EventLoop {
         else {
             return timeout_ms;
         };
+        if nobody_accepts {
+            turn.end_rest();
+        }
         match turn.begin(&mutex) {
             Turn::Listen { arm } => {
                 if arm {
@@ -254,10 +297,13 @@ impl EventLoop {
 
     /// Allows other lanes to accept.
     pub(super) fn end_accept_turn<R: EventHandler>(&mut self, handler: &R) {
+        let has_looked = std::mem::take(&mut self.gates.has_looked);
         let settings = &self.gates.settings;
         if let (Some(turn), Some(mutex)) = (&mut self.gates.turn, &settings.mutex) {
             let most = settings.connections_max;
-            turn.balance(most, most.saturating_sub(handler.connections()));
+            if has_looked {
+                turn.balance(most, most.saturating_sub(handler.connections()));
+            }
             turn.end(mutex);
         }
     }
@@ -268,14 +314,15 @@ impl EventLoop {
         };
         if entry.gate.kind == Kind::Datagram {
             let gate = entry.gate.clone();
-            if self.room(handler.connections()) == 0 {
-                // Datagrams of existing sessions are read in any case.
-                handler.make_room(self);
-            }
             handler.datagrams(self, &gate);
             return;
         }
+        self.gates.has_looked |= entry.gate.mode == AcceptMode::Mutex;
         let (number, socket) = (entry.gate.number, entry.gate.socket.clone());
+        let refuses = handler.refuses_when_full(number);
+        if refuses && self.leaves_to_others(handler, index) {
+            return;
+        }
         let turns = if self.gates.settings.multi_accept {
             ACCEPTS_PER_TURN_MAX
         } else {
@@ -283,7 +330,8 @@ impl EventLoop {
         };
         for _ in 0..turns {
             let full = handler.connections() >= self.gates.settings.connections_max;
-            if full && !handler.make_room(self) {
+            if full && !refuses && !handler.make_room(self) {
+                handler.stays_full(self);
                 self.pause(FULL_PAUSE_MS);
                 return;
             }
@@ -304,6 +352,60 @@ impl EventLoop {
         }
     }
 
+    /// Whether a lane that could only refuse connections of a gate leaves them to other lanes,
+    /// which share the gate and have room.
+    fn leaves_to_others<R: EventHandler>(&mut self, handler: &R, index: usize) -> bool {
+        let most = waiting_connections_max(self.gates.settings.connections_max);
+        if handler.connections() < most || !self.has_lane_below(most) {
+            return false;
+        }
+        let Some(entry) = self.gates.entries.get_mut(index) else {
+            return false;
+        };
+        if entry.gate.mode.has_gate_per_lane() {
+            return false;
+        }
+        // In mutex mode the lane's next turns are another's.
+        if entry.gate.mode == AcceptMode::Shared && std::mem::take(&mut entry.watched) {
+            entry.rests = true;
+            let _ = self.epoll.delete(entry.gate.socket.as_fd());
+        }
+        true
+    }
+
+    /// Whether another lane that works has fewer connections than that.
+    fn has_lane_below(&self, connections: usize) -> bool {
+        self.has_other_lane(&|load| load < connections as u64)
+    }
+
+    fn has_other_lane(&self, is_such: &dyn Fn(u64) -> bool) -> bool {
+        let heartbeat = self.gates.heartbeat.as_ref();
+        heartbeat.is_some_and(|pulse| pulse.has_other_lane(self.clock.now_ns(), is_such))
+    }
+
+    /// Looks after gates that lanes share, at every tick: those that rest are watched again, and
+    /// connections are accepted whose event came to a lane that has left them to others.
+    pub(super) fn tick_gates<R: EventHandler>(&mut self, handler: &mut R) {
+        let entries = &mut self.gates.entries;
+        let mut resting = entries.iter_mut().filter(|entry| entry.rests);
+        if resting.next().is_some() {
+            entries.iter_mut().for_each(|entry| entry.rests = false);
+            if !self.gates.paused {
+                let _ = self.watch_gates(|mode| mode != AcceptMode::Mutex);
+            }
+        }
+        let most = waiting_connections_max(self.gates.settings.connections_max);
+        let is_full = |load| load >= most as u64;
+        if handler.connections() >= most || !self.has_other_lane(&is_full) {
+            return;
+        }
+        for index in 0..self.gates.entries.len() {
+            if self.gates.entries[index].gate.mode == AcceptMode::Shared {
+                self.accept(handler, index);
+            }
+        }
+    }
+
     fn pause(&mut self, pause_ms: u64) {
         self.gates.paused = true;
         self.gates.paused_until_ms = self.clock.now_ms() + pause_ms;
@@ -320,7 +422,7 @@ impl EventLoop {
     fn watch_gates(&mut self, wanted: impl Fn(AcceptMode) -> bool) -> io::Result<()> {
         let mut result = Ok(());
         for (index, entry) in self.gates.entries.iter_mut().enumerate() {
-            if entry.watched || !wanted(entry.gate.mode) {
+            if entry.watched || entry.rests || !wanted(entry.gate.mode) {
                 continue;
             }
             let interest = entry.gate.mode.interest();

@@ -32,7 +32,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 
-pub use gates::{AcceptSettings, LaneGate, Pulse};
+pub use gates::{AcceptSettings, LaneGate, Pulse, waiting_connections_max};
 pub use mailbox::Mailbox;
 pub use numbered_sockets::NumberedSockets;
 pub use run::run;
@@ -98,6 +98,13 @@ pub trait EventHandler {
     fn driven(&self) -> usize;
     /// Closes connections that are idle between requests. `false` if no connection may be closed.
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool;
+    /// Whether the handler takes connections of this gate even while the lane is full, to refuse
+    /// them: their clients are told at once, and other gates go on.
+    fn refuses_when_full(&self, _gate: u32) -> bool {
+        false
+    }
+    /// The lane is full, and no connection may be closed: new ones wait in their queues.
+    fn stays_full(&mut self, _event_loop: &mut EventLoop) {}
     /// Accepting failed and is tried again later; called once per failure.
     fn accept_failed(&mut self, event_loop: &mut EventLoop, gate: u32, error: &io::Error);
     /// Whether the lane has finished its work and ends.
@@ -205,7 +212,7 @@ impl EventLoop {
     /// # Errors
     /// The error of epoll_wait(2).
     pub fn turn<R: EventHandler>(&mut self, handler: &mut R, timeout_ms: i32) -> io::Result<usize> {
-        let timeout_ms = self.before_wait(timeout_ms);
+        let timeout_ms = self.before_wait(handler, timeout_ms);
         let mut events = std::mem::replace(&mut self.events, EventBuffer::with_capacity(0));
         if timeout_ms != 0 {
             self.gates.asleep(handler.connections());
@@ -277,6 +284,7 @@ impl EventLoop {
             }
             self.due = due;
             handler.tick(self);
+            self.tick_gates(handler);
         }
         handler.turn_ended(self);
     }

@@ -146,6 +146,18 @@ impl AcceptTurn {
         self.rounds_to_rest = (connections_max / 8).saturating_sub(connections_free);
     }
 
+    /// Whether the lane pauses for more than one turn.
+    pub fn rests(&self) -> bool {
+        self.rounds_to_rest > 1
+    }
+
+    /// Ends a pause that was counted by [`AcceptTurn::balance`]: no other lane has fewer
+    /// connections, so nobody would accept meanwhile. nginx goes on to pause, for up to an eighth
+    /// of its connections times `accept_mutex_delay`.
+    pub fn end_rest(&mut self) {
+        self.rounds_to_rest = self.rounds_to_rest.min(1);
+    }
+
     /// Releases the mutex, after accepting and before all other work.
     pub fn end(&mut self, mutex: &AcceptMutex) {
         mutex.release(self.lane);

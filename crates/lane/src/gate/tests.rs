@@ -219,6 +219,16 @@ fn a_turn_goes_from_lane_to_lane() {
         two.end(&mutex);
     }
     assert_eq!(two.begin(&mutex), Listen { arm: false });
+    two.end(&mutex);
+    // A pause ends early where nobody else would accept.
+    two.balance(100, 0);
+    assert!(two.rests());
+    two.end_rest();
+    assert!(!two.rests());
+    assert!(matches!(two.begin(&mutex), Rest { .. }));
+    assert!(matches!(two.begin(&mutex), Listen { .. }));
+    two.end(&mutex);
+    two.begin(&mutex);
     two.disarmed(&mutex);
     assert_eq!(
         (mutex.holder(), two.begin(&mutex)),

@@ -166,6 +166,19 @@ impl LanePulse {
         self.publish(ASLEEP, load.min(LOAD_MAX));
     }
 
+    /// The loads of the other lanes that work at that time of CLOCK_MONOTONIC, in nanoseconds.
+    pub fn other_loads(&self, now_ns: u64) -> impl Iterator<Item = u64> + '_ {
+        let works = move |lane: &usize| match self.board.beat(*lane) {
+            Beat::Gone => false,
+            Beat::Asleep => true,
+            Beat::Awake { since_ns } => now_ns.saturating_sub(since_ns) < super::STALE_NS,
+        };
+        (0..STEERED_LANES_MAX)
+            .filter(|lane| *lane != self.lane)
+            .filter(works)
+            .map(|lane| self.board.load(lane))
+    }
+
     /// Publishes that the lane takes no more connections.
     pub fn gone(&self) {
         self.store(HEARTBEAT, 0);

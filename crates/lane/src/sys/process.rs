@@ -358,14 +358,30 @@ pub fn page_bytes() -> usize {
 
 /// Waits without limit for one of poll(2)'s `events`.
 pub(super) fn poll_one(descriptor: BorrowedFd<'_>, events: libc::c_short) -> io::Result<()> {
+    poll(descriptor, events, -1).map(|_| ())
+}
+
+/// The ones of poll(2)'s `events` that are there now, errors and hang-ups among them.
+pub(super) fn poll_now(
+    descriptor: BorrowedFd<'_>,
+    events: libc::c_short,
+) -> io::Result<libc::c_short> {
+    poll(descriptor, events, 0)
+}
+
+fn poll(
+    descriptor: BorrowedFd<'_>,
+    events: libc::c_short,
+    timeout_ms: libc::c_int,
+) -> io::Result<libc::c_short> {
     let mut entry = libc::pollfd {
         fd: descriptor.as_raw_fd(),
         events,
         revents: 0,
     };
     // SAFETY: the pointer points to the one entry that is announced.
-    retry(|| check(unsafe { libc::poll(&mut entry, 1, -1) }))?;
-    Ok(())
+    retry(|| check(unsafe { libc::poll(&mut entry, 1, timeout_ms) }))?;
+    Ok(entry.revents)
 }
 
 /// The time in nanoseconds that a thread of this process has worked, by its number (Linux 2.6.12).

@@ -101,6 +101,74 @@ pub fn bind_unix(socket: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// The most bytes of a unix socket's name.
+pub const UNIX_NAME_BYTES_MAX: usize = 108;
+
+/// Binds a unix socket to a name that is no path (`abstract` in unix(7)): its first byte is 0, and
+/// it goes with the socket. `EINVAL` for any other name, or a longer one than
+/// [`UNIX_NAME_BYTES_MAX`].
+pub fn bind_unix_name(socket: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    // SAFETY: all zero bytes are a valid sockaddr_un.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    if name.first() != Some(&0) || name.len() > address.sun_path.len() {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    for (slot, byte) in address.sun_path.iter_mut().zip(name) {
+        *slot = *byte as libc::c_char;
+    }
+    let length = mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
+    let length = length as libc::socklen_t;
+    // SAFETY: `length` is at most the size of `address`, which outlives the call.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(())
+}
+
+/// Copies the name of a unix socket's other end, where that is no path, into `buffer`; returns its
+/// length, 0 if there is none.
+pub fn peer_unix_name(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8; UNIX_NAME_BYTES_MAX],
+) -> io::Result<usize> {
+    // SAFETY: all zero bytes are a valid sockaddr_un.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    let mut length = mem::size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: `length` is the size of `address`; both outlive the call.
+    check(unsafe {
+        libc::getpeername(socket.as_raw_fd(), (&raw mut address).cast(), &mut length)
+    })?;
+    let begin = mem::offset_of!(libc::sockaddr_un, sun_path);
+    let count = (length as usize).saturating_sub(begin).min(buffer.len());
+    if i32::from(address.sun_family) != libc::AF_UNIX || count == 0 || address.sun_path[0] != 0 {
+        return Ok(0);
+    }
+    for (slot, byte) in buffer.iter_mut().zip(&address.sun_path[..count]) {
+        *slot = *byte as u8;
+    }
+    Ok(count)
+}
+
+/// What a peer has closed of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// Nothing.
+    Nothing,
+    /// The sending side: the peer may still receive.
+    Sending,
+    /// Both sides.
+    Everything,
+}
+
+/// What the peer has closed, whether all that it has sent was received or not.
+pub fn closed_by_peer(socket: BorrowedFd<'_>) -> io::Result<Closed> {
+    let seen = super::process::poll_now(socket, libc::POLLRDHUP)?;
+    Ok(match seen {
+        seen if seen & (libc::POLLHUP | libc::POLLERR) != 0 => Closed::Everything,
+        seen if seen & libc::POLLRDHUP != 0 => Closed::Sending,
+        _ => Closed::Nothing,
+    })
+}
+
 /// Starts connecting; a non-blocking socket returns `EINPROGRESS` and becomes writable when done.
 pub fn connect(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     let (storage, length) = raw_address(address);

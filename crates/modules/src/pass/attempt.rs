@@ -351,6 +351,7 @@ impl Attempt {
             receive_buffer_bytes: passing.receive_buffer_bytes,
             timeout_ms: passing.timeouts.connect_ms,
             sends_at_once: true,
+            unix_name: &[],
             proxy_header,
             tls,
             http2: self.carries() == Carries::Streams,

@@ -21,6 +21,7 @@ use turnpike_wire::proxy_protocol::Transport;
 
 use super::datagrams::{DatagramEnd, Progress, failed, log_send_failure};
 use super::handler::{self, ends, log_connected, succeeded};
+use super::own_address::OwnAddress;
 use super::plan::{Destination, Passing};
 use super::relay::note_first_byte;
 
@@ -108,10 +109,12 @@ impl FlowSteps {
         let started_ms = session.lane.clock.now_ms();
         let (socket, picked) = loop {
             let picked = self.passing.next_server(session, &mut tries)?;
+            let own = OwnAddress::of(session, &picked)?;
             let bind = self.passing.bind.address(session);
             let options = self.passing.options(&[], bind.as_ref());
             let opened = begin_connecting(&picked, Kind::Datagram, &options);
             let opened = opened.and_then(|(socket, _)| {
+                own.opened(session, socket.as_fd());
                 let watched = watch.add(SocketOf::Server, socket.as_fd(), INPUT | Interest::EDGE);
                 watched.map_err(ConnectError::Socket)?;
                 Ok(socket)

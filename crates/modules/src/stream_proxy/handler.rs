@@ -8,7 +8,7 @@ use std::sync::Arc;
 use turnpike_conf::value;
 use turnpike_lane::counters::Answer;
 use turnpike_lane::log::Level;
-use turnpike_lane::sys::socket::{self, Kind, PeerAddress};
+use turnpike_lane::sys::socket::{self, Closed, Kind, PeerAddress};
 use turnpike_plan::template::Template;
 use turnpike_stream::client::{Client, Connected};
 use turnpike_stream::flow::Flow;
@@ -23,8 +23,9 @@ use turnpike_wire::proxy_protocol::Transport;
 use super::datagrams::{DatagramEnd, DatagramRelay};
 use super::direction_limit::DirectionLimit;
 use super::flow_steps::FlowSteps;
+use super::own_address::OwnAddress;
 use super::plan::{Destination, Passing};
-use super::relay::Relay;
+use super::relay::{End, Relay};
 use super::steps::ConnectionSteps;
 use crate::upstream::{Directory, Names, Target, Upstream, Url};
 
@@ -87,35 +88,39 @@ impl Passing {
                 None => return Err(Status::InternalServerError),
             },
         };
-        let open = async |session: &mut Session, picked: &Picked, host: &[u8]| {
-            let tls = self.tls.as_ref();
-            let name = tls.map_or(String::new(), |tls| tls.name(session, host));
-            let protocols = self
-                .protocols
-                .iter()
-                .map(|protocol| protocol.value(session));
-            let protocols: Vec<_> = protocols.filter(|name| !name.is_empty()).collect();
-            let header = self
-                .proxy_header
-                .header(session, ends(session), Transport::Stream);
-            let bind = self.bind.address(session);
-            let options = ConnectOptions {
-                tls: connector.as_ref().map(|connector| Tls {
-                    connector,
-                    name: &name,
-                    protocols: &protocols,
-                    timeout_ms: self.connect_timeout_ms,
-                }),
-                ..self.options(&header, bind.as_ref())
+        let open =
+            async |session: &mut Session, (picked, own): (&Picked, &OwnAddress), host: &[u8]| {
+                let tls = self.tls.as_ref();
+                let name = tls.map_or(String::new(), |tls| tls.name(session, host));
+                let protocols = self
+                    .protocols
+                    .iter()
+                    .map(|protocol| protocol.value(session));
+                let protocols: Vec<_> = protocols.filter(|name| !name.is_empty()).collect();
+                let header = self
+                    .proxy_header
+                    .header(session, ends(session), Transport::Stream);
+                let bind = self.bind.address(session);
+                let options = ConnectOptions {
+                    tls: connector.as_ref().map(|connector| Tls {
+                        connector,
+                        name: &name,
+                        protocols: &protocols,
+                        timeout_ms: self.connect_timeout_ms,
+                    }),
+                    unix_name: &own.unix_name,
+                    ..self.options(&header, bind.as_ref())
+                };
+                let connection = Connection::start(picked, &options, session.lane.clock.now_ms())?;
+                own.opened(session, connection.as_fd());
+                connection.finish_opening(&options).await?;
+                if let Some(one) = session.tries.last() {
+                    one.bytes_sent.set(header.len() as u64);
+                }
+                Ok(connection)
             };
-            let now_ms = session.lane.clock.now_ms();
-            let connection = Connection::open(picked, &options, now_ms).await?;
-            if let Some(one) = session.tries.last() {
-                one.bytes_sent.set(header.len() as u64);
-            }
-            Ok(connection)
-        };
-        let (connection, picked) = self.connected(session, tries, open).await?;
+        let has_left = |session: &Session| self.has_left(session, client);
+        let (connection, picked) = self.connected(session, tries, has_left, open).await?;
         session.action.set("proxying connection");
         log_connected(
             session,
@@ -141,11 +146,15 @@ impl Passing {
         flow: &Flow,
         tries: &mut Tries,
     ) -> Result<(), Status> {
-        let open = async |session: &mut Session, picked: &Picked, _: &[u8]| {
-            let bind = self.bind.address(session);
-            DatagramConnection::open(picked, &self.options(&[], bind.as_ref()))
-        };
-        let (connection, picked) = self.connected(session, tries, open).await?;
+        let open =
+            async |session: &mut Session, (picked, own): (&Picked, &OwnAddress), _: &[u8]| {
+                let bind = self.bind.address(session);
+                let options = self.options(&[], bind.as_ref());
+                let connection = DatagramConnection::open(picked, &options)?;
+                own.opened(session, connection.as_fd());
+                Ok(connection)
+            };
+        let (connection, picked) = self.connected(session, tries, |_| false, open).await?;
         session.action.set("proxying connection");
         log_connected(
             session,
@@ -166,6 +175,17 @@ impl Passing {
         session.end_try();
         failed(session, picked, FailReason::Error);
         Err(Status::BadGateway)
+    }
+
+    /// Whether the client of a session is gone that nobody has been asked for yet: nothing could be
+    /// passed on, or nobody is there to answer.
+    fn has_left(&self, session: &Session, client: &Connected) -> bool {
+        let closed = client.closed_by_peer();
+        closed == Closed::Everything
+            || closed == Closed::Sending
+                && !self.half_close
+                && !client.has_input()
+                && (session.preread.is_empty() || is_handshake(&session.preread))
     }
 
     fn limits(&self, session: &Session) -> [DirectionLimit; 2] {
@@ -192,18 +212,28 @@ impl Passing {
         }
     }
 
-    /// The result of `open` for one of the servers; its argument is the name of the group.
+    /// The result of `open` for one of the servers; its last argument is the name of the group.
     async fn connected<T>(
         &self,
         session: &mut Session,
         tries: &mut Tries,
-        mut open: impl AsyncFnMut(&mut Session, &Picked, &[u8]) -> Result<T, ConnectError>,
+        has_left: impl Fn(&Session) -> bool,
+        mut open: impl AsyncFnMut(
+            &mut Session,
+            (&Picked, &OwnAddress),
+            &[u8],
+        ) -> Result<T, ConnectError>,
     ) -> Result<(T, Picked), Status> {
         let started_ms = session.lane.clock.now_ms();
         loop {
+            if has_left(session) {
+                End::Client.log(session);
+                return Err(Status::Ok);
+            }
             let picked = self.next_server(session, tries)?;
+            let own = OwnAddress::of(session, &picked)?;
             let host = tries.group().name().as_bytes();
-            match open(session, &picked, host).await {
+            match open(session, (&picked, &own), host).await {
                 Ok(connection) => {
                     session.connected();
                     return Ok((connection, picked));
@@ -290,6 +320,7 @@ impl Passing {
             receive_buffer_bytes: 0,
             timeout_ms: self.connect_timeout_ms,
             sends_at_once: false,
+            unix_name: &[],
             proxy_header,
             tls: None,
             http2: false,
@@ -344,6 +375,19 @@ pub(super) fn failed(session: &Session, picked: Picked, reason: FailReason) {
         let what = format_args!("upstream server temporarily disabled");
         session.log(Level::Warn, what);
     }
+}
+
+/// Whether these are handshake records of TLS and nothing else: a client that sends no more cannot
+/// go on (RFC 8446 section 4).
+fn is_handshake(mut bytes: &[u8]) -> bool {
+    while let [22, 3, _, high, low, rest @ ..] = bytes {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        match rest.get(length..) {
+            Some(rest) => bytes = rest,
+            None => return false,
+        }
+    }
+    bytes.is_empty()
 }
 
 /// The two addresses in a PROXY protocol header.

@@ -8,6 +8,7 @@ mod datagrams;
 mod direction_limit;
 mod flow_steps;
 mod handler;
+mod own_address;
 mod plain_relay;
 mod plan;
 mod quic;

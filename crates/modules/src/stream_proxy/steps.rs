@@ -2,10 +2,11 @@
 //! lane's loop waits for their sockets and deadlines.
 
 use std::mem;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use turnpike_lane::sys::epoll::Event;
-use turnpike_lane::sys::socket::Kind;
+use turnpike_lane::sys::socket::{Closed, Kind};
 use turnpike_stream::phase::{Happened, NEVER_MS, Next, Status, Steps};
 use turnpike_stream::relay_socket::RelaySocket;
 use turnpike_stream::session::Session;
@@ -14,6 +15,7 @@ use turnpike_upstream::{ConnectError, ConnectOptions, Picked, Tries, begin_conne
 use turnpike_wire::proxy_protocol::Transport;
 
 use super::handler::{ends, log_connected, succeeded};
+use super::own_address::OwnAddress;
 use super::plain_relay::{Passed, PlainRelay};
 use super::plan::{Destination, Passing};
 use super::relay::{End, failed};
@@ -112,7 +114,13 @@ impl ConnectionSteps {
         };
         let mut buffer = session.lane.buffer();
         match client.receive_early(&mut buffer, self.passing.buffer_bytes) {
+            Ok(Some(0)) if !self.passing.half_close => {
+                // It is gone, and nothing could be passed on.
+                End::Client.log(session);
+                Err(Status::Ok)
+            }
             Ok(count) => {
+                let count = count.unwrap_or(0);
                 let received = &session.bytes_received;
                 received.set(received.get() + count as u64);
                 self.early = buffer.to_vec();
@@ -134,13 +142,16 @@ impl ConnectionSteps {
     ) -> Result<Stage, Status> {
         loop {
             let picked = self.passing.next_server(session, &mut tries)?;
+            let own = OwnAddress::of(session, &picked)?;
             let bind = self.passing.bind.address(session);
             let options = ConnectOptions {
                 sends_at_once: !self.early.is_empty(),
+                unix_name: &own.unix_name,
                 ..self.passing.options(&[], bind.as_ref())
             };
             let opened = begin_connecting(&picked, Kind::Stream, &options);
             let opened = opened.and_then(|(socket, under_way)| {
+                own.opened(session, socket.as_fd());
                 let mut server = RelaySocket::server(socket);
                 if under_way {
                     server.watch_space(watch).map_err(ConnectError::Socket)?;
@@ -164,8 +175,20 @@ impl ConnectionSteps {
                 Err(error) => {
                     let passing = &self.passing;
                     passing.not_connected(session, &tries, picked, &error, started_ms)?;
+                    self.stay(session)?;
                 }
             }
+        }
+    }
+
+    /// Ends a session before another server is tried, where the client has left meanwhile.
+    fn stay(&self, session: &Session) -> Result<(), Status> {
+        match &self.client {
+            Some(client) if client.closed_by_peer() == Closed::Everything => {
+                End::Client.log(session);
+                Err(Status::Ok)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -211,6 +234,7 @@ impl ConnectionSteps {
         drop(server);
         self.passing
             .not_connected(session, &tries, picked, error, started_ms)?;
+        self.stay(session)?;
         self.connect(session, watch, (tries, started_ms))
     }
 

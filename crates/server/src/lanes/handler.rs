@@ -13,6 +13,7 @@ use turnpike_lane::event_loop::{EventHandler, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_stream::directory::FlowDirectory;
+use turnpike_stream::own_connections::OwnConnections;
 use turnpike_stream::plan::Plan;
 use turnpike_stream::sessions::Sessions;
 
@@ -42,12 +43,15 @@ pub(super) struct StreamSources {
     pub(super) plans: Arc<StreamPlans>,
     /// Which lane has a flow of UDP.
     pub(super) flows: Arc<FlowDirectory>,
+    /// What sessions of all lanes have opened to addresses of ours.
+    pub(super) own_connections: Arc<OwnConnections>,
     /// The lane's own.
     pub(super) mailbox: Arc<Mailbox<Command>>,
 }
 
 /// The handlers of a lane.
 pub(super) struct LaneHandler {
+    lane: Rc<LaneShared>,
     http: Connections,
     stream: Sessions,
     plans: Arc<StreamPlans>,
@@ -61,21 +65,24 @@ impl LaneHandler {
         stream: Arc<Plan>,
         sources: StreamSources,
     ) -> Self {
+        let StreamSources {
+            plans,
+            flows,
+            own_connections,
+            mailbox,
+        } = sources;
         let serials = lane.clone();
         let shared = turnpike_stream::lane::LaneShared::new(
             lane.clock.clone(),
             lane.handshakes.clone(),
+            own_connections,
             lane.random(),
             move || serials.next_serial(),
         );
-        let StreamSources {
-            plans,
-            flows,
-            mailbox,
-        } = sources;
         let wake = move || mailbox.wake();
         let stream = Sessions::new(shared, stream, http.returned(), flows, wake);
         Self {
+            lane,
             http,
             stream,
             plans,
@@ -97,11 +104,33 @@ impl LaneHandler {
     /// Serves the connections that HTTP was given for stream, and datagrams that other lanes were.
     fn serve_others(&mut self, event_loop: &mut EventLoop) {
         for other in self.http.take_others() {
-            other.move_to(&mut self.stream, event_loop);
+            match self.make_room_for_session(event_loop) {
+                0 => other.refuse(&mut self.stream, event_loop.connections_max()),
+                _ => other.move_to(&mut self.stream, event_loop),
+            }
         }
-        let room = event_loop.room(self.connections());
+        let room = self.room_for_sessions(event_loop);
         self.stream.take_strays(event_loop, room);
         self.serve_passed(event_loop);
+        self.lane.progress.note_sessions(self.stream.count());
+    }
+
+    /// How many sessions may begin. They last as long as their clients like, so they leave a few
+    /// places to HTTP, where the lane serves that.
+    fn room_for_sessions(&self, event_loop: &EventLoop) -> usize {
+        let connections = self.connections();
+        match self.http.listens() {
+            0 => event_loop.room(connections),
+            _ => event_loop.room_for_waiting(connections),
+        }
+    }
+
+    /// How many sessions may begin; closes idle connections where none could.
+    fn make_room_for_session(&mut self, event_loop: &mut EventLoop) -> usize {
+        if self.room_for_sessions(event_loop) == 0 {
+            self.http.make_room(event_loop);
+        }
+        self.room_for_sessions(event_loop)
     }
 
     /// Gives connections that sessions of stream have passed on to those whose address it is. One
@@ -131,7 +160,8 @@ impl EventHandler for LaneHandler {
             return;
         };
         let place = (self.http.generation(), place);
-        let room = event_loop.room(self.connections());
+        // Datagrams of existing sessions are read in any case.
+        let room = self.make_room_for_session(event_loop);
         self.stream.datagrams(event_loop, place, &gate.socket, room);
     }
 
@@ -183,6 +213,14 @@ impl EventHandler for LaneHandler {
 
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {
         self.http.make_room(event_loop)
+    }
+
+    fn refuses_when_full(&self, gate: u32) -> bool {
+        gate as usize >= self.http.listens()
+    }
+
+    fn stays_full(&mut self, event_loop: &mut EventLoop) {
+        self.http.stays_full(event_loop);
     }
 
     fn accept_failed(&mut self, event_loop: &mut EventLoop, gate: u32, error: &io::Error) {

@@ -14,6 +14,7 @@ use turnpike_lane::event_loop::{self, EventLoop, Mailbox};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::stack;
 use turnpike_stream::directory::FlowDirectory;
+use turnpike_stream::own_connections::OwnConnections;
 
 use super::handler::{LaneHandler, StreamPlans, StreamSources};
 use crate::service::Reporter;
@@ -68,6 +69,8 @@ pub(super) struct Start {
     pub(super) counters: Arc<AllCounters>,
     /// Which lane has a flow of UDP.
     pub(super) flows: Arc<FlowDirectory>,
+    /// What sessions of all lanes have opened to addresses of ours.
+    pub(super) own_connections: Arc<OwnConnections>,
     /// Lanes that run.
     pub(super) running: Arc<AtomicUsize>,
     /// Told when the last one ends.
@@ -96,6 +99,7 @@ impl Lane {
         let sources = StreamSources {
             plans: stream_plans.clone(),
             flows: start.flows.clone(),
+            own_connections: start.own_connections.clone(),
             mailbox: mailbox.clone(),
         };
         start.running.fetch_add(1, Ordering::SeqCst);

@@ -21,6 +21,7 @@ use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::{self, Background};
 use turnpike_plan::environment::KEPT_WORDS;
 use turnpike_stream::directory::FlowDirectory;
+use turnpike_stream::own_connections::OwnConnections;
 
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
@@ -50,6 +51,8 @@ pub(super) struct LaneService {
     pub(super) counters: Arc<AllCounters>,
     /// Which lane has a flow of UDP.
     pub(super) flows: Arc<FlowDirectory>,
+    /// What sessions of all lanes have opened to addresses of ours.
+    pub(super) own_connections: Arc<OwnConnections>,
     pub(super) running: Arc<AtomicUsize>,
     pub(super) lanes: Vec<Lane>,
     /// Lanes that a configuration had no place for, and that are not at their end yet.
@@ -99,6 +102,7 @@ impl LaneService {
             reporter,
             counters: Arc::default(),
             flows: Arc::default(),
+            own_connections: Arc::default(),
             running: Arc::default(),
             lanes: Vec::new(),
             leaving: Vec::new(),
@@ -249,6 +253,7 @@ impl LaneService {
             let start = Start {
                 counters: self.counters.clone(),
                 flows: self.flows.clone(),
+                own_connections: self.own_connections.clone(),
                 running: self.running.clone(),
                 reporter: self.reporter.clone(),
                 error_log: generation.error_log.clone(),

@@ -54,6 +54,7 @@ impl LaneService {
         let start = Start {
             counters: self.counters.clone(),
             flows: self.flows.clone(),
+            own_connections: self.own_connections.clone(),
             running: self.running.clone(),
             reporter: self.reporter.clone(),
             error_log: log.clone(),

@@ -1,5 +1,6 @@
 //! From the checked tree to the plan: servers and their addresses.
 
+use std::collections::HashMap;
 use turnpike_conf::{ConfError, Entry, View, Word};
 use turnpike_lane::gate::{AcceptMode, ListenAddress};
 use turnpike_lane::sys::socket::Kind;
@@ -53,10 +54,17 @@ impl Plan {
             draft.builder.check_variables(stream);
         }
         let listens = draft.listens();
+        let mut by_port: HashMap<u16, Vec<usize>> = HashMap::new();
+        for (place, listen) in listens.iter().enumerate() {
+            if let Some(port) = listen.address.port() {
+                by_port.entry(port).or_default().push(place);
+            }
+        }
         let shared = draft.builder.finish().map_err(PlanError)?;
         Ok(Self {
             generation,
             listens,
+            by_port,
             destinations: Vec::new(),
             servers: draft.servers,
             shared,

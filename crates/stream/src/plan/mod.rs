@@ -3,11 +3,13 @@
 mod assemble;
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::ErrorLog;
+use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::Service;
 use turnpike_plan::builder::Shared;
 use turnpike_plan::control::{Command, CommandRow};
@@ -16,6 +18,7 @@ use turnpike_plan::metrics;
 use turnpike_plan::server_names::NameTable;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 
+use crate::own_connections::Destination;
 use crate::phase::{Content, Handler, HandlerPlace, Logger, PHASE_COUNT, Phase};
 use crate::session::Session;
 use crate::variables::{VariableRow, VariableTable};
@@ -78,6 +81,8 @@ pub struct Plan {
     /// Every address that connections are accepted at, whatever its protocol, in the order of their
     /// gates: where `pass` may pass them.
     pub destinations: Vec<ListenAddress>,
+    /// The places of listens of TCP and UDP, by port.
+    by_port: HashMap<u16, Vec<usize>>,
     shared: Shared<Session>,
     /// Kept until the last session has let go of the plan.
     pub kept: Option<Arc<dyn Any + Send + Sync>>,
@@ -174,6 +179,32 @@ impl Server {
 }
 
 impl Plan {
+    /// Whether what is sent to that address may come by a listen of this plan. It may be another
+    /// machine's where a listen is for all addresses of this one.
+    pub(crate) fn is_own(&self, kind: Kind, destination: Destination<'_>) -> bool {
+        let address = match destination {
+            Destination::Inet(address) => address,
+            Destination::Unix(path) => {
+                let is_it = |listen: &Listen| match &listen.address {
+                    ListenAddress::Unix(own) => **own == *path,
+                    _ => false,
+                };
+                return self.listens.iter().any(is_it);
+            }
+        };
+        let ip = address.ip().to_canonical();
+        let is_it = |place: &usize| {
+            let own = &self.listens[*place].address;
+            let (ListenAddress::Tcp(listen) | ListenAddress::Udp(listen)) = own else {
+                return false;
+            };
+            let listen = listen.ip().to_canonical();
+            own.kind() == kind && (listen == ip || listen.is_unspecified() || ip.is_unspecified())
+        };
+        let places = self.by_port.get(&address.port());
+        places.is_some_and(|places| places.iter().any(is_it))
+    }
+
     /// Every variable that the configuration names.
     pub fn variables(&self) -> &VariableTable {
         &self.shared.variables

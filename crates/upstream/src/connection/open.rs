@@ -30,6 +30,8 @@ pub struct ConnectOptions<'a> {
     pub bind: Option<&'a SocketAddr>,
     /// Whether the local address may belong to another machine (`IP_TRANSPARENT`).
     pub transparent: bool,
+    /// The name that a unix socket is given before it is connected; empty for none.
+    pub unix_name: &'a [u8],
     /// Whether the kernel probes the peer while nothing is sent (`SO_KEEPALIVE`).
     pub socket_keepalive: bool,
     /// The size of the send buffer in bytes; 0 for the kernel's default.
@@ -208,8 +210,8 @@ impl Connection {
         opened.map(Box::new)
     }
 
-    /// Starts to connect to a peer that is spoken to without TLS and without a header before the
-    /// request, and waits for nothing: see [`Connection::is_connecting`].
+    /// Starts to connect to a peer, and waits for nothing: see [`Connection::is_connecting`]. One
+    /// that is spoken to by TLS, or after a header, needs [`Connection::finish_opening`].
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -231,19 +233,29 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Connection, ConnectError> {
         let connection = Self::start_to(address, options, now_ms)?;
-        if connection.is_connecting() {
-            connection.established(options.timeout_ms).await?;
+        connection.finish_opening(options).await?;
+        Ok(connection)
+    }
+
+    /// Goes on with what [`Connection::start`] has begun: waits for the connection, sends the PROXY
+    /// protocol header, makes the TLS handshake. Must be called where tokio's runtime is entered.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn finish_opening(&self, options: &ConnectOptions<'_>) -> Result<(), ConnectError> {
+        if self.is_connecting() {
+            self.established(options.timeout_ms).await?;
         }
         if !options.proxy_header.is_empty() || options.tls.is_some() {
             // The request comes behind other bytes.
-            let sends = connection.send_without_delay();
+            let sends = self.send_without_delay();
             sends.map_err(ConnectError::Socket)?;
         }
-        connection.send_proxy_header(options.proxy_header)?;
-        if let Some(tls) = &options.tls {
-            connection.handshake(tls).await?;
+        self.send_proxy_header(options.proxy_header)?;
+        match &options.tls {
+            Some(tls) => self.handshake(tls).await,
+            None => Ok(()),
         }
-        Ok(connection)
     }
 
     fn start_to(
@@ -393,7 +405,10 @@ fn prepare(
         socket_option::set_send_buffer_bytes(socket, bytes).map_err(option)?;
     }
     let Address::Inet(peer) = address else {
-        return Ok(());
+        return match options.unix_name {
+            [] => Ok(()),
+            name => socket::bind_unix_name(socket, name).map_err(ConnectError::Bind),
+        };
     };
     if options.sends_at_once && kind == Kind::Stream {
         socket_option::let_handshake_wait(socket).map_err(option)?;

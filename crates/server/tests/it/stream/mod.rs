@@ -4,6 +4,7 @@
 mod applications;
 mod checks;
 mod names;
+mod places;
 mod relays;
 mod tls;
 mod udp;
