@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// Folders that processes with our number may have left: far more than tests of one process make.
+const LEFT_MAX: u32 = 100_000;
+
 /// A new folder that everyone may read, since serving processes drop their privileges.
 #[derive(Debug)]
 pub struct Folder {
@@ -19,15 +22,24 @@ impl Folder {
     /// # Errors
     /// It cannot be created among the system's temporary files.
     pub fn create() -> io::Result<Folder> {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("turnpike-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        if path.exists() {
-            std::fs::remove_dir_all(&path)?; // left by a process that had our number before
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("turnpike-{}-{count}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match std::fs::create_dir(&path) {
+                // Left by a process that had our number before, or another user's.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if count > LEFT_MAX {
+                        return Err(error);
+                    }
+                }
+                made => {
+                    made?;
+                    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
+                    return Ok(Folder { path });
+                }
+            }
         }
-        std::fs::create_dir_all(&path)?;
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
-        Ok(Folder { path })
     }
 
     /// The path of the folder.

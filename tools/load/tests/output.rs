@@ -98,7 +98,7 @@ fn the_json_report_has_its_documented_fields() {
 fn logs_of_two_runs_merge_into_one() {
     let peer = answering(ok("hello"));
     let folder = std::env::temp_dir().join(format!("turnpike-load-merge-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
     let name = |file: &str| folder.join(file).display().to_string();
     for file in ["a", "b"] {
         let output = load(&format!(
@@ -171,7 +171,7 @@ impl Files {
     fn new(name: &str) -> Files {
         let name = format!("turnpike-load-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
         Files(path)
     }
 

@@ -84,7 +84,7 @@ impl Folder {
     fn new(number: u64) -> Result<Folder, String> {
         let name = format!("turnpike-simulate-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Folder(path))
     }
 }

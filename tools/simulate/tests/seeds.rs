@@ -60,7 +60,7 @@ fn a_sender_that_gets_no_turn_is_detected() {
 #[test]
 fn a_seed_gives_the_same_run_again() {
     let folder = std::env::temp_dir().join(format!("turnpike-simulate-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    std::fs::create_dir(&folder).expect("a folder can be made");
     let bench = Bench::new(&folder).expect("the machine has room for a lane");
     let options = Options {
         is_traced: true,

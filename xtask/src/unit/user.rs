@@ -55,14 +55,16 @@ impl User {
     /// It cannot, or it gets no folder.
     pub(super) fn ordinary(files: &[&Path]) -> Result<User, String> {
         let home = std::env::temp_dir().join(format!("turnpike-user-{}", std::process::id()));
-        let mut user = User {
-            home: home.clone(),
-            way: Vec::new(),
-        };
-        let made = std::fs::create_dir_all(home.join("stage"))
+        // Root gives it away: what is there already is not ours to give.
+        let made = std::fs::create_dir(&home)
+            .and_then(|()| std::fs::create_dir(home.join("stage")))
             .and_then(|()| std::fs::set_permissions(&home, PermissionsExt::from_mode(0o755)))
             .and_then(|()| chown(&home, Some(UID), Some(UID)));
         made.map_err(|error| format!("{}: {error}", home.display()))?;
+        let mut user = User {
+            home,
+            way: Vec::new(),
+        };
         if user.can_read(files) {
             return Ok(user);
         }

@@ -2,7 +2,9 @@
 //! every CPU. The "contention" rows of study S1.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -74,10 +76,17 @@ fn parse(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("\"{}\" is no number", text.trim()))
 }
 
+/// Makes a folder that nobody else may enter. What is there already under its name is somebody
+/// else's, be it a link, and is refused: root mounts there.
+fn private_folder(within: &Path) -> std::io::Result<PathBuf> {
+    let folder = within.join(format!("turnpike-lab-{}-tracefs", std::process::id()));
+    DirBuilder::new().mode(0o700).create(&folder)?;
+    Ok(folder)
+}
+
 /// Mounts tracefs for one read, if it is not mounted.
 fn mounted(file: &str) -> Result<u64, String> {
-    let folder = std::env::temp_dir().join(format!("turnpike-lab-{}-tracefs", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let folder = private_folder(&std::env::temp_dir()).map_err(|error| error.to_string())?;
     let none: Option<&str> = None;
     let result = mount(
         Some("none"),
@@ -94,4 +103,30 @@ fn mounted(file: &str) -> Result<u64, String> {
     });
     let _ = std::fs::remove_dir(&folder);
     parse(&result?)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Where tracefs is mounted.
+
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::private_folder;
+
+    #[test]
+    fn the_folder_is_private_and_nobody_elses() {
+        let name = format!("turnpike-lab-private-{}", std::process::id());
+        let within = std::env::temp_dir().join(name);
+        std::fs::create_dir(&within).unwrap();
+        let folder = private_folder(&within).unwrap();
+        let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(private_folder(&within).is_err(), "it is there");
+        std::fs::remove_dir(&folder).unwrap();
+        symlink(&within, &folder).unwrap();
+        assert!(private_folder(&within).is_err(), "a link is there");
+        std::fs::remove_dir_all(&within).unwrap();
+    }
 }

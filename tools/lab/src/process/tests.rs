@@ -5,7 +5,7 @@ use crate::placement;
 
 fn folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("lab-process-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
     path
 }
 

@@ -17,7 +17,7 @@ impl Folder {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("lab-test-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
         Folder(path)
     }
 

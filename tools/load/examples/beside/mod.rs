@@ -23,7 +23,8 @@ impl Server {
         configuration: impl Fn(&Path) -> String,
     ) -> Server {
         let folder = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join("html")).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::create_dir(folder.join("html")).unwrap();
         std::fs::write(folder.join("html/index.html"), "a".repeat(body_bytes)).unwrap();
         let at = folder.display();
         let main = format!(

@@ -105,7 +105,7 @@ fn targets_share_endpoints_and_are_drawn_by_weight() {
 #[test]
 fn files_of_urls_and_pages_are_read() {
     let folder = std::env::temp_dir().join(format!("turnpike-load-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
     let path = folder.join("urls");
     std::fs::write(&path, "# two\nhttp://127.0.0.1/a 3\n\nhttp://127.0.0.1/b\n").unwrap();
     let wishes = read_urls(&path).unwrap();
