@@ -291,7 +291,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                         tokio::select! {
                             biased;
                             () = tokio::time::sleep(pause) => {}
-                            () = peer.closed() => {
+                            () = peer.gone() => {
                                 let error = io::ErrorKind::ConnectionReset;
                                 return Err(Cut::Client(error.into()));
                             }

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use turnpike_lane::sys::socket::More;
+use turnpike_lane::sys::socket::{self, Closed, More};
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
@@ -64,6 +64,15 @@ impl Peer {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
                 Err(_) => return,
             }
+        }
+    }
+
+    /// Ends when the client's connection is gone. A client that has ended its sending side alone
+    /// still takes a response: whether it does, the next send shows.
+    pub(crate) async fn gone(&self) {
+        self.closed().await;
+        if let Ok(Closed::Sending) = socket::closed_by_peer(self.transport().as_fd()) {
+            std::future::pending().await
         }
     }
 

@@ -7,13 +7,17 @@ mod rfc9110;
 mod rfc9112;
 mod strictness;
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use turnpike_testkit::{Server, check, clients};
+use turnpike_testkit::{DEADLINE, Server, check, clients};
 
 /// More than the kernel buffers for a client that does not read.
 const LARGE_BYTES: usize = 24 << 20;
+
+/// More than a second's share of what /paced/ allows, which is sent at once.
+const PACED_BYTES: usize = 250 << 10;
 
 const CONFIGURATION: &str = "
 error_log %FOLDER%/error.log info;
@@ -34,6 +38,7 @@ http {
         location /brief { keepalive_timeout 0; return 200 brief; }
         location /twice { keepalive_requests 2; return 200 again; }
         location /slow/ { alias %FOLDER%/html/; limit_rate 20k; }
+        location /paced/ { alias %FOLDER%/html/; limit_rate 200k; }
         location /loop { error_page 404 /loop; }
         location /header { keepalive_timeout 5s 7s; return 200 header; }
     }
@@ -49,6 +54,7 @@ fn server() -> Server {
         .configuration(CONFIGURATION)
         .file("html/a", "0123456789")
         .file("html/large", vec![b'x'; LARGE_BYTES])
+        .file("html/paced", vec![b'x'; PACED_BYTES])
         .start()
 }
 
@@ -283,4 +289,26 @@ fn running_out_of_descriptors_neither_spins_nor_kills() {
     }
     server.wait_for_log("error.log", "accept4() failed (24: Too many open files)");
     assert_eq!(server.serving_pids().len(), 1);
+}
+
+#[test]
+fn a_client_that_has_sent_its_last_gets_the_whole_of_a_limited_response() {
+    let server = server();
+    let request = b"GET /paced/paced HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    for reads_first in [false, true] {
+        let mut client = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        client.set_read_timeout(Some(DEADLINE)).unwrap();
+        client.write_all(request).unwrap();
+        let mut text = vec![0; 64];
+        let first = if reads_first {
+            client.read(&mut text).unwrap()
+        } else {
+            0
+        };
+        text.truncate(first);
+        client.shutdown(Shutdown::Write).unwrap();
+        client.read_to_end(&mut text).unwrap();
+        let head = text.windows(4).position(|end| end == b"\r\n\r\n").unwrap();
+        assert_eq!(text.len() - head - 4, PACED_BYTES, "{reads_first}");
+    }
 }
