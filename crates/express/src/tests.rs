@@ -371,6 +371,8 @@ fn packets_that_are_not_ours_are_passed() {
     cases.push(("the last fragment", request.with_fragment(0x0010)));
     cases.push(("another protocol", request.with_protocol(17)));
     cases.push(("damaged text", request.damaged()));
+    cases.push(("a damaged header", request.with_damaged_header()));
+    cases.push(("that of a SYN", Frame::syn_v4().with_damaged_header()));
     for (case, frame) in cases {
         let (verdict, bytes) = driver.program.run_on(&frame.bytes());
         assert_eq!(verdict, PASS, "{case}");

@@ -136,13 +136,31 @@ INLINE void *frame_end(struct xdp_md *context)
 	return (void *)(long)context->data_end;
 }
 
-// Whether a segment's checksum is right, or is to be filled in by a card that never sees it: then
-// it is the sum of the pseudo header (frames of this very machine).
+// Whether the checksum of an IPv4 header without options is right (RFC 791 section 3.1).
+INLINE bool has_header_checksum(void *data, void *end, const struct segment *segment)
+{
+	u64 ip_at = segment->ip_at;
+	if (!is_bounded(&ip_at))
+		return false;
+	u32 *words = data + ip_at;
+	u64 sum = 0;
+	if ((void *)(words + sizeof(struct iphdr) / 4) > end)
+		return false;
+#pragma unroll
+	for (u32 word = 0; word < sizeof(struct iphdr) / 4; word++)
+		sum += words[word];
+	return fold(sum) == 0xffff;
+}
+
+// Whether a segment's checksums are right. That of TCP may be left to be filled in by a card that
+// never sees it: then it is the sum of the pseudo header (frames of this very machine).
 INLINE bool has_checksum(void *data, void *end, const struct segment *segment,
 			 struct reading *reading)
 {
 	u64 tcp_at = segment->tcp_at;
 	if (!is_bounded(&tcp_at))
+		return false;
+	if (!segment->is_ipv6 && !has_header_checksum(data, end, segment))
 		return false;
 	struct tcphdr *tcp = data + tcp_at;
 	u32 header_words = (segment->text_at - segment->tcp_at) / 4;

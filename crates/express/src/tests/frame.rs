@@ -38,6 +38,8 @@ pub(super) struct Frame {
     pub(super) text: Vec<u8>,
     /// Whether a bit of the text is changed on the way.
     is_damaged: bool,
+    /// The same of the header of IPv4, in a field that nobody looks at.
+    is_header_damaged: bool,
     /// The checksums of IP and TCP as they came.
     checksums: (u16, u16),
     /// Whether that of TCP is right, of a frame that came.
@@ -65,6 +67,7 @@ impl Frame {
             options: vec![2, 4, 5, 180],
             text: Vec::new(),
             is_damaged: false,
+            is_header_damaged: false,
             checksums: (0, 0),
             is_whole: true,
             head: Vec::new(),
@@ -167,6 +170,13 @@ impl Frame {
         }
     }
 
+    pub(super) fn with_damaged_header(&self) -> Frame {
+        Frame {
+            is_header_damaged: true,
+            ..self.clone()
+        }
+    }
+
     /// The next segment of this side, without text, once the other side has answered.
     pub(super) fn after(&self, answer: &Frame) -> Frame {
         let phantom = u32::from(answer.flags & (SYN | FIN) != 0);
@@ -258,6 +268,7 @@ impl Frame {
         bytes.extend_from_slice(&self.destination[12..]);
         let checksum = !sum(&bytes);
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+        bytes[8] ^= u8::from(self.is_header_damaged);
         bytes
     }
 
