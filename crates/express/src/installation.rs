@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use crate::memory::{ARRAY_COUNT, Memory};
+use crate::memory::{ARRAY_COUNT, Memory, read_proof};
 use crate::program::{Attachment, CODE_COUNT, Mode, Program, Refusal, Wish, object_digest};
+use crate::proof::Counts;
 
 /// The form of [`Passed::words`] and of the program's settings. Another one is not understood.
 const FORM: &str = "2";
@@ -29,6 +30,31 @@ pub struct Installation {
 struct Place {
     interface: String,
     attachment: Option<Attachment>,
+    /// What the program sends from the driver has not arrived.
+    distrusts_driver: bool,
+}
+
+impl Place {
+    /// How the program is to be attached; `None`: not at all for now.
+    fn mode(&self, wished: Mode) -> Option<Mode> {
+        match (wished, self.distrusts_driver) {
+            (Mode::Native, true) => None,
+            (Mode::Auto, true) => Some(Mode::Generic),
+            (mode, _) => Some(mode),
+        }
+    }
+
+    fn answers(&self) -> bool {
+        self.attachment.as_ref().is_some_and(Attachment::answers)
+    }
+
+    fn runs_in_driver(&self) -> bool {
+        let driver = self
+            .attachment
+            .as_ref()
+            .and_then(|attachment| attachment.driver.as_ref());
+        driver.is_some_and(|(_, is_native)| *is_native)
+    }
 }
 
 /// An installation on its way to another process.
@@ -59,6 +85,7 @@ impl Installation {
         let places = wish.interfaces.iter().map(|interface| Place {
             interface: interface.clone(),
             attachment: None,
+            distrusts_driver: false,
         });
         Ok(Installation {
             program: Program::load(wish.objects)?,
@@ -79,10 +106,53 @@ impl Installation {
         self.digest == object_digest()
     }
 
-    /// Whether the program answers at every interface of the wish.
+    /// Whether the program answers at every interface of the wish where it may.
     pub fn is_complete(&self) -> bool {
         let mut places = self.places.iter();
-        places.all(|place| place.attachment.as_ref().is_some_and(Attachment::answers))
+        places.all(|place| place.answers() || place.mode(self.wish.mode).is_none())
+    }
+
+    /// Whether the program runs in any driver.
+    pub fn runs_in_driver(&self) -> bool {
+        self.places.iter().any(Place::runs_in_driver)
+    }
+
+    /// What the program has counted that tells whether its answers arrive.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn proof_counts(&self) -> io::Result<Counts> {
+        read_proof(self.program.arrays()[2].as_fd())
+    }
+
+    /// Takes the program off every driver; the next [`Installation::attach`] attaches it behind
+    /// them where the wish permits that.
+    pub fn leave_drivers(&mut self) {
+        for place in self
+            .places
+            .iter_mut()
+            .filter(|place| place.runs_in_driver())
+        {
+            place.distrusts_driver = true;
+            if let Some(attachment) = &mut place.attachment {
+                attachment.detach_driver();
+            }
+        }
+    }
+
+    /// Takes the program off where it runs behind a driver that it was taken off; the next
+    /// [`Installation::attach`] tries the driver again.
+    pub fn trust_drivers(&mut self) {
+        for place in self
+            .places
+            .iter_mut()
+            .filter(|place| place.distrusts_driver)
+        {
+            place.distrusts_driver = false;
+            if let Some(attachment) = &mut place.attachment {
+                attachment.detach_driver();
+            }
+        }
     }
 
     /// Whether anything of it is attached anywhere.
@@ -92,16 +162,16 @@ impl Installation {
 
     /// Attaches the program where it does not answer yet.
     pub fn attach(&mut self) -> Vec<Attempt> {
-        let (program, mode) = (&self.program, self.wish.mode);
-        let missing = self.places.iter_mut().filter(|place| {
-            let attachment = place.attachment.as_ref();
-            !attachment.is_some_and(Attachment::answers)
-        });
-        let attach = |place: &mut Place| Attempt {
-            interface: place.interface.clone(),
-            outcome: program.attach(&place.interface, mode, &mut place.attachment),
+        let (program, wished) = (&self.program, self.wish.mode);
+        let missing = self.places.iter_mut().filter(|place| !place.answers());
+        let attach = |place: &mut Place| {
+            let mode = place.mode(wished)?;
+            Some(Attempt {
+                interface: place.interface.clone(),
+                outcome: program.attach(&place.interface, mode, &mut place.attachment),
+            })
         };
-        missing.map(attach).collect()
+        missing.filter_map(attach).collect()
     }
 
     /// Takes the place of `before` at the interfaces that both have, without a moment in which
@@ -227,6 +297,7 @@ impl Installation {
             places.push(Place {
                 interface,
                 attachment,
+                distrusts_driver: false,
             });
         }
         descriptors.next().is_none().then_some(())?;

@@ -20,6 +20,7 @@ mod installation;
 mod layout;
 mod memory;
 mod program;
+mod proof;
 mod publisher;
 mod samples;
 mod siphash;
@@ -35,6 +36,7 @@ pub use memory::{Answer, Gate, Key, Memory, Published, SAMPLED_ONE_IN_MAX};
 pub use program::{
     Mode, OBJECTS_MAX, OBJECTS_MIN, Program, Refusal, Wish, find_interface, slot_count,
 };
+pub use proof::{Arrival, Counts, Proof};
 pub use publisher::Publisher;
 pub use samples::Sample;
 pub use sources::{Derivation, Source, Withdrawn};

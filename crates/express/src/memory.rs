@@ -14,9 +14,37 @@ use turnpike_lane::sys::process::monotonic_ns;
 use crate::counters::{COUNTERS, CounterRow};
 use crate::drops::{Drops, address_words};
 use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_BYTES, SLOT_WORDS, WAYS, settings};
+use crate::proof::Counts;
 use crate::samples::{Sample, SampleRing};
 use crate::siphash::SipHash;
 use crate::sources::{Derivation, SlotSources, Withdrawn};
+
+/// The counters in their array, summed over all CPUs.
+fn counts(counters: &SharedWords) -> impl Iterator<Item = (&'static CounterRow, u64)> + '_ {
+    COUNTERS.iter().enumerate().map(|(number, row)| {
+        let cpus = counters.words().chunks_exact(layout::COUNTERS_MAX);
+        (row, cpus.map(|cpu| cpu[number].load(Relaxed)).sum())
+    })
+}
+
+/// What tells whether the program's answers arrive, of its array of counters.
+///
+/// # Errors
+/// Those of mmap(2).
+pub(crate) fn read_proof(counters: BorrowedFd<'_>) -> io::Result<Counts> {
+    let counters = SharedWords::map(counters, layout::CPUS_MAX * layout::COUNTERS_MAX)?;
+    let mut found = Counts::default();
+    for (row, count) in counts(&counters) {
+        match row.name {
+            "syn_answered" => found.answered += count,
+            "acknowledgements" | "hits" | "fin_answered" | "handed_over" => {
+                found.returned += count;
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
 
 /// How many arrays the memory is made of.
 pub(crate) const ARRAY_COUNT: usize = 5;
@@ -294,10 +322,7 @@ impl Memory {
 
     /// The program's counters, summed over all CPUs.
     pub fn counts(&self) -> impl Iterator<Item = (&'static CounterRow, u64)> + '_ {
-        COUNTERS.iter().enumerate().map(|(number, row)| {
-            let cpus = self.counters.words().chunks_exact(layout::COUNTERS_MAX);
-            (row, cpus.map(|cpu| cpu[number].load(Relaxed)).sum())
-        })
+        counts(&self.counters)
     }
 
     /// The counter of that name; 0 where there is none.

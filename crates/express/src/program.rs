@@ -30,7 +30,7 @@ pub const OBJECTS_MIN: usize = WAYS;
 /// How the program is attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// In the driver where it can, else generic.
+    /// In the driver where it can, else generic. On veth, generic.
     #[default]
     Auto,
     /// In the driver: before the kernel has made anything of a frame.
@@ -269,6 +269,8 @@ impl Program {
         let native = || bpf_link::attach_xdp(express.as_fd(), index, bpf_link::XdpMode::Native);
         let generic = || bpf_link::attach_xdp(express.as_fd(), index, bpf_link::XdpMode::Generic);
         let (link, is_native) = match mode {
+            // What a program of veth sends is dropped unless the other end has a program too.
+            Mode::Auto if is_veth(interface) => (generic().map_err(failed)?, false),
             Mode::Generic => (generic().map_err(failed)?, false),
             Mode::Native => (native().map_err(failed)?, true),
             Mode::Auto => match native() {
@@ -306,6 +308,11 @@ impl fmt::Debug for Program {
 /// There is none of that name.
 pub fn find_interface(name: &str) -> Result<u32, Refusal> {
     bpf_link::interface_index(name).ok_or_else(|| Refusal::NoInterface(name.to_owned()))
+}
+
+/// Whether it is one end of a virtual cable: the network interface of most containers.
+fn is_veth(interface: &str) -> bool {
+    bpf_link::interface_driver(interface).is_ok_and(|driver| driver == "veth")
 }
 
 fn make_room(object: &mut OpenObject, objects: usize) -> libbpf_rs::Result<()> {

@@ -2,9 +2,11 @@
 
 use std::{
     ffi::CString,
-    io,
+    io, mem,
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
+
+use super::{check, socket};
 
 /// Of `enum bpf_cmd`: `BPF_OBJ_GET_INFO_BY_FD`, `BPF_LINK_CREATE`, `BPF_LINK_UPDATE` and
 /// `BPF_LINK_DETACH`.
@@ -75,6 +77,52 @@ pub fn interface_index(name: &str) -> Option<u32> {
     // SAFETY: the name is a string that ends with a zero byte, and is only read.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     (index != 0).then_some(index)
+}
+
+/// The request that asks the driver of an interface (include/uapi/linux/sockios.h).
+const ETHTOOL: libc::c_ulong = 0x8946;
+
+/// The command of `struct ethtool_drvinfo`, and its bytes (include/uapi/linux/ethtool.h).
+const GET_DRIVER: u32 = 3;
+const DRIVER_INFO_BYTES: usize = 196;
+
+/// `struct ethtool_drvinfo` up to the driver's name.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    rest: [u8; DRIVER_INFO_BYTES - 36],
+}
+
+/// The name of the driver of the interface of that name in this thread's network namespace.
+///
+/// # Errors
+/// Those of socket(2) and ioctl(2); `InvalidInput`: no interface has such a name.
+pub fn interface_driver(name: &str) -> io::Result<String> {
+    // SAFETY: all zero bytes are a valid ifreq.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (slot, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *slot = byte as libc::c_char;
+    }
+    let mut info = DriverInfo {
+        command: GET_DRIVER,
+        driver: [0; 32],
+        rest: [0; DRIVER_INFO_BYTES - 36],
+    };
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
+    let socket = socket::open(socket::Family::V4, socket::Kind::Datagram)?;
+    // SAFETY: the request points to memory of the size that the command asks for; both outlive the
+    // call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), ETHTOOL as _, &raw mut request) })?;
+    let name: Vec<u8> = info
+        .driver
+        .into_iter()
+        .take_while(|byte| *byte != 0)
+        .collect();
+    Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
 /// Attaches an XDP program to the interface of that index. Closing all copies of the descriptor
@@ -152,5 +200,5 @@ fn call<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> 
             size_of::<T>(),
         )
     };
-    super::check(number as libc::c_int)
+    check(number as libc::c_int)
 }

@@ -17,12 +17,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use turnpike_express::{Attempt, Installation, Passed, Program, Refusal, Wish};
+use turnpike_express::{
+    Arrival, Attempt, Counts, Installation, Passed, Program, Proof, Refusal, Wish,
+};
 use turnpike_lane::log::{ErrorLog, Level};
 
 /// Between two attempts where the kernel has refused to attach the program: whatever is in its
 /// place ends by somebody's hand.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// Between two looks at whether what the program sends from a driver arrives.
+const PROOF_LOOK: Duration = Duration::from_millis(200);
+/// How long a driver is not tried whose frames have not arrived, first and at most: clients that
+/// never meant to connect may have been all there were.
+const DISTRUST_FIRST: Duration = Duration::from_secs(60);
+const DISTRUST_MAX: Duration = Duration::from_secs(3600);
 /// How long the program stays in the driver once it answers no more: as long as clients take to
 /// acknowledge the last answers, and connections are marked that were passed on.
 const DRIVER_WAIT: Duration = Duration::from_secs(3);
@@ -41,6 +49,19 @@ struct Held {
     is_taken: bool,
     /// What the log has of each interface that the program is not attached to.
     told: BTreeMap<String, String>,
+    trust: Trust,
+    /// How long drivers are not tried the next time that they lose what is sent.
+    distrust: Duration,
+}
+
+/// Whether what the program sends from drivers arrives.
+#[derive(Debug)]
+enum Trust {
+    /// Nothing was seen of it yet.
+    Open(Proof),
+    Given,
+    /// None did, and drivers are not tried until then.
+    Refused(Instant),
 }
 
 /// What is to be done with the program next, and when.
@@ -58,8 +79,10 @@ impl Step {
     pub(super) fn first(express: Option<&Express>, is_wanted: bool) -> Option<(Step, Instant)> {
         let held = express?.held();
         let (step, wait) = match is_wanted {
-            true if held.installation.is_complete() => return None,
-            true => (Step::Attach, RETRY_PAUSE),
+            true => match held.pause() {
+                Some(pause) => (Step::Attach, pause),
+                None => return None,
+            },
             false if !held.installation.is_attached() => return None,
             false => (Step::DetachDrivers, DRIVER_WAIT),
         };
@@ -71,10 +94,8 @@ impl Step {
         let mut held = express.held();
         let (next, is_new) = match self {
             Step::Attach => {
-                let is_new = held.attach(log);
-                let is_complete = held.installation.is_complete();
-                let next = (!is_complete).then_some((Step::Attach, RETRY_PAUSE));
-                (next, is_new)
+                let is_new = held.attach(log) | held.prove(log);
+                (held.pause().map(|pause| (Step::Attach, pause)), is_new)
             }
             Step::DetachDrivers => {
                 held.installation.detach_drivers();
@@ -103,6 +124,8 @@ impl Express {
             installation,
             is_taken: false,
             told: BTreeMap::new(),
+            trust: Trust::Open(Proof::new(Counts::default())),
+            distrust: DISTRUST_FIRST,
         })))
     }
 
@@ -220,6 +243,56 @@ impl Held {
             }
         }
         is_new
+    }
+
+    /// When there is something to do next, where there is.
+    fn pause(&self) -> Option<Duration> {
+        let proof = match &self.trust {
+            Trust::Open(_) if self.installation.runs_in_driver() => Some(PROOF_LOOK),
+            Trust::Open(_) | Trust::Given => None,
+            Trust::Refused(until) => Some(until.saturating_duration_since(Instant::now())),
+        };
+        let missing = (!self.installation.is_complete()).then_some(RETRY_PAUSE);
+        proof.into_iter().chain(missing).min()
+    }
+
+    /// Sees whether what the program sends from drivers arrives, and takes it off them where it
+    /// does not; tries them again later. Returns whether something was attached.
+    fn prove(&mut self, log: &ErrorLog) -> bool {
+        let now = Instant::now();
+        let Ok(counts) = self.installation.proof_counts() else {
+            return false;
+        };
+        match &mut self.trust {
+            Trust::Open(proof) if self.installation.runs_in_driver() => {
+                match proof.judge(counts, now) {
+                    Arrival::Unknown => return false,
+                    Arrival::Seen => {
+                        self.trust = Trust::Given;
+                        return false;
+                    }
+                    Arrival::Missing => {}
+                }
+            }
+            Trust::Refused(until) if now >= *until => {
+                self.trust = Trust::Open(Proof::new(counts));
+                self.installation.trust_drivers();
+                return self.attach(log);
+            }
+            Trust::Open(_) | Trust::Given | Trust::Refused(_) => return false,
+        }
+        log.event(
+            Level::Alert,
+            format_args!(
+                "the express lane has answered in the driver, and no answer arrives (veth needs a \
+                 program at its other end): it is taken off the driver for {} s",
+                self.distrust.as_secs()
+            ),
+        );
+        self.trust = Trust::Refused(now + self.distrust);
+        self.distrust = (self.distrust * 2).min(DISTRUST_MAX);
+        self.installation.leave_drivers();
+        self.attach(log)
     }
 }
 

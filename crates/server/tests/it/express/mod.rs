@@ -63,6 +63,23 @@ fn start(express: &str) -> Server {
         .start()
 }
 
+/// The same, with other words about where the program runs.
+fn with_mode(mode: &str) -> Server {
+    let text = configuration("on").replace("express_mode generic;", mode);
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!("error_log %FOLDER%/error.log notice; {text}"))
+        .start()
+}
+
+/// Waits until the server has said so, in its log or before it had one.
+fn wait_for_words(server: &Server, words: &str) {
+    wait_for(words, || {
+        (server.output() + &server.log("error.log")).contains(words)
+    });
+}
+
+const ANSWERED_SYN: &str = "turnpike_express_segments_total{outcome=\"syn_answered\"}";
+
 /// Requests that the driver has answered.
 fn hits(server: &Server) -> u64 {
     metric(server, "turnpike_express_requests")
@@ -75,6 +92,43 @@ fn a_test_of_the_configuration_says_that_it_would_not_work() {
     assert!(text.contains("successful"), "{text}");
     let said = "the express lane does not work: ";
     assert_eq!(text.matches(said).count(), 1, "{text}");
+}
+
+#[test]
+fn a_container_s_interface_needs_no_preparation() {
+    let Some(network) = join("a_container_s_interface_needs_no_preparation") else {
+        return;
+    };
+    let server = with_mode("");
+    wait_for_words(
+        &server,
+        "the express lane answers on \"s0\" behind the driver (generic XDP)",
+    );
+    wait_for("an answer of the driver", || {
+        network.on_client(|| ask(server.port())).unwrap();
+        hits(&server) > 0
+    });
+}
+
+#[test]
+fn a_driver_that_drops_what_it_is_given_is_left() {
+    let Some(network) = join("a_driver_that_drops_what_it_is_given_is_left") else {
+        return;
+    };
+    let server = with_mode("express_mode native;");
+    wait_for_words(&server, "the express lane answers on \"s0\" in the driver");
+    // Its first SYN is answered in vain, and the next one meets the kernel.
+    network.on_client(|| ask(server.port())).unwrap();
+    server.wait_for_log(
+        "error.log",
+        "the express lane has answered in the driver, and no answer arrives",
+    );
+    assert_eq!(server.log("error.log").matches("[alert]").count(), 1);
+    for _ in 0..3 {
+        network.on_client(|| ask(server.port())).unwrap();
+    }
+    assert_eq!(hits(&server), 0);
+    assert_eq!(metric(&server, ANSWERED_SYN), 1);
 }
 
 #[test]
