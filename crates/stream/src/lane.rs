@@ -1,6 +1,7 @@
 //! What a lane has at hand for its sessions.
 
 use std::cell::{OnceCell, RefCell, RefMut};
+use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,9 +10,15 @@ use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::pipes::Pipes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::datagram::Batch;
+use turnpike_lane::sys::process;
 
 use crate::own_connections::OwnConnections;
 use crate::plan::Plan;
+
+/// Part of the process's descriptors that sessions leave to HTTP's connections, files and logs, and
+/// how many that are at most.
+const SPARE_DESCRIPTORS_PART: u64 = 16;
+const SPARE_DESCRIPTORS_MAX: u64 = 256;
 
 /// A plan of stream servers as one lane holds it.
 pub type LanePlan = turnpike_plan::lane::LanePlan<Plan>;
@@ -26,6 +33,9 @@ pub struct LaneShared {
     pub(crate) handshakes: Rc<Handshakes>,
     /// What sessions of all lanes have opened to addresses of ours.
     pub(crate) own_connections: Arc<OwnConnections>,
+    /// The first number of a descriptor that sessions leave to others, and the limit above it.
+    spare_descriptors_from: RawFd,
+    descriptors_max: u64,
     random: Random,
     /// For all datagrams of the lane; made with the first.
     batch: OnceCell<RefCell<Batch>>,
@@ -43,16 +53,33 @@ impl LaneShared {
         seed: u64,
         next_serial: impl Fn() -> u64 + 'static,
     ) -> Rc<Self> {
+        let descriptors_max = process::usage().files_max;
+        let spare = (descriptors_max / SPARE_DESCRIPTORS_PART).min(SPARE_DESCRIPTORS_MAX);
+        let spare_from = descriptors_max.saturating_sub(spare);
         Rc::new(Self {
             clock,
             next_serial: Box::new(next_serial),
             handshakes,
             own_connections,
+            spare_descriptors_from: RawFd::try_from(spare_from).unwrap_or(RawFd::MAX),
+            descriptors_max,
             random: Random::new(seed),
             batch: OnceCell::new(),
             pipes: Rc::default(),
             buffer: RefCell::default(),
         })
+    }
+
+    /// Whether a session may keep a socket that was just opened. The error is the limit: all
+    /// descriptors but a few are in use, since the kernel gives the lowest number that is free.
+    ///
+    /// # Errors
+    /// The limit of open descriptors.
+    pub fn may_keep(&self, opened: BorrowedFd<'_>) -> Result<(), u64> {
+        match opened.as_raw_fd() < self.spare_descriptors_from {
+            true => Ok(()),
+            false => Err(self.descriptors_max),
+        }
     }
 
     /// The number of a new connection.

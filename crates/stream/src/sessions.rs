@@ -195,6 +195,12 @@ impl Acceptor for Sessions {
             // Its plan is gone, and its listen with it.
             return;
         };
+        if let Err(most) = self.lane.may_keep(socket.as_fd()) {
+            let server = &plan.servers[plan.listens[listen].default_server];
+            let message = format_args!("{most} open files are not enough for another session");
+            server.error_log.event(Level::Alert, message);
+            return;
+        }
         let local = local_address(&plan.listens[listen].address, &socket);
         let mut session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
         session.find_origin(Some(&socket));

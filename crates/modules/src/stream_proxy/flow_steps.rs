@@ -20,7 +20,7 @@ use turnpike_upstream::{ConnectError, FailReason, Picked, begin_connecting};
 use turnpike_wire::proxy_protocol::Transport;
 
 use super::datagrams::{DatagramEnd, Progress, failed, log_send_failure};
-use super::handler::{self, ends, log_connected, succeeded};
+use super::handler::{self, ends, keep, log_connected, succeeded};
 use super::own_address::OwnAddress;
 use super::plan::{Destination, Passing};
 use super::relay::note_first_byte;
@@ -120,7 +120,10 @@ impl FlowSteps {
                 Ok(socket)
             });
             match opened {
-                Ok(socket) => break (socket, picked),
+                Ok(socket) => {
+                    keep(session, socket.as_fd())?;
+                    break (socket, picked);
+                }
                 Err(error) => {
                     let passing = &self.passing;
                     passing.not_connected(session, &tries, picked, &error, started_ms)?;

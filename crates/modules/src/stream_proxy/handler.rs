@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use turnpike_conf::value;
@@ -121,6 +121,7 @@ impl Passing {
             };
         let has_left = |session: &Session| self.has_left(session, client);
         let (connection, picked) = self.connected(session, tries, has_left, open).await?;
+        keep(session, connection.as_fd())?;
         session.action.set("proxying connection");
         log_connected(
             session,
@@ -155,6 +156,7 @@ impl Passing {
                 Ok(connection)
             };
         let (connection, picked) = self.connected(session, tries, |_| false, open).await?;
+        keep(session, connection.as_fd())?;
         session.action.set("proxying connection");
         log_connected(
             session,
@@ -327,6 +329,15 @@ impl Passing {
             location: 0,
         }
     }
+}
+
+/// Ends a session whose server's socket is one of the last that the process may open.
+pub(super) fn keep(session: &Session, opened: BorrowedFd<'_>) -> Result<(), Status> {
+    session.lane.may_keep(opened).map_err(|most| {
+        let message = format_args!("{most} open files are not enough for another session");
+        session.log(Level::Alert, message);
+        Status::InternalServerError
+    })
 }
 
 /// Says which server a session is passed to, from which address of ours, if that is logged at all.

@@ -14,7 +14,7 @@ use turnpike_stream::watch::{SocketOf, Watch};
 use turnpike_upstream::{ConnectError, ConnectOptions, Picked, Tries, begin_connecting};
 use turnpike_wire::proxy_protocol::Transport;
 
-use super::handler::{ends, log_connected, succeeded};
+use super::handler::{ends, keep, log_connected, succeeded};
 use super::own_address::OwnAddress;
 use super::plain_relay::{Passed, PlainRelay};
 use super::plan::{Destination, Passing};
@@ -150,7 +150,9 @@ impl ConnectionSteps {
                 ..self.passing.options(&[], bind.as_ref())
             };
             let opened = begin_connecting(&picked, Kind::Stream, &options);
+            let mut kept = Ok(());
             let opened = opened.and_then(|(socket, under_way)| {
+                kept = keep(session, socket.as_fd());
                 own.opened(session, socket.as_fd());
                 let mut server = RelaySocket::server(socket);
                 if under_way {
@@ -158,6 +160,7 @@ impl ConnectionSteps {
                 }
                 Ok((server, under_way))
             });
+            kept?;
             match opened {
                 Ok((server, true)) => {
                     let timeout_ms = self.passing.connect_timeout_ms;

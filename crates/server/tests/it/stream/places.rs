@@ -183,6 +183,39 @@ fn idle_connections_of_http_make_room_for_sessions() {
 }
 
 #[test]
+fn sessions_leave_descriptors_to_http() {
+    const FILES_MAX: usize = 128;
+    let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let text = silent_text(&sink)
+        .replace("worker_connections 32", "worker_connections 1024")
+        .replace(
+            "worker_processes 1;",
+            "worker_processes 1; worker_rlimit_nofile 128;",
+        );
+    let server = server(&text);
+    let line = format!("{FILES_MAX} open files are not enough for another session");
+    for to in ["RELAY", "HELLO", "/relay"] {
+        // More than there are descriptors for: a relay has two.
+        let silent: Vec<_> = (0..FILES_MAX).map(|_| connect(&server, to)).collect();
+        let refused = wait_for(|| (count(&server, &line) > 0).then_some(()));
+        assert!(refused.is_some(), "{to}: {}", server.log("error.log"));
+        assert_http_answers(&server);
+        drop(silent);
+        server.write("error.log", "");
+    }
+    let flows: Vec<_> = (0..FILES_MAX)
+        .map(|_| {
+            let flow = datagram_client(&server, "FLOW");
+            flow.send(b"in").unwrap();
+            flow
+        })
+        .collect();
+    wait_for(|| (count(&server, &line) > 0).then_some(())).expect("flows are refused");
+    assert_http_answers(&server);
+    drop(flows);
+}
+
+#[test]
 fn what_one_lane_could_only_refuse_another_one_takes() {
     const LANES: usize = 2;
     let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
