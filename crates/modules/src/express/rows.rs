@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
         default: "auto",
         summary: "Where the express lane's program runs: in the driver (`native`), or behind it, \
                   which works with every interface (`generic`). `auto` uses the driver if \
-                  possible.",
+                  possible, and never that of veth.",
         ..PLAIN
     },
     Row {

@@ -233,7 +233,8 @@ pub(super) const ROWS: &[Row] = &[
             first closes idle keep-alive connections. Then it closes the oldest connections that \
             have not sent a whole request head within a second. A sixteenth of the connections, 16 \
             at most, is reserved for requests that do not wait for upstream servers. Other \
-            requests to upstream servers then get 502, and an alert is logged.",
+            requests to upstream servers then get 502, and an alert is logged. Sessions of \
+            `stream` leave these to HTTP too; a further one is closed, with an alert.",
         ..once("worker_connections", EVENTS, ONE, Value::Number)
     },
     Row {
