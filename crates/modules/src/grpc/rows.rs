@@ -54,7 +54,8 @@ const OWN: &[Row] = &[
         arguments: Arguments::exactly(2),
         syntax: "field value",
         summary: "Sets a field in requests to gRPC servers, instead of the client's field. An \
-            empty value removes the field. `Host` is sent as a field then, not as `:authority`.",
+            empty value removes the field. `Host` is sent as `:authority`; the server's own is if \
+            it is empty.",
         ..MANY
     },
 ];

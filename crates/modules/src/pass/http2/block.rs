@@ -3,32 +3,21 @@
 use turnpike_wire::h2::hpack::{Encoder, Indexing};
 use turnpike_wire::message::{Field, Known, RequestWriter};
 
-/// The field that has the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Authority {
-    /// As `:authority`.
-    Pseudo,
-    /// As a field: nginx sends one that `grpc_set_header` sets so.
-    Field,
-}
-
 /// Writes the head of a request as a header block. Its fields go into no table, so that the block
 /// can be written again, and sent on any connection.
 pub(crate) struct RequestBlock<'a> {
     encoder: Encoder,
     out: &'a mut Vec<u8>,
     is_secure: bool,
-    authority: Authority,
 }
 
 impl<'a> RequestBlock<'a> {
     /// Appends the block of a request to a server that is spoken to by TLS, or not.
-    pub(crate) fn new(out: &'a mut Vec<u8>, is_secure: bool, authority: Authority) -> Self {
+    pub(crate) fn new(out: &'a mut Vec<u8>, is_secure: bool) -> Self {
         Self {
             encoder: Encoder::default(),
             out,
             is_secure,
-            authority,
         }
     }
 
@@ -53,10 +42,8 @@ impl RequestWriter for RequestBlock<'_> {
 
     fn host(&mut self, host: &[u8]) {
         let host = host.trim_ascii();
-        match self.authority {
-            _ if host.is_empty() => {}
-            Authority::Pseudo => self.add(b":authority", host),
-            Authority::Field => self.add(b"host", host),
+        if !host.is_empty() {
+            self.add(b":authority", host);
         }
     }
 

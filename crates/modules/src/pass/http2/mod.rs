@@ -20,7 +20,7 @@ use super::head::{Progress, ReceivedHead, head_rules, invalid};
 use super::server::Stop;
 use super::settings::Passing;
 
-pub(crate) use block::{Authority, RequestBlock};
+pub(crate) use block::RequestBlock;
 use records::StreamRecords;
 pub(crate) use upload::{StreamBody, StreamUpload, Trailers};
 

@@ -93,8 +93,7 @@ impl Origin for HttpOrigin {
         request::write_target(exchange, &question.path, &mut scratch);
         let written = match self.request.version {
             Version::Http20 => {
-                let authority = self.request.authority();
-                let mut block = RequestBlock::new(out, question.is_secure, authority);
+                let mut block = RequestBlock::new(out, question.is_secure);
                 request::write_head(exchange, self, question, &mut scratch, &mut block)
             }
             version => {

@@ -12,7 +12,6 @@ use turnpike_wire::target::{self, Escape};
 
 use super::HttpOrigin;
 use super::hops;
-use crate::pass::http2::Authority;
 use crate::pass::names::Names;
 use crate::pass::origin::{BodyFraming, Path, Question};
 use crate::pass::response_store::Recorder;
@@ -24,19 +23,8 @@ pub(crate) struct Request {
     pub(crate) method: Option<Template>,
     pub(crate) version: Version,
     pub(crate) fields: Fields,
-    /// Whether the servers are those of gRPC, which want to know that trailers are accepted, and
-    /// get a host that is set as a field.
+    /// Whether the servers are those of gRPC, which want to know that trailers are accepted.
     pub(crate) is_grpc: bool,
-}
-
-impl Request {
-    /// The field of HTTP/2 that has the host.
-    pub(super) fn authority(&self) -> Authority {
-        match self.is_grpc && self.fields.host.is_some() {
-            true => Authority::Field,
-            false => Authority::Pseudo,
-        }
-    }
 }
 
 /// Fields of requests.
@@ -287,6 +275,8 @@ fn write_line(
     Method::of(method)
 }
 
+/// Writes the host: the one that the configuration sets, or else that of the server. HTTP/1.1 and
+/// HTTP/2 need one (RFC 9112 section 3.2, RFC 9113 section 8.3.1), so an empty one counts as none.
 fn host(
     exchange: &Exchange,
     request: &Request,
@@ -299,10 +289,9 @@ fn host(
         Some(template) => template.evaluate(exchange, scratch),
         None => scratch.extend_from_slice(own),
     }
-    if !may_send(exchange, b"Host", scratch) {
+    if scratch.trim_ascii().is_empty() || !may_send(exchange, b"Host", scratch) {
         scratch.clear();
     }
-    // HTTP/1.1 needs the field, be it empty (RFC 9112 section 3.2).
     let is_needed = request.version != Version::Http10;
     if scratch.is_empty() && is_needed && !holds_control(own) {
         scratch.extend_from_slice(own);

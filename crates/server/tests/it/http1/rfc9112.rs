@@ -378,6 +378,24 @@ fn the_absolute_form_goes_upstream_as_a_path() {
 }
 
 #[test]
+fn an_empty_host_goes_upstream_as_that_of_the_server() {
+    let origin = Counting::start(ANSWER);
+    for (directives, has_host) in [
+        ("proxy_set_header Host '';", true),
+        ("proxy_set_header Host $arg_none;", true),
+        ("proxy_set_header Host ' ';", true),
+        ("proxy_http_version 1.0; proxy_set_header Host '';", false),
+    ] {
+        let server = gateway(origin.port(), directives);
+        assert_eq!(asked(&server, "GET / HTTP/1.1\nHost: x\n\n").text(), "ok");
+        let head = origin.heads().pop().unwrap();
+        let host = "\r\nHost: u\r\n";
+        assert_eq!(head.contains(host), has_host, "{directives} {head}");
+        assert_eq!(head.contains("Host:"), has_host, "{directives} {head}");
+    }
+}
+
+#[test]
 fn an_empty_path_goes_upstream_as_a_slash() {
     let origin = Counting::start(ANSWER);
     let server = gateway(origin.port(), "");

@@ -141,6 +141,93 @@ fn requests_are_passed_over_http2() {
     assert_eq!(count("\"grpc://127.0.0.1:1/nobody\""), 1, "{log}");
 }
 
+/// Directives, and `:authority` and `host` of the request that the upstream server gets.
+const HOSTS: &[(&str, &str)] = &[
+    ("grpc_pass grpc://kept;", "[kept] []"),
+    ("grpc_pass kept; grpc_set_header Host $host;", "[a.test] []"),
+    ("grpc_pass kept; grpc_set_header Host '';", "[kept] []"),
+    (
+        "grpc_pass kept; grpc_set_header host $arg_none;",
+        "[kept] []",
+    ),
+    ("grpc_pass kept; grpc_set_header Host ' ';", "[kept] []"),
+    ("proxy_pass http://kept;", "[kept] []"),
+    (
+        "proxy_pass http://kept; proxy_set_header Host $http_host;",
+        "[a.test:81] []",
+    ),
+    (
+        "proxy_pass http://kept; proxy_set_header Host '';",
+        "[kept] []",
+    ),
+    (
+        "proxy_pass http://kept; proxy_set_header Host \"\t\";",
+        "[kept] []",
+    ),
+    (
+        "proxy_pass http://kept; proxy_set_body b; proxy_set_header Host x;",
+        "[x] []",
+    ),
+];
+
+/// Answers each request on a connection with its `:authority` and its `host`.
+async fn tell_hosts(socket: tokio::net::TcpStream) {
+    let mut connection = h2::server::handshake(socket).await.unwrap();
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        let authority = request.uri().authority().map_or("", |own| own.as_str());
+        let host = request
+            .headers()
+            .get("host")
+            .map_or("", |own| own.to_str().unwrap());
+        let told = format!("[{authority}] [{host}]");
+        let response = http::Response::builder()
+            .header("x-told", told)
+            .body(())
+            .unwrap();
+        respond.send_response(response, true).unwrap();
+    }
+}
+
+#[test]
+fn a_host_that_is_set_is_the_authority() {
+    let (port_is, port) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
+        runtime.unwrap().block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            port_is.send(listener.local_addr().unwrap().port()).unwrap();
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(tell_hosts(socket));
+            }
+        });
+    });
+    let locations = HOSTS.iter().enumerate();
+    let locations: String = locations
+        .map(|(number, (directives, _))| format!("location /{number} {{ {directives} }}\n"))
+        .collect();
+    let server = Server::builder(TURNPIKE)
+        .configuration(&format!(
+            "error_log %FOLDER%/error.log info;
+            events {{ }}
+            http {{
+                proxy_http_version 2;
+                upstream kept {{ server 127.0.0.1:{}; }}
+                server {{ listen 127.0.0.1:%PORT%; {locations} }}
+            }}",
+            port.recv().unwrap()
+        ))
+        .start();
+    for (number, (directives, told)) in HOSTS.iter().enumerate() {
+        let request =
+            format!("GET /{number} HTTP/1.1\r\nHost: a.test:81\r\nConnection: close\r\n\r\n");
+        let answer = String::from_utf8(server.exchange(request)).unwrap();
+        let expected = format!("\r\nx-told: {told}\r\n");
+        assert!(answer.contains(&expected), "{directives}: {answer}");
+    }
+}
+
 fn ok(stream: u32) -> Vec<u8> {
     let head = frame(HEADERS, END_HEADERS, stream, &block(&[(":status", "200")]));
     [head, frame(DATA, END_STREAM, stream, b"ok")].concat()

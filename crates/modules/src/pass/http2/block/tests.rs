@@ -15,12 +15,11 @@ impl FieldSink for Text {
     }
 }
 
-/// Host, fields, whether TLS is spoken, where the host goes, and what is written.
+/// Host, fields, whether TLS is spoken, and what is written.
 type Case = (
     &'static str,
     &'static [(&'static str, &'static str)],
     bool,
-    Authority,
     &'static str,
 );
 
@@ -40,27 +39,24 @@ fn heads_become_blocks_without_what_is_of_connections() {
             "h:1",
             FIELDS,
             false,
-            Authority::Pseudo,
             ":method=POST :scheme=http :path=/a?b:c :authority=h:1 x-a=b: c te=trailers empty= ",
         ),
         (
             "h:1",
             FIELDS,
             true,
-            Authority::Field,
-            ":method=POST :scheme=https :path=/a?b:c host=h:1 x-a=b: c te=trailers empty= ",
+            ":method=POST :scheme=https :path=/a?b:c :authority=h:1 x-a=b: c te=trailers empty= ",
         ),
         (
             "",
             &[("TE", "gzip")],
             false,
-            Authority::Pseudo,
             ":method=POST :scheme=http :path=/a?b:c ",
         ),
     ];
-    for (host, fields, is_secure, authority, expected) in cases {
+    for (host, fields, is_secure, expected) in cases {
         let (mut out, mut text) = (Vec::new(), Text::default());
-        let mut block = RequestBlock::new(&mut out, *is_secure, *authority);
+        let mut block = RequestBlock::new(&mut out, *is_secure);
         block.line(b"POST", b"/a?b:c");
         block.host(host.as_bytes());
         for (name, value) in *fields {
