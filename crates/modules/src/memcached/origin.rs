@@ -33,6 +33,11 @@ pub(super) struct MemcachedOrigin {
 }
 
 impl Origin for MemcachedOrigin {
+    /// A server can only be asked for a value.
+    fn refused(&self, exchange: &mut Exchange) -> Option<u16> {
+        (!exchange.is_get_or_head()).then(|| exchange.method_refused())
+    }
+
     fn parse_url(&self, text: &str) -> Result<PassUrl, UrlError> {
         PassUrl::parse_address(SCHEME, text)
     }

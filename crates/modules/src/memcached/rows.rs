@@ -67,7 +67,8 @@ pub(super) const ROWS: &[Row] = &[
         summary: "Answers requests with the value that a memcached server has for the key in \
             `$memcached_key`. Use `set` or another directive to give this variable a value. The \
             server is an address with a port, the name of an `upstream` block, or `unix:` and a \
-            path. The status is 404 if there is no such key.",
+            path. The status is 404 if there is no such key, and 405 for methods other than GET \
+            and HEAD.",
         ..PASS
     },
     Row {

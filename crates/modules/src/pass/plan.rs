@@ -38,6 +38,8 @@ pub(crate) struct FamilyParts {
     pub(crate) forces_ranges: bool,
     /// Whether fields and body of requests are passed on, though no directive says so.
     pub(crate) passes_all: bool,
+    /// Whether a client that leaves out the slash at the end of the location's name is redirected.
+    pub(crate) auto_redirect: bool,
 }
 
 impl FamilyParts {
@@ -57,6 +59,7 @@ impl FamilyParts {
             proxy_header: ProxyHeader::default(),
             forces_ranges: pass.flag("force_ranges"),
             passes_all: false,
+            auto_redirect: true,
         }
     }
 
@@ -126,7 +129,7 @@ pub(crate) fn pass_on(
     let passing = Arc::new(passing);
     let is_own = pass.view.own(&pass.name("pass")).is_some();
     draft.set_content(Arc::new(PassHandler(Arc::clone(&passing))), is_own);
-    draft.auto_redirect = is_own;
+    draft.auto_redirect = is_own && parts.auto_redirect;
     Ok(passing)
 }
 

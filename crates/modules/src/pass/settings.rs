@@ -78,6 +78,13 @@ pub(crate) enum Destination {
     },
 }
 
+impl Destination {
+    /// Whether it is known only when a request is there.
+    pub(crate) fn is_evaluated(&self) -> bool {
+        matches!(self, Self::Evaluated { .. })
+    }
+}
+
 /// What is sent as the body of requests.
 pub(crate) struct BodyRules {
     /// Instead of the client's.

@@ -29,7 +29,10 @@ pub(super) fn location(
     let origin = ScgiOrigin {
         params: Params::read(pass, builder)?,
     };
-    let parts = FamilyParts::of_application(pass, destination, origin);
+    let parts = FamilyParts {
+        auto_redirect: !destination.is_evaluated(),
+        ..FamilyParts::of_application(pass, destination, origin)
+    };
     pass_on(pass, builder, draft, parts)?;
     Ok(())
 }

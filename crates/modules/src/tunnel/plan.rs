@@ -34,10 +34,12 @@ pub(super) fn location(
             destination_without_path(level, entry, builder, parse)?
         }
     };
-    let parts = FamilyParts::new(pass, destination, Box::new(TunnelOrigin));
+    let parts = FamilyParts {
+        // A target of CONNECT is no path.
+        auto_redirect: false,
+        ..FamilyParts::new(pass, destination, Box::new(TunnelOrigin))
+    };
     pass_on(pass, builder, draft, parts)?;
-    // A target of CONNECT is no path.
-    draft.auto_redirect = false;
     draft.allows_connect = true;
     Ok(())
 }

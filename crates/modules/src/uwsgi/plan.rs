@@ -42,6 +42,7 @@ pub(super) fn location(
     };
     let parts = FamilyParts {
         tls,
+        auto_redirect: !destination.is_evaluated(),
         ..FamilyParts::of_application(pass, destination, origin)
     };
     pass_on(pass, builder, draft, parts)?;

@@ -153,6 +153,73 @@ fn a_zero_byte_begins_no_parameter_of_scgi() {
     server.wait_for_log("error.log", "scgi param \"B\" holds a zero byte");
 }
 
+/// Directives of a location whose name ends with a slash, and the answer to a request without it.
+const SLASHES: &[(&str, &str)] = &[
+    ("scgi_pass 127.0.0.1:%ORIGIN%;", "HTTP/1.1 301 "),
+    ("scgi_pass 127.0.0.1:$arg_port;", "HTTP/1.1 200 "),
+    ("uwsgi_pass 127.0.0.1:%ORIGIN%;", "HTTP/1.1 301 "),
+    ("uwsgi_pass suwsgi://127.0.0.1:$arg_port;", "HTTP/1.1 200 "),
+    ("fastcgi_pass 127.0.0.1:$arg_port;", "HTTP/1.1 301 "),
+    ("proxy_pass http://127.0.0.1:$arg_port;", "HTTP/1.1 301 "),
+    ("grpc_pass 127.0.0.1:$arg_port;", "HTTP/1.1 301 "),
+    (
+        "set $memcached_key a; memcached_pass 127.0.0.1:%ORIGIN%;",
+        "HTTP/1.1 301 ",
+    ),
+    ("tunnel_pass;", "HTTP/1.1 200 "),
+];
+
+#[test]
+fn a_slash_is_added_for_addresses_without_variables() {
+    let numbered = SLASHES.iter().enumerate();
+    let locations: String = numbered
+        .map(|(number, (directive, _))| format!("location /{number}/ {{ {directive} }}\n"))
+        .collect();
+    let locations = locations.replace("%ORIGIN%", "1");
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "events {{ }}
+            http {{ server {{
+                listen 127.0.0.1:%PORT%;
+                {locations}
+                location / {{ return 200 rest; }}
+            }} }}"
+        ))
+        .start();
+    for (number, (directive, begins)) in SLASHES.iter().enumerate() {
+        let request = format!("GET /{number} HTTP/1.0\r\n\r\n");
+        let answer = String::from_utf8(server.exchange(request)).unwrap();
+        assert!(answer.starts_with(begins), "{directive}: {answer}");
+    }
+}
+
+#[test]
+fn memcached_is_asked_by_get_and_head_only() {
+    let origin = Origin::start(vec![vec![
+        Step::ReadBytes("get a\r\n".len()),
+        Step::send("VALUE a 0 4\r\nbody\r\nEND\r\n"),
+    ]]);
+    let directives = "set $memcached_key a; error_page 402 = /; if ($arg_x) { return 402; }";
+    let server = server(&origin, "memcached", directives);
+    for (method, begins) in [
+        ("GET", "HTTP/1.1 200 "),
+        ("HEAD", "HTTP/1.1 200 "),
+        ("POST", "HTTP/1.1 405 "),
+        ("PUT", "HTTP/1.1 405 "),
+        ("DELETE", "HTTP/1.1 405 "),
+        ("OPTIONS", "HTTP/1.1 405 "),
+        ("UNKNOWN", "HTTP/1.1 501 "),
+    ] {
+        let answer = received(&server, method);
+        assert!(answer.starts_with(begins), "{method}: {answer}");
+    }
+    // The page of an error is asked for by GET.
+    let request = "POST /?x=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let answer = String::from_utf8(server.exchange(request)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(origin.received().len(), 3);
+}
+
 /// Names and values, each after its length.
 fn packet(modifiers: [u8; 2], params: &[(&str, &str)], behind: &str) -> Vec<u8> {
     let mut content = Vec::new();
