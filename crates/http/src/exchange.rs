@@ -223,6 +223,11 @@ impl Exchange {
         self.walk.method().unwrap_or(self.request.head().method)
     }
 
+    /// Takes the query of the request as it was read.
+    pub(crate) fn take_query(&mut self) {
+        self.walk.read_query(self.request.head().query());
+    }
+
     /// The length of the body; a subrequest may have none where its request has one.
     pub fn body_length(&self) -> BodyLength {
         match self.body.is_left_out() {

@@ -52,7 +52,7 @@ impl Request {
     /// Takes the host from the head.
     pub(crate) fn read_host(&mut self) {
         self.host.clear();
-        if let Some(written) = self.head.host().or_else(|| self.head.authority()) {
+        if let Some(written) = self.head.host() {
             host::lower_case(written, &mut self.host);
         }
     }

@@ -10,7 +10,6 @@ use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
 use crate::response::{Body, FieldPlaces};
-use crate::variables::append_number;
 use turnpike_plan::Quoted;
 
 /// Writes a head in the form of its protocol: the status first, then field by field.
@@ -227,17 +226,21 @@ fn is_made_absolute(exchange: &Exchange) -> bool {
 /// Location, where there is one, with scheme, host and port, where it is a path and
 /// `absolute_redirect` asks for them.
 fn location(exchange: &Exchange, writer: &mut impl HeadWriter) {
-    let value = exchange.response.location();
-    if value.is_empty() {
+    if exchange.response.location().is_empty() {
         return;
     }
     let mut text = exchange.lane.take_scratch();
-    if is_made_absolute(exchange) {
-        write_origin(exchange, &mut text);
-    }
-    target::escape(value, Escape::Controls, &mut text);
+    append_location(exchange, &mut text);
     writer.field("Location", &text);
     exchange.lane.keep_scratch(text);
+}
+
+/// Appends the value of Location as it is sent.
+pub(crate) fn append_location(exchange: &Exchange, out: &mut Vec<u8>) {
+    if is_made_absolute(exchange) {
+        write_origin(exchange, out);
+    }
+    target::escape(exchange.response.location(), Escape::Controls, out);
 }
 
 /// Scheme, host and port that a path is made absolute with.
@@ -264,6 +267,6 @@ fn write_origin(exchange: &Exchange, out: &mut Vec<u8>) {
     };
     if settings.port_in_redirect && port != 0 && port != usual {
         out.push(b':');
-        append_number(out, u64::from(port));
+        out.extend_from_slice(Digits::of(u64::from(port)).text());
     }
 }

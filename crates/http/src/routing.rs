@@ -16,9 +16,9 @@ use turnpike_plan::Quoted;
 /// The status of a request that cannot be run.
 pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
     exchange.account.set_action(Action::ReadingHeaders);
+    exchange.take_query();
+    normal_path(exchange)?;
     if exchange.requester.is_plain_on_tls_port() {
-        // A target that is no path is refused for that, as by nginx.
-        normal_path(exchange)?;
         exchange.log(
             Level::Info,
             format_args!("client sent plain HTTP request to HTTPS port"),
@@ -34,11 +34,16 @@ pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
     }
     refuse_client(exchange)?;
     log_ignored(exchange);
-    let mut query = std::mem::take(exchange.walk.query_mut());
-    query.clear();
-    query.extend_from_slice(exchange.request().head().query());
-    *exchange.walk.query_mut() = query;
-    normal_path(exchange)
+    Ok(())
+}
+
+/// Takes path and query of a request that is refused, for logs and the page of its status. A path
+/// without a normal form stays empty.
+pub(crate) fn note_target(exchange: &mut Exchange) {
+    if exchange.request().head().has_line {
+        exchange.take_query();
+        let _ = write_normal_path(exchange);
+    }
 }
 
 /// Refuses a client whose certificate the server does not take.
@@ -129,6 +134,20 @@ impl Exchange {
 }
 
 fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
+    let Err(Unwalkable) = write_normal_path(exchange) else {
+        return Ok(());
+    };
+    return_to_server_of_connection(exchange);
+    exchange.account.set_action(Action::ReadingRequestLine);
+    exchange.log(Level::Info, format_args!("client sent invalid request"));
+    Err(400)
+}
+
+/// A path that has no normal form, so that nothing can be found by it.
+struct Unwalkable;
+
+/// Writes the normal form of the request's path.
+fn write_normal_path(exchange: &mut Exchange) -> Result<(), Unwalkable> {
     let merge_slashes = exchange.server().settings.merge_slashes;
     let mut path = std::mem::take(exchange.walk.path_mut());
     path.clear();
@@ -147,16 +166,11 @@ fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
         }
         normal
     };
-    *exchange.walk.path_mut() = path;
-    match normal {
-        Ok(_) => Ok(()),
-        Err(_) => {
-            return_to_server_of_connection(exchange);
-            exchange.account.set_action(Action::ReadingRequestLine);
-            exchange.log(Level::Info, format_args!("client sent invalid request"));
-            Err(400)
-        }
+    if normal.is_err() {
+        path.clear();
     }
+    *exchange.walk.path_mut() = path;
+    normal.map(|_| ()).map_err(|_| Unwalkable)
 }
 
 fn log_ignored(exchange: &Exchange) {

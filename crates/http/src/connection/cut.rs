@@ -4,7 +4,7 @@
 use turnpike_lane::event_loop::EventLoop;
 
 use super::connections::Connections;
-use super::slot::{Await, Slot};
+use super::slot::{Await, GivenUp, Slot};
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 
@@ -51,7 +51,9 @@ impl Connections {
         event_loop.wheel.remove(token);
         self.count_unparked(&parked.waits_for);
         match &parked.waits_for {
-            Await::Rest(half) => self.head_given_up(&parked.connection, half, WHY),
+            Await::Rest(half) => {
+                self.head_given_up(&parked.connection, half, GivenUp::late(WHY));
+            }
             Await::Handshake { .. } => {
                 let why = "worker_shutdown_timeout passed before the end of the handshake";
                 self.handshake_late(&parked.connection, why);

@@ -11,7 +11,7 @@ use turnpike_plan::messages::CLIENT_TIMED_OUT;
 
 use super::connections::{Connections, Ending};
 use super::open::{Connection, move_to, receive};
-use super::slot::{Await, Half, More, Parked, Slot};
+use super::slot::{Await, GivenUp, Half, More, Parked, Slot};
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
 use crate::h1::input::Input;
@@ -300,19 +300,22 @@ impl Connections {
         exchange: Box<Exchange>,
         (waits_for, error): (&Await, &io::Error),
     ) {
-        exchange.account.set_action(waits_for.action());
-        match error.kind() {
-            io::ErrorKind::ConnectionReset => {
-                exchange.log(Level::Info, format_args!("recv() failed ({error})"));
-            }
+        let (level, why) = match error.kind() {
+            io::ErrorKind::ConnectionReset => (Level::Info, format!("recv() failed ({error})")),
             // What a TLS session cannot read.
             io::ErrorKind::InvalidData => {
-                exchange.log(
-                    Level::Info,
-                    format_args!("SSL_read() failed (SSL: {error})"),
-                );
+                (Level::Info, format!("SSL_read() failed (SSL: {error})"))
             }
-            _ => exchange.log(Level::Alert, format_args!("recv() failed ({error})")),
+            _ => (Level::Alert, format!("recv() failed ({error})")),
+        };
+        match waits_for {
+            Await::Rest(half) => {
+                self.head_given_up(&connection, half, GivenUp::failed(level, &why));
+            }
+            _ => {
+                exchange.account.set_action(waits_for.action());
+                exchange.log(level, format_args!("{why}"));
+            }
         }
         self.recycle(exchange);
         self.unpark(event_loop, token);
@@ -328,10 +331,9 @@ impl Connections {
         exchange: Box<Exchange>,
     ) {
         let mut reason = CloseReason::ClientClosed;
-        if let Await::Rest(_) = parked.waits_for {
+        if let Await::Rest(half) = &parked.waits_for {
             reason = CloseReason::ClientAborted;
-            exchange.account.set_action(Action::ReadingHeaders);
-            exchange.log_client_closed();
+            self.head_given_up(&parked.connection, half, GivenUp::CUT);
         }
         self.recycle(exchange);
         self.unpark(event_loop, Some(token));
@@ -373,7 +375,7 @@ impl Connections {
         } = parked;
         self.count_unparked(&waits_for);
         if let Await::Rest(half) = &waits_for {
-            self.head_given_up(&connection, half, CLIENT_TIMED_OUT);
+            self.head_given_up(&connection, half, GivenUp::late(CLIENT_TIMED_OUT));
         }
         if let Await::Handshake { .. } = &waits_for {
             self.handshake_late(&connection, CLIENT_TIMED_OUT);
@@ -416,9 +418,14 @@ impl Connections {
         true
     }
 
-    /// A head that did not come whole in time: logged as 408, closed without an answer, as nginx
-    /// does it.
-    pub(super) fn head_given_up(&self, connection: &Connection, half: &Half, why: &str) {
+    /// Logs a head that will not come whole; its connection is closed without an answer, as nginx
+    /// does it. Part of a PROXY protocol's header is no request.
+    pub(super) fn head_given_up(
+        &self,
+        connection: &Connection,
+        half: &Half,
+        given_up: GivenUp<'_>,
+    ) {
         let mut exchange = self.exchange(connection);
         exchange.begin_request();
         exchange.account.begin(half.started_ms);
@@ -426,12 +433,15 @@ impl Connections {
         input.put(&half.input);
         give_up(&mut input, &mut exchange);
         exchange.account.set_action(Action::ReadingHeaders);
-        exchange.log(Level::Info, format_args!("{why}"));
-        if exchange.location().settings.reset_timedout_connection {
+        exchange.log(given_up.level, format_args!("{}", given_up.why));
+        let resets = exchange.location().settings.reset_timedout_connection;
+        if resets && given_up.is_late() {
             let _ = socket_option::set_reset_on_close(connection.transport.as_fd());
         }
-        exchange.response.set_status(408);
-        exchange.log_access();
+        if connection.proxy_header.is_some() || !exchange.listen().proxy_protocol {
+            exchange.response.set_status(given_up.status);
+            exchange.log_access();
+        }
         self.recycle(exchange);
     }
 
@@ -484,7 +494,7 @@ impl Connections {
             self.count_unparked(&parked.waits_for);
             if let Await::Rest(half) = &parked.waits_for {
                 let why = "client was too slow to send its request, its connection is needed";
-                self.head_given_up(&parked.connection, half, why);
+                self.head_given_up(&parked.connection, half, GivenUp::late(why));
             }
             if let Await::Handshake { .. } = &parked.waits_for {
                 let why = "client was too slow in its handshake, its connection is needed";

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use turnpike_lane::log::Level;
+
 use super::open::{Connection, RECEIVE_BYTES};
 use crate::exchange::{Action, Exchange};
 use crate::h1::watch::Watch;
@@ -145,6 +147,47 @@ pub(super) struct Half {
     pub(super) input: Vec<u8>,
     pub(super) started_ms: u64,
 }
+
+/// Why a head does not come whole: the status in the log, and the line in the error log.
+#[derive(Clone, Copy)]
+pub(super) struct GivenUp<'a> {
+    pub(super) status: u16,
+    pub(super) level: Level,
+    pub(super) why: &'a str,
+}
+
+impl<'a> GivenUp<'a> {
+    /// The client has closed the connection; nginx logs 400 too.
+    pub(super) const CUT: GivenUp<'static> = GivenUp {
+        status: CUT_OFF,
+        level: Level::Info,
+        why: "client prematurely closed connection",
+    };
+
+    /// The connection has failed.
+    pub(super) fn failed(level: Level, why: &'a str) -> Self {
+        let status = CUT_OFF;
+        GivenUp { status, level, why }
+    }
+
+    /// The client was too slow.
+    pub(super) fn late(why: &'a str) -> Self {
+        GivenUp {
+            status: TIMED_OUT,
+            level: Level::Info,
+            why,
+        }
+    }
+
+    /// Whether the client was too slow.
+    pub(super) fn is_late(&self) -> bool {
+        self.status == TIMED_OUT
+    }
+}
+
+/// The statuses that are logged.
+const CUT_OFF: u16 = 400;
+const TIMED_OUT: u16 = 408;
 
 impl Await {
     /// How long it may wait for a request while the server drains; `None`: it has begun one.

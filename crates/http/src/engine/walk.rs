@@ -62,6 +62,8 @@ struct Target {
     location: LocationIndex,
     path: Vec<u8>,
     query: Vec<u8>,
+    /// See [`Walk::has_query`].
+    has_query: bool,
     /// The method in place of the client's.
     method: Option<Method>,
     /// Whether a rewrite changed the path since the location was found.
@@ -81,6 +83,7 @@ impl Default for Target {
             location: LocationIndex(0),
             path: Vec::new(),
             query: Vec::new(),
+            has_query: false,
             method: None,
             path_changed: false,
             path_below_alias: false,
@@ -147,6 +150,12 @@ impl Walk {
     /// The query without its question mark (`$args`).
     pub fn query(&self) -> &[u8] {
         &self.target.query
+    }
+
+    /// Whether there is a query, be it empty: the client's is not, one that the configuration sets
+    /// may be.
+    pub fn has_query(&self) -> bool {
+        self.target.has_query
     }
 
     /// The method that is asked with where it is another than the client's.
@@ -223,17 +232,34 @@ impl Walk {
         &mut self.target.path
     }
 
-    /// The query, to be changed.
-    pub fn query_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.target.query
+    /// Sets the query, which may be empty.
+    pub fn set_query(&mut self, query: &[u8]) {
+        self.target.query.clear();
+        self.target.query.extend_from_slice(query);
+        self.target.has_query = true;
+    }
+
+    /// Empties the query. If there is none, none is there afterwards.
+    pub fn clear_query(&mut self) {
+        self.target.query.clear();
+    }
+
+    /// The query that was taken from a target counts as one, though it is empty.
+    pub fn keep_empty_query(&mut self) {
+        self.target.has_query = true;
+    }
+
+    /// Takes the query that is a part of a target; an empty one is none.
+    pub(crate) fn read_query(&mut self, query: &[u8]) {
+        self.set_query(query);
+        self.target.has_query = !query.is_empty();
     }
 
     /// What is asked for is another path and query.
     pub(crate) fn set_target(&mut self, path: &[u8], query: &[u8]) {
         self.target.path.clear();
         self.target.path.extend_from_slice(path);
-        self.target.query.clear();
-        self.target.query.extend_from_slice(query);
+        self.read_query(query);
     }
 
     /// From now on it is asked for with this method, whatever the client's is.

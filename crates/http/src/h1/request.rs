@@ -52,12 +52,16 @@ pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> HeadRead {
     }
 }
 
-/// Notes what is known of a request whose head will not come whole.
+/// Notes what is known of a request whose head will not come whole, and the server that it names.
 pub(crate) fn give_up(input: &mut Input, exchange: &mut Exchange) {
     exchange.leave_location();
     let plan = exchange.plan.clone();
     let rules = &plan.server(exchange.walk.server()).settings.head_rules;
     exchange.read_request(|request| input.give_up_head(rules, request.head_mut()));
+    if exchange.request().head().host().is_some() {
+        routing::choose_server(exchange);
+    }
+    routing::note_target(exchange);
 }
 
 /// Reads the head once more by the RFC, where the server that it names wants that and the default
@@ -91,6 +95,7 @@ fn refuse(exchange: &mut Exchange, refused: &Refused) -> HeadRead {
         routing::return_to_server_of_connection(exchange);
         Action::ReadingRequestLine
     };
+    routing::note_target(exchange);
     exchange.account.set_action(action);
     exchange.log(Level::Info, format_args!("{}", Quoted(&refused.message)));
     HeadRead::Refused(refused.status)

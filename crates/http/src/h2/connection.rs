@@ -473,10 +473,12 @@ impl Serving<'_> {
         let outcome = match fault {
             Some(fault) => {
                 exchange.account.set_action(Action::ReadingHeaders);
+                routing::note_target(&mut exchange);
                 exchange.log(Level::Info, format_args!("{}", fault.reason()));
                 exchange.refuse(fault.status())
             }
             None if !speaks_http2(&exchange) => {
+                routing::note_target(&mut exchange);
                 exchange.log(
                     Level::Info,
                     format_args!(

@@ -10,7 +10,8 @@ use super::row::{Getter, Setter, VariableRow};
 use super::text::{append_address, append_number, append_seconds, same_name};
 use super::{proxy, upstream};
 use crate::engine::walk::Purpose;
-use crate::exchange::Exchange;
+use crate::exchange::{Action, Exchange};
+use crate::response_head;
 
 /// The core's variables.
 pub const BUILTIN: &[VariableRow] = &[
@@ -328,12 +329,11 @@ fn optional(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
 }
 
 fn query(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.walk.query())
+    exchange.walk.has_query() && text(out, exchange.walk.query())
 }
 
 fn set_query(exchange: &mut Exchange, value: &[u8]) {
-    exchange.walk.query_mut().clear();
-    exchange.walk.query_mut().extend_from_slice(value);
+    exchange.walk.set_query(value);
     exchange.walk.target_changed();
 }
 
@@ -394,8 +394,11 @@ fn realpath_root(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     }
 }
 
+/// The path of a target without normal form is empty, and where no target was read there is none.
 fn path(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.walk.path())
+    let path = exchange.walk.path();
+    let is_read = exchange.request().head().has_line || !path.is_empty();
+    is_read && text(out, path)
 }
 
 fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -546,7 +549,7 @@ fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         Purpose::Request => exchange.method_name(),
         _ => exchange.request().head().method_text(),
     };
-    !method.is_empty() && text(out, method)
+    exchange.request().head().has_line && !method.is_empty() && text(out, method)
 }
 
 fn request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -573,7 +576,8 @@ fn request_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_uri(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.request().head().origin())
+    let head = exchange.request().head();
+    head.has_line && !exchange.walk.path().is_empty() && text(out, head.origin())
 }
 
 fn scheme(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -619,8 +623,15 @@ fn sent_modified(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn sent_location(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let location = exchange.response.location();
-    !location.is_empty() && text(out, location)
+    if exchange.response.location().is_empty() {
+        return false;
+    }
+    // It becomes what is sent when the head is written, and only logs are later than that.
+    match exchange.account.action() {
+        Action::Logging => response_head::append_location(exchange, out),
+        _ => out.extend_from_slice(exchange.response.location()),
+    }
+    true
 }
 
 fn sent_coding(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -663,15 +674,10 @@ fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let protocol = exchange.request().head().protocol();
-    text(
-        out,
-        if protocol.is_empty() {
-            b"HTTP/0.9"
-        } else {
-            protocol
-        },
-    )
+    let head = exchange.request().head();
+    // One that was not read to its end is empty, as in nginx.
+    let protocol = head.protocol();
+    !protocol.is_empty() && text(out, if head.has_line { protocol } else { b"" })
 }
 
 fn status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

@@ -298,9 +298,9 @@ impl Run<'_> {
         }
         self.decided()?;
         if query.is_some() {
-            *self.exchange.walk.query_mut() = new_query;
+            self.exchange.walk.set_query(&new_query);
         } else if !keeps_query {
-            self.exchange.walk.query_mut().clear();
+            self.exchange.walk.clear_query();
         }
         std::mem::swap(self.exchange.walk.path_mut(), &mut new_path);
         self.exchange.lane.keep_scratch(new_path);

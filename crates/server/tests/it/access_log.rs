@@ -1,8 +1,10 @@
 //! Tests of access logs as files: buffered, compressed and kept open.
 
 use std::fs::Permissions;
-use std::io::Read;
+use std::io::{Read, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use nix::sys::signal::Signal;
@@ -171,4 +173,128 @@ fn error_logs_are_json_where_asked_for() {
     let plain = server.log("e.log");
     let end = ", upstream: \"http://127.0.0.1:1/a\"b?x=\\\", host: ";
     assert!(plain.contains(end), "{plain}");
+}
+
+const NGINX: &str = "/usr/sbin/nginx";
+
+const LOGGED: &str = "worker_processes 1;
+    error_log %FOLDER%/error.log crit;
+    events { }
+    http {
+        STRICTNESS
+        log_format f '$uri|$document_uri|$request_uri|$args|$query_string|$is_args|'
+            '$server_protocol|$status|$request_method|$sent_http_location|$host|$server_name';
+        access_log %FOLDER%/f.log f;
+        client_header_buffer_size 512;
+        large_client_header_buffers 2 1k;
+        server {
+            listen 127.0.0.1:%PORT%;
+            server_name s;
+            root %FOLDER%;
+            location /file { }
+            location /empty { set $args ''; return 204; }
+            location /set { set $args z; return 204; }
+            location /without { rewrite ^ /file? break; }
+            location /kept { rewrite ^ /file break; }
+            location /own { rewrite ^ /file?a=b break; }
+            location /again { rewrite ^ /file last; }
+            location /page { error_page 404 /file; return 404; }
+            location /asked { error_page 404 /file?q=1; return 404; }
+            location /tried { try_files /none /file; }
+            location /moved { return 301 /x; }
+            location /away { return 302 http://o/y; }
+            location /path { absolute_redirect off; return 301 /x; }
+            location /folder { }
+        }
+        server { listen 127.0.0.1:%PORT%; server_name named; root %FOLDER%; }
+    }";
+
+/// Requests whose lines in the log are those of nginx; the client ends its side behind them.
+const LINES: &[&str] = &[
+    // Queries: none, empty ones, and those that the configuration sets.
+    "GET /file HTTP/1.0\r\n\r\n",
+    "GET /file? HTTP/1.0\r\n\r\n",
+    "GET /file?a HTTP/1.0\r\n\r\n",
+    "GET /empty HTTP/1.0\r\n\r\n",
+    "GET /empty?a HTTP/1.0\r\n\r\n",
+    "GET /set HTTP/1.0\r\n\r\n",
+    "GET /without HTTP/1.0\r\n\r\n",
+    "GET /without?a HTTP/1.0\r\n\r\n",
+    "GET /kept HTTP/1.0\r\n\r\n",
+    "GET /kept?a HTTP/1.0\r\n\r\n",
+    "GET /own HTTP/1.0\r\n\r\n",
+    "GET /again?a HTTP/1.0\r\n\r\n",
+    "GET /page?a HTTP/1.0\r\n\r\n",
+    "GET /asked HTTP/1.0\r\n\r\n",
+    "GET /tried?a HTTP/1.0\r\n\r\n",
+    // Redirects, with the host as it is sent.
+    "GET /moved HTTP/1.0\r\nHost: S.:81\r\n\r\n",
+    "GET /away HTTP/1.0\r\n\r\n",
+    "GET /path HTTP/1.0\r\n\r\n",
+    "GET /folder HTTP/1.0\r\nHost: named\r\n\r\n",
+    // HTTP/0.9 names no protocol.
+    "GET /file\r\n",
+    // Refused heads.
+    "GET /file HTTP/1.1\r\n\r\n",
+    "GET /file?q HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "GET /%7ex/./y?q HTTP/1.1\r\nHost: a/b\r\n\r\n",
+    "GET http://a/b..c/../y?z HTTP/1.1\r\n\r\n",
+    "GET http://a..b/x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST /x HTTP/1.1\r\nHost: named\r\nContent-Length: z\r\n\r\n",
+    "TRACE /x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
+    // Refused request lines.
+    "GET /%zz HTTP/1.1\r\nHost: s\r\n\r\n",
+    "GET /../x HTTP/1.1\r\nHost: s\r\n\r\n",
+    "garbage\r\n\r\n",
+    "GET x HTTP/1.1\r\n\r\n",
+    "GET /x HTTP/3.0\r\nHost: a\r\n\r\n",
+    "POST /x\r\n",
+    "get /x HTTP/1.1\r\nHost: a\r\n\r\n",
+    // Heads that the client cuts.
+    "GET /x HTTP/1.1",
+    "GET /x HTTP/1.1\r\n",
+    "GET /x HTTP/1.1\r\nHost: named\r\nFo",
+    "GET /x",
+    "GE",
+    "\r\n",
+];
+
+/// The line that a server logs of a request, whatever it answers.
+fn logged_line(server: &Server, request: &str) -> String {
+    let before = server.log("f.log").len();
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    // A reset is as good as an end.
+    let _ = stream.read_to_end(&mut Vec::new());
+    let line = wait_for(|| {
+        let log = server.log("f.log");
+        log.get(before..)
+            .filter(|line| line.ends_with('\n'))
+            .map(str::to_owned)
+    });
+    let line = line.unwrap_or_else(|| panic!("{request:?} was not logged"));
+    line.replace(&format!(":{}/", server.port()), ":PORT/")
+}
+
+#[test]
+fn lines_are_those_of_nginx() {
+    if !Path::new(NGINX).exists() {
+        println!("skipped: no {NGINX}");
+        return;
+    }
+    let start = |program: &str, strictness: &str| {
+        Server::builder(program)
+            .configuration(&LOGGED.replace("STRICTNESS", strictness))
+            .file("file", "x")
+            .file("folder/file", "x")
+            .start()
+    };
+    let ours = start(env!("CARGO_BIN_EXE_turnpike"), "http_strictness nginx;");
+    let nginx = start(NGINX, "");
+    for request in LINES {
+        let (got, expected) = (logged_line(&ours, request), logged_line(&nginx, request));
+        assert_eq!(got, expected, "{request:?}");
+    }
 }

@@ -181,6 +181,7 @@ impl RequestHead {
         head.method = self.method;
         head.version = self.version;
         head.form = self.form;
+        head.has_line = self.line_done;
         head.path_is_clean = self.path_clean;
         head.host_port = self.host_port;
         head.body = self.framing.body_length();

@@ -317,6 +317,7 @@ impl RequestReader {
         head.path = target.path;
         head.path_is_clean = target.path_clean;
         head.query = target.query.unwrap_or_default();
+        head.has_line = true;
         Ok(())
     }
 

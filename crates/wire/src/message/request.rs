@@ -32,6 +32,8 @@ pub struct RequestHead {
     /// The version the message is handled as.
     pub version: Version,
     pub form: TargetForm,
+    /// Whether the request line was read to its end. The parts of one that was not are of no use.
+    pub has_line: bool,
     /// Whether the path is already in normal form, so that it needs no
     /// [`normalise`](crate::target::normalise).
     pub path_is_clean: bool,
