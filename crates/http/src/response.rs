@@ -73,6 +73,8 @@ pub struct Withheld {
     pub content_length: Option<u64>,
     /// The value of Content-Encoding.
     pub coding: Vec<u8>,
+    /// Whether variables show it: see [`Response::show_withheld`].
+    is_shown: bool,
 }
 
 impl Validators {
@@ -86,6 +88,7 @@ impl Validators {
 impl Withheld {
     fn clear(&mut self) {
         self.is_set = false;
+        self.is_shown = false;
         self.content_type.clear();
         self.content_length = None;
         self.coding.clear();
@@ -458,6 +461,36 @@ impl Response {
     /// What a 304 does not say of the response that it stands for.
     pub fn withheld(&self) -> &Withheld {
         &self.withheld
+    }
+
+    /// Lets variables show what a 304 does not say, or no longer: while fields are chosen that
+    /// depend on it, since they have to be those of the 200 (RFC 9110 section 15.4.5).
+    pub fn show_withheld(&mut self, is_shown: bool) {
+        self.withheld.is_shown = is_shown && self.withheld.is_set;
+    }
+
+    /// The content type that variables show.
+    pub fn shown_content_type(&self) -> &[u8] {
+        match self.withheld.is_shown {
+            true => &self.withheld.content_type,
+            false => &self.content_type,
+        }
+    }
+
+    /// The content length that variables show.
+    pub(crate) fn shown_content_length(&self) -> Option<u64> {
+        match self.withheld.is_shown {
+            true => self.withheld.content_length,
+            false => self.content_length,
+        }
+    }
+
+    /// The content coding of a 304's 200, where variables show it.
+    pub(crate) fn shown_coding(&self) -> &[u8] {
+        match self.withheld.is_shown {
+            true => &self.withheld.coding,
+            false => b"",
+        }
     }
 
     /// Takes away what a 304 does not say. It is kept aside for those who look at the response

@@ -606,14 +606,12 @@ fn sent_keep_alive(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn sent_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    exchange
-        .response
-        .content_length()
-        .is_some_and(|length| number(out, length))
+    let length = exchange.response.shown_content_length();
+    length.is_some_and(|length| number(out, length))
 }
 
 fn sent_type(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let kind = exchange.response.content_type();
+    let kind = exchange.response.shown_content_type();
     !kind.is_empty() && text(out, kind)
 }
 
@@ -715,8 +713,16 @@ fn joined(exchange: &Exchange, name: &[u8], separator: &[u8], out: &mut Vec<u8>)
     found
 }
 
-/// `$sent_http_NAME`, `$sent_trailer_NAME`, `$upstream_trailer_NAME`: values of the fields of that
-/// name.
+/// `$sent_http_NAME`: values of the response's fields of that name.
+pub(super) fn sent_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let coding = exchange.response.shown_coding();
+    if !coding.is_empty() && same_name(b"Content-Encoding", name) {
+        return text(out, coding);
+    }
+    values(exchange.response.fields(), name, out)
+}
+
+/// `$sent_trailer_NAME`, `$upstream_trailer_NAME`: values of the fields of that name.
 pub(super) fn values(fields: &Fields, name: &[u8], out: &mut Vec<u8>) -> bool {
     let mut found = false;
     for (own, value) in fields.iter() {

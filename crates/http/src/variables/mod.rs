@@ -35,7 +35,7 @@ const PREFIXES: &[PrefixRow<Exchange>] = &[
     },
     PrefixRow {
         prefix: "sent_http_",
-        get: |exchange, name, out| builtin::values(exchange.response.fields(), name, out),
+        get: builtin::sent_field,
     },
     PrefixRow {
         prefix: "sent_trailer_",

@@ -11,6 +11,7 @@ use super::plan::{Added, Expires, Expiry, Field, Kind};
 
 impl Filter for Added {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
+        exchange.response.show_withheld(true);
         let safe = is_safe(exchange.response.status());
         if let Some(expires) = &self.expires
             && safe
@@ -24,6 +25,7 @@ impl Filter for Added {
             put(field, &value, exchange);
         }
         exchange.lane.keep_scratch(value);
+        exchange.response.show_withheld(false);
         None
     }
 

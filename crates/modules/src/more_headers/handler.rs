@@ -35,12 +35,13 @@ pub(super) struct ResponseFields(pub(super) Vec<Changes>);
 
 impl Filter for ResponseFields {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
+        exchange.response.show_withheld(true);
         let mut value = exchange.lane.take_scratch();
         for changes in &self.0 {
             let response = &exchange.response;
             if !changes
                 .scope
-                .has(response.status(), response.content_type())
+                .has(response.status(), response.shown_content_type())
             {
                 continue;
             }
@@ -51,6 +52,7 @@ impl Filter for ResponseFields {
             }
         }
         exchange.lane.keep_scratch(value);
+        exchange.response.show_withheld(false);
         None
     }
 }

@@ -136,3 +136,64 @@ fn trailers_know_the_outcome_of_the_body() {
     let end = "0\r\nX-Theirs: t\r\nX-Sum: 5\r\nX-Copy: t\r\n\r\n";
     assert!(came.ends_with(end), "{came}");
 }
+
+/// Fields that depend on what a 304 does not say of its 200.
+const DEPENDENT: &str = "
+    events { }
+    http {
+        types { text/html html; text/css css; application/json json; }
+        map $sent_http_content_type $lifetime { default 1h; text/html epoch; text/css max; }
+        map $sent_http_content_type $vary { default ''; ~html Accept; ~json Cookie; }
+        map $sent_http_content_length $place { default /long; 4 /short; }
+        map $sent_http_content_encoding $coded { default ''; gzip /coded; }
+        log_format t '$status $sent_http_content_type $sent_http_content_length';
+        access_log off;
+        expires $lifetime;
+        add_header Vary $vary;
+        add_header Content-Location $place$coded;
+        more_set_headers -t text/css 'X-Sheet: $sent_http_content_type';
+        server {
+            listen 127.0.0.1:%PORT%;
+            root %FOLDER%/html;
+            access_log %FOLDER%/access.log t;
+            location /packed/ { alias %FOLDER%/html/; gzip_static on; }
+        }
+    }";
+
+#[test]
+fn a_304_has_the_fields_of_its_200_that_depend_on_type_or_length() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(DEPENDENT)
+        .file("html/a.html", "html")
+        .file("html/a.css", "long css")
+        .file("html/a.json", "json")
+        .file("html/a.html.gz", "packed")
+        .start();
+    let mut fields = Vec::new();
+    for path in ["/a.html", "/a.css", "/a.json", "/packed/a.html"] {
+        let begin = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n");
+        let whole = server.connect().round(format!("{begin}\r\n"));
+        let etag = whole.header("ETag").unwrap();
+        let request = format!("{begin}If-None-Match: {etag}\r\n\r\n");
+        let unchanged = server.connect().round_without_body(request);
+        assert_eq!((whole.status, unchanged.status), (200, 304), "{path}");
+        for name in ["Cache-Control", "Vary", "Content-Location", "X-Sheet"] {
+            assert_eq!(unchanged.header(name), whole.header(name), "{path} {name}");
+            fields.extend(whole.header(name).map(str::to_owned));
+        }
+        assert_eq!(unchanged.header("Content-Type"), None, "{path}");
+    }
+    for value in [
+        "no-cache",
+        "max-age=3600",
+        "/long",
+        "/short",
+        "/long/coded",
+        "Accept",
+        "text/css",
+    ] {
+        assert!(fields.iter().any(|own| own == value), "{value}: {fields:?}");
+    }
+    // In logs they are what was sent.
+    server.wait_for_log("access.log", "304 - -\n");
+}
