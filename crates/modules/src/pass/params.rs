@@ -6,7 +6,7 @@ use turnpike_conf::{Arguments, ConfError, Repeat, Row, Value, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
-use turnpike_wire::message::Field;
+use turnpike_wire::message::{Field, Known};
 
 use super::origin::Question;
 use super::view::PassView;
@@ -194,6 +194,10 @@ impl Params {
                 continue;
             }
             name_parameter(name, parameter);
+            // The body is sent without its coding.
+            if field.known == Known::TransferEncoding {
+                continue;
+            }
             let left_out = without_conditions && CONDITIONS.contains(&parameter.as_slice());
             if left_out || self.sets_field(parameter) {
                 continue;

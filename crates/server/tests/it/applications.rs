@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::applications::Application;
 use turnpike_testkit::process::{self, find_program};
 use turnpike_testkit::{Folder, Origin, Server, Signal, Step, wait_for};
 
@@ -168,6 +169,43 @@ const SLASHES: &[(&str, &str)] = &[
     ),
     ("tunnel_pass;", "HTTP/1.1 200 "),
 ];
+
+/// The coding of a client's body is taken off, and the applications get none of it.
+#[test]
+fn applications_are_told_of_no_transfer_coding() {
+    for (protocol, unbuffered) in [
+        ("fastcgi", false),
+        ("fastcgi", true),
+        ("scgi", false),
+        ("uwsgi", false),
+    ] {
+        let told = |parameter| {
+            let application = Application::start(protocol, parameter);
+            let buffering = if unbuffered { "off" } else { "on" };
+            let directives = format!(
+                "{protocol}_pass 127.0.0.1:{}; {protocol}_request_buffering {buffering};
+                {protocol}_param CONTENT_LENGTH $content_length;",
+                application.port()
+            );
+            let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+                .configuration(&format!(
+                    "events {{ }}
+                    http {{ server {{
+                        listen 127.0.0.1:%PORT%;
+                        location / {{ {directives} }}
+                    }} }}"
+                ))
+                .start();
+            let request = "POST / HTTP/1.1\r\nHost: a\r\nX-Own: b\r\nConnection: close\r\n\
+                           Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+            let answer = String::from_utf8(server.exchange(request)).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{protocol}: {answer}");
+            answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+        };
+        assert_eq!(told("HTTP_TRANSFER_ENCODING"), "", "{protocol}");
+        assert_eq!(told("HTTP_X_OWN"), "b", "{protocol}");
+    }
+}
 
 #[test]
 fn a_slash_is_added_for_addresses_without_variables() {

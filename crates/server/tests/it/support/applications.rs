@@ -50,6 +50,13 @@ fn answer(protocol: &str, parameter: &str, client: &mut TcpStream) -> io::Result
         "scgi" => read_scgi(client)?,
         _ => read_uwsgi(client)?,
     };
+    // Records hold their body; a server would reset a connection with one that was not read.
+    let length = params.iter().find(|(name, _)| name == "CONTENT_LENGTH");
+    if protocol != "fastcgi"
+        && let Some(Ok(length)) = length.map(|(_, length)| length.parse())
+    {
+        take(client, length)?;
+    }
     let values = params.iter().filter(|(name, _)| name == parameter);
     let values: Vec<&str> = values.map(|(_, value)| value.as_str()).collect();
     let body = values.join("|");
