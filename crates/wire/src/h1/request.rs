@@ -420,7 +420,11 @@ fn take_field(
         head.seen |= bit;
         return Ok(());
     }
-    if bit & UNIQUE & head.seen != 0 {
+    let is_unique = match rules.strictness {
+        Strictness::Rfc => UNIQUE,
+        Strictness::Nginx => UNIQUE | Known::TransferEncoding.bit(),
+    };
+    if bit & is_unique & head.seen != 0 {
         let earlier = head
             .fields
             .iter()
@@ -445,10 +449,11 @@ fn take_field(
     }
 }
 
-/// The names that may occur only once.
-const UNIQUE: u64 = bits(&Known::ONCE) | bits(&[Known::TransferEncoding]);
+/// The names that may occur only once. By nginx's rules `Transfer-Encoding` is one more; by the RFC
+/// its lines are one list.
+const UNIQUE: u64 = bits(&Known::ONCE);
 
-const ACTED_ON: u64 = UNIQUE | bits(&[Known::Connection]);
+const ACTED_ON: u64 = UNIQUE | bits(&[Known::Connection, Known::TransferEncoding]);
 
 const fn bits(names: &[Known]) -> u64 {
     let mut set = 0;
@@ -562,11 +567,15 @@ fn finish_framing(
         if head.version < Version::Http11 {
             return Err(HeadError::TransferEncodingIn10);
         }
-        if !value.of(buffer).eq_ignore_ascii_case(b"chunked") {
+        let own = |field: &&Field| field.known == Known::TransferEncoding;
+        let is_list = head.fields.iter().filter(own).count() > 1;
+        if is_list || !value.of(buffer).eq_ignore_ascii_case(b"chunked") {
             head.fault = value;
+            let values = head.fields.iter().filter(own);
+            let values: Vec<&[u8]> = values.map(|field| field.value.of(buffer)).collect();
             return Err(match rules.strictness {
                 Strictness::Nginx => HeadError::UnknownTransferEncoding,
-                Strictness::Rfc => refused_coding(value.of(buffer)),
+                Strictness::Rfc => refused_coding(&values.join(&b',')),
             });
         }
         if head.framing != Framing::None {

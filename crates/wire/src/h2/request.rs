@@ -7,7 +7,7 @@ use super::hpack::FieldSink;
 use super::priority::Priority;
 use crate::message::{
     BodyLength, HeadRules, InvalidFields, Known, Method, RequestHead, RequestTarget, Strictness,
-    Version, decimal, holds_control, is_token_byte, trim,
+    TargetStop, Version, decimal, holds_control, is_token_byte, trim,
 };
 use crate::{Span, host};
 
@@ -31,6 +31,8 @@ pub enum HeadFault {
     MissingScheme,
     MissingPath,
     InvalidMethod,
+    /// A method that this server cannot handle (RFC 9110 section 9.1).
+    UnknownMethod,
     InvalidScheme,
     InvalidPath,
     InvalidAuthority,
@@ -64,7 +66,7 @@ impl HeadFault {
         match self {
             HeadFault::TooManyFields => 494,
             HeadFault::ConnectRefused | HeadFault::TraceRefused => 405,
-            HeadFault::ProtocolRefused => 501,
+            HeadFault::ProtocolRefused | HeadFault::UnknownMethod => 501,
             _ => 400,
         }
     }
@@ -76,6 +78,7 @@ impl HeadFault {
         !matches!(
             self,
             HeadFault::TooManyFields
+                | HeadFault::UnknownMethod
                 | HeadFault::ConnectRefused
                 | HeadFault::ProtocolRefused
                 | HeadFault::TraceRefused
@@ -94,6 +97,7 @@ impl HeadFault {
             HeadFault::MissingScheme => "client sent no :scheme header",
             HeadFault::MissingPath => "client sent no :path header",
             HeadFault::InvalidMethod => "client sent invalid method",
+            HeadFault::UnknownMethod => "client sent unknown method",
             HeadFault::InvalidScheme => "client sent invalid :scheme header",
             HeadFault::InvalidPath => "client sent invalid :path header",
             HeadFault::InvalidAuthority => "client sent invalid host header",
@@ -309,8 +313,13 @@ impl RequestReader {
         head.method_text = Span::new(start, start + method.len());
         head.method = Method::of(head.method_text.of(head.fields.bytes()));
         head.origin = Span::new(start + method.len() + 1, protocol - 1);
-        if read.is_err() {
-            return Err(HeadFault::InvalidPath);
+        match read {
+            Ok(_) => {}
+            Err(TargetStop::UnknownMethod) => return Err(HeadFault::UnknownMethod),
+            Err(TargetStop::InvalidMethod) => return Err(HeadFault::InvalidMethod),
+            Err(TargetStop::More | TargetStop::InvalidTarget) => {
+                return Err(HeadFault::InvalidPath);
+            }
         }
         head.form = target.form;
         head.origin = target.origin;

@@ -98,7 +98,13 @@ impl Cursor<'_> {
         let mut byte = self.peek()?;
         while byte.is_ascii_uppercase() || byte == b'_' || byte == b'-' {
             self.at += 1;
-            byte = self.peek()?;
+            byte = match self.peek() {
+                // No more of it is awaited.
+                Err(_) if self.strict && self.at - start > METHOD_BYTES_MAX => {
+                    return Err(TargetStop::UnknownMethod);
+                }
+                peeked => peeked?,
+            };
         }
         if self.strict && (is_token_byte(byte) || self.at - start > METHOD_BYTES_MAX) {
             return Err(self.unknown_method(start)?);

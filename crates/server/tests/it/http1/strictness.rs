@@ -65,6 +65,10 @@ const CODINGS: &[(&str, u16)] = &[
     ("chunked\u{b}", 400),
     ("\u{c}chunked", 400),
     ("chunked\r\nTransfer-Encoding: chunked", 400),
+    ("gzip\r\nTransfer-Encoding: chunked", 501),
+    ("gzip\r\nTransfer-Encoding: br, chunked", 501),
+    ("chunked\r\nTransfer-Encoding: gzip", 400),
+    ("\r\nTransfer-Encoding: chunked", 400),
     ("chunked\r\nContent-Length: 3", 400),
 ];
 

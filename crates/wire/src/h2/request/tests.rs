@@ -227,6 +227,30 @@ fn a_connect_has_an_authority_with_a_port_and_nothing_else() {
 }
 
 #[test]
+fn methods_that_nobody_knows_are_no_malformed_requests() {
+    for (method, expected) in [
+        ("GET", None),
+        ("UNKNOWN", None),
+        ("get", Some(HeadFault::UnknownMethod)),
+        (
+            "A-METHOD-THAT-IS-LONGER-THAN-ANY-OTHER",
+            Some(HeadFault::UnknownMethod),
+        ),
+    ] {
+        let fields = [
+            (":method", method),
+            (":scheme", "http"),
+            (":path", "/"),
+            ("host", "a"),
+        ];
+        let (_, fault) = read(&HeadRules::default(), true, &fields);
+        assert_eq!(fault, expected, "{method}");
+    }
+    assert_eq!(HeadFault::UnknownMethod.status(), 501);
+    assert!(!HeadFault::UnknownMethod.is_malformed());
+}
+
+#[test]
 fn rules_limit_and_allow() {
     let rules = HeadRules {
         line_bytes_max: 20,

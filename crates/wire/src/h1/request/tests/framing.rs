@@ -218,6 +218,19 @@ fn methods_that_are_refused() {
 }
 
 #[test]
+fn methods_that_never_end_are_unknown() {
+    let rules = HeadRules::default();
+    for (length, expected) in [
+        (32, Ok(HeadStep::Incomplete { scanned: 32 })),
+        (33, Err(HeadError::UnknownMethod)),
+        (20_000, Err(HeadError::UnknownMethod)),
+    ] {
+        let text = "A".repeat(length);
+        assert_eq!(parse(text.as_bytes(), &rules).0, expected, "{length}");
+    }
+}
+
+#[test]
 fn each_cause_has_a_status_and_a_message() {
     for error in HeadError::ALL {
         assert!(

@@ -96,8 +96,14 @@ const CODINGS: &[(&str, Result<Framing, HeadError>)] = &[
     ("xchunked", Err(InvalidTransferEncoding)),
     ("chunked\u{b}", Err(InvalidField)),
     ("\u{c}chunked", Err(InvalidField)),
-    ("chunked\r\nTransfer-Encoding: chunked", Err(DuplicateField)),
-    ("gzip\r\nTransfer-Encoding: chunked", Err(DuplicateField)),
+    (
+        "chunked\r\nTransfer-Encoding: chunked",
+        Err(InvalidTransferEncoding),
+    ),
+    (
+        "gzip\r\nTransfer-Encoding: chunked",
+        Err(UnknownTransferEncoding),
+    ),
 ];
 
 #[test]
