@@ -546,6 +546,7 @@ fn rules(knob: u8) -> HeadRules {
         invalid_fields,
         underscores: knob & 2 != 0,
         connect: knob & 8 != 0,
+        http09: knob & 16 == 0,
         strictness: strictness(knob),
     }
 }

@@ -584,6 +584,17 @@ pub const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "http09",
+        contexts: HTTP_SERVER,
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "on",
+        summary: "Allows requests of HTTP/0.9: a line without a version, which is answered by the \
+            body alone. With `off` they are refused with 400. The setting of the address's \
+            default server applies.",
+        ..PLAIN
+    },
+    Row {
         name: "merge_slashes",
         contexts: HTTP_SERVER,
         value: Value::Flag,

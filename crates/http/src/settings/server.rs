@@ -84,6 +84,7 @@ impl ServerSettings {
                 },
                 underscores: server.flag("underscores_in_headers"),
                 connect: false,
+                http09: server.flag("http09"),
                 strictness: match server.choice("http_strictness") {
                     "nginx" => Strictness::Nginx,
                     _ => Strictness::Rfc,

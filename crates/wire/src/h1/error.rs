@@ -19,6 +19,8 @@ pub enum HeadError {
     InvalidVersion,
     /// An HTTP/0.9 request with a method other than `GET`.
     InvalidHttp09Method,
+    /// An HTTP/0.9 request where the rules allow none.
+    Http09Refused,
     /// The request line is longer than `HeadRules::line_bytes_max`.
     LineTooLong,
     /// The host in an absolute request target is invalid.
@@ -64,12 +66,13 @@ pub enum HeadError {
 
 impl HeadError {
     /// All causes, for tables and tests.
-    pub const ALL: [HeadError; 24] = [
+    pub const ALL: [HeadError; 25] = [
         HeadError::InvalidMethod,
         HeadError::UnknownMethod,
         HeadError::InvalidRequestLine,
         HeadError::InvalidVersion,
         HeadError::InvalidHttp09Method,
+        HeadError::Http09Refused,
         HeadError::LineTooLong,
         HeadError::InvalidTargetHost,
         HeadError::FieldTooLong,
@@ -114,6 +117,7 @@ impl HeadError {
             HeadError::InvalidRequestLine => "client sent invalid request",
             HeadError::InvalidVersion => "client sent invalid version",
             HeadError::InvalidHttp09Method => "client sent invalid method in HTTP/0.9 request",
+            HeadError::Http09Refused => "client sent HTTP/0.9 request",
             HeadError::LineTooLong => "client sent too long URI",
             HeadError::InvalidTargetHost => "client sent invalid host in request line",
             HeadError::FieldTooLong => "client sent too long header line",

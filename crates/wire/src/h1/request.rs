@@ -333,6 +333,9 @@ fn take_request_line(
         }
         Err(request_line::Stop::More) => return Ok(false),
     }
+    if head.version == Version::Http09 && !rules.http09 {
+        return Err(HeadError::Http09Refused);
+    }
     if let TargetForm::Absolute { authority, .. } | TargetForm::Authority { authority } = head.form
     {
         take_host(buffer, authority, head).map_err(|_| HeadError::InvalidTargetHost)?;

@@ -29,6 +29,8 @@ pub struct HeadRules {
     pub underscores: bool,
     /// Whether `CONNECT` is allowed (`allow_connect`).
     pub connect: bool,
+    /// Whether HTTP/0.9 is allowed (`http09`).
+    pub http09: bool,
     /// The rules of syntax (`http_strictness`).
     pub strictness: Strictness,
 }
@@ -43,6 +45,7 @@ impl Default for HeadRules {
             invalid_fields: InvalidFields::Ignore,
             underscores: false,
             connect: false,
+            http09: true,
             strictness: Strictness::Rfc,
         }
     }

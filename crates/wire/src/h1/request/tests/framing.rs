@@ -218,6 +218,21 @@ fn methods_that_are_refused() {
 }
 
 #[test]
+fn http_0_9_is_allowed_by_the_rules() {
+    for (http09, expected) in [
+        (true, Ok(HeadStep::Complete)),
+        (false, Err(HeadError::Http09Refused)),
+    ] {
+        let rules = HeadRules { http09, ..nginx() };
+        for text in ["GET /a\r\n", "GET http://a/\n"] {
+            assert_eq!(parse(text.as_bytes(), &rules).0, expected, "{text}");
+        }
+        let (whole, _) = parse(b"GET / HTTP/1.0\r\n\r\n", &rules);
+        assert_eq!(whole, Ok(HeadStep::Complete));
+    }
+}
+
+#[test]
 fn methods_that_never_end_are_unknown() {
     let rules = HeadRules::default();
     for (length, expected) in [
