@@ -1,10 +1,12 @@
-//! Fuzzing of running servers: changed requests to our server and to an installed nginx, and
-//! changed answers of an origin behind ours. Even cases are requests, odd ones are answers.
+//! Fuzzing of running servers: changed requests to our server and to an installed nginx, changed
+//! answers of an origin behind ours, and of applications that speak FastCGI, SCGI and uwsgi. A
+//! case's number says which: see [`Kind`].
 //!
 //! A seed and a case's number alone determine the bytes: `--seed S --case N` repeats a failed case.
 //! The clock only limits the number of cases, and never affects their results.
 
 mod answers;
+mod applications;
 mod differences;
 mod message;
 mod mutate;
@@ -23,6 +25,7 @@ use std::time::{Duration, Instant};
 use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
+use applications::Applications;
 use requests::Requests;
 use upstreams::{Script, Upstreams};
 use witness::Witness;
@@ -41,7 +44,28 @@ struct Stage {
     seed: u64,
     requests: Requests,
     upstreams: Upstreams,
-    witnesses: [Witness; 2],
+    applications: Applications,
+    witnesses: [Witness; KINDS.len()],
+}
+
+/// The kind of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A changed request beside nginx.
+    Request,
+    /// A changed answer of an origin.
+    Answer,
+    /// A changed answer of an application.
+    Application,
+}
+
+/// The kinds, which take turns.
+const KINDS: [Kind; 3] = [Kind::Request, Kind::Answer, Kind::Application];
+
+/// The place of a case's kind, and the case's number among those of its kind.
+fn kind_of(case: u64) -> (usize, u64) {
+    let kinds = KINDS.len() as u64;
+    ((case % kinds) as usize, case / kinds)
 }
 
 /// Runs cases until the time is over, or the one that is named.
@@ -76,10 +100,12 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     let cases = next.into_inner();
     println!(
-        "fuzz-live: seed {}, {} requests beside nginx, {} answers of an origin, {} findings",
+        "fuzz-live: seed {}, {} requests beside nginx, {} answers of an origin, {} of \
+         applications, {} findings",
         stage.seed,
-        cases.div_ceil(2),
-        cases / 2,
+        cases.div_ceil(3),
+        (cases + 1) / 3,
+        cases / 3,
         findings.len()
     );
     match findings.is_empty() {
@@ -92,14 +118,17 @@ impl Stage {
     fn start(ours: &Contender, seed: u64) -> Result<Stage, String> {
         let requests = Requests::start(ours)?;
         let upstreams = Upstreams::start(ours, seed)?;
+        let applications = Applications::start(ours, seed)?;
         let witnesses = [
             Witness::of(requests.server())?,
             Witness::of(upstreams.server())?,
+            Witness::of(applications.server())?,
         ];
         Ok(Stage {
             seed,
             requests,
             upstreams,
+            applications,
             witnesses,
         })
     }
@@ -129,27 +158,36 @@ impl Stage {
     /// # Errors
     /// The fault of our server.
     fn run(&self, case: u64) -> Outcome {
-        let half = case / 2;
-        match case % 2 {
-            0 => self.requests.run(self.seed, half)?,
-            _ => self.upstreams.run(self.seed, half)?,
+        let (place, number) = kind_of(case);
+        match KINDS[place] {
+            Kind::Request => self.requests.run(self.seed, number)?,
+            Kind::Answer => self.upstreams.run(self.seed, number)?,
+            Kind::Application => self.applications.run(self.seed, number)?,
         }
-        self.witnesses[(case % 2) as usize].look()
+        self.witnesses[place].look()
     }
 
     /// The bytes of a case, and the command to repeat it.
     fn shown(&self, case: u64) -> String {
-        let half = case / 2;
-        let (whose, pieces) = match case % 2 {
-            0 => ("the client", Requests::message(self.seed, half)),
-            _ => ("the origin", Script::of_case(self.seed, half).pieces),
+        let (place, number) = kind_of(case);
+        let (asked, whose, pieces) = match KINDS[place] {
+            Kind::Request => (None, "the client", Requests::message(self.seed, number)),
+            Kind::Answer => (
+                Some(Upstreams::request(self.seed, number)),
+                "the origin",
+                Script::of_case(self.seed, number).pieces,
+            ),
+            Kind::Application => (
+                Some(Applications::request(self.seed, number)),
+                "the application",
+                Applications::script(self.seed, number).pieces,
+            ),
         };
         let mut text = format!(
             "  again: cargo xtask fuzz-live --seed {} --case {case}",
             self.seed
         );
-        if case % 2 == 1 {
-            let request = Upstreams::request(self.seed, half);
+        if let Some(request) = asked {
             text += &format!("\n  the client sends \"{}\"", request.escape_ascii());
         }
         for piece in pieces {

@@ -148,6 +148,25 @@ pub(super) const ANSWERS: &[&str] = &[
     "HTTP/1.1 200 OK\nContent-Encoding: gzip\nContent-Length: 20\n\nTOKEN.",
 ];
 
+/// Answers of applications. `TOKEN` is replaced by the mark of the case.
+pub(super) const CGI_ANSWERS: &[&str] = &[
+    "Status: 200 OK\nContent-Length: 20\n\nTOKEN.",
+    "Content-Type: text/html\n\nTOKEN.",
+    "Status: 404 Gone\nX-Token: TOKEN\n\nTOKEN.",
+    "HTTP/1.1 200 OK\nContent-Length: 20\n\nTOKEN.",
+    "HTTP/1.0 500 Oops\n\nTOKEN.",
+    "Location: /TOKEN\n\n",
+    "Status: 302\nLocation: /TOKEN\nContent-Length: 0\n\n",
+    "Status: 304 Not Modified\nETag: \"TOKEN\"\n\n",
+    "Status: 204 No Content\nX-Token: TOKEN\n\n",
+    "Status: 206\nContent-Range: bytes 0-19/40\nContent-Length: 20\n\nTOKEN.",
+    "Cache-Control: max-age=60\nContent-Length: 20\nSet-Cookie: a=TOKEN\n\nTOKEN.",
+    "Cache-Control: max-age=60\nVary: Accept\nContent-Length: 20\n\nTOKEN.",
+    "Status: 200\nTransfer-Encoding: chunked\n\n14\nTOKEN.\n0\n\n",
+    "X-Accel-Redirect: /marker\n\n",
+    "Status: 200\nContent-Encoding: gzip\nContent-Length: 40\n\nTOKEN.TOKEN.",
+];
+
 /// Texts that are inserted into answers.
 pub(super) const ANSWER_WORDS: &[&[u8]] = &[
     b"Content-Length: 0\r\n",
@@ -180,6 +199,9 @@ pub(super) const ANSWER_WORDS: &[&[u8]] = &[
     b"X-Accel-Buffering: no\r\n",
     b"X-Accel-Limit-Rate: 1000000\r\n",
     b"X-Accel-Expires: 10\r\n",
+    b"Status: 099\r\n",
+    b"Status: 100 Continue\r\n",
+    b"Status: 200 OK\r\n",
     b"HTTP/1.1 100 Continue\r\n\r\n",
     b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nextra",

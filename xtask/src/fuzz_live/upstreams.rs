@@ -84,7 +84,11 @@ impl Script {
         if !random.once_in(20) {
             message = mutate(&message, ANSWER_WORDS, ANSWERS, &mut random);
         }
-        let mut message = marked(&message, &token(seed, case));
+        Script::cut(marked(&message, &token(seed, case)), &mut random)
+    }
+
+    /// Sends a message in pieces, and what follows.
+    pub(super) fn cut(mut message: Vec<u8>, random: &mut Random) -> Script {
         let mut pieces = Vec::new();
         while message.len() > 1 && random.once_in(3) {
             let rest = message.split_off(random.index(message.len() - 1) + 1);
@@ -99,7 +103,8 @@ impl Script {
         Script { pieces, after }
     }
 
-    fn play(&self, stream: &mut TcpStream) -> bool {
+    /// Sends the pieces; whether the connection stays open.
+    pub(super) fn play(&self, stream: &mut TcpStream) -> bool {
         for piece in &self.pieces {
             if stream.write_all(piece).is_err() {
                 return false;
@@ -216,13 +221,13 @@ fn faithful(answer: &Answer, sent: &[u8]) -> Result<(), String> {
 }
 
 /// The mark of a case: no other case has it, and no change makes one mark into another.
-fn token(seed: u64, case: u64) -> String {
+pub(super) fn token(seed: u64, case: u64) -> String {
     let mixed = Random::of_case(seed.rotate_left(32), case).number();
     format!("{TOKEN_START}{mixed:016x}")
 }
 
 /// Puts the mark in.
-fn marked(message: &[u8], token: &str) -> Vec<u8> {
+pub(super) fn marked(message: &[u8], token: &str) -> Vec<u8> {
     let mut marked = Vec::new();
     let mut rest = message;
     while let Some(at) = rest.windows(5).position(|at| at == b"TOKEN") {
@@ -235,7 +240,7 @@ fn marked(message: &[u8], token: &str) -> Vec<u8> {
 }
 
 /// A mark that is not the case's own. Marks are put in after all changes, so that each is whole.
-fn foreign_token(bytes: &[u8], own: &[u8]) -> Option<String> {
+pub(super) fn foreign_token(bytes: &[u8], own: &[u8]) -> Option<String> {
     let marks = bytes.windows(TOKEN_BYTES).filter(|at| {
         let (start, number) = at.split_at(TOKEN_START.len());
         start == TOKEN_START.as_bytes() && number.iter().all(u8::is_ascii_hexdigit)
