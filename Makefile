@@ -133,8 +133,8 @@ fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 files-long: ## Three minutes of clients that copy FIFOs and fill a zone of locks, and 1,000 tests (-t) under load
 	$(CARGO) test --workspace --locked --test it -- fifos:: command_line::trial:: --ignored --nocapture
 
-choices-long: ## 10,000 random server blocks, and 2,000 cached locations, compared with nginx
-	$(CARGO) test --workspace --locked --test comparisons -- choices cache_content --ignored
+choices-long: ## 10,000 server blocks, 2,000 cached locations, 20,000 paths and 2,000 hosts beside nginx
+	$(CARGO) test --workspace --locked --test comparisons -- choices cache_content paths --ignored
 	$(CARGO) test --workspace --locked --test it -- http1::host --ignored
 
 tunnels-long: ## 2,000 random upgrades by HTTP/1 and HTTP/2 beside nginx: none opens a tunnel of HTTP/2

@@ -4,6 +4,7 @@
 
 mod cache_content;
 mod choices;
+mod paths;
 mod regex;
 #[path = "../it/support/mod.rs"]
 mod support;
