@@ -49,7 +49,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
-		upstream-torture stall dokuwiki \
+		upstream-torture stall hoarding-long dokuwiki \
 		otel acme grpc websockets peers tls-judges clients express-long files-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
@@ -118,6 +118,10 @@ stream-long: ## Reloads and changes of the binary under TCP relays and UDP flows
 
 upstream-torture: ## Kill and restart two upstream servers for five minutes
 	$(XTASK) upstream-torture --debug --seconds 300
+
+.PHONY: hoarding-long
+hoarding-long: ## Clients hoard HTTP/2 requests for three minutes beside another one, compared with nginx
+	$(CARGO) test --workspace --locked --test it -- hoarding --ignored --nocapture
 
 stall: ## Stop a lane for two seconds, compared with nginx
 	$(XTASK) stall --debug

@@ -76,6 +76,24 @@ pub(crate) struct Activity {
     action: Cell<Action>,
     /// The upstream server that was asked last.
     upstream_server: RefCell<Option<Arc<str>>>,
+    upstream_place: RefCell<Option<UpstreamPlace>>,
+}
+
+/// A place among the requests of a lane that upstream servers are asked for, until it is dropped.
+pub(crate) struct UpstreamPlace(Rc<Cell<usize>>);
+
+impl UpstreamPlace {
+    /// Another place among those that are taken.
+    pub(crate) fn new(taken: &Rc<Cell<usize>>) -> Self {
+        taken.set(taken.get() + 1);
+        Self(Rc::clone(taken))
+    }
+}
+
+impl Drop for UpstreamPlace {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
 }
 
 impl Activity {
@@ -87,6 +105,16 @@ impl Activity {
     /// The upstream server that was asked last.
     pub(crate) fn upstream_server(&self) -> Option<Arc<str>> {
         self.upstream_server.borrow().clone()
+    }
+
+    /// Whether the request has a place among those that upstream servers are asked for.
+    pub(crate) fn has_upstream_place(&self) -> bool {
+        self.upstream_place.borrow().is_some()
+    }
+
+    /// Takes such a place, or gives it back.
+    pub(crate) fn set_upstream_place(&self, place: Option<UpstreamPlace>) {
+        *self.upstream_place.borrow_mut() = place;
     }
 }
 
@@ -105,6 +133,7 @@ impl Account {
         self.figures = Figures::default();
         self.activity.action.set(Action::default());
         self.activity.upstream_server.take();
+        self.activity.set_upstream_place(None);
     }
 
     /// Whether a request has begun.

@@ -13,15 +13,16 @@ use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_wire::host;
 use turnpike_wire::message::{
-    BodyLength, Digits, Fields, Known, Method, Strictness, holds_control,
+    BodyLength, Digits, Fields, Known, Method, Strictness, Version, holds_control,
 };
 
 use crate::account::Account;
 pub use crate::account::Action;
 use crate::body::RequestBody;
 use crate::counters::CloseReason;
-use crate::engine::walk::Walk;
+use crate::engine::walk::{Purpose, Walk};
 use crate::evaluation::Evaluation;
+use crate::h2::places::Need;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::Verdict;
 use crate::plan::listen::Listen;
@@ -33,9 +34,13 @@ use crate::rooms::Rooms;
 use crate::running::{RequestId, Running};
 use crate::sending::Sending;
 use crate::upstream::Upstream;
+use turnpike_plan::messages::CLIENT_TIMED_OUT;
 
 /// Status that logs have where the client did not wait for its answer; nginx's own.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// Status that logs have where the client was too slow to be answered.
+const REQUEST_TIMED_OUT: u16 = 408;
 
 /// A request in flight.
 pub struct Exchange {
@@ -297,10 +302,33 @@ impl Exchange {
     /// Whether this request may wait for an upstream server: not where nearly all connections of
     /// the lane are at work already. Else requests that are passed back to this very server would
     /// take all, and wait for one that nobody accepts.
+    ///
+    /// Requests of HTTP/2 share their connections, so there may be more of them: they have as many
+    /// places of their own. Where these are all taken, some give way whose clients do not move
+    /// them.
     pub fn may_wait_for_upstream(&self) -> bool {
-        let most = waiting_connections_max(self.plan.events.connections_max);
+        let waiting_max = waiting_connections_max(self.plan.events.connections_max);
         let sessions = self.lane.progress.sessions();
-        self.lane.counters.writing.value() + sessions as u64 <= most as u64
+        let streams = self.lane.stream_places();
+        let working = self.lane.http1_working() + streams.busy_connections();
+        if working + sessions > waiting_max {
+            return false;
+        }
+        let activity = self.account.activity();
+        if !self.is_of_stream() || activity.has_upstream_place() {
+            return true;
+        }
+        let now_ms = self.lane.clock.now_ms();
+        if streams.at_upstream() >= waiting_max && !streams.make_room(Need::Upstream, now_ms) {
+            return false;
+        }
+        activity.set_upstream_place(Some(streams.upstream_place()));
+        true
+    }
+
+    /// Whether a client of HTTP/2 waits for the answer to this request itself.
+    fn is_of_stream(&self) -> bool {
+        self.request.head().version == Version::Http20 && self.walk.purpose() == Purpose::Request
     }
 
     /// Value of the first request header field of that name.
@@ -437,6 +465,8 @@ impl Exchange {
             request: Rc::clone(&self.request),
             started_ms: self.account.started_ms(),
             activity: Rc::clone(self.account.activity()),
+            socket: self.requester.socket(),
+            send_timeout_ms: self.location().settings.send_timeout_ms,
         }
     }
 
@@ -452,6 +482,18 @@ impl Exchange {
         self.closed_here(format_args!(
             "request was closed, worker_shutdown_timeout has passed"
         ));
+    }
+
+    /// Another request needs the place of this one, whose client does not move it. Logs have 408
+    /// where no response was begun.
+    pub(crate) fn gave_way(&mut self) {
+        if self.account.sent_bytes() == 0 {
+            self.walk.set_error_status(REQUEST_TIMED_OUT);
+        }
+        self.log(
+            Level::Info,
+            format_args!("{CLIENT_TIMED_OUT}, its place is needed"),
+        );
     }
 
     fn closed_here(&mut self, message: std::fmt::Arguments<'_>) {

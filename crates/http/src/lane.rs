@@ -20,6 +20,7 @@ use crate::counters::{AllCounters, HttpCounters};
 use crate::exchange::Exchange;
 use crate::h1::input::InputPool;
 use crate::h2::output_pool::OutputPool;
+use crate::h2::places::StreamPlaces;
 use crate::plan::resolved::Plan;
 use crate::requester::{ConnectionFacts, Requester};
 use crate::response::LocalFuture;
@@ -59,6 +60,21 @@ pub struct LaneShared {
     /// Where sockets of upstream servers are watched; not there before the first plan.
     pub watched_sockets: OnceCell<WatchedSockets>,
     buffers: Buffers,
+    waiting: WaitingRequests,
+    numbers: Numbers,
+}
+
+/// Requests that wait for something.
+#[derive(Default)]
+struct WaitingRequests {
+    /// See [`LaneShared::stream_places`].
+    streams: Rc<StreamPlaces>,
+    /// See [`LaneShared::http1_working`].
+    http1: Cell<usize>,
+}
+
+/// Numbers that a lane makes up.
+struct Numbers {
     random: Random,
     /// The next connection number, and the end of the block it is from.
     serials: Cell<(u64, u64)>,
@@ -129,8 +145,11 @@ impl LaneShared {
             background,
             watched_sockets: OnceCell::new(),
             buffers: Buffers::default(),
-            random: Random::new(seed),
-            serials: Cell::new((0, 0)),
+            waiting: WaitingRequests::default(),
+            numbers: Numbers {
+                random: Random::new(seed),
+                serials: Cell::new((0, 0)),
+            },
         })
     }
 
@@ -211,11 +230,11 @@ impl LaneShared {
 
     /// The number of a new connection, unique in the process.
     pub fn next_serial(&self) -> u64 {
-        let (mut next, mut end) = self.serials.get();
+        let (mut next, mut end) = self.numbers.serials.get();
         if next == end {
             (next, end) = self.all_counters.serial_block();
         }
-        self.serials.set((next + 1, end));
+        self.numbers.serials.set((next + 1, end));
         next
     }
 
@@ -234,6 +253,21 @@ impl LaneShared {
         &self.buffers.scratches
     }
 
+    /// The places of HTTP/2 requests that wait.
+    pub(crate) fn stream_places(&self) -> &Rc<StreamPlaces> {
+        &self.waiting.streams
+    }
+
+    /// Connections of HTTP/1 whose request waits for something, and requests without a client.
+    pub(crate) fn http1_working(&self) -> usize {
+        self.waiting.http1.get()
+    }
+
+    /// Sets how many these are.
+    pub(crate) fn set_http1_working(&self, count: usize) {
+        self.waiting.http1.set(count);
+    }
+
     /// Room for frames of HTTP/2 connections.
     pub(crate) fn outputs(&self) -> &Rc<OutputPool> {
         &self.buffers.outputs
@@ -241,7 +275,7 @@ impl LaneShared {
 
     /// A random number; see [`Random`].
     pub fn random(&self) -> u64 {
-        self.random.next()
+        self.numbers.random.next()
     }
 }
 

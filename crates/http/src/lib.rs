@@ -47,6 +47,7 @@ mod special;
 pub mod subrequest;
 #[cfg(test)]
 mod testing;
+mod traffic;
 pub mod upstream;
 pub mod variables;
 

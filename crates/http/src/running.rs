@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::transport::SocketFacts;
 use turnpike_plan::Quoted;
 use turnpike_wire::message::Method;
 
@@ -56,6 +57,9 @@ pub(crate) struct Running {
     /// In the lane's monotonic milliseconds.
     pub(crate) started_ms: u64,
     pub(crate) activity: Rc<Activity>,
+    pub(crate) socket: SocketFacts,
+    /// The `send_timeout` of its location, in milliseconds.
+    pub(crate) send_timeout_ms: u64,
 }
 
 /// A request in a list, for other threads.

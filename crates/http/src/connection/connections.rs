@@ -14,6 +14,7 @@ use turnpike_plan::passed::AcceptedConnection;
 use super::commands::Command;
 use super::open::Connection;
 use super::return_queue::ReturnQueue;
+use super::shortage::Shortages;
 use super::slot::Slot;
 use super::successor_link::SuccessorLink;
 use super::successors::Successors;
@@ -32,12 +33,19 @@ pub struct Connections {
     pub(super) slots: Slab<Slot>,
     /// Where the search for idle connections goes on.
     pub(super) room_cursor: usize,
+    /// Where the search for stalled connections goes on.
+    pub(super) stalled_cursor: usize,
+    pub(super) shortages: Shortages,
     /// Futures on the lane's runtime.
     pub(super) driven: usize,
     /// Of these, those of connections, which have a slot.
     pub(super) driven_connections: usize,
     /// Of these, those of HTTP/2: their requests are counted apart.
     pub(super) http2_connections: usize,
+    /// Futures that answer requests of HTTP/2: these have places of their own.
+    pub(super) driven_streams: usize,
+    /// Driven connections that end to make room, and still have a slot.
+    pub(super) leaving_connections: usize,
     /// Connections whose answer is awaited.
     pub(super) awaited: usize,
     pub(super) return_queue: Rc<ReturnQueue>,
@@ -97,9 +105,13 @@ impl Connections {
             mailbox,
             slots: Slab::new(),
             room_cursor: 0,
+            stalled_cursor: 0,
+            shortages: Shortages::default(),
             driven: 0,
             driven_connections: 0,
             http2_connections: 0,
+            driven_streams: 0,
+            leaving_connections: 0,
             awaited: 0,
             return_queue,
             ending: Ending::No,
@@ -159,7 +171,11 @@ impl Connections {
     /// Counts for `stub_status`: requests that are answered.
     pub(super) fn count_writing(&self, more: u64) {
         let busy = self.driven - self.http2_connections + self.awaited;
-        self.lane.counters.writing.set(busy as u64 + more);
+        let streams = self.driven_streams as u64;
+        let writing = busy as u64 + more;
+        self.lane.counters.writing.set(writing);
+        self.lane.counters.streams.set(streams);
+        self.lane.set_http1_working((writing - streams) as usize);
     }
 
     /// What is held: places, futures, connections whose answer is awaited, and work that no client
@@ -192,6 +208,7 @@ impl Connections {
         self.report_as(Level::Warn, message);
     }
 
+    /// The same at another level.
     pub(super) fn report_as(&self, level: Level, message: std::fmt::Arguments<'_>) {
         if let Some(listen) = self.plan.listens.first() {
             let root = self.plan.server(listen.default_server).root;

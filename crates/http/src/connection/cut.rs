@@ -7,6 +7,7 @@ use super::connections::Connections;
 use super::slot::{Await, GivenUp, Slot};
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
+use crate::h1::watch::Why;
 
 /// What the log says of a request that was not whole.
 const WHY: &str = "the client had not sent its whole request when worker_shutdown_timeout passed";
@@ -37,7 +38,7 @@ impl Connections {
     fn cut_one(&mut self, event_loop: &mut EventLoop, token: u32) {
         match self.slots.get(token as usize) {
             // Its future sees to the rest, and logs its request.
-            Some(Slot::Driven(driven)) => return driven.watch.cut(),
+            Some(Slot::Driven(driven)) => return driven.watch.close(Why::Cut),
             Some(Slot::Awaiting(_)) => {
                 let reason = CloseReason::ShutdownTimeout;
                 let note = Exchange::closed_by_shutdown;

@@ -23,6 +23,7 @@ use crate::counters::CloseReason;
 use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
+use crate::h1::watch::Why;
 use crate::log::DrivenExchange;
 use crate::phase::Waiting;
 use crate::pieces;
@@ -67,11 +68,10 @@ pub(super) async fn drive(
     };
     let ended = tokio::select! {
         biased;
-        () = slot.watch.is_to_close() => None,
-        ended = to_the_end(exchange, &peer, stage) => Some(ended),
+        why = slot.watch.is_to_close() => Err(why),
+        ended = to_the_end(exchange, &peer, stage) => Ok(ended),
     };
-    let is_cut = slot.watch.is_cut();
-    let ended = ended.unwrap_or_else(|| Err(close(exchange, is_cut)));
+    let ended = ended.unwrap_or_else(|why| Err(close(exchange, why)));
     let (transport, input) = peer.into_parts();
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
     let connection = transport.map(|transport| detached.attach(transport, input));
@@ -79,20 +79,18 @@ pub(super) async fn drive(
     return_queue.give_back(slot, connection, driven.into_exchange());
 }
 
-/// The request was closed: by an operator, or, `is_cut`, by `worker_shutdown_timeout`.
-fn close(exchange: &mut Exchange, is_cut: bool) -> CloseReason {
+/// The request was closed, whatever it was at.
+fn close(exchange: &mut Exchange, why: Why) -> CloseReason {
     if is_listed(exchange.account.action()) {
         exchange.end_body();
-        match is_cut {
-            true => exchange.closed_by_shutdown(),
-            false => exchange.closed_by_command(),
+        match why {
+            Why::Commanded => exchange.closed_by_command(),
+            Why::Cut => exchange.closed_by_shutdown(),
+            Why::MakesRoom => exchange.gave_way(),
         }
         exchange.log_access();
     }
-    match is_cut {
-        true => CloseReason::ShutdownTimeout,
-        false => CloseReason::Commanded,
-    }
+    why.reason()
 }
 
 /// `Ok`: the connection may be used again.

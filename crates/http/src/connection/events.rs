@@ -16,12 +16,9 @@ use turnpike_plan::passed::{AcceptedConnection, PlanGate};
 use super::background;
 use super::connections::{Connections, Ending};
 use super::sampled_logs;
+use super::slot::Slot;
 use crate::counters::CloseReason;
 use crate::plan::index::ListenIndex;
-
-/// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
-/// search for every new connection of a burst.
-const ROOM_CONNECTIONS_MAX: usize = 32;
 
 /// The time between two lines of the log that say that a lane is full, in milliseconds: it tries to
 /// accept some fifty times a second.
@@ -95,6 +92,7 @@ impl EventHandler for Connections {
             self.driven -= 1;
             self.driven_connections -= 1;
             let slot = returned.slot;
+            self.leaving_connections -= usize::from(self.is_leaving(slot.token));
             self.http2_connections -= usize::from(slot.is_http2);
             self.count_writing(0);
             match (returned.connection, returned.exchange) {
@@ -127,6 +125,8 @@ impl EventHandler for Connections {
         self.ticked_ms = now_ms;
         self.every_plan(|plan| plan.tick(now_ms));
         self.give_to_successor(event_loop);
+        self.spare_connections(now_ms);
+        self.report_shortages(now_ms);
         let written = AssertUnwindSafe(|| sampled_logs::write_logs(&self.lane, &self.plan));
         if catch_unwind(written).is_err() {
             self.lane.counters.panics.add();
@@ -141,7 +141,7 @@ impl EventHandler for Connections {
     }
 
     fn connections(&self) -> usize {
-        self.slots.len() + self.driven - self.driven_connections
+        self.held() - self.driven_streams - self.leaving_connections
     }
 
     fn driven(&self) -> usize {
@@ -149,21 +149,7 @@ impl EventHandler for Connections {
     }
 
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {
-        let mut what = "idle";
-        let mut closed = self.close_idle(event_loop, ROOM_CONNECTIONS_MAX);
-        if closed == 0 {
-            what = "slow to send a request";
-            closed = self.close_late_heads(event_loop, ROOM_CONNECTIONS_MAX);
-        }
-        if closed > 0 {
-            self.lane.counters.made_room.add_many(closed as u64);
-            let most = self.plan.events.connections_max;
-            self.report(format_args!(
-                "{most} worker_connections are not enough; connections closed to make room: \
-                 {closed} ({what})"
-            ));
-        }
-        closed > 0
+        self.close_to_make_room(event_loop)
     }
 
     fn stays_full(&mut self, event_loop: &mut EventLoop) {
@@ -199,7 +185,7 @@ impl EventHandler for Connections {
             Ending::No => false,
             // Another lane may just be handing something over.
             Ending::Leaving(_) | Ending::Draining { .. } => {
-                self.connections() == 0 && self.mailbox.close_if_empty()
+                self.held() == 0 && self.mailbox.close_if_empty()
             }
             Ending::Now => true,
         }
@@ -207,6 +193,17 @@ impl EventHandler for Connections {
 }
 
 impl Connections {
+    /// Connections, and futures beside them: requests of HTTP/2, and those that no client waits
+    /// for.
+    fn held(&self) -> usize {
+        self.slots.len() + self.driven - self.driven_connections
+    }
+
+    /// Whether a connection ends to make room.
+    fn is_leaving(&self, token: u32) -> bool {
+        matches!(self.slots.get(token as usize), Some(Slot::Driven(driven)) if driven.is_leaving)
+    }
+
     /// Takes up and counts down tasks that no client waits for.
     fn drive_background(&mut self, event_loop: &mut EventLoop) {
         let background = &self.lane.background;
@@ -219,10 +216,13 @@ impl Connections {
             );
         }
         background.requests_ended(ended);
-        let ended = ended + self.return_queue.streams_ended.take();
-        self.driven -= ended;
+        let streams_ended = self.return_queue.streams_ended.take();
+        self.driven_streams -= streams_ended;
+        self.driven -= ended + streams_ended;
+        let before = (self.driven, self.driven_streams);
         for answer in background.take_streams() {
             self.driven += 1;
+            self.driven_streams += 1;
             event_loop.drive(background::counted_stream(
                 answer,
                 Rc::clone(&self.return_queue),
@@ -232,7 +232,8 @@ impl Connections {
             self.driven += 1;
             event_loop.drive(background::counted(task, Rc::clone(&self.return_queue)));
         }
-        if ended > 0 {
+        let has_ended = ended + streams_ended > 0;
+        if has_ended || before != (self.driven, self.driven_streams) {
             self.count_writing(0);
         }
     }

@@ -87,7 +87,7 @@ fn shared_by_streams(
             ..settings.head_rules
         },
     });
-    Shared::new(wire, lane.outputs())
+    Shared::new(wire, &lane.clock, lane.outputs(), lane.stream_places())
 }
 
 impl Connections {

@@ -39,8 +39,10 @@ mod return_queue;
 mod sampled_logs;
 mod security;
 mod serve;
+mod shortage;
 mod slot;
 mod splicing;
+mod stalled;
 mod successor_link;
 mod successors;
 #[cfg(test)]

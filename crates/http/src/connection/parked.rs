@@ -11,7 +11,7 @@ use turnpike_plan::messages::CLIENT_TIMED_OUT;
 
 use super::connections::{Connections, Ending};
 use super::open::{Connection, move_to, receive};
-use super::slot::{Await, GivenUp, Half, More, Parked, Slot};
+use super::slot::{Await, DrivenWork, GivenUp, Half, More, Parked, Slot};
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
 use crate::h1::input::Input;
@@ -30,10 +30,10 @@ const HELD_UP_GRACE_MS_MAX: u64 = 30_000;
 
 /// Requests that have not come whole in this time, in milliseconds, are late: their connections are
 /// closed where room is needed. What takes less may be a burst of honest clients.
-const LATE_HEAD_MS: u64 = 1_000;
+pub(super) const LATE_HEAD_MS: u64 = 1_000;
 
 /// Of late ones, this part is closed at a time; nginx's number for what it closes to make room.
-const LATE_HEADS_PART: usize = 8;
+pub(super) const LATE_HEADS_PART: usize = 8;
 
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
@@ -445,15 +445,22 @@ impl Connections {
         self.recycle(exchange);
     }
 
-    /// Closes up to `most` connections that wait for nothing but their next request.
+    /// Closes up to `most` connections that wait for nothing but their next request; those of
+    /// HTTP/2 end in the next turn.
     pub(super) fn close_idle(&mut self, event_loop: &mut EventLoop, most: usize) -> usize {
         let capacity = self.slots.capacity();
+        let now_ms = event_loop.clock.now_ms();
         let mut closed = 0;
         for step in 0..capacity {
             if closed == most {
                 break;
             }
             let index = (self.room_cursor + step) % capacity;
+            if self.leaves_at_rest(index, now_ms) {
+                closed += 1;
+                self.room_cursor = index + 1;
+                continue;
+            }
             let idle = matches!(
                 self.slots.get(index),
                 Some(Slot::Parked(Parked {
@@ -470,6 +477,24 @@ impl Connections {
             }
         }
         closed
+    }
+
+    /// Has a connection of HTTP/2 end that only waits for its next request, or for its first one
+    /// too long; returns whether it is one.
+    fn leaves_at_rest(&mut self, index: usize, now_ms: u64) -> bool {
+        let driven = self.slots.get_mut(index).and_then(Slot::driven_mut);
+        let Some(driven) = driven else {
+            return false;
+        };
+        match &driven.work {
+            DrivenWork::Streams(streams) if streams.is_at_rest(now_ms, LATE_HEAD_MS) => {
+                streams.leave();
+            }
+            _ => return false,
+        }
+        driven.is_leaving = true;
+        self.leaving_connections += 1;
+        true
     }
 
     /// Closes the oldest of the connections whose request is late, up to `most`.

@@ -6,6 +6,7 @@ use super::connections::Connections;
 use super::slot::{DrivenWork, Slot};
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
+use crate::h1::watch::Why;
 use crate::running::{REQUESTS_MAX, RequestId, RequestList, Running};
 
 impl Connections {
@@ -42,7 +43,7 @@ impl Connections {
                 Slot::Awaiting(awaited) => awaited.exchange.id() == id,
                 Slot::Driven(driven) => match &driven.work {
                     DrivenWork::Request(running) if running.id() == id && running.is_listed() => {
-                        driven.watch.close();
+                        driven.watch.close(Why::Commanded);
                         true
                     }
                     DrivenWork::Streams(shared) => shared.close(id),

@@ -22,7 +22,7 @@ use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
 use crate::h1::request::{self, HeadRead};
-use crate::h1::watch::Watch;
+use crate::h1::watch::{Watch, Why};
 use crate::phase::Awaiting;
 use crate::requester::ConnectionFacts;
 use crate::response::Body;
@@ -394,6 +394,7 @@ impl Connections {
         self.slots[token as usize] = Slot::Driven(Driven {
             watch: Rc::clone(&watch),
             work,
+            is_leaving: false,
         });
         self.driven += 1;
         self.driven_connections += 1;
@@ -436,10 +437,10 @@ impl Connections {
     ) {
         let DrivenSlot { token, watch, .. } = slot;
         self.slots[token as usize] = Slot::InTurn;
-        if watch.is_cut() {
+        if let Some(why @ (Why::Cut | Why::MakesRoom)) = watch.why_closed() {
             self.recycle(exchange);
             self.unpark(event_loop, Some(token));
-            self.close(connection, CloseReason::ShutdownTimeout);
+            self.close(connection, why.reason());
             return;
         }
         if connection.security.is_handshaking() {

@@ -46,6 +46,14 @@ impl Slot {
         }
     }
 
+    /// A connection that a future has, and that does not end to make room.
+    pub(super) fn driven_mut(&mut self) -> Option<&mut Driven> {
+        match self {
+            Slot::Driven(driven) if !driven.is_leaving => Some(driven),
+            _ => None,
+        }
+    }
+
     /// Takes a parked connection out, to be served; leaves others where they are.
     pub(super) fn take_parked(&mut self) -> Option<Parked> {
         self.parked()?;
@@ -60,6 +68,8 @@ impl Slot {
 pub(super) struct Driven {
     pub(super) watch: Rc<Watch>,
     pub(super) work: DrivenWork,
+    /// Whether the connection ends to make room, which counts as free already.
+    pub(super) is_leaving: bool,
 }
 
 /// What a future is at, for lists.

@@ -74,6 +74,12 @@ counters! {
         "Open connections.";
     made_room: Counter "connections_made_room" in "connections",
         "Idle or slow connections that were closed to make room for others.";
+    streams: Gauge "http_streams_waiting" in "streams",
+        "HTTP/2 requests that wait: for their body, an upstream server, or room to be sent.";
+    streams_made_room: Counter "http_streams_made_room" in "streams",
+        "HTTP/2 requests that were closed to make room for others, as their clients were stalled.";
+    streams_refused: Counter "http_streams_refused" in "streams",
+        "HTTP/2 requests that were refused for lack of room.";
     handshakes: Counter "tls_handshakes" in "handshakes",
         "TLS handshakes with clients that were completed.";
     bytes_received: Counter "received_bytes" in "bytes",

@@ -175,13 +175,16 @@ impl Peer {
     /// # Errors
     /// What the socket says; `TimedOut` after `timeout_ms`.
     pub(crate) async fn writable(&self, timeout_ms: u64) -> io::Result<()> {
-        self.waited.writable(timeout_ms).await
+        let writable = self.waited.writable(timeout_ms).await;
+        self.watch.drained();
+        writable
     }
 
     /// Forgets that the socket took bytes before: it has just said that it is full, and no event
     /// was looked at since.
     pub(crate) fn is_full(&self) {
         self.waited.filled();
+        self.watch.filled();
     }
 
     /// Takes out what has come and was not taken.

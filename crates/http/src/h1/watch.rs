@@ -10,7 +10,32 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use tokio::sync::Notify;
+use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::turns;
+
+use crate::counters::CloseReason;
+
+/// Why a connection is to close, whatever it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// An operator has closed its request.
+    Commanded,
+    /// `worker_shutdown_timeout` has passed.
+    Cut,
+    /// The place is needed, and the client does not move its request.
+    MakesRoom,
+}
+
+impl Why {
+    /// The reason for the counters.
+    pub(crate) fn reason(self) -> CloseReason {
+        match self {
+            Self::Commanded => CloseReason::Commanded,
+            Self::Cut => CloseReason::ShutdownTimeout,
+            Self::MakesRoom => CloseReason::MadeRoom,
+        }
+    }
+}
 
 /// Readiness of one socket for reading; shared by the loop and one future.
 #[derive(Default)]
@@ -19,8 +44,9 @@ pub(crate) struct Watch {
     ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     closing: Notify,
-    /// See [`Watch::cut`].
-    is_cut: Cell<bool>,
+    why: Cell<Option<Why>>,
+    /// See [`Watch::full_since_ms`].
+    full_since_ms: Cell<Option<u64>>,
     accepted_ms: u64,
 }
 
@@ -51,24 +77,39 @@ impl Watch {
     }
 
     /// Has the future close the connection, whatever it waits for.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self, why: Why) {
+        self.why.set(Some(why));
         self.closing.notify_one();
     }
 
-    /// Has the future close the connection, since `worker_shutdown_timeout` has passed.
-    pub(crate) fn cut(&self) {
-        self.is_cut.set(true);
-        self.close();
+    /// Notes that the socket takes no more.
+    pub(crate) fn filled(&self) {
+        self.full_since_ms.set(Some(monotonic_ns() / 1_000_000));
     }
 
-    /// Whether the connection is closed, or is to be, since that time has passed.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut.get()
+    /// Notes that the socket takes more.
+    pub(crate) fn drained(&self) {
+        self.full_since_ms.set(None);
     }
 
-    /// Ends when the connection is to be closed.
-    pub(crate) async fn is_to_close(&self) {
-        self.closing.notified().await;
+    /// Since when the socket takes no more, in monotonic milliseconds; `None`: it does.
+    pub(crate) fn full_since_ms(&self) -> Option<u64> {
+        self.full_since_ms.get()
+    }
+
+    /// Why the connection is closed, or is to be; `None`: it is not.
+    pub(crate) fn why_closed(&self) -> Option<Why> {
+        self.why.get()
+    }
+
+    /// Ends when the connection is to be closed; says why.
+    pub(crate) async fn is_to_close(&self) -> Why {
+        loop {
+            self.closing.notified().await;
+            if let Some(why) = self.why.get() {
+                return why;
+            }
+        }
     }
 
     /// The socket was read empty: only a new event says that there is more. Once the peer has

@@ -202,6 +202,7 @@ impl BegunAnswer {
             turns::moved();
             self.sent += sent;
             left -= sent;
+            stream.shared.moved(stream, sent);
             exchange.account.sent(sent as u64);
             if !self.is_done && !stream.shared.may_go_on(stream) {
                 return Ok(SendProgress::WantsRoom);
@@ -244,6 +245,10 @@ pub(super) async fn drive(exchange: Box<Exchange>, stream: Rc<Stream>, stage: St
         ended = to_the_end(exchange, &stream, stage) => Some(ended),
     };
     let ended = ended.unwrap_or_else(|| {
+        if stream.gives_way_to_others() {
+            exchange.gave_way();
+            return End::GaveWay;
+        }
         exchange.closed_by_command();
         End::Gone
     });
@@ -296,6 +301,8 @@ pub(super) enum End {
     TimedOut,
     /// The client has gone, or an operator has closed the request.
     Gone,
+    /// Others need the place of a request that its client does not move.
+    GaveWay,
     /// A tunnel has ended, from whichever side.
     TunnelEnded,
 }
@@ -381,6 +388,7 @@ pub(super) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
         End::Nothing if exchange.logged_status() == 408 => Some(ErrorCode::ProtocolError),
         End::Nothing | End::Cut => Some(ErrorCode::InternalError),
         End::Gone | End::TunnelEnded => Some(ErrorCode::Cancel),
+        End::GaveWay => Some(ErrorCode::EnhanceYourCalm),
     };
     stream.runs();
     exchange

@@ -13,7 +13,7 @@ use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::turns;
 use turnpike_lane::waiting::Waited;
-use turnpike_wire::h2::{ConnectionError, Event, HeadFault, RequestReader, StreamId};
+use turnpike_wire::h2::{ConnectionError, ErrorCode, Event, HeadFault, RequestReader, StreamId};
 
 use super::answer::{self, BegunAnswer, End, SendProgress, Stage};
 use super::shared::Shared;
@@ -182,7 +182,7 @@ impl Serving<'_> {
                     return CloseReason::Refused;
                 }
             }
-            if self.opening.lane.shutdown.has_begun() {
+            if self.opening.lane.shutdown.has_begun() || self.shared.is_leaving() {
                 self.shared.wire.borrow_mut().go_away();
             }
             if !self.shared.is_filling() && !self.shared.wake_sender() {
@@ -203,6 +203,10 @@ impl Serving<'_> {
     /// Whether all is done that there is to do.
     fn has_ended(&mut self) -> Option<CloseReason> {
         let is_busy = !self.shared.is_idle();
+        if self.shared.is_leaving() && !is_busy {
+            // What GOAWAY finds no room for in the socket is lost with it.
+            return Some(CloseReason::MadeRoom);
+        }
         let now_ms = self.opening.lane.clock.now_ms();
         if is_busy || self.blocked_since_ms.is_some() {
             self.idle_since_ms = now_ms;
@@ -242,7 +246,7 @@ impl Serving<'_> {
         };
         tokio::select! {
             biased;
-            () = watch.is_to_close() => Err(CloseReason::ShutdownTimeout),
+            why = watch.is_to_close() => Err(why.reason()),
             () = watch.readable(), if reads => self.read(),
             () = shared.work.notified() => Ok(()),
             writable = waited.writable(0), if writes => {
@@ -440,6 +444,16 @@ impl Serving<'_> {
     /// Begins a request: it is answered at once, or driven from now on.
     fn request(&mut self, id: StreamId, ends: bool, fault: Option<HeadFault>) {
         self.take_plan();
+        if !self
+            .shared
+            .has_place(self.opening.plan.events.connections_max)
+        {
+            self.shared
+                .wire
+                .borrow_mut()
+                .reset(id, ErrorCode::RefusedStream);
+            return;
+        }
         self.opening.facts.requests += 1;
         let lane = Rc::clone(&self.opening.lane);
         lane.counters.requests.add();
@@ -583,6 +597,8 @@ impl Serving<'_> {
             Outcome::Close => return answer::end(exchange, &stream, End::Nothing),
             outcome => Stage::Outcome(outcome),
         };
+        let send_timeout_ms = exchange.location().settings.send_timeout_ms;
+        stream.traffic.set_timeout(send_timeout_ms);
         stream.running.replace(Some(exchange.running()));
         let lane = Rc::clone(&self.opening.lane);
         lane.drive_stream(Box::pin(answer::drive(exchange, stream, stage)));

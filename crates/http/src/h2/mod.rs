@@ -13,6 +13,7 @@
 mod answer;
 pub(crate) mod connection;
 pub(crate) mod output_pool;
+pub(crate) mod places;
 pub(crate) mod shared;
 pub(crate) mod stream;
 mod tunnel;

@@ -2,14 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use tokio::sync::Notify;
+use turnpike_lane::clock::Clock;
 use turnpike_wire::h2::{Connection, ErrorCode, StreamId};
 
 use super::output_pool::OutputPool;
+use super::places::{Need, StreamPlaces};
 use super::stream::{SendPlace, Stream};
 use crate::running::{RequestId, Running};
+use crate::traffic::Pace;
 
 /// Bytes of frames that wait for the socket before bodies wait too: a few round trips of a fast
 /// connection, and what a slow one holds at most beside its windows.
@@ -37,12 +40,33 @@ pub(crate) struct Shared {
     turns: Cell<u64>,
     /// Bytes that the windows of streams have grown by.
     grown_bytes: Cell<usize>,
+    clock: Rc<Clock>,
+    places: Rc<StreamPlaces>,
+    /// The connection's number among those of the lane.
+    number: usize,
+    /// Streams that count among the lane's places.
+    placed: Cell<usize>,
+    /// When a byte of a body was last moved, in the lane's monotonic milliseconds.
+    moved_ms: Cell<u64>,
+    /// Whether the connection is to end, as its place is needed.
+    is_leaving: Cell<bool>,
 }
 
 impl Shared {
-    pub(crate) fn new(wire: Connection, outputs: &Rc<OutputPool>) -> Rc<Self> {
-        Rc::new(Self {
+    pub(crate) fn new(
+        wire: Connection,
+        clock: &Rc<Clock>,
+        outputs: &Rc<OutputPool>,
+        places: &Rc<StreamPlaces>,
+    ) -> Rc<Self> {
+        Rc::new_cyclic(|shared| Self {
             outputs: Rc::clone(outputs),
+            clock: Rc::clone(clock),
+            places: Rc::clone(places),
+            number: places.add(Weak::clone(shared)),
+            placed: Cell::new(0),
+            moved_ms: Cell::new(clock.now_ms()),
+            is_leaving: Cell::new(false),
             wire: RefCell::new(wire),
             streams: RefCell::default(),
             waiting: RefCell::default(),
@@ -56,6 +80,8 @@ impl Shared {
 
     /// Takes up a stream, whose number is higher than those of all before it.
     pub(super) fn begin(&self, stream: &Rc<Stream>) {
+        self.places.began(self.placed.get());
+        self.placed.set(self.placed.get() + 1);
         self.streams.borrow_mut().push(Rc::clone(stream));
     }
 
@@ -208,6 +234,7 @@ impl Shared {
         let grown_bytes = self.grown_bytes.get();
         let left = grown_bytes.saturating_sub(stream.take_growth());
         self.grown_bytes.set(left);
+        self.give_place_back(stream);
         let mut streams = self.streams.borrow_mut();
         if let Ok(at) = streams.binary_search_by_key(&stream.id, |other| other.id) {
             streams.remove(at);
@@ -215,8 +242,118 @@ impl Shared {
         self.work.notify_one();
     }
 
+    /// Whether another request may begin on the connection, of a lane with that many
+    /// `worker_connections`.
+    pub(super) fn has_place(&self, connections_max: usize) -> bool {
+        let now_ms = self.clock.now_ms();
+        self.places
+            .has_place(self.placed.get(), connections_max, now_ms)
+    }
+
+    fn give_place_back(&self, stream: &Stream) {
+        if stream.has_place.replace(false) {
+            self.placed.set(self.placed.get() - 1);
+            self.places.ended(self.placed.get());
+        }
+    }
+
+    /// The lane's monotonic milliseconds.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// Bytes of a stream's body have moved.
+    pub(super) fn moved(&self, stream: &Stream, bytes: usize) {
+        let now_ms = self.clock.now_ms();
+        stream.traffic.moved(bytes, now_ms);
+        if bytes > 0 {
+            self.moved_ms.set(now_ms);
+        }
+    }
+
+    /// How many requests whose clients have that pace would give way.
+    pub(super) fn giving_way(&self, pace: Pace, need: Need, now_ms: u64) -> usize {
+        let streams = self.streams.borrow();
+        let gives_way = |stream: &&Rc<Stream>| self.gives_way(stream, pace, need, now_ms);
+        streams.iter().filter(gives_way).count()
+    }
+
+    /// Lets up to `most` of these give way, those first that have moved no byte for longest.
+    /// Returns how many there were.
+    pub(super) fn give_way(&self, pace: Pace, need: Need, now_ms: u64, most: usize) -> u64 {
+        let streams = self.streams.borrow();
+        let gives_way = |stream: &&Rc<Stream>| self.gives_way(stream, pace, need, now_ms);
+        let mut found: Vec<&Rc<Stream>> = streams.iter().filter(gives_way).collect();
+        found.sort_by_key(|stream| stream.traffic.moved_ms());
+        found.truncate(most);
+        for stream in &found {
+            self.give_place_back(stream);
+            stream.give_way();
+        }
+        found.len() as u64
+    }
+
+    fn gives_way(&self, stream: &Stream, pace: Pace, need: Need, now_ms: u64) -> bool {
+        let is_needed = match need {
+            // The first request of a connection has no place that others could have.
+            Need::Place => self.placed.get() > 1,
+            Need::Upstream => stream.is_at_upstream(),
+        };
+        stream.has_place.get() && is_needed && self.pace(stream, now_ms) == pace
+    }
+
+    /// The pace of a request's client, where it is the client that the request waits for.
+    fn pace(&self, stream: &Stream, now_ms: u64) -> Pace {
+        let wire = self.wire.borrow();
+        let may_client_send = !stream.is_whole() && wire.may_receive(stream.id);
+        if !stream.waits_for_room() && !may_client_send {
+            return Pace::Steady;
+        }
+        let is_in_turn = stream.waits_for_room()
+            && wire.window(stream.id) > 0
+            && !stream.traffic.is_long_ago(self.moved_ms.get(), now_ms);
+        match stream.traffic.pace(now_ms) {
+            // Its client takes the bytes of others, and this one is due behind them.
+            Pace::Stalled if is_in_turn => Pace::Slow,
+            pace => pace,
+        }
+    }
+
+    /// Whether the connection only waits for its next request, or for more than `late_ms` for the
+    /// end of what its client begins with.
+    pub(crate) fn is_at_rest(&self, now_ms: u64, late_ms: u64) -> bool {
+        let is_late = || now_ms.saturating_sub(self.moved_ms.get()) >= late_ms;
+        self.is_idle() && (self.wire.borrow().is_open() || is_late())
+    }
+
+    /// Whether the connection has requests, and no client of any moves it; since when, in the
+    /// lane's monotonic milliseconds.
+    pub(crate) fn stalled_since_ms(&self, now_ms: u64) -> Option<u64> {
+        let streams = self.streams.borrow();
+        let is_stalled = |stream: &Rc<Stream>| self.pace(stream, now_ms) == Pace::Stalled;
+        let last_ms = streams.iter().map(|stream| stream.traffic.moved_ms()).max();
+        last_ms.filter(|_| streams.iter().all(is_stalled))
+    }
+
+    /// Has the connection end as soon as it has no requests, as its place is needed.
+    pub(crate) fn leave(&self) {
+        self.is_leaving.set(true);
+        self.work.notify_one();
+    }
+
+    /// Whether the connection is to end.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_leaving.get()
+    }
+
     /// Ends a stream that has no whole answer.
     pub(super) fn reset(&self, stream: &Stream, code: ErrorCode) {
         self.wire.borrow_mut().reset(stream.id, code);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.places.remove(self.number, self.placed.get());
     }
 }

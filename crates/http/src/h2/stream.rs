@@ -15,6 +15,7 @@ use super::shared::Shared;
 use crate::arrived::Arrived;
 use crate::interim::InterimHead;
 use crate::running::Running;
+use crate::traffic::Traffic;
 
 /// A client's stream.
 pub struct Stream {
@@ -46,8 +47,12 @@ pub struct Stream {
     turn: Cell<u64>,
     /// The request, once a future answers it.
     pub(super) running: RefCell<Option<Running>>,
-    /// Notified when an operator closes the request.
+    /// Notified when the request is to be closed, by an operator or for others.
     pub(super) closing: Notify,
+    /// Whether the request has a place among those of the lane.
+    pub(super) has_place: Cell<bool>,
+    gives_way: Cell<bool>,
+    pub(super) traffic: Traffic,
     priority: Cell<Priority>,
 }
 
@@ -96,12 +101,16 @@ impl Stream {
             turn: Cell::new(shared.next_turn()),
             running: RefCell::default(),
             closing: Notify::new(),
+            has_place: Cell::new(true),
+            gives_way: Cell::new(false),
+            traffic: Traffic::new(shared.now_ms()),
             priority: Cell::new(shared.wire.borrow().priority(id)),
         })
     }
 
     /// A part of the body has come.
     pub(super) fn came(&self, data: &[u8], ends: bool) {
+        self.shared.moved(self, data.len());
         self.body.borrow_mut().extend_from_slice(data);
         self.is_whole.set(ends);
         self.changed.notify_waiters();
@@ -139,6 +148,38 @@ impl Stream {
 
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone.get()
+    }
+
+    /// Whether the client has sent the whole request.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole.get()
+    }
+
+    /// Whether the answer waits for windows or the output.
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.waits_at.get().is_some()
+    }
+
+    /// Whether an upstream server is asked for the request.
+    pub(super) fn is_at_upstream(&self) -> bool {
+        let running = self.running.borrow();
+        running
+            .as_ref()
+            .is_some_and(|running| running.activity.has_upstream_place())
+    }
+
+    /// Closes the request, as its place is needed. That is free at once.
+    pub(super) fn give_way(&self) {
+        self.gives_way.set(true);
+        if let Some(running) = &*self.running.borrow() {
+            running.activity.set_upstream_place(None);
+        }
+        self.closing.notify_one();
+    }
+
+    /// Whether the request is closed since its place is needed.
+    pub(super) fn gives_way_to_others(&self) -> bool {
+        self.gives_way.get()
     }
 
     /// Whether the request asks for a tunnel.

@@ -111,6 +111,7 @@ impl Stream {
                 let mut wire = self.shared.wire.borrow_mut();
                 sent = wire.send_data(self.id, rest, false, FRAME_BYTES);
             }
+            self.shared.moved(self, sent);
             taken_bytes.set(taken_bytes.get() + sent as u64);
             rest = &rest[sent..];
             if sent > 0 {

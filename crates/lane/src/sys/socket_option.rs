@@ -192,6 +192,10 @@ pub struct TcpInfo {
     pub retransmits_total: u32,
     /// The segments that were sent and not acknowledged; 0 for a listening socket.
     pub unacknowledged: u32,
+    /// Milliseconds since bytes were sent that were no repetition.
+    pub last_sent_ms: u32,
+    /// Milliseconds since bytes were received.
+    pub last_received_ms: u32,
     /// The connections that wait to be accepted; only for a listening socket.
     pub accept_queue: u32,
     /// The limit of waiting connections; only for a listening socket.
@@ -213,6 +217,8 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         receive_space_bytes: raw.tcpi_rcv_space,
         retransmits_total: raw.tcpi_total_retrans,
         unacknowledged: raw.tcpi_unacked,
+        last_sent_ms: raw.tcpi_last_data_sent,
+        last_received_ms: raw.tcpi_last_data_recv,
         accept_queue: 0,
         accept_queue_max: 0,
     };

@@ -35,6 +35,11 @@ const COUNTERS: &[Row] = &[
     ("waiting", |counters| &counters.waiting),
     ("requests", |counters| &counters.requests),
     ("made_room", |counters| &counters.made_room),
+    ("http_streams_waiting", |counters| &counters.streams),
+    ("http_streams_made_room", |counters| {
+        &counters.streams_made_room
+    }),
+    ("http_streams_refused", |counters| &counters.streams_refused),
     ("log_lines_lost", |counters| &counters.log_lines_lost),
 ];
 

@@ -231,10 +231,12 @@ pub(super) const ROWS: &[Row] = &[
         default: "512",
         summary: "The maximum number of open client connections per lane. At the limit the lane \
             first closes idle keep-alive connections. Then it closes the oldest connections that \
-            have not sent a whole request head within a second. A sixteenth of the connections, 16 \
-            at most, is reserved for requests that do not wait for upstream servers. Other \
-            requests to upstream servers then get 502, and an alert is logged. Sessions of \
-            `stream` leave these to HTTP too; a further one is closed, with an alert.",
+            have not sent a whole request head within a second, and then those whose clients have \
+            neither sent nor taken a byte of a request for a quarter of `send_timeout`. A \
+            sixteenth of the connections, 16 at most, is reserved for requests that do not wait \
+            for upstream servers. Other requests to upstream servers then get 500, and an alert is \
+            logged. Sessions of `stream` leave these to HTTP too; a further one is closed, with an \
+            alert. HTTP/2 requests that wait have a limit of their own: 16 for each connection.",
         ..once("worker_connections", EVENTS, ONE, Value::Number)
     },
     Row {

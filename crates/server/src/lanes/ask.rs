@@ -25,6 +25,9 @@ use crate::service::Reporter;
 /// connection with one request.
 const OF_CLIENTS: [&str; 3] = ["connections_accepted", "connections_handled", "requests"];
 
+/// The waiting requests of HTTP/2 connections, which have a limit of their own.
+const STREAMS: &str = "http_streams_waiting";
+
 impl LaneService {
     /// Answers, or lets a thread answer.
     pub(super) fn answer(&mut self, number: u64, request: Request) {
@@ -154,7 +157,10 @@ impl LaneService {
             let rows = COUNTERS
                 .iter()
                 .filter(|entry| entry.row.kind == Kind::Gauge);
-            rows.filter_map(|entry| Some((entry.row.name.strip_prefix("connections_")?, entry)))
+            rows.filter_map(|entry| match entry.row.name {
+                STREAMS => Some((STREAMS, entry)),
+                name => Some((name.strip_prefix("connections_")?, entry)),
+            })
         };
         let mut total = Map::new();
         for (name, entry) in gauges() {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnpike_testkit::{Peer, Server, wait_for};
 
+use crate::support::memory::anonymous_bytes;
 use crate::support::tls::{TURNPIKE, configured, keys};
 
 /// Connections that are weighed: enough that what is made once does not count.
@@ -159,13 +160,4 @@ fn status(server: &Server) -> Value {
         .output()
         .unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_default()
-}
-
-/// The anonymous memory of a process; what it shares with its master counts by its part. Pages of
-/// the program are left out: their parts change when other servers begin and end.
-fn anonymous_bytes(process: u64) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    kib.unwrap().trim().parse::<u64>().unwrap() * 1024
 }

@@ -26,6 +26,7 @@ mod fifos;
 mod geoip2;
 mod header_injection;
 mod headers;
+mod hoarding;
 mod http1;
 // also grpc
 mod http2;

@@ -144,6 +144,7 @@ pub(super) fn connections(answer: &Value) -> Option<String> {
         ("READING", |row| text(row, "reading")),
         ("WRITING", |row| text(row, "writing")),
         ("WAITING", |row| text(row, "waiting")),
+        ("HTTP/2 REQUESTS", |row| text(row, "http_streams_waiting")),
     ];
     let mut rows = answer["lanes"].as_array()?.clone();
     let mut total = answer.get("total")?.clone();
@@ -219,6 +220,7 @@ pub(super) fn status(answer: &Value) -> Option<String> {
         text(totals, "connections_waiting"),
         text(totals, "connections_accepted"),
     );
+    let _ = writeln!(out, "{}", streams(totals));
     let uptime_s = number(answer, "uptime_s").max(1) as f64;
     let requests = number(totals, "requests");
     let _ = writeln!(
@@ -236,6 +238,16 @@ pub(super) fn status(answer: &Value) -> Option<String> {
         let _ = writeln!(out, "{text}");
     }
     Some(out)
+}
+
+/// The requests of HTTP/2 that wait, which have a limit of their own.
+fn streams(totals: &Value) -> String {
+    format!(
+        "HTTP/2         {} requests wait; for lack of room {} closed, {} refused",
+        text(totals, "http_streams_waiting"),
+        text(totals, "http_streams_made_room"),
+        text(totals, "http_streams_refused"),
+    )
 }
 
 /// What happens at present, as far back as the server looks; `None` right after its start.

@@ -69,7 +69,10 @@ b         unix:/s      failed  1       0       10        10.0 %  -
 fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
     let status = json!({ "uptime_s": 10, "generation": 3, "reloads": 1, "reloads_failed": 0,
         "serving": {
-        "lanes": 1, "servers": 2, "listens": 0, "totals": { "requests": 400 },
+        "lanes": 1, "servers": 2, "listens": 0, "totals": {
+            "requests": 400, "http_streams_waiting": 3, "http_streams_made_room": 2,
+            "http_streams_refused": 1,
+        },
         "rates": { "seconds": 10.2, "requests_per_s": 40.0, "connections_per_s": 4.0,
             "received_bytes_per_s": 512.0, "sent_bytes_per_s": 2048.0, "server_errors_per_s": 0.2 },
     } });
@@ -77,6 +80,7 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
     for line in [
         "generation     3; since the start 1 reload, 0 failed\n",
         "serving        pid -: 1 lane, 2 servers, 0 listens; 0 restarts\n",
+        "HTTP/2         3 requests wait; for lack of room 2 closed, 1 refused\n",
         "requests       400, 40.0/s on average since the start\n",
         "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, \
          2.00 KiB/s out\n",
@@ -114,13 +118,15 @@ ADDRESS       LANE  MODE       QUEUED  QUEUE  SPARE
 unix:/s       3     reuseport  -       -      yes
 ";
     assert_eq!(answer("gates", &gates), expected);
-    let counts = json!({ "active": 3, "reading": 0, "writing": 1, "waiting": 2 });
+    let counts = json!({
+        "active": 3, "reading": 0, "writing": 1, "waiting": 2, "http_streams_waiting": 4,
+    });
     let mut lane = counts.clone();
     lane["lane"] = 0.into();
     let expected = "\
-LANE  OPEN  READING  WRITING  WAITING
-0     3     0        1        2
-all   3     0        1        2
+LANE  OPEN  READING  WRITING  WAITING  HTTP/2 REQUESTS
+0     3     0        1        2        4
+all   3     0        1        2        4
 ";
     let connections = json!({ "lanes": [lane], "total": counts });
     assert_eq!(answer("connections", &connections), expected);

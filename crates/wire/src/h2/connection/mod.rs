@@ -180,6 +180,14 @@ impl Connection {
         self.endpoint.window(stream)
     }
 
+    /// Whether the client may send DATA on a stream now: neither has it ended the stream, nor used
+    /// up the window.
+    #[must_use]
+    pub fn may_receive(&self, stream: StreamId) -> bool {
+        let own = self.endpoint.streams.get(stream);
+        own.is_some_and(|own| !own.is_remote_closed && own.receive_window.available() > 0)
+    }
+
     /// Sends a header block: a head, interim or final, or trailers. `write` puts its fields into
     /// `block`, which is emptied first. Returns the bytes of its frames; 0 if the stream may not be
     /// written any more.
