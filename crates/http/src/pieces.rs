@@ -19,16 +19,16 @@ pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>>
 }
 
 /// Makes the next piece behind what is left of the last one, of which so many bytes were sent,
-/// where the body is at hand: it makes no difference then where a piece ends. Returns whether there
-/// is more behind it; `None`: it is not at hand, and what is left stands alone. `sent` is what was
-/// sent of the text as it is then.
+/// where the body is at hand: it makes no difference then where a piece ends. The piece has at most
+/// `bytes_max`. Returns whether there is more behind it; `None`: it is not at hand, and what is
+/// left stands alone. `sent` is what was sent of the text as it is then.
 pub(crate) fn refill(
     exchange: &mut Exchange,
     sent: &mut usize,
+    bytes_max: usize,
 ) -> Option<Result<bool, BodyFailed>> {
-    match exchange.response.body() {
-        Body::Stream(body) if body.is_at_hand() => {}
-        _ => return None,
+    if !limit(exchange, bytes_max) {
+        return None;
     }
     let left = exchange
         .response
@@ -41,6 +41,19 @@ pub(crate) fn refill(
     // Also where there is no piece yet, since a part of a file is not in memory.
     *sent = 0;
     more
+}
+
+/// Has the next pieces of a body at hand be no longer than that. Returns whether it is one.
+pub(crate) fn limit(exchange: &mut Exchange, bytes_max: usize) -> bool {
+    let Some(mut held) = hold(exchange) else {
+        return false;
+    };
+    let (_, body) = held.parts();
+    let is_at_hand = body.is_at_hand();
+    if is_at_hand {
+        body.limit_pieces(bytes_max);
+    }
+    is_at_hand
 }
 
 /// Makes the next piece. Returns whether there is more behind it; `None`: the body has no pieces.
@@ -148,7 +161,7 @@ mod tests {
         exchange.response.set_body(Body::Stream(Box::new(OnDisk)));
         exchange.response.set_text(b"sent and left".to_vec());
         let mut sent = 5;
-        assert!(refill(&mut exchange, &mut sent).is_none());
+        assert!(refill(&mut exchange, &mut sent, usize::MAX).is_none());
         assert_eq!(&exchange.response.text()[sent..], b"and left");
     }
 }

@@ -224,6 +224,10 @@ pub trait BodyStream {
         false
     }
 
+    /// The pieces from now on are to have at most so many bytes: no more could be sent. Only what
+    /// is at hand need heed this.
+    fn limit_pieces(&mut self, _bytes_max: usize) {}
+
     /// Whether all of the body may be at hand, as far as can be told before it is made: its pieces
     /// are asked for in the turn then, and only what is not at hand waits in a task.
     fn may_end_at_once(&self) -> bool {

@@ -96,13 +96,26 @@ impl Exchange {
 }
 
 /// A body at hand, given out in pieces.
-#[derive(Default)]
 struct AtHand {
     body: Body,
     text: Received,
     /// The segment that is given next, and what was given of it in bytes.
     number: usize,
     at: u64,
+    /// The most bytes of a piece, at least one.
+    piece_bytes_max: usize,
+}
+
+impl Default for AtHand {
+    fn default() -> Self {
+        Self {
+            body: Body::Empty,
+            text: Received::default(),
+            number: 0,
+            at: 0,
+            piece_bytes_max: PIECE_BYTES_MAX,
+        }
+    }
 }
 
 impl AtHand {
@@ -127,10 +140,10 @@ impl AtHand {
             Segment::End | Segment::Piece => return Ok(Some(false)),
             Segment::Bytes(bytes) => {
                 let rest = bytes.get(self.at as usize..).unwrap_or_default();
-                out.extend_from_slice(&rest[..rest.len().min(PIECE_BYTES_MAX)]);
+                out.extend_from_slice(&rest[..rest.len().min(self.piece_bytes_max)]);
             }
             Segment::File { offset, length } => {
-                out.resize(piece_bytes(length - self.at), 0);
+                out.resize(self.piece_bytes(length - self.at), 0);
                 let file = descriptor(&self.body)?;
                 let read = files::read_at_once(file, out, offset + self.at).transpose();
                 let Some(read) = read else {
@@ -155,10 +168,16 @@ impl AtHand {
         };
         exchange.lane.counters.file_waits.add();
         let file = descriptor(&self.body)?;
-        let (bytes_max, offset) = (piece_bytes(length - self.at), offset + self.at);
+        let (bytes_max, offset) = (self.piece_bytes(length - self.at), offset + self.at);
         let read = files::read_on_thread(file, out, bytes_max, offset).await;
         checked(exchange, read)?;
         Ok(self.gave(out.len()))
+    }
+
+    /// The bytes of a piece of a file of which so many are left.
+    fn piece_bytes(&self, left: u64) -> usize {
+        let bytes_max = self.piece_bytes_max;
+        usize::try_from(left).map_or(bytes_max, |left| left.min(bytes_max))
     }
 
     /// So many bytes of the present segment are given out. Returns whether more follow.
@@ -176,11 +195,6 @@ impl AtHand {
         }
         !matches!(of_body(&self.body, &self.text, self.number), Segment::End)
     }
-}
-
-/// The bytes of a piece of a file of which so many are left.
-fn piece_bytes(left: u64) -> usize {
-    usize::try_from(left).map_or(PIECE_BYTES_MAX, |left| left.min(PIECE_BYTES_MAX))
 }
 
 /// The file of a body.
@@ -228,6 +242,10 @@ impl BodyStream for AtHand {
         true
     }
 
+    fn limit_pieces(&mut self, bytes_max: usize) {
+        self.piece_bytes_max = bytes_max.clamp(1, PIECE_BYTES_MAX);
+    }
+
     fn ready(
         &mut self,
         exchange: &mut Exchange,
@@ -244,6 +262,7 @@ impl BodyStream for AtHand {
         }
         self.number = 0;
         self.at = 0;
+        self.piece_bytes_max = PIECE_BYTES_MAX;
         let held_bytes = self.text.room().capacity();
         exchange.rooms.keep_spare(self, held_bytes);
     }

@@ -14,6 +14,7 @@ pub mod event_loop;
 pub mod files;
 pub mod gate;
 pub mod handshakes;
+pub mod heap;
 pub mod log;
 pub mod pipes;
 pub mod pool;

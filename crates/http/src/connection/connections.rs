@@ -14,6 +14,7 @@ use turnpike_plan::passed::AcceptedConnection;
 use super::commands::Command;
 use super::open::Connection;
 use super::return_queue::ReturnQueue;
+use super::rush::Rush;
 use super::shortage::Shortages;
 use super::slot::Slot;
 use super::successor_link::SuccessorLink;
@@ -36,6 +37,7 @@ pub struct Connections {
     /// Where the search for stalled connections goes on.
     pub(super) stalled_cursor: usize,
     pub(super) shortages: Shortages,
+    pub(super) rush: Rush,
     /// Futures on the lane's runtime.
     pub(super) driven: usize,
     /// Of these, those of connections, which have a slot.
@@ -107,6 +109,7 @@ impl Connections {
             room_cursor: 0,
             stalled_cursor: 0,
             shortages: Shortages::default(),
+            rush: Rush::default(),
             driven: 0,
             driven_connections: 0,
             http2_connections: 0,

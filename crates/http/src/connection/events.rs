@@ -127,6 +127,7 @@ impl EventHandler for Connections {
         self.give_to_successor(event_loop);
         self.spare_connections(now_ms);
         self.report_shortages(now_ms);
+        self.give_memory_back(now_ms);
         let written = AssertUnwindSafe(|| sampled_logs::write_logs(&self.lane, &self.plan));
         if catch_unwind(written).is_err() {
             self.lane.counters.panics.add();
@@ -195,7 +196,7 @@ impl EventHandler for Connections {
 impl Connections {
     /// Connections, and futures beside them: requests of HTTP/2, and those that no client waits
     /// for.
-    fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.slots.len() + self.driven - self.driven_connections
     }
 

@@ -36,6 +36,7 @@ mod proxy_header;
 mod rate;
 mod requests;
 mod return_queue;
+mod rush;
 mod sampled_logs;
 mod security;
 mod serve;

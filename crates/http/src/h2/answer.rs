@@ -96,7 +96,7 @@ impl HeadWriter for HeadBlock<'_> {
 
 impl BegunAnswer {
     /// Sends the head, and makes ready to send the body. The first piece of a body shows whether
-    /// there is any.
+    /// there is any; of one at hand there is, and it is made once it can be sent.
     pub(super) fn begin(
         exchange: &mut Exchange,
         stream: &Stream,
@@ -118,7 +118,10 @@ impl BegunAnswer {
         } else if has_body {
             let body = exchange.response.take_stream();
             exchange.response.set_body(Body::Stream(body));
-            if let Some(more) = pieces::ready(exchange) {
+            let room_bytes = stream.shared.room_bytes(stream, chunk_bytes(exchange));
+            if pieces::limit(exchange, room_bytes) && room_bytes == 0 {
+                exchange.response.text_mut().clear();
+            } else if let Some(more) = pieces::ready(exchange) {
                 answer.more = more?;
             }
         } else {
@@ -153,6 +156,13 @@ impl BegunAnswer {
         piece.get(self.sent..).unwrap_or_default()
     }
 
+    /// Gives the memory of a piece that is sent back: the client may be waited for very long.
+    fn release_piece(&self, exchange: &mut Exchange) {
+        if !self.is_in_memory && self.piece(exchange).is_empty() {
+            drop(exchange.response.take_text());
+        }
+    }
+
     /// Bytes that are left of the present piece, where it is the last one.
     pub(super) fn rest_bytes(&self, exchange: &Exchange) -> usize {
         match self.more {
@@ -168,19 +178,28 @@ impl BegunAnswer {
         stream: &Stream,
         bytes_max: u64,
     ) -> Result<SendProgress, BodyFailed> {
-        let chunk_bytes = exchange.location().settings.http2_chunk_bytes;
+        let chunk_bytes = chunk_bytes(exchange);
         let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         stream.shared.prepare_output();
         while !self.is_done {
             let rest = self.piece(exchange).len();
             if rest < chunk_bytes && self.more {
-                match pieces::refill(exchange, &mut self.sent) {
-                    Some(more) => {
-                        self.more = more?;
-                        continue;
+                // What cannot be sent yet is not read either: a client may never want it.
+                let room_bytes = stream.shared.room_bytes(stream, chunk_bytes).min(left);
+                let piece_bytes_max = room_bytes.saturating_sub(rest);
+                let is_held_back = piece_bytes_max == 0 && pieces::limit(exchange, 0);
+                if is_held_back && rest == 0 {
+                    return Ok(SendProgress::WantsRoom);
+                }
+                if !is_held_back {
+                    match pieces::refill(exchange, &mut self.sent, piece_bytes_max) {
+                        Some(more) => {
+                            self.more = more?;
+                            continue;
+                        }
+                        None if rest == 0 => return Ok(SendProgress::WantsPiece),
+                        None => {}
                     }
-                    None if rest == 0 => return Ok(SendProgress::WantsPiece),
-                    None => {}
                 }
             }
             if rest == 0 && !exchange.response.trailers().is_empty() {
@@ -210,6 +229,11 @@ impl BegunAnswer {
         }
         Ok(SendProgress::Done)
     }
+}
+
+/// Bytes of a body in a frame.
+fn chunk_bytes(exchange: &Exchange) -> usize {
+    exchange.location().settings.http2_chunk_bytes
 }
 
 /// Whether the response's body is one segment of bytes.
@@ -341,6 +365,7 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
         match progress {
             Ok(SendProgress::Done) => return End::Whole,
             Ok(SendProgress::WantsRoom) => {
+                answer.release_piece(exchange);
                 if rate.is_some() && stream.shared.has_room() {
                     tokio::task::yield_now().await;
                     if stream.shared.wire.borrow().window(stream.id) > 0 {

@@ -16,7 +16,7 @@ use turnpike_lane::waiting::Waited;
 use turnpike_wire::h2::{ConnectionError, ErrorCode, Event, HeadFault, RequestReader, StreamId};
 
 use super::answer::{self, BegunAnswer, End, SendProgress, Stage};
-use super::shared::Shared;
+use super::shared::{SHORT_REST_BYTES, Shared};
 use super::stream::Stream;
 use super::tunnel;
 use crate::counters::CloseReason;
@@ -44,9 +44,6 @@ const UNSENT_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of answers that one connection may send while its requests are taken, before others have
 /// their turn: as for HTTP/1.
 const TURN_BYTES_MAX: usize = 512 * 1024;
-
-/// Bytes of the rest of an answer that the output is written for at once.
-const SHORT_REST_BYTES: usize = 32 * 1024;
 
 /// How long a client without open streams is waited for when the lane ends, in milliseconds: GOAWAY
 /// was sent, and what the client sent before it is under way.

@@ -22,6 +22,9 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// under way in a round trip. More would be kept for readers that stop.
 const GROWTH_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// Bytes of the rest of an answer that the output is written for at once.
+pub(super) const SHORT_REST_BYTES: usize = 32 * 1024;
+
 /// A connection, for its future and for its answers.
 pub(crate) struct Shared {
     outputs: Rc<OutputPool>,
@@ -127,6 +130,19 @@ impl Shared {
     /// Whether bodies may add to the output.
     pub(super) fn has_room(&self) -> bool {
         self.unsent_bytes() < OUTPUT_BYTES_MAX
+    }
+
+    /// Bytes of a stream's body that are worth having now, to be sent in frames of `chunk_bytes`:
+    /// what windows and output take, and one frame only where others share the turn. A short rest
+    /// is worth having whole.
+    pub(super) fn room_bytes(&self, stream: &Stream, chunk_bytes: usize) -> usize {
+        let output_bytes = self.wire.borrow_mut().output().len();
+        let room_bytes = match OUTPUT_BYTES_MAX.saturating_sub(output_bytes) {
+            0 => return 0,
+            _ if !self.may_go_on(stream) => chunk_bytes,
+            left => left.max(SHORT_REST_BYTES).max(chunk_bytes),
+        };
+        room_bytes.min(self.wire.borrow().window(stream.id))
     }
 
     /// Gives an output without memory the lane's, which has grown already.

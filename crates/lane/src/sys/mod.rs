@@ -26,6 +26,7 @@ pub mod datagram;
 pub mod descriptor;
 pub mod epoll;
 pub mod file;
+pub mod heap;
 pub mod inotify;
 pub mod mapping;
 pub mod pcre;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnpike_testkit::{Peer, Server, wait_for};
 
+use crate::support::frames::{Client, get, opening};
 use crate::support::memory::anonymous_bytes;
 use crate::support::tls::{TURNPIKE, configured, keys};
 
@@ -111,6 +112,61 @@ fn a_client_that_does_not_read_holds_the_buffers_of_its_body_and_little_more() {
     let each = after.saturating_sub(before) / SLOW_CLIENTS as u64;
     println!("{each} bytes");
     assert!(each <= SLOW_BYTES_MAX, "{each} bytes, not {SLOW_BYTES_MAX}");
+}
+
+/// Connections of HTTP/2, requests of each that wait, and the most bytes of one of them.
+const STREAM_CLIENTS: usize = 8;
+const STREAMS: u32 = 128;
+const STREAM_BYTES_MAX: u64 = 16 * 1024;
+
+/// Bytes that may stay when all clients have gone.
+const LEFT_BYTES_MAX: u64 = 2 * 1024 * 1024;
+
+#[test]
+fn a_stalled_stream_holds_no_piece_of_its_body_and_nothing_once_it_has_ended() {
+    let _turn = turn();
+    let server = Server::builder(TURNPIKE)
+        .file("html/object", "x".repeat(1024 * 1024))
+        .configuration(
+            "worker_processes 1;
+            events { }
+            http {
+                access_log off;
+                server { listen 127.0.0.1:%PORT%; http2 on; root %FOLDER%/html; }
+            }",
+        )
+        .start();
+    let serving = u64::from(server.serving_pids()[0]);
+    let ask = |clients: usize| -> Vec<Client> {
+        let clients = (0..clients).map(|_| {
+            let mut client = Client::connect(&server, &opening(0));
+            let numbers = (0..STREAMS).map(|number| 2 * number + 1);
+            let requests = numbers.map(|stream| get(stream, "/object", &[]));
+            client.send(&requests.collect::<Vec<_>>().concat());
+            assert!(client.is_served());
+            client
+        });
+        clients.collect()
+    };
+    // What is made once is made now.
+    drop(ask(1));
+    let before = anonymous_bytes(serving);
+    let mut clients = ask(STREAM_CLIENTS);
+    let each = |after: u64| after.saturating_sub(before) / (STREAM_CLIENTS as u64 * 128);
+    let first = each(anonymous_bytes(serving));
+    for client in &mut clients {
+        for number in 0..STREAMS {
+            client.widen(2 * number + 1, 100);
+        }
+        assert!(client.is_served());
+    }
+    let begun = each(anonymous_bytes(serving));
+    println!("{first} bytes, {begun} once they have begun");
+    assert!(first.max(begun) <= STREAM_BYTES_MAX, "{first}, {begun}");
+    drop(clients);
+    let is_back = || (anonymous_bytes(serving) <= before + LEFT_BYTES_MAX).then_some(());
+    let left = || anonymous_bytes(serving).saturating_sub(before);
+    assert!(wait_for(is_back).is_some(), "{} bytes stay", left());
 }
 
 /// Clients that hold connections open.
