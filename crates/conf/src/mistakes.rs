@@ -104,6 +104,8 @@ impl Mistakes {
     fn remember(&mut self, directives: &[Directive], refused: &HashSet<u32>) {
         for directive in directives {
             if refused.contains(&directive.sequence) {
+                // What it is, and what it has swallowed, is missed as well.
+                self.refused_words.insert(directive.name.text.clone());
                 let words = directive.arguments.iter();
                 self.refused_words
                     .extend(words.flat_map(|word| names_in(&word.text)));
@@ -123,11 +125,13 @@ impl Mistakes {
     }
 }
 
-/// Whether an error is about an undefined name.
+/// Whether an error is about an undefined name, or a missing directive.
 fn misses_a_name(error: &ConfError) -> bool {
+    let message = error.message.as_str();
     ["unknown", "zero size", "not found"]
         .iter()
-        .any(|words| error.message.contains(words))
+        .any(|words| message.contains(words))
+        || message.starts_with("no \"") && message.contains("\" is defined for ")
 }
 
 /// The names that a word may define: itself, a variable, a zone in `zone=name:size`.

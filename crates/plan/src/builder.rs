@@ -160,10 +160,13 @@ impl<'e, S> Builder<'e, S> {
     /// What is wrong with it, at the first directive.
     pub fn error_log(&mut self, view: View<'_>) -> Result<ErrorLog, ConfError> {
         let entries = view.nearest_all("error_log");
-        let span = entries.first().map_or(view.span(), |entry| entry.span);
-        self.environment
-            .error_log(&entries)
-            .map_err(|message| view.error(span, message))
+        for entry in &entries {
+            if let Err(error) = self.environment.error_log(&[*entry]) {
+                return Err(view.error(entry.span, error));
+            }
+        }
+        let log = self.environment.error_log(&entries);
+        log.map_err(|error| view.error(view.span(), error))
     }
 
     /// Logs a warning about a directive.

@@ -238,10 +238,15 @@ fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), ListenErro
             options.send_buffer_bytes = Some(bytes);
         }
         "ipv6only" => {
-            let ListenAddress::Tcp(SocketAddr::V6(_)) = request.address else {
-                return Err(ListenError::Ipv6Only);
-            };
-            options.ipv6_only = on_off(given).ok_or_else(|| invalid("ipv6only flags", given))?;
+            // As nginx reads it: other words than those are no flags at all.
+            if !given.starts_with('o') {
+                return Err(unknown());
+            }
+            let flag = on_off(given).ok_or_else(|| invalid("ipv6only flags", given))?;
+            // It says nothing of other addresses.
+            if let ListenAddress::Tcp(SocketAddr::V6(_)) = request.address {
+                options.ipv6_only = flag;
+            }
         }
         "so_keepalive" => {
             let keepalive = keep_alive(given);
@@ -249,9 +254,8 @@ fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), ListenErro
             options.keepalive = Some(keepalive.ok_or_else(invalid)?);
         }
         "setfib" => return Err(ListenError::SetFib),
-        "accept_filter" => {
-            return Err(ListenError::AcceptFilter(given.to_owned()));
-        }
+        // nginx goes on without, where the system has none.
+        "accept_filter" => {}
         _ => return Err(unknown()),
     }
     Ok(())

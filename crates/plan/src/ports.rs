@@ -148,6 +148,21 @@ impl<T: Copy + PartialEq> Ports<T> {
         servers.filter_map(error).collect()
     }
 
+    /// What is said of names that are none, at addresses where names are looked up: nginx does not
+    /// look at them elsewhere.
+    pub fn invalid_names(&self) -> Vec<String> {
+        let looked_up = self.iter().filter(|port| port.is_looked_up());
+        let invalid = looked_up.flat_map(|port| {
+            let names = port.members.iter().flat_map(|member| &member.names);
+            let invalid = names.filter(|name| name.is_invalid());
+            invalid.map(|name| {
+                let (name, address) = (name.text(), &port.request.address);
+                format!("invalid server name or wildcard \"{name}\" on {address}")
+            })
+        });
+        invalid.collect()
+    }
+
     /// The addresses, when they are complete.
     pub fn into_ports(self) -> Vec<Port<T>> {
         self.order
@@ -158,6 +173,17 @@ impl<T: Copy + PartialEq> Port<T> {
     /// The servers on the address.
     pub fn servers(&self) -> impl Iterator<Item = T> {
         self.members.iter().map(|member| member.server)
+    }
+
+    /// Whether the server is looked up by its name: there are others, or a pattern's groups may be
+    /// needed.
+    fn is_looked_up(&self) -> bool {
+        let mut names = self.members.iter().flat_map(|member| &member.names);
+        let has_groups = |name: &NameMatch| match name {
+            NameMatch::Pattern(pattern) => pattern.regex.group_count() > 0,
+            _ => false,
+        };
+        self.members.len() > 1 || names.any(has_groups)
     }
 
     /// A server that clients may reach by TLS and that has no certificate: the default one, or any

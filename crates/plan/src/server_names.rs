@@ -48,6 +48,8 @@ pub enum NameMatch {
     Trailing(Vec<u8>),
     /// Any name that the pattern matches.
     Pattern(Arc<Pattern>),
+    /// No name, where names are looked up: nginx refuses it only there ([`NameMatch::is_invalid`]).
+    Invalid(String),
 }
 
 /// The names of a server block; the empty name if there are none.
@@ -105,22 +107,33 @@ impl NameMatch {
             let pattern = Pattern::compile(pattern, case, place, &mut builder.variables)?;
             return Ok(NameMatch::Pattern(Arc::new(pattern)));
         }
+        let is_cut = text.starts_with('*') && (text.len() < 3 || !text.starts_with("*."));
+        if is_cut || text == "." {
+            return Err(invalid());
+        }
         let lower = text.to_ascii_lowercase();
+        let stars = lower.matches('*').count();
+        let is_wildcard = lower.starts_with("*.") || lower.ends_with(".*") && lower.len() > 2;
+        if lower.contains("..") || stars > 1 || (stars == 1 && !is_wildcard) {
+            return Ok(NameMatch::Invalid(text.to_owned()));
+        }
         if let Some(rest) = lower.strip_prefix("*.") {
-            return wildcard(rest).map(NameMatch::Leading).ok_or_else(invalid);
-        }
-        if let Some(rest) = lower.strip_prefix('.') {
-            return wildcard(rest).map(NameMatch::Both).ok_or_else(invalid);
-        }
-        if let Some(rest) = lower.strip_suffix(".*") {
-            wildcard(rest).ok_or_else(invalid)?;
-            return Ok(NameMatch::Trailing(format!("{rest}.").into_bytes()));
+            return Ok(NameMatch::Leading(format!(".{rest}").into_bytes()));
         }
         match lower.as_str() {
-            _ if lower.contains('*') => Err(invalid()),
+            _ if lower.starts_with('.') => Ok(NameMatch::Both(lower.into_bytes())),
+            _ if lower.ends_with(".*") => {
+                let name = lower.strip_suffix('*').unwrap_or(&lower);
+                Ok(NameMatch::Trailing(name.as_bytes().to_vec()))
+            }
             "$hostname" => Ok(NameMatch::Exact(builder.host_name.clone().into_bytes())),
             _ => Ok(NameMatch::Exact(lower.into_bytes())),
         }
+    }
+
+    /// Whether it is no name.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, NameMatch::Invalid(_))
     }
 
     /// The name in the syntax of the configuration.
@@ -131,6 +144,7 @@ impl NameMatch {
             NameMatch::Leading(name) => format!("*{}", text(name)),
             NameMatch::Trailing(name) => format!("{}*", text(name)),
             NameMatch::Pattern(pattern) => format!("~{}", pattern.regex.pattern()),
+            NameMatch::Invalid(name) => name.clone(),
         }
     }
 }
@@ -155,6 +169,7 @@ impl<T: Copy> NameTable<T> {
                 self.patterns.add(Arc::clone(pattern), server);
                 true
             }
+            NameMatch::Invalid(_) => true,
         }
     }
 
@@ -212,9 +227,4 @@ fn insert<V>(table: &mut KeyMap<V>, name: &[u8], value: V) -> bool {
         table.insert(name.into(), value);
     }
     is_free
-}
-
-fn wildcard(rest: &str) -> Option<Vec<u8>> {
-    let valid = !rest.is_empty() && !rest.contains('*') && !rest.starts_with('.');
-    valid.then(|| format!(".{rest}").into_bytes())
 }

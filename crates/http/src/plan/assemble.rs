@@ -76,6 +76,9 @@ impl Builder<'_> {
         self.allow_connect();
         let servers: Vec<View<'_>> = http.children("server").collect();
         self.check_certificates(&servers, ports);
+        for message in ports.invalid_names() {
+            self.report(http.error(http.end(), message));
+        }
         self.offer_http2(ports);
     }
 
@@ -100,6 +103,13 @@ impl Builder<'_> {
                 for entry in view.own_all("listen") {
                     if entry.arguments.iter().any(|word| word.text == "http2") {
                         self.warn(view, entry, DEPRECATED_HTTP2);
+                    }
+                    let mut words = entry.arguments.iter().map(|word| &word.text);
+                    if let Some(word) = words.find(|text| text.starts_with("accept_filter=")) {
+                        let message = format!(
+                            "accept filters \"{word}\" are not supported on this platform, ignored"
+                        );
+                        self.warn(view, entry, message);
                     }
                 }
                 for (request, span) in requests {
@@ -166,7 +176,11 @@ impl Builder<'_> {
             Kind::Exact => tree.add_exact(&name, index),
             Kind::Prefix => tree.add_prefix(&name, index, false),
             Kind::FinalPrefix => tree.add_prefix(&name, index, true),
-            Kind::Named => named.insert(text.to_owned(), index).is_none(),
+            // The first of a name is found, as in nginx.
+            Kind::Named => {
+                named.entry(text.to_owned()).or_insert(index);
+                true
+            }
             Kind::Pattern | Kind::PatternCaseless => {
                 let case = match kind {
                     Kind::PatternCaseless => Case::Ignored,

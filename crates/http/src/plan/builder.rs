@@ -22,6 +22,7 @@ use crate::phase::{Filter, FilterPlace, Handler, HandlerPlace, Logger, Phase};
 use crate::sampling::SampleSource;
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableRow, table};
+use turnpike_plan::Quoted;
 use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
 use turnpike_plan::phases::by_phase;
@@ -225,6 +226,7 @@ impl<'e> Builder<'e> {
     ) -> Result<LocationIndex, ConfError> {
         let index = LocationIndex(self.locations.len() as u32);
         self.locations.push(None);
+        self.warn_of_types(view);
         settings::declare_folders(view, self.base.environment);
         let base = &mut self.base;
         let settings = LocationSettings::read(view, base.environment, &mut base.variables)?;
@@ -278,6 +280,28 @@ impl<'e> Builder<'e> {
         finish(&mut location);
         self.locations[index.0 as usize] = Some(location);
         Ok(index)
+    }
+
+    /// Warns of extensions that have two types, as nginx does; the last one holds.
+    fn warn_of_types(&mut self, view: View<'_>) {
+        let mut kinds: HashMap<Vec<u8>, &str> = HashMap::new();
+        let blocks = view.own_all("types").filter_map(|block| view.child(block));
+        for directive in blocks.flat_map(|inside| inside.data()) {
+            let kind = directive.name.text.as_str();
+            for word in &directive.arguments {
+                let extension = word.bytes().to_ascii_lowercase();
+                let Some(old) = kinds.insert(extension.clone(), kind) else {
+                    continue;
+                };
+                let extension = Quoted(&extension);
+                let message = format!(
+                    "duplicate extension \"{extension}\", content type: \"{kind}\", previous \
+                     content type: \"{old}\""
+                );
+                let warning = view.error(directive.span, message);
+                self.base.environment.warn(warning);
+            }
+        }
     }
 
     pub(super) fn server_settings(view: View<'_>) -> ServerSettings {

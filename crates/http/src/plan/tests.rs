@@ -162,6 +162,22 @@ const REFUSED: &[(&str, &str)] = &[
         "server { location $ { location /a { } } }",
         "the \"$\" parameter of \"location\" is not supported yet",
     ),
+    (
+        "server { listen 1; server_name www.*.com; } server { listen 1; server_name b; }",
+        "invalid server name or wildcard \"www.*.com\" on 0.0.0.0:1",
+    ),
+    (
+        "server { listen 1; server_name a..b ~(c); }",
+        "invalid server name or wildcard \"a..b\" on 0.0.0.0:1",
+    ),
+    (
+        "server { server_name *a.com; }",
+        "server name \"*a.com\" is invalid",
+    ),
+    (
+        "server { listen 1 ipv6only=no; }",
+        "invalid parameter \"ipv6only=no\"",
+    ),
     ("server { server_name *; }", "server name \"*\" is invalid"),
     (
         "server { listen 80 bogus; }",

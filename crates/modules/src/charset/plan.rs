@@ -78,7 +78,10 @@ fn name(
         return Ok(None);
     };
     let text = turnpike_conf::bytes_of(entry.argument(0));
-    builder.template(view, entry, &text).map(Some)
+    match text.starts_with(b"$") {
+        true => builder.template(view, entry, &text).map(Some),
+        false => Ok(Some(Template::literal(&text))),
+    }
 }
 
 /// Tables by the lower-case names of both character sets.

@@ -20,8 +20,8 @@ struct Level {
 }
 
 impl Networks {
-    /// Adds a network; the value it had before is replaced.
-    pub(super) fn insert(&mut self, network: Network, value: usize) {
+    /// Adds a network. Returns the value it had before, which is replaced.
+    pub(super) fn insert(&mut self, network: Network, value: usize) -> Option<usize> {
         let levels = self.levels(network.first);
         let at = levels.partition_point(|level| level.bits > network.bits);
         if levels
@@ -32,7 +32,7 @@ impl Networks {
             let bits = network.bits;
             levels.insert(at, Level { bits, values });
         }
-        levels[at].values.insert(network.first, value);
+        levels[at].values.insert(network.first, value)
     }
 
     /// Removes a network.

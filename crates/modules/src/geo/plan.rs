@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, View};
+use turnpike_plan::Quoted;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::variables::{Computed, VariableId};
 
@@ -65,8 +66,10 @@ pub(super) fn define<S: Located>(
     };
     let mut draft = Draft::default();
     for line in view.data() {
-        if let Err(message) = draft.line(line) {
-            builder.report(view.error(line.span, message));
+        match draft.line(line) {
+            Ok(None) => {}
+            Ok(Some(warning)) => builder.environment.warn(view.error(line.span, warning)),
+            Err(message) => builder.report(view.error(line.span, message)),
         }
     }
     let table = match draft.ranges {
@@ -88,7 +91,8 @@ pub(super) fn define<S: Located>(
 }
 
 impl Draft {
-    fn line(&mut self, line: &Directive) -> Result<(), String> {
+    /// Reads a line. Returns what is worth a warning, in nginx's words.
+    fn line(&mut self, line: &Directive) -> Result<Option<String>, String> {
         let first = line.name.text.as_str();
         match (first, line.arguments.as_slice()) {
             ("ranges", []) if self.has_networks => Err("the \"ranges\" directive must be the \
@@ -96,21 +100,23 @@ impl Draft {
                 .to_owned()),
             ("ranges", []) => {
                 self.ranges.get_or_insert_default();
-                Ok(())
+                Ok(None)
             }
             ("proxy_recursive", []) => {
                 self.proxy_recursive = true;
-                Ok(())
+                Ok(None)
             }
             ("volatile", []) => {
                 self.computed = Computed::AtEachUse;
-                Ok(())
+                Ok(None)
             }
             ("proxy", [text]) => {
                 self.proxies.push(network(&text.text)?);
-                Ok(())
+                Ok(None)
             }
-            (_, [second]) if self.ranges.is_some() => self.range(first, &second.text),
+            (_, [second]) if self.ranges.is_some() => {
+                self.range(first, &second.text).map(|()| None)
+            }
             (_, [second]) => self.network(first, &second.text),
             _ => Err("invalid number of the geo parameters".to_owned()),
         }
@@ -137,23 +143,35 @@ impl Draft {
             .map_err(|other| format!("range \"{text}\" overlaps \"{other}\""))
     }
 
-    fn network(&mut self, first: &str, second: &str) -> Result<(), String> {
+    fn network(&mut self, first: &str, second: &str) -> Result<Option<String>, String> {
         self.has_networks = true;
         match first {
             "default" => {
                 let value = self.value(second);
+                let mut old = None;
                 for first in [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
-                    self.networks.insert(Network { first, bits: 0 }, value);
+                    old = old.or(self.networks.insert(Network { first, bits: 0 }, value));
                 }
+                Ok(self.duplicate(first, second, old))
             }
-            "delete" => self.networks.remove(network(second)?),
+            "delete" => {
+                self.networks.remove(network(second)?);
+                Ok(None)
+            }
             text => {
                 let network = network(text)?;
                 let value = self.value(second);
-                self.networks.insert(network, value);
+                let old = self.networks.insert(network, value);
+                Ok(self.duplicate(text, second, old))
             }
         }
-        Ok(())
+    }
+
+    fn duplicate(&self, network: &str, value: &str, old: Option<usize>) -> Option<String> {
+        let old = Quoted(self.values.get(old?)?);
+        Some(format!(
+            "duplicate network \"{network}\", value: \"{value}\", old value: \"{old}\""
+        ))
     }
 
     /// Index of a value; equal ones are kept once.

@@ -84,9 +84,7 @@ fn define_block<S: Located>(
         }
     }
     if let Some(interval) = interval {
-        let entries = block.nearest_all("error_log");
-        let log = builder.environment.error_log(&entries);
-        let log = log.map_err(|error| place(error.into()))?;
+        let log = builder.error_log(block)?;
         builder.service(Arc::new(Reloading {
             database,
             interval,

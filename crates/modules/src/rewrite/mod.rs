@@ -42,6 +42,7 @@ impl Family for Rewrite {
         let place = match view.context() {
             Context::Server => HandlerPlace::ServerRewrite,
             Context::Location => HandlerPlace::Rewrite,
+            Context::Http => return plan::define_only(view, builder),
             // What stands in an `if` belongs to the program around it.
             _ => return Ok(()),
         };

@@ -9,7 +9,7 @@ use turnpike_http::regex::Case;
 use turnpike_http::variables::{Evaluate, Sources, Template, VariableId, VariableTable};
 use turnpike_lane::log::Level;
 
-use super::functions::Function;
+use super::functions::{Function, Surroundings};
 use crate::files::Files;
 
 /// What a server or location does while rewriting.
@@ -109,7 +109,32 @@ impl Program {
     }
 }
 
+/// Reads what stands at the http level: the variables of functions are defined there, and nothing
+/// runs.
+///
+/// # Errors
+/// What is wrong with the surroundings of the functions.
+pub(super) fn define_only(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let around = Surroundings::read(view)?;
+    for entry in view.entries() {
+        let Some(function) = Function::of(entry.row.name, &around) else {
+            continue;
+        };
+        match compute(entry, function, builder) {
+            Ok(_) => {
+                let name = entry.row.name;
+                let message =
+                    format!("\"{name}\" has no effect here: it runs in servers and locations only");
+                builder.warn(view, entry, message);
+            }
+            Err(message) => builder.report(view.error(entry.span, message)),
+        }
+    }
+    Ok(())
+}
+
 fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfError> {
+    let around = Surroundings::read(view)?;
     let mut steps = Vec::new();
     for entry in view.entries() {
         let step = match entry.row.name {
@@ -121,7 +146,7 @@ fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfErr
                 steps.extend(branch(view, entry, builder)?);
                 continue;
             }
-            name => match Function::of(name) {
+            name => match Function::of(name, &around) {
                 Some(function) => compute(entry, function, builder),
                 None => continue,
             },

@@ -45,7 +45,8 @@ const IF: Row = Row {
     ..STEP
 };
 
-/// A directive of the module set_misc, with at least and at most so many arguments.
+/// A directive of the module set_misc, with at least and at most so many arguments. At the http
+/// level the module takes it and never runs it.
 const fn function(
     name: &'static str,
     least: u16,
@@ -56,6 +57,7 @@ const fn function(
     Row {
         name,
         arguments: Arguments::between(least, most),
+        contexts: EVERYWHERE,
         variables: Some(1),
         syntax,
         summary,
@@ -134,6 +136,72 @@ pub(super) const ROWS: &[Row] = &[
     of_text(
         "set_quote_json_str",
         "Stores a text as a string of JSON, an empty one as `null` (as in set_misc).",
+    ),
+    of_text(
+        "set_quote_sql_str",
+        "Stores a text as a string of MySQL (as in set_misc).",
+    ),
+    of_text(
+        "set_quote_pgsql_str",
+        "Stores a text as a string of PostgreSQL (as in set_misc).",
+    ),
+    of_text(
+        "set_encode_base32",
+        "Stores a text in base32 (as in set_misc).",
+    ),
+    of_text(
+        "set_decode_base32",
+        "Stores the bytes of a base32 text, or nothing if it is not valid (as in set_misc).",
+    ),
+    Row {
+        name: "set_base32_alphabet",
+        value: Value::Text,
+        repeat: Repeat::Once,
+        syntax: "alphabet",
+        default: "0123456789abcdefghijklmnopqrstuv",
+        summary: "The 32 digits of `set_encode_base32` and `set_decode_base32` (as in set_misc).",
+        ..FLAG
+    },
+    Row {
+        name: "set_base32_padding",
+        default: "on",
+        summary: "Whether `set_encode_base32` pads with `=` (as in set_misc).",
+        ..FLAG
+    },
+    Row {
+        name: "set_misc_base32_padding",
+        default: "on",
+        summary: "The older name of `set_base32_padding` (as in set_misc).",
+        ..FLAG
+    },
+    function(
+        "set_rotate",
+        3,
+        3,
+        "$variable from to",
+        "Stores one number after the other between two, both included, counted for all lanes (as \
+         in set_misc).",
+    ),
+    function(
+        "set_local_today",
+        1,
+        1,
+        "$variable",
+        "Stores the local day as `2026-01-31` (as in set_misc).",
+    ),
+    function(
+        "set_formatted_gmt_time",
+        2,
+        2,
+        "$variable format",
+        "Stores the time in GMT, in a form of strftime(3) (as in set_misc).",
+    ),
+    function(
+        "set_formatted_local_time",
+        2,
+        2,
+        "$variable format",
+        "Stores the local time, in a form of strftime(3) (as in set_misc).",
     ),
     of_text(
         "set_encode_base64",

@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 
 use turnpike_conf::{MemoryLoader, parse};
 
-use super::functions::Function;
+use super::functions::{
+    ALPHABET, Function, Surroundings, UNTURNED, decode_base32, encode_base32, rotate,
+};
 use super::handler::{is_true, unescape_redirect};
 use super::plan::condition_words;
 
@@ -83,6 +86,14 @@ fn functions_give_what_the_module_gives() {
             "\"a\\\"b\\\\\\n\\u0001\"",
         ),
         ("set_quote_json_str", "", "null"),
+        ("set_quote_sql_str", "", "''"),
+        (
+            "set_quote_sql_str",
+            "a'b\"c\\d\ne\rf\tg\u{8}h\u{1a}i\0j\u{1}k",
+            "'a\\'b\\\"c\\\\d\\ne\\rf\\tg\\bh\\Zi\\0j\u{1}k'",
+        ),
+        ("set_quote_pgsql_str", "", "''"),
+        ("set_quote_pgsql_str", "it's", "E'it\\'s'"),
         ("set_encode_base64", "a?>", "YT8+"),
         ("set_decode_base64", "YT8+", "a?>"),
         ("set_decode_base64", "*", ""),
@@ -99,7 +110,7 @@ fn functions_give_what_the_module_gives() {
         ),
     ];
     for (name, text, expected) in cases {
-        let Some(Function::Text(of)) = Function::of(name) else {
+        let Some(Function::Text(of)) = Function::of(name, &Surroundings::default()) else {
             panic!("{name} is no function of one text");
         };
         let value = of(text.as_bytes());
@@ -108,5 +119,53 @@ fn functions_give_what_the_module_gives() {
             *expected,
             "{name} of {text}"
         );
+    }
+}
+
+#[test]
+fn base32_is_that_of_the_module() {
+    for (text, encoded) in [
+        ("", ""),
+        ("a", "c4======"),
+        ("ab", "c5h0===="),
+        ("abc", "c5h66==="),
+        ("abcd", "c5h66p0="),
+        ("abcde", "c5h66p35"),
+        ("abcdefghij", "c5h66p35cpjmgqba"),
+    ] {
+        let (text, encoded) = (text.as_bytes(), encoded.as_bytes());
+        let bare: Vec<u8> = encoded
+            .iter()
+            .copied()
+            .filter(|byte| *byte != b'=')
+            .collect();
+        assert_eq!(encode_base32(&ALPHABET, true, text), encoded);
+        assert_eq!(encode_base32(&ALPHABET, false, text), bare);
+        for encoded in [encoded, &bare] {
+            assert_eq!(decode_base32(&ALPHABET, encoded).as_deref(), Some(text));
+        }
+    }
+    let other = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    assert_eq!(encode_base32(&other, true, b"abc"), b"MFRGG===");
+    assert_eq!(decode_base32(&ALPHABET, b"C5H66==="), None);
+}
+
+#[test]
+fn numbers_rotate_from_the_variable_or_from_the_last_one() {
+    let turned = AtomicI64::new(UNTURNED);
+    // As the module does it: the functions of a block share what was last.
+    for (own, from, to, expected) in [
+        ("", "1", "3", Some("1")),
+        ("7", "5", "9", Some("8")),
+        ("", "3", "1", Some("1")),
+        ("", "1", "3", Some("2")),
+        ("", "1", "3", Some("3")),
+        ("", "1", "3", Some("1")),
+        ("9", "5", "9", Some("5")),
+        ("", "a", "3", None),
+    ] {
+        let next = rotate(&turned, own.as_bytes(), from.as_bytes(), to.as_bytes());
+        let next = next.map(|text| String::from_utf8(text).expect("digits"));
+        assert_eq!(next.as_deref(), expected, "{own} {from} {to}");
     }
 }

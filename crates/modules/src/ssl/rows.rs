@@ -51,7 +51,8 @@ const HTTP_ONLY: &[Row] = &[
         name: "ssl",
         value: Value::Checked(checks::off),
         syntax: "off",
-        summary: "Obsolete: use the `ssl` parameter of `listen`.",
+        summary: "Accepted without effect. `on` is obsolete and refused: use the `ssl` parameter \
+            of `listen`.",
         ..TEXT
     },
     Row {

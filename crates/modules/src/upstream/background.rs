@@ -42,9 +42,7 @@ impl BackgroundTasks {
 
 /// The log of the http level.
 pub(super) fn log<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<ErrorLog, ConfError> {
-    let entries = view.nearest_all("error_log");
-    let log = builder.environment.error_log(&entries);
-    log.map_err(|message| view.error(view.span(), message))
+    builder.error_log(view)
 }
 
 /// Has the work go on while the plan is in force.

@@ -13,16 +13,12 @@ pub enum ListenError {
     Unknown(String),
     /// The text is no value of the parameter.
     Value(&'static str, String),
-    /// `ipv6only` for an address that is not one of IPv6.
-    Ipv6Only,
     /// `reuseport` for a unix socket.
     UnixReuseport,
     /// A parameter of a protocol that is not there.
     NotYet(String),
     /// `setfib`, which only FreeBSD has.
     SetFib,
-    /// An accept filter, which only FreeBSD has.
-    AcceptFilter(String),
 }
 
 /// The part of an address that is wrong.
@@ -55,7 +51,6 @@ impl fmt::Display for ListenError {
             }
             ListenError::Unknown(text) => write!(out, "invalid parameter \"{text}\""),
             ListenError::Value(name, text) => write!(out, "invalid {name} \"{text}\""),
-            ListenError::Ipv6Only => out.write_str("ipv6only is not supported on this address"),
             ListenError::UnixReuseport => {
                 out.write_str("\"reuseport\" is not supported for unix domain sockets")
             }
@@ -64,10 +59,6 @@ impl fmt::Display for ListenError {
                 "the \"{text}\" parameter of \"listen\" is not supported yet"
             ),
             ListenError::SetFib => out.write_str("setfib is not supported on this platform"),
-            ListenError::AcceptFilter(filter) => write!(
-                out,
-                "accept filters \"{filter}\" are not supported on this platform"
-            ),
         }
     }
 }

@@ -145,6 +145,10 @@ impl Report {
         let text = match known {
             Some(advice) => format!("{}. {}", advice.module, advice.instead),
             None if !is_of_directive => sentence(&error.message),
+            // It says what to do itself.
+            None if error.message.contains("; ") || error.message.ends_with('?') => {
+                sentence(&error.message)
+            }
             None => format!("{}. Remove the line.", sentence(&error.message)),
         };
         let place = error.place.as_ref();

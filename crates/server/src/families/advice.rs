@@ -64,6 +64,11 @@ pub(crate) static NGINX: &[Advice] = &[
         "Remove the line: clients then use TCP.",
     ),
     advice(
+        "TLS of a whole server",
+        &["ssl"],
+        "Give the addresses of the server the ssl parameter of listen.",
+    ),
+    advice(
         "Multipath TCP",
         &["listen multipath"],
         "Remove the parameter: clients then use TCP.",

@@ -91,6 +91,9 @@ impl Draft<'_> {
             let servers: Vec<View<'_>> = view.children("server").collect();
             self.check_certificates(&servers);
         }
+        for message in self.ports.invalid_names() {
+            self.builder.report(view.error(view.end(), message));
+        }
     }
 
     fn check_certificates(&mut self, views: &[View<'_>]) {
@@ -149,7 +152,8 @@ impl Draft<'_> {
     fn listen(&mut self, entry: &Entry, server: usize, names: &[NameMatch]) -> Result<(), String> {
         for word in &entry.arguments[1..] {
             let text = word.text.as_str();
-            if matches!(text, "default" | "http2" | "quic") {
+            let is_of_http = matches!(text, "default" | "http2" | "quic");
+            if is_of_http || text.starts_with("accept_filter=") {
                 return Err(format!("invalid parameter \"{text}\""));
             }
         }

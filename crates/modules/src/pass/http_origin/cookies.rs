@@ -6,7 +6,7 @@ use turnpike_http::plan::{Builder, Pattern};
 use turnpike_http::regex::Case;
 use turnpike_http::variables::Template;
 
-use super::rewrites::{Rewrites, read_rewrites};
+use super::rewrites::{Rewrites, entries, read_rewrites};
 
 /// What becomes of the cookies that servers set.
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct Wish {
 /// Reads `proxy_cookie_flags`.
 fn read_flags(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<CookieFlags>, ConfError> {
     let mut all = Vec::new();
-    for entry in view.nearest_all("proxy_cookie_flags") {
+    for entry in entries(view, "proxy_cookie_flags")? {
         let name = entry.argument(0);
         if entry.arguments.len() == 1 {
             if name == "off" {

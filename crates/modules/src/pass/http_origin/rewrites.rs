@@ -25,6 +25,24 @@ enum Sought {
     Pattern(Pattern),
 }
 
+/// The directives of this name in force. `off` stands alone, as in nginx.
+///
+/// # Errors
+/// A directive beside `off`.
+pub(super) fn entries<'a>(view: View<'a>, name: &str) -> Result<Vec<&'a Entry>, ConfError> {
+    let entries = view.nearest_all(name);
+    let is_off = |entry: &&Entry| entry.arguments.len() == 1 && entry.argument(0) == "off";
+    let mut before = false;
+    for (index, entry) in entries.iter().enumerate() {
+        if index > 0 && (before || is_off(entry)) {
+            let message = format!("\"{name}\" directive is duplicate");
+            return Err(view.error(entry.span, message));
+        }
+        before |= is_off(entry);
+    }
+    Ok(entries)
+}
+
 /// Reads `proxy_cookie_domain` or `proxy_cookie_path`.
 pub(super) fn read_rewrites(
     view: View<'_>,
@@ -32,7 +50,7 @@ pub(super) fn read_rewrites(
     builder: &mut Builder<'_>,
 ) -> Result<Rewrites, ConfError> {
     let mut rewrites = Rewrites::default();
-    for entry in view.nearest_all(name) {
+    for entry in entries(view, name)? {
         match entry.arguments.len() {
             1 if entry.argument(0) == "off" => return Ok(Rewrites::default()),
             2 => rewrites.0.push(Rewrite::read(view, entry, builder)?),
@@ -52,7 +70,7 @@ impl Rewrites {
         usual: Option<(Vec<u8>, Vec<u8>)>,
         builder: &mut Builder<'_>,
     ) -> Result<Self, ConfError> {
-        let entries = view.nearest_all("proxy_redirect");
+        let entries = entries(view, "proxy_redirect")?;
         let mut rewrites = Self::default();
         if entries.is_empty() {
             rewrites.0.extend(Rewrite::usual(usual.clone()));

@@ -179,3 +179,30 @@ fn what_this_machine_lacks_is_listed_apart_from_mistakes() {
         assert!(!folder.has("nginx.pid") && !folder.has("s") && !folder.has("logs"));
     }
 }
+
+#[test]
+fn advice_is_given_once() {
+    let folder = Folder::create().unwrap();
+    folder
+        .write(
+            "nginx.conf",
+            "load_module a.so;\nwroker_processes 1;\nevents {}",
+        )
+        .unwrap();
+    let path = format!("{}/nginx.conf", folder.name());
+    let output = turnpike(&["check", "--json", &path]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let texts: Vec<&str> = findings
+        .iter()
+        .map(|one| one["text"].as_str().unwrap())
+        .collect();
+    for text in &texts {
+        assert!(
+            text.to_lowercase().matches("remove the line").count() <= 1,
+            "{text}"
+        );
+    }
+    let asked = |text: &&str| text.ends_with("did you mean \"worker_processes\"?");
+    assert!(texts.iter().any(asked), "{texts:?}");
+}

@@ -304,6 +304,96 @@ fn a_refused_parameter_says_what_to_do_instead() {
     }
 }
 
+/// Configurations with one mistake, and its line.
+const ONE_MISTAKE: &[(&str, &str)] = &[
+    (
+        "events { } http { server { listen unix:s ssl;\nssl_certificate a.pem\n\
+         ssl_certificate_key b.pem;\n} }",
+        "invalid number of arguments in \"ssl_certificate\" directive, is a \";\" missing in line \
+         2? in @:3",
+    ),
+    (
+        "events { } http { server { listen unix:s ssl;\nroot /x\nssl_certificate a.pem;\n\
+         ssl_certificate_key b.pem;\n} }",
+        "invalid number of arguments in \"root\" directive, is a \";\" missing in line 2? in @:3",
+    ),
+    (
+        "events { } http { server { listen unix:s ssl; } }",
+        "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive in @:1",
+    ),
+    (
+        "error_log stderr loud;\nerror_log a.log;\nevents { } http { server { listen unix:s; } }",
+        "invalid log level \"loud\" in @:1",
+    ),
+];
+
+#[test]
+fn what_follows_from_a_mistake_is_not_listed() {
+    let folder = Folder::create().unwrap();
+    for (text, expected) in ONE_MISTAKE {
+        folder.write("nginx.conf", text).unwrap();
+        let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
+        let path = format!("{}/nginx.conf", folder.name());
+        let mistakes = shown.lines().filter(|line| line.contains("[emerg]"));
+        let expected = format!("nginx: [emerg] {}", expected.replace('@', &path));
+        assert_eq!(mistakes.collect::<Vec<_>>(), [expected], "{shown}");
+    }
+}
+
+/// What stands in `http { }` and is accepted with nginx's warning, or without any.
+const ACCEPTED: &[(&str, &str)] = &[
+    (
+        "types { text/html html; text/plain HTML; }",
+        "duplicate extension \"html\", content type: \"text/plain\", previous content type: \
+         \"text/html\" in @:1",
+    ),
+    (
+        "geo $g { 10.0.0.0/8 1; 10.0.0.0/8 2; }",
+        "duplicate network \"10.0.0.0/8\", value: \"2\", old value: \"1\" in @:1",
+    ),
+    (
+        "geo $g { default 1; default 2; }",
+        "duplicate network \"default\", value: \"2\", old value: \"1\" in @:1",
+    ),
+    (
+        "server { listen unix:s accept_filter=httpready; }",
+        "accept filters \"accept_filter=httpready\" are not supported on this platform, ignored \
+         in @:1",
+    ),
+    (
+        "set_md5 $hash a; server { listen unix:s; return 200 $hash; }",
+        "\"set_md5\" has no effect here: it runs in servers and locations only in @:1",
+    ),
+    ("server { listen unix:s ipv6only=on; }", ""),
+    ("server { listen unix:s; server_name www.*.com; }", ""),
+    (
+        "server { listen unix:s; location @a { } location @a { } charset ut$f; }",
+        "",
+    ),
+];
+
+#[test]
+fn what_nginx_accepts_with_a_warning_is_accepted() {
+    let folder = Folder::create().unwrap();
+    for (text, expected) in ACCEPTED {
+        let text = format!("events {{ }} http {{ {text} }}");
+        folder.write("nginx.conf", &text).unwrap();
+        let output = turnpike(&folder.arguments(&["-t"]));
+        let shown = stderr(&output);
+        let path = format!("{}/nginx.conf", folder.name());
+        let warnings: Vec<&str> = shown
+            .lines()
+            .filter(|line| line.contains("[warn]"))
+            .collect();
+        let expected = match *expected {
+            "" => Vec::new(),
+            expected => vec![format!("nginx: [warn] {}", expected.replace('@', &path))],
+        };
+        assert_eq!(warnings, expected, "{text}: {shown}");
+        assert!(output.status.success(), "{text}: {shown}");
+    }
+}
+
 #[test]
 fn an_inherited_mistake_is_reported_once() {
     let folder = Folder::create().unwrap();
