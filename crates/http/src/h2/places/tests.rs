@@ -32,7 +32,7 @@ impl Client {
         let mut reader = RequestReader::default();
         let mut rest = input.as_slice();
         while !rest.is_empty() {
-            let step = wire.receive(rest, &mut reader, 0).unwrap();
+            let step = wire.receive(rest, &mut reader, 0).expect("frames in order");
             rest = &rest[step.consumed..];
         }
         let shared = Shared::new(wire, clock, &Rc::default(), places);
