@@ -245,8 +245,8 @@ fn a_client_that_leaves_ends_its_authorization() {
     judge.wait_for_connections(1);
     drop(peer);
     judge.wait_for_ended(1);
-    server.wait_for_log("access.log", "GET /judge  499");
-    server.wait_for_log("access.log", "GET /page  499");
+    server.wait_for_log("access.log", "GET /judge - 499");
+    server.wait_for_log("access.log", "GET /page - 499");
 }
 
 #[test]
