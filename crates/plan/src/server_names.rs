@@ -113,7 +113,9 @@ impl NameMatch {
         }
         let lower = text.to_ascii_lowercase();
         let stars = lower.matches('*').count();
-        let is_wildcard = lower.starts_with("*.") || lower.ends_with(".*") && lower.len() > 2;
+        // A leading dot comes first in nginx too: behind it, a star is a letter.
+        let is_wildcard =
+            lower.starts_with("*.") || lower.starts_with('.') || lower.ends_with(".*");
         if lower.contains("..") || stars > 1 || (stars == 1 && !is_wildcard) {
             return Ok(NameMatch::Invalid(text.to_owned()));
         }
