@@ -21,7 +21,7 @@ const PLACES: u32 = 64 * 16;
 const STREAMS: u32 = 128;
 
 /// More than a quarter of `send_timeout`: clients that have done nothing for so long are stalled.
-const STALLED: Duration = Duration::from_millis(2_000);
+const STALLED: Duration = Duration::from_millis(3_000);
 
 /// The key and its answer that RFC 6455 section 1.3 has as an example.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -448,6 +448,9 @@ fn connections_that_stand_still_leave_room_for_others() {
                     })
                     .collect();
                 thread::sleep(STALLED);
+                // When the last byte of a connection moves is up to the machine.
+                let is_served = || (server.get("/proxied").text() == "others").then_some(());
+                assert!(wait_for(is_served).is_some(), "{}", one.name);
                 for _ in 0..16 {
                     assert_eq!(server.get("/file").status, 200, "{}", one.name);
                     assert_eq!(server.get("/proxied").text(), "others", "{}", one.name);
