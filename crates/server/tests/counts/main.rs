@@ -1,5 +1,5 @@
-//! Tests that count what a request costs: system calls, allocations, memory. They have a program of
-//! their own, so that no other test runs while they count.
+//! Tests that measure: what a request costs in system calls, allocations and memory, and climbs on
+//! a live server. They have a program of their own, so that no other test runs meanwhile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,3 +9,4 @@ mod stream_system_calls;
 #[path = "../it/support/mod.rs"]
 mod support;
 mod system_calls;
+mod tune_live;

@@ -3,7 +3,6 @@
 mod check;
 mod own_name;
 mod trial;
-mod tune_live;
 
 use std::process::Command;
 
