@@ -477,6 +477,13 @@ fn unseen(server: &Server, does: impl FnOnce()) {
         }
     };
     signal(Signal::SIGSTOP);
+    // A thread that runs on another processor stops a little later.
+    let have_stopped = || {
+        let threads = server.serving_pids().into_iter().flat_map(process::threads);
+        let mut threads = threads.map(|(thread, _)| thread);
+        threads.all(process::is_stopped).then_some(())
+    };
+    assert!(wait_for(have_stopped).is_some());
     does();
     signal(Signal::SIGCONT);
 }
