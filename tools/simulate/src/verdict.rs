@@ -194,9 +194,10 @@ fn read_log(access: &str, report: &mut Report) -> AccessLog {
         let is_counted = log
             .get(&connection)
             .is_none_or(|lines| !lines.contains_key(&request));
-        if status == 408 && bytes_sent == 0 && !is_http2 && !(request > 0 && is_counted) {
-            // An incomplete head: no request was counted, and none is answered. One whose body came
-            // too late is counted, also if its response could not be sent.
+        let is_given_up = matches!(status, 400 | 408) && bytes_sent == 0 && !is_http2;
+        if is_given_up && !(request > 0 && is_counted) {
+            // An incomplete head, too late or cut off: no request was counted, none is answered.
+            // One that was read is counted, also if its response could not be sent.
             if !given_up.insert(connection) {
                 let problem = format!("connection {connection} was given up twice");
                 report.problems.push(problem);
