@@ -13,22 +13,21 @@ DESTDIR ?=
 XTASK := $(CARGO) xtask
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release
-
-ifneq ($(filter-out help,$(MAKECMDGOALS)),)
-ifeq ($(shell command -v $(CARGO)),)
-$(error there is no $(CARGO): install Rust 1.95 or later with rustup (https://rustup.rs), then open a new shell)
-endif
-endif
+NO_CARGO := there is no $(CARGO): install Rust 1.95 or later with rustup (https://rustup.rs), then open a new shell
 
 help: ## Show these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Install what the build needs, build, serve http://127.0.0.1:8080
+.PHONY: cargo-is-here
+cargo-is-here:
+	@command -v $(CARGO) > /dev/null || { echo "$(NO_CARGO)" >&2; exit 1; }
+
+run: cargo-is-here ## Install what the build needs, build, serve http://127.0.0.1:8080
 	$(XTASK) setup build
 	@$(MAKE) build
 	exec $(BUILT)/turnpike
 
-build: ## Build the server, optimised
+build: cargo-is-here ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 
 package: ## Debian packages, an RPM package and a tarball, under target/package
@@ -43,7 +42,7 @@ container: ## A container image without a base image, under target/package
 install: build ## Install under PREFIX (/usr/local), below DESTDIR
 	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
 
-test: ## Every check that CI runs, the same way; prints how long each takes
+test: cargo-is-here ## Every check that CI runs, the same way; prints how long each takes
 	$(XTASK) suites setup format lint tidy deny unit simulate foreign h2spec fuzz-live \
 		docs-check express fuzz package-check
 
