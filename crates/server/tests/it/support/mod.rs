@@ -31,11 +31,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The binary.
 pub const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
 
-/// Runs the binary to its end.
+/// Runs the binary to its end, in a folder where everybody may make a socket.
 pub fn turnpike(arguments: &[&str]) -> Output {
     let mut command = Command::new(TURNPIKE);
     command
         .args(arguments)
+        .current_dir(std::env::temp_dir())
         .stdin(Stdio::null())
         .output()
         .unwrap()
