@@ -523,7 +523,7 @@ fn a_connection_is_kept_if_the_answer_was_read_to_its_end() {
         let name = case.name;
         let mut script = vec![Step::ReadBytes(REQUEST_BYTES)];
         for piece in (case.pieces)() {
-            script.extend([Step::Send(piece), Step::DelayMs(2)]);
+            script.extend([Step::Send(piece), Step::DelayMs(20)]);
         }
         let ok = || Step::Send([stdout("\r\nnext"), end()].concat());
         if case.is_kept {

@@ -412,7 +412,7 @@ fn the_server_that_tls_names_limits_the_connection() {
 fn directives_without_effect_load_with_a_warning() {
     let folder = Folder::create().unwrap();
     for (line, expected) in WITHOUT_EFFECT {
-        let text = format!("events {{ }} http {{ server {{ listen 127.0.0.1:1; {line} }} }}");
+        let text = format!("events {{ }} http {{ server {{ listen 127.0.0.1:8080; {line} }} }}");
         folder.write("nginx.conf", &text).unwrap();
         let mut command = Command::new(TURNPIKE);
         let command = command.args([

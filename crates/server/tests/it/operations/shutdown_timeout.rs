@@ -158,7 +158,9 @@ fn a_graceful_end_logs_the_requests_that_it_breaks_off() {
 #[test]
 fn connections_after_the_reload_stay() {
     let bench = Bench::start();
-    let mut old = client(bench.server.port(), "", "");
+    // One that has an answer has been accepted before the reload.
+    let kept = "GET /kept HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut old = client(bench.server.port(), kept, "served");
     bench.server.signal(Signal::SIGHUP);
     assert!(is_closed(&mut old));
     let mut young = client(bench.server.port(), "", "");

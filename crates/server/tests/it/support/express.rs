@@ -71,7 +71,7 @@ pub fn under_load(network: &Network, port: u16, work: impl FnOnce(&AtomicU64)) -
 /// What a test of the configuration says of directives in `http`.
 pub fn tested(directives: &str) -> String {
     let folder = Folder::create().unwrap();
-    let text = format!("events {{ }} http {{ {directives} server {{ listen 80; }} }}");
+    let text = format!("events {{ }} http {{ {directives} server {{ listen 127.0.0.1:8080; }} }}");
     folder.write("t.conf", text).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
         .args(["-t", "-g", "pid t.pid;", "-e", "stderr", "-p"])
