@@ -16,7 +16,9 @@ use turnpike_testkit::{Folder, Server, Signal};
 /// A server whose socket exists: it is created after the pid file, which other tests wait for.
 fn started(main: &str) -> Server {
     let server = start(main);
-    wait_for("the socket", || server.files().has("nginx.control"));
+    // The file is there a moment before anybody listens.
+    let path = server.files().path().join("nginx.control");
+    wait_for("the socket", || UnixStream::connect(&path).is_ok());
     server
 }
 
