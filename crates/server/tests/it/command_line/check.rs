@@ -152,6 +152,7 @@ const MACHINE: &[(&str, i32, &[&str], &str)] = &[
 
 #[test]
 fn what_this_machine_lacks_is_listed_apart_from_mistakes() {
+    let is_root = nix::unistd::geteuid().is_root();
     for (text, code, lines, verdict) in MACHINE {
         let folder = Folder::create().unwrap();
         let written = text.replace('@', folder.name());
@@ -164,7 +165,9 @@ fn what_this_machine_lacks_is_listed_apart_from_mistakes() {
             .split_once("\nOn this machine: ")
             .unwrap_or((&report, ""));
         assert_eq!(output.status.code(), Some(*code), "{report}");
-        for line in *lines {
+        // Only root's server takes another user.
+        let is_judged = |line: &&&str| is_root || !line.starts_with("Getpwnam");
+        for line in lines.iter().filter(is_judged) {
             let line = line.replace('@', folder.name());
             assert!(words(machine).contains(&line), "{line}: {report}");
             assert!(!words(others).contains(&line), "{line}: {report}");
