@@ -23,6 +23,7 @@ const UPSTREAM: &str = "
     http {
         access_log off;
         client_max_body_size 0;
+        client_body_temp_path %FOLDER%/bodies;
         server {
             listen 127.0.0.1:%PORT% http2;
             root %FOLDER%/html;

@@ -12,6 +12,8 @@ const ORIGIN: &str = r#"
     error_log %FOLDER%/error.log info;
     events { }
     http {
+        client_body_temp_path %FOLDER%/bodies;
+        proxy_temp_path %FOLDER%/answers;
         access_log off;
         ssl_session_cache shared:s:1m;
         ssl_protocols TLSv1.2 TLSv1.3;
