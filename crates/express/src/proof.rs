@@ -68,10 +68,14 @@ impl Proof {
 mod tests {
     use super::*;
 
+    /// When it is looked, in milliseconds, the SYNs that were answered, and the cookies that came
+    /// back.
+    type Look = (u64, u64, u64);
+
     #[test]
     fn answers_arrive_or_are_missed_within_a_second() {
         let begun = Instant::now();
-        let cases: [(&str, &[(u64, u64, u64)], Arrival); 5] = [
+        let cases: [(&str, &[Look], Arrival); 5] = [
             (
                 "nothing was asked",
                 &[(0, 5, 2), (9_000, 5, 2)],
