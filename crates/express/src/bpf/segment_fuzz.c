@@ -90,6 +90,7 @@ static u32 make(u8 *frame, u8 flags, u32 acknowledgement, const u8 *more, u32 op
 	ip->tot_len = bpf_htons(bytes - IPV4_AT);
 	ip->saddr = bpf_htonl(0x0a000002);
 	ip->daddr = bpf_htonl(0x0a000001);
+	ip->check = ~sum_of_bytes(frame + IPV4_AT, sizeof(*ip), 0);
 	tcp->source = bpf_htons(4000);
 	tcp->dest = bpf_htons(PORT);
 	tcp->seq = bpf_htonl(CLIENT_NUMBER + !(flags & TCP_SYN));
