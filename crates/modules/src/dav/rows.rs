@@ -43,8 +43,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "zone=name:size [timeout=time]",
         summary: "Declares a zone for locks, and the time after which a lock expires unless it is \
             refreshed: a minute by default. When the zone is full, LOCK is answered with 507. \
-            A client, that is an address of IPv4 or a /64 network of IPv6, may fill a quarter of \
-            it; realip tells clients behind a proxy apart.",
+            One client (an IPv4 address, or an IPv6 network of 64 bits) may fill a quarter of it. \
+            Use realip where clients come through a proxy.",
         ..Row::PLAIN
     },
     Row {
