@@ -6,8 +6,8 @@
 use super::hpack::FieldSink;
 use super::priority::Priority;
 use crate::message::{
-    BodyLength, HeadRules, InvalidFields, Known, Method, RequestHead, RequestTarget, Strictness,
-    TargetStop, Version, decimal, holds_control, is_token_byte, trim,
+    BodyLength, HeadRules, InvalidFields, Known, METHOD_BYTES_MAX, Method, RequestHead,
+    RequestTarget, Strictness, TargetStop, Version, decimal, holds_control, is_token_byte, trim,
 };
 use crate::{Span, host};
 
@@ -31,7 +31,7 @@ pub enum HeadFault {
     MissingScheme,
     MissingPath,
     InvalidMethod,
-    /// A method that this server cannot handle (RFC 9110 section 9.1).
+    /// A method that is longer than any (RFC 9110 section 9.1).
     UnknownMethod,
     InvalidScheme,
     InvalidPath,
@@ -315,8 +315,13 @@ impl RequestReader {
         head.origin = Span::new(start + method.len() + 1, protocol - 1);
         match read {
             Ok(_) => {}
-            Err(TargetStop::UnknownMethod) => return Err(HeadFault::UnknownMethod),
-            Err(TargetStop::InvalidMethod) => return Err(HeadFault::InvalidMethod),
+            Err(TargetStop::UnknownMethod) if method.len() > METHOD_BYTES_MAX => {
+                return Err(HeadFault::UnknownMethod);
+            }
+            // Methods of lower-case letters are 400 over HTTP/2, as from nginx: its tests show it.
+            Err(TargetStop::UnknownMethod | TargetStop::InvalidMethod) => {
+                return Err(HeadFault::InvalidMethod);
+            }
             Err(TargetStop::More | TargetStop::InvalidTarget) => {
                 return Err(HeadFault::InvalidPath);
             }

@@ -24,7 +24,7 @@ pub use head::{Connection, Head, TargetForm};
 pub use known::Known;
 pub use method::Method;
 pub use request::{BodyLength, RequestHead};
-pub(crate) use request_target::{RequestTarget, TargetStop};
+pub(crate) use request_target::{METHOD_BYTES_MAX, RequestTarget, TargetStop};
 pub use request_writer::RequestWriter;
 pub use rules::{HeadRules, InvalidFields};
 pub use status::{StatusLine, reason_phrase};

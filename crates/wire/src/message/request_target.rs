@@ -285,7 +285,7 @@ impl Cursor<'_> {
 }
 
 /// Longest method in bytes; the longest registered one has 17.
-const METHOD_BYTES_MAX: usize = 32;
+pub(crate) const METHOD_BYTES_MAX: usize = 32;
 
 fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')

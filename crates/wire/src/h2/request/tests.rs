@@ -231,7 +231,7 @@ fn methods_that_nobody_knows_are_no_malformed_requests() {
     for (method, expected) in [
         ("GET", None),
         ("UNKNOWN", None),
-        ("get", Some(HeadFault::UnknownMethod)),
+        ("get", Some(HeadFault::InvalidMethod)),
         (
             "A-METHOD-THAT-IS-LONGER-THAN-ANY-OTHER",
             Some(HeadFault::UnknownMethod),
