@@ -37,9 +37,10 @@ impl Connections {
             },
         };
         let deadline_ms = awaiting.deadline_ms();
-        if deadline_ms > 0 {
-            event_loop.wait_until(token, deadline_ms);
-        }
+        let brief = match deadline_ms {
+            0 => None,
+            _ => event_loop.wait_until(token, deadline_ms),
+        };
         awaiting.watched_socket().awaited_by(token);
         self.awaited += 1;
         self.count_writing(0);
@@ -48,6 +49,7 @@ impl Connections {
             exchange,
             awaiting,
             deadline_ms,
+            brief,
             unread: false,
         });
     }
@@ -143,10 +145,12 @@ impl Connections {
         let Slot::Awaiting(_) = slot else {
             return None;
         };
-        let Slot::Awaiting(awaited) = std::mem::replace(slot, Slot::InTurn) else {
+        let Slot::Awaiting(mut awaited) = std::mem::replace(slot, Slot::InTurn) else {
             return None;
         };
-        event_loop.end_brief_waits(token);
+        if let Some(timer) = awaited.brief.take() {
+            event_loop.deadlines.remove(timer);
+        }
         self.awaited -= 1;
         self.count_writing(0);
         awaited.awaiting.watched_socket().leave();

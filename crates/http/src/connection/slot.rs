@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use turnpike_lane::event_loop::Timer;
 use turnpike_lane::log::Level;
 
 use super::open::{Connection, RECEIVE_BYTES};
@@ -109,6 +110,8 @@ pub(super) struct Awaited {
     pub(super) awaiting: Box<dyn Awaiting>,
     /// In the lane's monotonic milliseconds; 0: never.
     pub(super) deadline_ms: u64,
+    /// The timer of a wait that is brief.
+    pub(super) brief: Option<Timer>,
     /// Whether the client has sent more, which was left in its socket.
     pub(super) unread: bool,
 }

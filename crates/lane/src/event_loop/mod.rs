@@ -17,7 +17,7 @@
 //!
 //! This module knows sockets and deadlines; the [`EventHandler`] reacts to their events.
 
-mod brief;
+mod deadlines;
 mod gates;
 mod mailbox;
 mod numbered_sockets;
@@ -32,6 +32,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 
+pub use deadlines::{Deadlines, Timer};
 pub use gates::{AcceptSettings, LaneGate, Pulse, waiting_connections_max};
 pub use mailbox::Mailbox;
 pub use numbered_sockets::NumberedSockets;
@@ -43,7 +44,6 @@ use crate::clock::Clock;
 use crate::sys::epoll::{Epoll, Event, EventBuffer, Interest};
 use crate::sys::simulation::{self, Fault};
 use crate::sys::socket::PeerAddress;
-use brief::BriefWaits;
 use gates::Gates;
 
 /// The most events from the kernel at a time. With more, the last would wait for all others.
@@ -54,6 +54,9 @@ const TICK_MS: u64 = 100;
 
 /// The longest wait of a lane with nothing parked, in milliseconds.
 const IDLE_TICK_MS: u64 = 1_000;
+
+/// The longest wait that is brief, in milliseconds. Those of the wheel may be ten times as late.
+const BRIEF_MS_MAX: u64 = 16;
 
 const TOKEN_MAILBOX: u64 = u64::MAX;
 const TOKEN_GATE: u64 = 1 << 32;
@@ -86,6 +89,9 @@ pub trait EventHandler {
     fn numbered_socket_ready(&mut self, _event_loop: &mut EventLoop, _number: u64, _event: Event) {}
     /// The deadline of this token may have passed.
     fn due(&mut self, event_loop: &mut EventLoop, token: u32);
+    /// The exact deadline of a timer with this number has passed; see
+    /// [`EventLoop::numbered_timer`]. Lanes without such timers are never called.
+    fn numbered_timer_due(&mut self, _event_loop: &mut EventLoop, _number: u64) {}
     /// All events of a turn were handled.
     fn turn_ended(&mut self, event_loop: &mut EventLoop);
     /// Called about every 100 ms while there are connections, otherwise every second.
@@ -119,7 +125,8 @@ pub struct EventLoop {
     pub clock: Rc<Clock>,
     /// Deadlines of parked connections.
     pub wheel: Wheel,
-    brief_waits: BriefWaits,
+    /// Deadlines that are met to the millisecond.
+    pub deadlines: Deadlines,
     gates: Gates,
     drives: Vec<Driven>,
     events: EventBuffer,
@@ -144,7 +151,7 @@ impl EventLoop {
             watched_sockets: WatchedSockets::new(Rc::clone(&epoll), Rc::clone(&turns)),
             epoll,
             wheel: Wheel::new(clock.now_ms()),
-            brief_waits: BriefWaits::default(),
+            deadlines: Deadlines::default(),
             next_tick_ms: clock.now_ms(),
             clock,
             gates: Gates::default(),
@@ -186,18 +193,24 @@ impl EventLoop {
         let _ = self.epoll.delete(socket);
     }
 
-    /// Has [`EventHandler::due`] called for a token at this time, in the loop's milliseconds. A
-    /// brief wait ends on time, others a little later.
-    pub fn wait_until(&mut self, token: u32, deadline_ms: u64) {
-        let now_ms = self.clock.now_ms();
-        if !self.brief_waits.insert(token, deadline_ms, now_ms) {
-            self.wheel.insert_if_earlier(token, deadline_ms);
+    /// Has [`EventHandler::due`] called for a token at this time, in the loop's milliseconds: to the
+    /// millisecond if the wait is brief, which then has a timer, and a little later otherwise. The
+    /// caller removes the timer when it waits no more.
+    pub fn wait_until(&mut self, token: u32, deadline_ms: u64) -> Option<Timer> {
+        if deadline_ms <= self.clock.now_ms() + BRIEF_MS_MAX
+            && let Some(timer) = self.deadlines.add(u64::from(token))
+        {
+            self.deadlines.set(&timer, deadline_ms);
+            return Some(timer);
         }
+        self.wheel.insert_if_earlier(token, deadline_ms);
+        None
     }
 
-    /// Ends the brief waits of a token: nobody would hear of them.
-    pub fn end_brief_waits(&mut self, token: u32) {
-        self.brief_waits.remove(token);
+    /// A timer of which [`EventHandler::numbered_timer_due`] tells by this number. `None`: the lane
+    /// has as many timers as it may have.
+    pub fn numbered_timer(&mut self, number: u64) -> Option<Timer> {
+        self.deadlines.add(TOKEN_NUMBERED_SOCKET + number)
     }
 
     /// Runs a future on the lane's runtime. The caller counts it in [`EventHandler::driven`] until
@@ -269,11 +282,15 @@ impl EventLoop {
     fn after_events<R: EventHandler>(&mut self, handler: &mut R) {
         self.end_accept_turn(handler);
         let now_ms = self.clock.now_ms();
-        for _ in 0..self.brief_waits.len() {
-            let Some(token) = self.brief_waits.expire(now_ms) else {
-                break;
-            };
-            handler.due(self, token);
+        // One that is set anew for a time that has passed has its turn in the next round.
+        for _ in 0..self.deadlines.len() {
+            match self.deadlines.expire(now_ms) {
+                Some(token) if token >= TOKEN_NUMBERED_SOCKET => {
+                    handler.numbered_timer_due(self, token - TOKEN_NUMBERED_SOCKET);
+                }
+                Some(token) => handler.due(self, token as u32),
+                None => break,
+            }
         }
         if now_ms >= self.next_tick_ms {
             self.next_tick_ms = now_ms + TICK_MS;
@@ -289,17 +306,13 @@ impl EventLoop {
         handler.turn_ended(self);
     }
 
-    /// The leftovers of closed connections: tokens with a deadline, watched sockets, and futures
+    /// The leftovers of closed connections: tokens with a deadline and timers, watched sockets, and futures
     /// that were not started.
     #[cfg(feature = "simulation")]
     pub fn left(&self) -> [usize; 3] {
         let watched_sockets = self.watched_sockets.len();
-        let deadlines = self.wheel.len() + self.brief_waits.len();
+        let deadlines = self.wheel.len() + self.deadlines.timers();
         [deadlines, watched_sockets, self.drives.len()]
-    }
-
-    fn has_brief_waits(&self) -> bool {
-        self.brief_waits.len() > 0
     }
 
     /// The longest wait of the bare loop, in milliseconds.
@@ -309,7 +322,7 @@ impl EventLoop {
         } else {
             TICK_MS
         };
-        self.brief_waits.sleep_ms(tick_ms, self.clock.now_ms()) as i32
+        self.deadlines.sleep_ms(tick_ms, self.clock.now_ms()) as i32
     }
 }
 

@@ -197,9 +197,9 @@ async fn nested<R: EventHandler>(
         if cfg!(feature = "simulation") || tick.is_elapsed() {
             tick.as_mut().reset(Instant::now() + pause());
         }
-        if event_loop.has_brief_waits() {
-            let brief_ms = event_loop.sleep_ms(handler);
-            let ends = Instant::now() + Duration::from_millis(brief_ms as u64);
+        if !event_loop.deadlines.is_empty() {
+            let sleep_ms = event_loop.sleep_ms(handler);
+            let ends = Instant::now() + Duration::from_millis(sleep_ms as u64);
             if ends < tick.deadline() {
                 tick.as_mut().reset(ends);
             }

@@ -1,4 +1,4 @@
-//! Tests of tokens that change their socket in the middle of a turn.
+//! Tests of tokens that change their socket in the middle of a turn, of timers, and of futures.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::Notify;
 
 use super::*;
 use crate::gate::AcceptMode;
@@ -157,6 +158,92 @@ fn input_without_a_waiter_is_remembered_once() {
     assert_eq!(watched_sockets.event(0, false), None);
     assert!(watched_socket.take_spoken());
     assert!(!watched_socket.take_spoken());
+}
+
+/// Notes when its timers are due, and ends once all have been.
+struct Alarms {
+    driven: usize,
+    told: Vec<(u64, u64)>,
+    expected: usize,
+}
+
+impl EventHandler for Alarms {
+    fn numbered_timer_due(&mut self, event_loop: &mut EventLoop, number: u64) {
+        self.told.push((number, event_loop.clock.now_ms()));
+    }
+    fn due(&mut self, event_loop: &mut EventLoop, token: u32) {
+        self.told
+            .push((u64::from(token), event_loop.clock.now_ms()));
+    }
+    fn finished(&self) -> bool {
+        self.told.len() == self.expected
+    }
+    fn driven(&self) -> usize {
+        self.driven
+    }
+    fn connections(&self) -> usize {
+        1
+    }
+    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: PeerAddress) {}
+    fn ready(&mut self, _: &mut EventLoop, _: u32, _: bool) {}
+    fn watched_socket_ready(&mut self, _: &mut EventLoop, _: u32) {}
+    fn turn_ended(&mut self, _: &mut EventLoop) {}
+    fn tick(&mut self, _: &mut EventLoop) {}
+    fn commands(&mut self, _: &mut EventLoop) {}
+    fn make_room(&mut self, _: &mut EventLoop) -> bool {
+        false
+    }
+    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: &io::Error) {}
+}
+
+#[test]
+fn exact_deadlines_end_the_wait_of_the_bare_loop_and_of_the_nested_one() {
+    for driven in [0, 1] {
+        let (mut event_loop, _mailbox) = event_loop();
+        let now_ms = event_loop.clock.now_ms();
+        let mut timers = Vec::new();
+        for (number, after_ms) in [(0, 6), (1, 2), (2, 4), (3, 3), (4, 20)] {
+            let timer = event_loop.numbered_timer(number).unwrap();
+            event_loop.deadlines.set(&timer, now_ms + after_ms);
+            timers.push(timer);
+        }
+        event_loop.deadlines.clear(&timers[3]);
+        timers.extend(event_loop.wait_until(9, now_ms + 5));
+        let mut handler = Alarms {
+            driven,
+            told: Vec::new(),
+            expected: 5,
+        };
+        run::run(&mut event_loop, &mut handler, &Rc::new(Notify::new())).unwrap();
+        let told: Vec<u64> = handler.told.iter().map(|(number, _)| *number).collect();
+        assert_eq!(told, [1, 2, 9, 0, 4], "{driven}");
+        for ((_, at_ms), after_ms) in handler.told.iter().zip([2, 4, 5, 6, 20]) {
+            assert!(*at_ms >= now_ms + after_ms, "{driven}: before its time");
+        }
+        assert_eq!(timers.len(), 6);
+        for timer in timers {
+            event_loop.deadlines.remove(timer);
+        }
+        assert_eq!(event_loop.deadlines.timers(), 0, "{driven}");
+    }
+}
+
+#[test]
+fn waits_that_are_not_brief_need_no_timer() {
+    let (mut event_loop, _mailbox) = event_loop();
+    let now_ms = event_loop.clock.now_ms();
+    assert_eq!(event_loop.wait_until(0, now_ms + BRIEF_MS_MAX + 1), None);
+    let handler = Alarms {
+        driven: 0,
+        told: Vec::new(),
+        expected: 1,
+    };
+    assert_eq!(event_loop.sleep_ms(&handler), TICK_MS as i32);
+    let timer = event_loop.numbered_timer(0).unwrap();
+    assert_eq!(event_loop.sleep_ms(&handler), TICK_MS as i32);
+    event_loop.deadlines.set(&timer, now_ms);
+    assert_eq!(event_loop.sleep_ms(&handler), 0);
+    event_loop.deadlines.remove(timer);
 }
 
 #[test]
