@@ -119,8 +119,9 @@ upstream-torture: ## Kill and restart two upstream servers for five minutes
 	$(XTASK) upstream-torture --debug --seconds 300
 
 .PHONY: hoarding-long
-hoarding-long: ## Clients hoard HTTP/2 requests for three minutes beside another one, compared with nginx
+hoarding-long: ## Clients hoard HTTP/2 requests for three minutes beside nginx; 10,000 idle HTTP/2 connections
 	$(CARGO) test --workspace --locked --test it -- hoarding --ignored --nocapture
+	$(CARGO) test --locked --package turnpike-http --lib -- http2 --ignored --nocapture
 
 stall: ## Stop a lane for two seconds, compared with nginx
 	$(XTASK) stall --debug

@@ -15,6 +15,7 @@ use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::pipes::Pipes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::simulation::{self, Fault};
+use turnpike_wire::h2::RequestReader;
 
 use crate::counters::{AllCounters, HttpCounters};
 use crate::exchange::Exchange;
@@ -94,6 +95,8 @@ struct Buffers {
     scratches: Scratches,
     /// Room for frames.
     outputs: Rc<OutputPool>,
+    /// See [`LaneShared::take_request_reader`].
+    request_reader: Cell<Option<Box<RequestReader>>>,
 }
 
 /// Exchanges that were used before, those used last at the end.
@@ -271,6 +274,16 @@ impl LaneShared {
     /// Room for frames of HTTP/2 connections.
     pub(crate) fn outputs(&self) -> &Rc<OutputPool> {
         &self.buffers.outputs
+    }
+
+    /// Takes what reads the header blocks of HTTP/2, of one connection at a time.
+    pub(crate) fn take_request_reader(&self) -> Box<RequestReader> {
+        self.buffers.request_reader.take().unwrap_or_default()
+    }
+
+    /// Gives it back, to be used again.
+    pub(crate) fn keep_request_reader(&self, reader: Box<RequestReader>) {
+        self.buffers.request_reader.set(Some(reader));
     }
 
     /// A random number; see [`Random`].

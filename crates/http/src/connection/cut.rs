@@ -19,6 +19,7 @@ impl Connections {
         let is_old = |slot: &Slot| match slot {
             Slot::InTurn => false,
             Slot::Parked(parked) => parked.connection.facts.accepted_ms <= until_ms,
+            Slot::ParkedHttp2(connection) => connection.watch.accepted_ms() <= until_ms,
             Slot::Driven(driven) => driven.watch.accepted_ms() <= until_ms,
             Slot::Awaiting(awaited) => awaited.connection.facts.accepted_ms <= until_ms,
         };
@@ -46,6 +47,10 @@ impl Connections {
             }
             _ => {}
         }
+        let reason = CloseReason::ShutdownTimeout;
+        if let Some(connection) = self.take_parked_http2(token) {
+            return self.close_http2(event_loop, Some(token), connection, reason);
+        }
         let Some(parked) = self.remove_parked(token) else {
             return;
         };
@@ -61,6 +66,6 @@ impl Connections {
             }
             Await::First | Await::Idle { .. } => {}
         }
-        self.close(parked.connection, CloseReason::ShutdownTimeout);
+        self.close(parked.connection, reason);
     }
 }

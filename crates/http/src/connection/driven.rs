@@ -14,7 +14,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
 use super::open::Connection;
-use super::return_queue::{DrivenSlot, HandBackOnDrop, ReturnQueue};
+use super::return_queue::{DrivenSlot, HandBackOnDrop, Left, ReturnQueue};
 use super::splicing::{self, Moved};
 use super::transfer::{self, Sent, Transfer};
 use crate::body::Progress;
@@ -76,7 +76,16 @@ pub(super) async fn drive(
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
     let connection = transport.map(|transport| detached.attach(transport, input));
     handed_back.disarm();
-    return_queue.give_back(slot, connection, driven.into_exchange());
+    let left = match (connection, driven.into_exchange()) {
+        (Ok(connection), Some(exchange)) => Left::Connection(connection, exchange),
+        (Err(reason), Some(exchange)) => {
+            let lane = Rc::clone(&exchange.lane);
+            lane.recycle(exchange);
+            Left::Ended(reason)
+        }
+        (_, None) => Left::Dropped,
+    };
+    return_queue.give_back(slot, left);
 }
 
 /// The request was closed, whatever it was at.

@@ -15,6 +15,7 @@ use turnpike_plan::passed::{AcceptedConnection, PlanGate};
 
 use super::background;
 use super::connections::{Connections, Ending};
+use super::return_queue::{DrivenSlot, Left};
 use super::sampled_logs;
 use super::slot::Slot;
 use crate::counters::CloseReason;
@@ -95,28 +96,7 @@ impl EventHandler for Connections {
             self.leaving_connections -= usize::from(self.is_leaving(slot.token));
             self.http2_connections -= usize::from(slot.is_http2);
             self.count_writing(0);
-            match (returned.connection, returned.exchange) {
-                (Ok(connection), Some(exchange)) => {
-                    let token = slot.token;
-                    let served = AssertUnwindSafe(|| {
-                        self.taken_back(event_loop, slot, connection, exchange)
-                    });
-                    if catch_unwind(served).is_err() {
-                        self.unpark(event_loop, Some(token));
-                        self.panicked();
-                    }
-                }
-                (Err(reason), Some(exchange)) => {
-                    self.unpark(event_loop, Some(slot.token));
-                    self.lane.counters.was_closed(reason);
-                    self.recycle(exchange);
-                }
-                (_, None) => {
-                    self.unpark(event_loop, Some(slot.token));
-                    self.lane.counters.panics.add();
-                    self.lane.counters.was_closed(CloseReason::Failed);
-                }
-            }
+            self.take_back(event_loop, slot, returned.left);
         }
     }
 
@@ -198,6 +178,30 @@ impl Connections {
     /// for.
     pub(super) fn held(&self) -> usize {
         self.slots.len() + self.driven - self.driven_connections
+    }
+
+    /// A driven connection is handed back, or what is left of it.
+    fn take_back(&mut self, event_loop: &mut EventLoop, slot: DrivenSlot, left: Left) {
+        let token = slot.token;
+        let served = AssertUnwindSafe(|| match left {
+            Left::Connection(connection, exchange) => {
+                self.taken_back(event_loop, slot, connection, exchange);
+            }
+            Left::Http2(connection) => self.taken_back_http2(event_loop, token, connection),
+            Left::Ended(reason) => {
+                self.unpark(event_loop, Some(token));
+                self.lane.counters.was_closed(reason);
+            }
+            Left::Dropped => {
+                self.unpark(event_loop, Some(token));
+                self.lane.counters.panics.add();
+                self.lane.counters.was_closed(CloseReason::Failed);
+            }
+        });
+        if catch_unwind(served).is_err() {
+            self.unpark(event_loop, Some(token));
+            self.panicked();
+        }
     }
 
     /// Whether a connection ends to make room.

@@ -21,7 +21,7 @@ use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
 use super::connections::Connections;
 use super::open::{Connection, receive};
 use super::proxy_header::{self, ProxyHeaderState};
-use super::return_queue::HandBackOnDrop;
+use super::return_queue::{HandBackOnDrop, Left};
 use super::security::{Agreed, Certified, Handshaking, Security};
 use super::slot::{Await, DrivenWork, More};
 use crate::counters::CloseReason;
@@ -194,11 +194,12 @@ impl Connections {
             let waited = peer.writable(timeout_ms).await;
             let (transport, input) = peer.into_parts();
             let transport = waited.ok().and(transport);
-            let connection = transport
-                .map(|transport| detached.attach(transport, input))
-                .ok_or(CloseReason::HandshakeFailed);
+            let left = match transport {
+                Some(transport) => Left::Connection(detached.attach(transport, input), exchange),
+                None => Left::Ended(CloseReason::HandshakeFailed),
+            };
             handed_back.disarm();
-            return_queue.give_back(slot, connection, Some(exchange));
+            return_queue.give_back(slot, left);
         }));
     }
 
@@ -264,7 +265,7 @@ impl Connections {
             let handed_back = HandBackOnDrop::new(&return_queue, &slot);
             connection.security = Security::Handshaking(Box::new(later.await));
             handed_back.disarm();
-            return_queue.give_back(slot, Ok(connection), Some(exchange));
+            return_queue.give_back(slot, Left::Connection(connection, exchange));
         }));
     }
 

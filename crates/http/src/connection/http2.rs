@@ -1,26 +1,38 @@
-//! Connections that speak HTTP/2: how they are recognised, and how they are driven.
+//! Connections that speak HTTP/2: how they are recognised, parked and driven.
+//!
+//! ```text
+//!  begun ─► a turn of the loop ─► parked ──readable, due──► a turn of the loop ─► parked again
+//!                │ streams are open, the socket is full     │
+//!                └──────────────► driven ◄──────────────────┘   driven ─► parked once it is idle
+//! ```
 
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use turnpike_lane::event_loop::EventLoop;
+use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket_option;
-use turnpike_lane::waiting::Waited;
 use turnpike_wire::h2::{self, ConnectionRules, PREFACE};
 use turnpike_wire::message::HeadRules;
 
 use super::connections::Connections;
 use super::open::Connection;
-use super::return_queue::HandBackOnDrop;
+use super::parked::LATE_HEAD_MS;
+use super::return_queue::{HandBackOnDrop, Left};
 use super::security::Security;
-use super::slot::DrivenWork;
+use super::slot::{DrivenWork, Slot};
 use crate::counters::CloseReason;
-use crate::h2::connection::{Opening, serve};
+use crate::h2::connection::{Http2Connection, Opening, Turn};
+use crate::h2::drive::lingers;
 use crate::h2::shared::Shared;
 use crate::lane::LaneShared;
 use crate::plan::ServerIndex;
 use crate::routing;
 use turnpike_plan::tls;
+
+/// Reads of one connection in a turn of the loop, each of up to `http2_recv_buffer_size`: what has
+/// come, and the end behind it. One that sends faster is driven, so that others have their turn.
+const READS_PER_TURN_MAX: usize = 2;
 
 /// The protocol of a connection, by its TLS session or by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +103,7 @@ fn shared_by_streams(
 }
 
 impl Connections {
-    /// Drives a connection of HTTP/2 from now on.
+    /// Serves a connection as one of HTTP/2 from now on.
     pub(super) fn begin_http2(
         &mut self,
         event_loop: &mut EventLoop,
@@ -109,43 +121,240 @@ impl Connections {
             connection.no_delay = true;
         }
         let shared = shared_by_streams(&self.lane, &connection, server);
-        let work = DrivenWork::Streams(Rc::clone(&shared));
-        let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection, work)
-        else {
+        let (transport, mut input, detached) = connection.detach();
+        let tls = match &detached.security {
+            Security::Secure(session) => Some(session.clone()),
+            _ => None,
+        };
+        let opening = Opening {
+            lane: Rc::clone(&self.lane),
+            plan: detached.plan,
+            server,
+            facts: detached.facts,
+            proxy_header: detached.proxy_header,
+            tls,
+            input: input.take_bytes(),
+            shared,
+        };
+        input.release();
+        let mut connection = Http2Connection::new(opening, transport);
+        let turn = connection.take_turn();
+        self.go_on_http2(event_loop, token, connection, turn);
+    }
+
+    /// A parked connection has input, or its client has `closed` it.
+    pub(super) fn http2_ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
+        if let Some(connection) = self.take_parked_http2(token) {
+            connection.watch.event(closed);
+            self.go_on_http2(event_loop, Some(token), connection, Turn::Idle);
+        }
+    }
+
+    /// The deadline of a parked connection may have passed.
+    pub(super) fn http2_due(&mut self, event_loop: &mut EventLoop, token: u32) {
+        let Some(Slot::ParkedHttp2(connection)) = self.slots.get(token as usize) else {
             return;
         };
+        let Some(deadline_ms) = connection.deadline_ms() else {
+            return;
+        };
+        if deadline_ms > event_loop.clock.now_ms() {
+            event_loop.wheel.insert(token, deadline_ms);
+            return;
+        }
+        if connection.has_input() {
+            // It came in this very turn, or while the lane was held up.
+            return self.http2_ready(event_loop, token, false);
+        }
+        let Some(mut connection) = self.take_parked_http2(token) else {
+            return;
+        };
+        let turn = match connection.is_late() {
+            Ok(()) => connection.take_turn(),
+            Err(reason) => Turn::Ended(reason),
+        };
+        self.go_on_http2(event_loop, Some(token), connection, turn);
+    }
+
+    /// A connection comes back from its future, to be parked.
+    pub(super) fn taken_back_http2(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: u32,
+        mut connection: Box<Http2Connection>,
+    ) {
+        self.slots[token as usize] = Slot::InTurn;
+        let turn = match connection.watch.why_closed() {
+            Some(why) => Turn::Ended(why.reason()),
+            None => connection.take_turn(),
+        };
+        self.go_on_http2(event_loop, Some(token), connection, turn);
+    }
+
+    /// Lets parked connections tell their clients that the lane ends.
+    pub(super) fn end_parked_http2(&mut self, event_loop: &mut EventLoop) {
+        let is_parked = |(_, slot): &(usize, &Slot)| matches!(slot, Slot::ParkedHttp2(_));
+        let parked = self.slots.iter().filter(is_parked);
+        let tokens: Vec<u32> = parked.map(|(token, _)| token as u32).collect();
+        for token in tokens {
+            if let Some(mut connection) = self.take_parked_http2(token) {
+                let turn = connection.take_turn();
+                self.go_on_http2(event_loop, Some(token), connection, turn);
+            }
+        }
+    }
+
+    /// Closes a parked connection that only waits for its next request, or for its first one too
+    /// long, as its place is needed; returns whether it is one.
+    pub(super) fn close_http2_at_rest(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: u32,
+        now_ms: u64,
+    ) -> bool {
+        let is_at_rest = match self.slots.get(token as usize) {
+            Some(Slot::ParkedHttp2(connection)) => {
+                connection.shared().is_at_rest(now_ms, LATE_HEAD_MS)
+            }
+            _ => false,
+        };
+        if is_at_rest && let Some(mut connection) = self.take_parked_http2(token) {
+            connection.leave();
+            self.close_http2(event_loop, Some(token), connection, CloseReason::MadeRoom);
+        }
+        is_at_rest
+    }
+
+    /// Closes a connection without waiting for its client.
+    pub(super) fn close_http2(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: Box<Http2Connection>,
+        reason: CloseReason,
+    ) {
+        self.unpark(event_loop, token);
+        self.lane.counters.was_closed(reason);
+        drop(connection);
+    }
+
+    /// Takes a parked connection of HTTP/2 out, to be served.
+    pub(super) fn take_parked_http2(&mut self, token: u32) -> Option<Box<Http2Connection>> {
+        let slot = self.slots.get_mut(token as usize)?;
+        if !matches!(slot, Slot::ParkedHttp2(_)) {
+            return None;
+        }
+        match std::mem::replace(slot, Slot::InTurn) {
+            Slot::ParkedHttp2(connection) => {
+                self.lane.counters.waiting.sub();
+                Some(connection)
+            }
+            _ => None,
+        }
+    }
+
+    /// Parks a connection after its turn, drives it, or closes it. One that could be parked reads
+    /// what its socket holds first, since no other event tells of it.
+    fn go_on_http2(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Box<Http2Connection>,
+        mut turn: Turn,
+    ) {
+        for _ in 0..READS_PER_TURN_MAX {
+            if !matches!(turn, Turn::Idle) || !connection.watch.is_readable() {
+                break;
+            }
+            turn = match connection.read() {
+                Ok(()) => connection.take_turn(),
+                Err(reason) => Turn::Ended(reason),
+            };
+        }
+        match turn {
+            Turn::Idle if !connection.watch.is_readable() => {
+                self.park_http2(event_loop, token, connection);
+            }
+            Turn::Ended(reason) if !lingers(reason) => {
+                self.close_http2(event_loop, token, connection, reason);
+            }
+            Turn::Ended(reason) => {
+                connection.end(reason);
+                self.drive_http2(event_loop, token, connection);
+            }
+            // Of what it has still to read, the others have their turn before.
+            Turn::Idle | Turn::Waits | Turn::WantsRun | Turn::WantsPause => {
+                self.drive_http2(event_loop, token, connection);
+            }
+        }
+    }
+
+    fn park_http2(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Box<Http2Connection>,
+    ) {
+        let Some(token) = self.place_http2(event_loop, token, &connection) else {
+            return;
+        };
+        connection.rest();
+        if let Some(deadline_ms) = connection.deadline_ms() {
+            event_loop.wheel.insert_if_earlier(token, deadline_ms);
+        }
+        self.lane.counters.waiting.add();
+        self.slots[token as usize] = Slot::ParkedHttp2(connection);
+    }
+
+    fn drive_http2(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Box<Http2Connection>,
+    ) {
+        let Some(token) = self.place_http2(event_loop, token, &connection) else {
+            return;
+        };
+        let watch = Rc::clone(&connection.watch);
+        let work = DrivenWork::Streams(Rc::clone(connection.shared()));
+        let mut slot = self.drive_at(token, watch, work);
         slot.is_http2 = true;
-        // The first event may have reported bytes that are not read yet.
-        slot.watch.event(false);
         self.http2_connections += 1;
         self.count_writing(0);
         let return_queue = Rc::clone(&self.return_queue);
-        let lane = Rc::clone(&self.lane);
         event_loop.drive(Box::pin(async move {
             let handed_back = HandBackOnDrop::new(&return_queue, &slot);
-            let (transport, mut input, detached) = connection.detach();
-            let tls = match &detached.security {
-                Security::Secure(session) => Some(session.clone()),
-                _ => None,
-            };
-            let opening = Opening {
-                lane: Rc::clone(&lane),
-                plan: Rc::clone(&detached.plan),
-                server,
-                facts: detached.facts,
-                proxy_header: detached.proxy_header.clone(),
-                tls,
-                input: input.take_bytes(),
-                shared,
-            };
-            input.release();
-            let waited = Waited::for_writing(transport);
-            let reason: CloseReason = serve(opening, &waited, &slot.watch).await;
-            drop(waited);
+            let ended = connection.drive().await;
             handed_back.disarm();
-            let exchange = lane.exchange(&detached.plan, &detached.facts);
-            return_queue.give_back(slot, Err(reason), Some(exchange));
+            let left = match ended {
+                None => Left::Http2(connection),
+                Some(reason) => {
+                    drop(connection);
+                    Left::Ended(reason)
+                }
+            };
+            return_queue.give_back(slot, left);
         }));
+    }
+
+    /// The place of a connection, at which its socket is watched. `None`: it cannot be.
+    fn place_http2(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: &Http2Connection,
+    ) -> Option<u32> {
+        if token.is_some() {
+            return token;
+        }
+        match self.place(event_loop, connection.socket()) {
+            Ok(token) => Some(token),
+            Err(error) => {
+                connection.log(Level::Alert, format_args!("epoll_ctl() failed ({error})"));
+                self.lane.counters.was_closed(CloseReason::Failed);
+                None
+            }
+        }
     }
 }
 

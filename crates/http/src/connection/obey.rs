@@ -29,7 +29,7 @@ impl Connections {
                 Command::AdoptGates(gates) => self.adopt_gates(event_loop, gates),
                 Command::Announce => {
                     self.lane.shutdown.drain();
-                    self.wake_driven();
+                    self.tell_of_end(event_loop);
                 }
                 Command::Quit { successor } => self.quit(event_loop, successor),
                 Command::Cut { until_ms } => self.cut(event_loop, until_ms),
@@ -85,7 +85,7 @@ impl Connections {
         event_loop.set_heartbeat(None);
         self.ending = Ending::Leaving(Successors::new(&leave.plan, leave.successors));
         self.lane.shutdown.leave();
-        self.wake_driven();
+        self.tell_of_end(event_loop);
         self.drain_gates(event_loop, |_| false);
         self.hand_over_waiting(event_loop);
         self.lane.forget_exchanges();
@@ -120,12 +120,12 @@ impl Connections {
         self.drain_gates(event_loop, |_| false);
         self.give_to_successor(event_loop);
         self.hurry_waiting(event_loop);
-        self.wake_driven();
+        self.tell_of_end(event_loop);
     }
 
-    /// Lets driven connections see that the lane ends: those that serve many requests tell their
-    /// clients.
-    fn wake_driven(&self) {
+    /// Lets connections see that the lane ends: those that serve many requests tell their clients.
+    fn tell_of_end(&mut self, event_loop: &mut EventLoop) {
+        self.end_parked_http2(event_loop);
         for (_, slot) in &self.slots {
             if let Slot::Driven(driven) = slot {
                 driven.watch.event(false);

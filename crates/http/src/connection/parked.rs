@@ -1,7 +1,7 @@
 //! Parked connections: what they wait for, and what happens when it comes, or does not in time.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
 use turnpike_lane::event_loop::EventLoop;
@@ -132,15 +132,27 @@ impl Connections {
         event_loop: &mut EventLoop,
         connection: Connection,
     ) -> Option<(u32, Connection)> {
-        let token = self.slots.insert(Slot::InTurn) as u32;
-        match event_loop.watch(connection.transport.as_fd(), token) {
-            Ok(()) => Some((token, connection)),
+        match self.place(event_loop, connection.transport.as_fd()) {
+            Ok(token) => Some((token, connection)),
             Err(error) => {
-                self.slots.remove(token as usize);
                 self.watch_failed(connection, &error);
                 None
             }
         }
+    }
+
+    /// A new slot, at which the socket is watched from now on.
+    pub(super) fn place(
+        &mut self,
+        event_loop: &mut EventLoop,
+        socket: BorrowedFd<'_>,
+    ) -> io::Result<u32> {
+        let token = self.slots.insert(Slot::InTurn) as u32;
+        let watched = event_loop.watch(socket, token);
+        if watched.is_err() {
+            self.slots.remove(token as usize);
+        }
+        watched.map(|()| token)
     }
 
     fn watch_failed(&self, connection: Connection, error: &io::Error) {
@@ -225,6 +237,10 @@ impl Connections {
             }
             Slot::Awaiting(_) => {
                 self.client_is_early(event_loop, token, closed);
+                return More::No;
+            }
+            Slot::ParkedHttp2(_) => {
+                self.http2_ready(event_loop, token, closed);
                 return More::No;
             }
             Slot::InTurn => return More::No,
@@ -341,9 +357,10 @@ impl Connections {
     }
 
     pub(super) fn parked_due(&mut self, event_loop: &mut EventLoop, token: u32) {
-        if let Some(Slot::Awaiting(_)) = self.slots.get(token as usize) {
-            self.awaited_due(event_loop, token);
-            return;
+        match self.slots.get(token as usize) {
+            Some(Slot::Awaiting(_)) => return self.awaited_due(event_loop, token),
+            Some(Slot::ParkedHttp2(_)) => return self.http2_due(event_loop, token),
+            _ => {}
         }
         let Some(parked) = self.slots.get(token as usize).and_then(Slot::parked) else {
             return;
@@ -446,7 +463,7 @@ impl Connections {
     }
 
     /// Closes up to `most` connections that wait for nothing but their next request; those of
-    /// HTTP/2 end in the next turn.
+    /// HTTP/2 that are not parked yet end in the next turn.
     pub(super) fn close_idle(&mut self, event_loop: &mut EventLoop, most: usize) -> usize {
         let capacity = self.slots.capacity();
         let now_ms = event_loop.clock.now_ms();
@@ -456,7 +473,9 @@ impl Connections {
                 break;
             }
             let index = (self.room_cursor + step) % capacity;
-            if self.leaves_at_rest(index, now_ms) {
+            if self.close_http2_at_rest(event_loop, index as u32, now_ms)
+                || self.leaves_at_rest(index, now_ms)
+            {
                 closed += 1;
                 self.room_cursor = index + 1;
                 continue;
@@ -479,7 +498,7 @@ impl Connections {
         closed
     }
 
-    /// Has a connection of HTTP/2 end that only waits for its next request, or for its first one
+    /// Has a driven connection of HTTP/2 end that only waits for its next request, or for its first one
     /// too long; returns whether it is one.
     fn leaves_at_rest(&mut self, index: usize, now_ms: u64) -> bool {
         let driven = self.slots.get_mut(index).and_then(Slot::driven_mut);
@@ -570,12 +589,12 @@ impl Connections {
     /// until their next requests.
     pub(super) fn parked_take_plan(&mut self) {
         let plan = self.plan.clone();
-        for parked in self
-            .slots
-            .iter_mut()
-            .filter_map(|(_, slot)| slot.parked_mut())
-        {
-            move_to(&plan, &mut parked.connection);
+        for (_, slot) in self.slots.iter_mut() {
+            match slot {
+                Slot::Parked(parked) => move_to(&plan, &mut parked.connection),
+                Slot::ParkedHttp2(connection) => connection.take_plan_at_rest(),
+                Slot::InTurn | Slot::Driven(_) | Slot::Awaiting(_) => {}
+            }
         }
     }
 

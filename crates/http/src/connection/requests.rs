@@ -26,7 +26,7 @@ impl Connections {
                     DrivenWork::Streams(shared) => shared.each_running(&mut add),
                     DrivenWork::None => {}
                 },
-                Slot::InTurn | Slot::Parked(_) => {}
+                Slot::InTurn | Slot::Parked(_) | Slot::ParkedHttp2(_) => {}
             }
         }
         let total = requests.len();
@@ -49,7 +49,7 @@ impl Connections {
                     DrivenWork::Streams(shared) => shared.close(id),
                     DrivenWork::Request(_) | DrivenWork::None => false,
                 },
-                Slot::InTurn | Slot::Parked(_) => false,
+                Slot::InTurn | Slot::Parked(_) | Slot::ParkedHttp2(_) => false,
             };
             found.then_some(token)
         };

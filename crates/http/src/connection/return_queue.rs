@@ -9,6 +9,7 @@ use super::open::Connection;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::h1::watch::Watch;
+use crate::h2::connection::Http2Connection;
 
 /// Where a driven connection stands among the others: the lane's loop knows it by its token.
 #[derive(Clone)]
@@ -19,11 +20,22 @@ pub(super) struct DrivenSlot {
     pub(super) is_http2: bool,
 }
 
-/// A driven connection that has ended: what is left of it.
+/// A driven connection that its future has ended with.
 pub(super) struct Returned {
     pub(super) slot: DrivenSlot,
-    pub(super) connection: Result<Connection, CloseReason>,
-    pub(super) exchange: Option<Box<Exchange>>,
+    pub(super) left: Left,
+}
+
+/// What is left of a driven connection.
+pub(super) enum Left {
+    /// The connection, which waits for its next request or has it.
+    Connection(Connection, Box<Exchange>),
+    /// A connection of HTTP/2, none of whose streams is open.
+    Http2(Box<Http2Connection>),
+    /// The connection has ended.
+    Ended(CloseReason),
+    /// Its future was dropped before its end.
+    Dropped,
 }
 
 /// What driven connections hand back.
@@ -39,17 +51,8 @@ pub(super) struct ReturnQueue {
 }
 
 impl ReturnQueue {
-    pub(super) fn give_back(
-        &self,
-        slot: DrivenSlot,
-        connection: Result<Connection, CloseReason>,
-        exchange: Option<Box<Exchange>>,
-    ) {
-        self.returned.borrow_mut().push(Returned {
-            slot,
-            connection,
-            exchange,
-        });
+    pub(super) fn give_back(&self, slot: DrivenSlot, left: Left) {
+        self.returned.borrow_mut().push(Returned { slot, left });
         self.notify.notify_one();
     }
 }
@@ -77,8 +80,7 @@ impl<'a> HandBackOnDrop<'a> {
 impl Drop for HandBackOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            self.return_queue
-                .give_back(slot, Err(CloseReason::Failed), None);
+            self.return_queue.give_back(slot, Left::Dropped);
         }
     }
 }

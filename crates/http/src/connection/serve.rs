@@ -14,7 +14,7 @@ use super::driven::{self, Stage};
 use super::http2::{self, Spoken};
 use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
-use super::return_queue::DrivenSlot;
+use super::return_queue::{DrivenSlot, Left};
 use super::slot::{Await, Driven, DrivenWork, More, Slot};
 use super::transfer::{Sent, Transfer, log_send_error};
 use crate::body::Progress;
@@ -391,6 +391,18 @@ impl Connections {
             None => self.insert(event_loop, connection)?,
         };
         let watch = Watch::new(connection.facts.accepted_ms);
+        let slot = self.drive_at(token, watch, work);
+        self.count_writing(0);
+        Some((slot, connection))
+    }
+
+    /// Notes that the connection at a place is driven from now on.
+    pub(super) fn drive_at(
+        &mut self,
+        token: u32,
+        watch: Rc<Watch>,
+        work: DrivenWork,
+    ) -> DrivenSlot {
         self.slots[token as usize] = Slot::Driven(Driven {
             watch: Rc::clone(&watch),
             work,
@@ -398,13 +410,11 @@ impl Connections {
         });
         self.driven += 1;
         self.driven_connections += 1;
-        self.count_writing(0);
-        let slot = DrivenSlot {
+        DrivenSlot {
             token,
             watch,
             is_http2: false,
-        };
-        Some((slot, connection))
+        }
     }
 
     /// Gives a connection with unread requests its next turn through the same door by which driven
@@ -423,7 +433,7 @@ impl Connections {
         };
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
-            return_queue.give_back(slot, Ok(connection), Some(exchange))
+            return_queue.give_back(slot, Left::Connection(connection, exchange))
         }));
     }
 

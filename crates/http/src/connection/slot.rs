@@ -8,6 +8,7 @@ use turnpike_lane::log::Level;
 use super::open::{Connection, RECEIVE_BYTES};
 use crate::exchange::{Action, Exchange};
 use crate::h1::watch::Watch;
+use crate::h2::connection::Http2Connection;
 use crate::h2::shared::Shared;
 use crate::phase::Awaiting;
 use crate::running::Running;
@@ -26,6 +27,8 @@ pub(super) enum Slot {
     InTurn,
     /// The connection waits.
     Parked(Parked),
+    /// A connection of HTTP/2 waits: none of its streams is open.
+    ParkedHttp2(Box<Http2Connection>),
     /// A future has it.
     Driven(Driven),
     /// A watched socket of the lane brings its answer.

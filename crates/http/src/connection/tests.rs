@@ -19,6 +19,7 @@ use turnpike_lane::sys::socket::{self, More, PeerAddress};
 use turnpike_lane::turns;
 
 use super::connections::{Connections, Ending};
+use super::return_queue::Left;
 use super::slot::{DrivenWork, Slot};
 use super::{Apply, Command, Leave, SuccessorLink, offer, take_connections};
 use crate::client::Client;
@@ -78,7 +79,7 @@ impl Lane {
         client
     }
 
-    fn tell(&mut self, command: Command) {
+    pub(super) fn tell(&mut self, command: Command) {
         assert!(self.mailbox.send(command));
         self.turn();
     }
@@ -261,7 +262,7 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
     let (slot, connection) = inserted.unwrap();
     lane.tell(Command::Quit { successor: None });
     let return_queue = lane.connections.return_queue.clone();
-    return_queue.give_back(slot, Ok(connection), Some(exchange));
+    return_queue.give_back(slot, Left::Connection(connection, exchange));
     lane.turn();
     assert!(!lane.connections.finished());
     assert!(lane.answers(&mut client));

@@ -131,7 +131,7 @@ impl BegunAnswer {
         let ends = is_empty && exchange.response.trailers().is_empty() && !is_tunnel;
         let shared = Rc::clone(&stream.shared);
         shared.prepare_output();
-        let mut block = shared.block.borrow_mut();
+        let mut block = shared.outputs.block.borrow_mut();
         let mut wire = shared.wire.borrow_mut();
         let written = wire.send_head(stream.id, ends, &mut block, |encoder, block| {
             response_head::write(exchange, &mut HeadBlock { encoder, block });
@@ -244,7 +244,7 @@ fn is_in_memory(exchange: &Exchange) -> bool {
 }
 
 fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
-    let mut block = stream.shared.block.borrow_mut();
+    let mut block = stream.shared.outputs.block.borrow_mut();
     let mut wire = stream.shared.wire.borrow_mut();
     wire.send_head(stream.id, true, &mut block, |encoder, block| {
         for (name, value) in exchange.response.trailers().iter() {

@@ -1,15 +1,15 @@
-//! The future of a connection: it reads frames, begins requests, and writes what answers have put
-//! into the output.
+//! A connection of HTTP/2: it reads frames, begins requests, and writes what answers have put into
+//! the output. Nothing here waits: a parked connection has its turns from the lane's loop, and a
+//! driven one from its future ([`super::drive`]).
 
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_lane::sys::socket::More;
-use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::turns;
 use turnpike_lane::waiting::Waited;
@@ -35,23 +35,11 @@ use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::tls::TlsSession;
 
 /// Bytes read at a time: a frame of the usual size, whole.
-const READ_BYTES: usize = 16 * 1024;
-
-/// Bytes of frames that wait for the socket before nothing more is read: answers to PING and the
-/// like would grow without end for a client that takes nothing.
-const UNSENT_BYTES_MAX: usize = 256 * 1024;
+pub(super) const READ_BYTES: usize = 16 * 1024;
 
 /// Bytes of answers that one connection may send while its requests are taken, before others have
 /// their turn: as for HTTP/1.
 const TURN_BYTES_MAX: usize = 512 * 1024;
-
-/// How long a client without open streams is waited for when the lane ends, in milliseconds: GOAWAY
-/// was sent, and what the client sent before it is under way.
-const ENDING_GRACE_MS: u64 = 1_000;
-
-/// Bytes that are read and thrown away while a connection ends: more than sockets and networks
-/// hold of what the client had sent before it got GOAWAY. A flood is not read for longer.
-const ENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What is known of a connection when its first frames come.
 pub(crate) struct Opening {
@@ -77,13 +65,27 @@ enum Taken {
     UpToTurn,
 }
 
-/// A connection while it is served.
-struct Serving<'a> {
-    opening: Opening,
-    shared: Rc<Shared>,
-    reader: Box<RequestReader>,
-    waited: &'a Waited,
-    watch: &'a Watch,
+/// What a turn of a connection has come to.
+pub(crate) enum Turn {
+    /// Nothing is open, and all is sent: the connection may be parked.
+    Idle,
+    /// Answers, the socket or the time are waited for.
+    Waits,
+    /// The last request has to run before more of its body is taken.
+    WantsRun,
+    /// As much was sent as one connection may before others have their turn.
+    WantsPause,
+    /// The connection has ended.
+    Ended(CloseReason),
+}
+
+/// An open connection, parked or driven.
+pub(crate) struct Http2Connection {
+    pub(super) opening: Opening,
+    pub(super) shared: Rc<Shared>,
+    pub(super) waited: Waited,
+    /// What the lane's loop has seen of the socket.
+    pub(crate) watch: Rc<Watch>,
     /// Since when nothing is open, in the lane's monotonic milliseconds.
     idle_since_ms: u64,
     /// Since when a head is not whole.
@@ -91,47 +93,19 @@ struct Serving<'a> {
     /// Whether that head was given up, and only what is left of it is still to come.
     is_head_given_up: bool,
     /// Since when the socket takes nothing.
-    blocked_since_ms: Option<u64>,
+    pub(super) blocked_since_ms: Option<u64>,
     /// The last stream whose request has a body and may not have run yet.
     fresh: Option<Rc<Stream>>,
     /// Bytes that were written since the present frames were begun.
     turn_bytes: usize,
+    /// Why the connection ends, once it does: only what the client still sends is read.
+    pub(super) ending: Option<CloseReason>,
     /// See [`Fault::SenderNotWoken`].
-    is_faulty: bool,
-}
-
-/// Serves a connection until it ends.
-pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> CloseReason {
-    let mut serving = Serving {
-        idle_since_ms: opening.lane.clock.now_ms(),
-        shared: Rc::clone(&opening.shared),
-        opening,
-        reader: Box::default(),
-        waited,
-        watch,
-        head_since_ms: None,
-        is_head_given_up: false,
-        blocked_since_ms: None,
-        fresh: None,
-        turn_bytes: 0,
-        is_faulty: simulation::is_faulty(Fault::SenderNotWoken),
-    };
-    let reason = serving.run().await;
-    serving.shared.went();
-    if matches!(
-        reason,
-        CloseReason::Answered
-            | CloseReason::IdleTimeout
-            | CloseReason::Drained
-            | CloseReason::Refused
-    ) {
-        serving.linger().await;
-    }
-    reason
+    pub(super) is_faulty: bool,
 }
 
 impl Opening {
-    fn settings(&self) -> &LocationSettings {
+    pub(super) fn settings(&self) -> &LocationSettings {
         let root = self.plan.server(self.server).root;
         &self.plan.location(root).settings
     }
@@ -144,7 +118,7 @@ impl Opening {
     }
 }
 
-impl Drop for Serving<'_> {
+impl Drop for Http2Connection {
     /// However the connection ends, its streams have no client any more.
     fn drop(&mut self) {
         self.shared.went();
@@ -154,47 +128,110 @@ impl Drop for Serving<'_> {
     }
 }
 
-impl Serving<'_> {
-    async fn run(&mut self) -> CloseReason {
-        loop {
-            turns::take().await;
-            match self.take_frames() {
-                Ok(Taken::All) => {}
-                Ok(Taken::UpToOverrun) => {
-                    // Whoever reads the body may widen the window: as in nginx, it is run first.
-                    self.run_fresh().await;
-                    continue;
-                }
-                Ok(Taken::UpToTurn) => {
-                    if let Err(error) = self.send() {
-                        return CloseReason::of(&error);
-                    }
-                    tokio::task::yield_now().await;
-                    continue;
-                }
-                Err(error) => {
-                    self.failed(error);
-                    // It is closed in any case.
-                    let _ = self.flush_all().await;
-                    return CloseReason::Refused;
-                }
+impl Http2Connection {
+    /// A connection whose first frames come by this transport.
+    pub(crate) fn new(opening: Opening, transport: Transport) -> Box<Self> {
+        let watch = Watch::new(opening.facts.accepted_ms);
+        // The first event may have reported bytes that are not read yet.
+        watch.event(false);
+        Box::new(Self {
+            idle_since_ms: opening.lane.clock.now_ms(),
+            shared: Rc::clone(&opening.shared),
+            opening,
+            waited: Waited::for_writing(transport),
+            watch,
+            head_since_ms: None,
+            is_head_given_up: false,
+            blocked_since_ms: None,
+            fresh: None,
+            turn_bytes: 0,
+            ending: None,
+            is_faulty: simulation::is_faulty(Fault::SenderNotWoken),
+        })
+    }
+
+    /// What the futures of the answers share with the connection.
+    pub(crate) fn shared(&self) -> &Rc<Shared> {
+        &self.shared
+    }
+
+    /// The socket.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.waited.transport().as_fd()
+    }
+
+    /// Whether something that was sent is not read yet.
+    pub(crate) fn has_input(&self) -> bool {
+        self.waited.transport().peek().is_ok_and(|count| count > 0)
+    }
+
+    /// Takes the frames that have come, and sends what there is to send.
+    pub(crate) fn take_turn(&mut self) -> Turn {
+        match self.take_frames() {
+            Ok(Taken::All) => {}
+            Ok(Taken::UpToOverrun) => return Turn::WantsRun,
+            Ok(Taken::UpToTurn) => {
+                return match self.send() {
+                    Ok(()) => Turn::WantsPause,
+                    Err(error) => Turn::Ended(CloseReason::of(&error)),
+                };
             }
-            if self.opening.lane.shutdown.has_begun() || self.shared.is_leaving() {
-                self.shared.wire.borrow_mut().go_away();
-            }
-            if !self.shared.is_filling() && !self.shared.wake_sender() {
-                if let Err(error) = self.send() {
-                    return CloseReason::of(&error);
-                }
-                self.shared.wake_sender();
-            }
-            if let Some(reason) = self.has_ended() {
-                return reason;
-            }
-            if let Err(reason) = self.wait().await {
-                return reason;
+            Err(error) => {
+                self.failed(error);
+                return Turn::Ended(CloseReason::Refused);
             }
         }
+        if self.opening.lane.shutdown.has_begun() || self.shared.is_leaving() {
+            self.shared.wire.borrow_mut().go_away();
+        }
+        if !self.shared.is_filling() && !self.shared.wake_sender() {
+            if let Err(error) = self.send() {
+                return Turn::Ended(CloseReason::of(&error));
+            }
+            self.shared.wake_sender();
+        }
+        if let Some(reason) = self.has_ended() {
+            return Turn::Ended(reason);
+        }
+        match self.blocked_since_ms.is_none() && self.shared.is_idle() {
+            true => Turn::Idle,
+            false => Turn::Waits,
+        }
+    }
+
+    /// Makes ready to be parked: idle ones are many, so they hold nothing that the next request can
+    /// get anew.
+    pub(crate) fn rest(&mut self) {
+        self.waited.unregister();
+        self.fresh = None;
+    }
+
+    /// The connection ends for this reason: [`super::drive`] reads what the client still sends.
+    pub(crate) fn end(&mut self, reason: CloseReason) {
+        self.ending = Some(reason);
+    }
+
+    /// Takes up the plan in force where the gate is still in it, so that the one before it is not
+    /// held until the next request.
+    pub(crate) fn take_plan_at_rest(&mut self) {
+        if let Some(plan) = self.opening.lane.plan() {
+            self.move_to(plan);
+        }
+    }
+
+    /// Tells the client that the connection ends, as its place is needed. What GOAWAY finds no room
+    /// for in the socket is lost with it.
+    pub(crate) fn leave(&mut self) {
+        self.shared.wire.borrow_mut().go_away();
+        let _ = self.flush();
+    }
+
+    /// Writes to the error log, of no request.
+    pub(crate) fn log(&self, level: Level, message: std::fmt::Arguments<'_>) {
+        let exchange = self.opening.exchange();
+        exchange.account.set_action(Action::ProcessingHttp2);
+        exchange.log(level, message);
+        self.opening.lane.recycle(exchange);
     }
 
     /// Whether all is done that there is to do.
@@ -222,39 +259,8 @@ impl Serving<'_> {
         }
     }
 
-    /// Waits for the client, for answers, or for the time.
-    async fn wait(&mut self) -> Result<(), CloseReason> {
-        let shared = Rc::clone(&self.shared);
-        let (waited, watch) = (self.waited, self.watch);
-        let reads = self.shared.unsent_bytes() < UNSENT_BYTES_MAX;
-        // While a stream fills the output, nothing is written: it says when it has done so.
-        let fills = shared.is_filling() && !self.is_faulty;
-        let writes = self.blocked_since_ms.is_some() && !fills;
-        let pause_ms = self.deadline_ms().map(|deadline_ms| {
-            deadline_ms
-                .saturating_sub(self.opening.lane.clock.now_ms())
-                .max(1)
-        });
-        let late = async {
-            match pause_ms {
-                Some(pause_ms) => tokio::time::sleep(Duration::from_millis(pause_ms)).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            why = watch.is_to_close() => Err(why.reason()),
-            () = watch.readable(), if reads => self.read(),
-            () = shared.work.notified() => Ok(()),
-            writable = waited.writable(0), if writes => {
-                writable.map_err(|error| CloseReason::of(&error))
-            }
-            () = late => self.is_late(),
-        }
-    }
-
     /// When the client is late, in the lane's monotonic milliseconds.
-    fn deadline_ms(&self) -> Option<u64> {
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
         let settings = self.opening.settings();
         let server = self.opening.plan.server(self.opening.server);
         let header_timeout_ms = server.settings.client_header_timeout_ms;
@@ -279,7 +285,11 @@ impl Serving<'_> {
         .min()
     }
 
-    fn is_late(&mut self) -> Result<(), CloseReason> {
+    /// Looks at what the client is late with, once the time for it may have passed.
+    ///
+    /// # Errors
+    /// Why the connection closes.
+    pub(crate) fn is_late(&mut self) -> Result<(), CloseReason> {
         self.opening.lane.clock.update();
         let now_ms = self.opening.lane.clock.now_ms();
         if self
@@ -311,7 +321,10 @@ impl Serving<'_> {
     }
 
     /// Reads what the socket has, up to what a turn takes.
-    fn read(&mut self) -> Result<(), CloseReason> {
+    ///
+    /// # Errors
+    /// Why the connection closes: its client has gone.
+    pub(crate) fn read(&mut self) -> Result<(), CloseReason> {
         let server = self.opening.plan.server(self.opening.server);
         let turn_bytes_max = server.settings.http2.receive_bytes_max.max(READ_BYTES);
         let transport = self.waited.transport();
@@ -341,6 +354,7 @@ impl Serving<'_> {
         let input = std::mem::take(&mut self.opening.input);
         let lane = Rc::clone(&self.opening.lane);
         lane.progress.begin_batch();
+        let mut reader = lane.take_request_reader();
         let now_ms = self.opening.lane.clock.now_ms();
         let mut at = 0;
         let taken = loop {
@@ -355,7 +369,7 @@ impl Serving<'_> {
                 .shared
                 .wire
                 .borrow_mut()
-                .receive(rest, &mut self.reader, now_ms);
+                .receive(rest, &mut reader, now_ms);
             let step = match step {
                 Ok(step) => step,
                 Err(error) => break Err(error),
@@ -375,7 +389,7 @@ impl Serving<'_> {
                     fault,
                 } => {
                     self.make_room();
-                    self.request(stream, ends, fault);
+                    self.request(stream, ends, fault, &mut reader);
                 }
                 Event::Data { stream, data, ends } => {
                     if let Some(stream) = self.shared.stream(stream) {
@@ -383,7 +397,7 @@ impl Serving<'_> {
                     }
                 }
                 Event::Trailers { stream } => {
-                    let trailers = std::mem::take(&mut self.reader.head.fields);
+                    let trailers = std::mem::take(&mut reader.head.fields);
                     if let Some(stream) = self.shared.stream(stream) {
                         stream.ended_by(trailers);
                     }
@@ -392,6 +406,7 @@ impl Serving<'_> {
                 Event::Reset { stream } => self.tell(stream, Stream::went),
             }
         };
+        lane.keep_request_reader(reader);
         lane.progress.end_batch();
         self.opening.input = input;
         self.opening.input.drain(..at);
@@ -431,15 +446,19 @@ impl Serving<'_> {
         })
     }
 
-    /// Waits until the last request that has a body was run as far as it goes without it.
-    async fn run_fresh(&self) {
-        while self.fresh.as_ref().is_some_and(|stream| !stream.has_run()) {
-            self.shared.work.notified().await;
-        }
+    /// Whether the last request that has a body was run as far as it goes without it.
+    pub(super) fn has_run_fresh(&self) -> bool {
+        self.fresh.as_ref().is_none_or(|stream| stream.has_run())
     }
 
     /// Begins a request: it is answered at once, or driven from now on.
-    fn request(&mut self, id: StreamId, ends: bool, fault: Option<HeadFault>) {
+    fn request(
+        &mut self,
+        id: StreamId,
+        ends: bool,
+        fault: Option<HeadFault>,
+        reader: &mut RequestReader,
+    ) {
         self.take_plan();
         if !self
             .shared
@@ -453,19 +472,21 @@ impl Serving<'_> {
         }
         self.opening.facts.requests += 1;
         let lane = Rc::clone(&self.opening.lane);
+        // It may be answered before anything could see the connection busy.
+        self.idle_since_ms = lane.clock.now_ms();
         lane.counters.requests.add();
         let mut exchange = self.opening.exchange();
         let is_early = self.waited.transport().is_handshaking();
         exchange.requester.set_early_data(is_early);
         exchange.begin_request();
         exchange.read_request(|request| {
-            std::mem::swap(request.head_mut(), &mut self.reader.head);
+            std::mem::swap(request.head_mut(), &mut reader.head);
         });
         let head_bytes = exchange.request().head().fields.bytes();
         lane.progress
             .doing()
             .note(self.opening.facts.serial, head_bytes);
-        let block_bytes = self.reader.block_bytes as u64;
+        let block_bytes = reader.block_bytes as u64;
         exchange.account.head_received(block_bytes);
         exchange.sending.keep_connection(true);
         self.limit_requests();
@@ -524,26 +545,28 @@ impl Serving<'_> {
 
     /// Takes up the plan in force, where the gate is still in it.
     fn take_plan(&mut self) {
-        let Some(plan) = self.opening.lane.plan() else {
-            return;
-        };
-        if Rc::ptr_eq(&plan, &self.opening.plan) {
-            return;
-        }
-        match self
-            .opening
-            .plan
-            .same_listen(self.opening.facts.listen, &plan)
+        if let Some(plan) = self.opening.lane.plan()
+            && !self.move_to(plan)
         {
-            Some(listen) => {
-                self.opening.facts.listen = listen;
-                self.opening.plan = plan;
-                let mut exchange = self.opening.exchange();
-                self.opening.server = routing::server_of_connection(&mut exchange);
-                self.opening.lane.recycle(exchange);
-            }
-            None => self.shared.wire.borrow_mut().go_away(),
+            self.shared.wire.borrow_mut().go_away();
         }
+    }
+
+    /// Moves to a plan; `false`: its gate is not in it.
+    fn move_to(&mut self, plan: Rc<LanePlan>) -> bool {
+        if Rc::ptr_eq(&plan, &self.opening.plan) {
+            return true;
+        }
+        let listen = self.opening.facts.listen;
+        let Some(listen) = self.opening.plan.same_listen(listen, &plan) else {
+            return false;
+        };
+        self.opening.facts.listen = listen;
+        self.opening.plan = plan;
+        let mut exchange = self.opening.exchange();
+        self.opening.server = routing::server_of_connection(&mut exchange);
+        self.opening.lane.recycle(exchange);
+        true
     }
 
     /// Writes what the socket takes of the output, and notes since when it takes nothing.
@@ -619,7 +642,7 @@ impl Serving<'_> {
     }
 
     /// Writes what the socket takes of the output.
-    fn flush(&self) -> io::Result<()> {
+    pub(super) fn flush(&self) -> io::Result<()> {
         let mut wire = self.shared.wire.borrow_mut();
         let output = wire.output();
         let mut sent = 0;
@@ -650,57 +673,9 @@ impl Serving<'_> {
         written
     }
 
-    /// Writes all of the output.
-    async fn flush_all(&self) -> io::Result<()> {
-        let timeout_ms = self.opening.settings().send_timeout_ms;
-        within(timeout_ms, async {
-            loop {
-                match self.flush() {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        self.waited.writable(0).await?;
-                    }
-                    flushed => return flushed,
-                }
-            }
-        })
-        .await
-    }
-
-    /// Ends our side and reads what the client still sends, so that nothing is taken from it by a
-    /// reset.
-    async fn linger(&mut self) {
-        let _ = self.flush_all().await;
-        let transport: &Transport = self.waited.transport();
-        if transport.shutdown_write().is_err() {
-            return;
-        }
-        let mut waste = Vec::new();
-        let mut wasted_bytes = 0;
-        let _ = within(ENDING_GRACE_MS, async {
-            while wasted_bytes < ENDING_BYTES_MAX {
-                waste.clear();
-                self.watch.readable().await;
-                match end_of_input(transport.try_read(&mut waste, READ_BYTES)) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
-                    Ok(0) | Err(_) => break,
-                    Ok(count) => wasted_bytes += count,
-                }
-            }
-            Ok(())
-        })
-        .await;
-    }
-
     fn failed(&self, error: ConnectionError) {
         self.log(Level::Info, format_args!("{}", error.reason));
         self.shared.wire.borrow_mut().fail(error);
-    }
-
-    fn log(&self, level: Level, message: std::fmt::Arguments<'_>) {
-        let exchange = self.opening.exchange();
-        exchange.account.set_action(Action::ProcessingHttp2);
-        exchange.log(level, message);
-        self.opening.lane.recycle(exchange);
     }
 }
 

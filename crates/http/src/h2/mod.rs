@@ -1,17 +1,18 @@
 //! What only HTTP/2 knows of its clients: a connection that many requests share.
 //!
 //! ```text
-//!  socket ─► connection (frames in, frames out; one future)
+//!  socket ─► connection (frames in, frames out; parked while nothing is open, else a future)
 //!               │ a request: run at once, answered at once where all is at hand
 //!               └─► answer (a future, where something must be waited for)
 //! ```
 //!
-//! The connection's future alone reads and writes the socket. Answers put frames into its output as
-//! far as windows, the output and priorities let them, and wake it. The frames themselves are
+//! The connection alone reads and writes the socket. Answers put frames into its output as far as
+//! windows, the output and priorities let them, and wake its future. The frames themselves are
 //! `wire::h2`'s.
 
 mod answer;
 pub(crate) mod connection;
+pub(crate) mod drive;
 pub(crate) mod output_pool;
 pub(crate) mod places;
 pub(crate) mod shared;

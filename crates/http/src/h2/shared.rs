@@ -27,7 +27,7 @@ pub(super) const SHORT_REST_BYTES: usize = 32 * 1024;
 
 /// A connection, for its future and for its answers.
 pub(crate) struct Shared {
-    outputs: Rc<OutputPool>,
+    pub(super) outputs: Rc<OutputPool>,
     pub(super) wire: RefCell<Connection>,
     /// Streams whose requests are not answered yet, by their numbers.
     streams: RefCell<Vec<Rc<Stream>>>,
@@ -35,8 +35,6 @@ pub(crate) struct Shared {
     waiting: RefCell<BTreeSet<(SendPlace, StreamId)>>,
     /// Notified when the connection's future has something to do.
     pub(super) work: Notify,
-    /// Room for header blocks that are encoded.
-    pub(super) block: RefCell<Vec<u8>>,
     /// The stream that was let go on last, and has not sent since.
     sender: Cell<Option<StreamId>>,
     /// Counts the turns of streams that share a priority.
@@ -74,7 +72,6 @@ impl Shared {
             streams: RefCell::default(),
             waiting: RefCell::default(),
             work: Notify::new(),
-            block: RefCell::default(),
             sender: Cell::new(None),
             turns: Cell::new(0),
             grown_bytes: Cell::new(0),

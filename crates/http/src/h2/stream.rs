@@ -375,7 +375,7 @@ impl Stream {
             *digit += (rest % 10) as u8;
             rest /= 10;
         }
-        let mut block = self.shared.block.borrow_mut();
+        let mut block = self.shared.outputs.block.borrow_mut();
         let mut wire = self.shared.wire.borrow_mut();
         let sent = wire.send_head(self.id, false, &mut block, |encoder, block| {
             encoder.field(b":status", &digits, Indexing::WhenRepeated, block);

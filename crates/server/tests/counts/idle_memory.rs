@@ -17,7 +17,7 @@ const CONNECTIONS: u64 = 400;
 
 /// Options of `turnpike load`, and the most bytes of a connection.
 const CASES: &[(&str, &[&str], u64)] =
-    &[("HTTP/1", &[], 12 * 1024), ("HTTP/2", &["--h2"], 20 * 1024)];
+    &[("HTTP/1", &[], 12 * 1024), ("HTTP/2", &["--h2"], 12 * 1024)];
 
 /// What one test makes a machine do changes what the other one weighs.
 static TURN: Mutex<()> = Mutex::new(());

@@ -9,6 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
+use turnpike_lane::event_loop::EventHandler as _;
+use turnpike_lane::sys::process::{self, Limit, Resource};
 use turnpike_lane::turns;
 use turnpike_wire::h2::PREFACE;
 
@@ -243,4 +245,232 @@ fn a_request_that_moves_no_byte_costs_its_stream() {
     });
     lane.run();
     assert_eq!(client.join().unwrap(), (true, true));
+}
+
+/// A family that answers every request at once.
+struct Small;
+
+impl Family for Small {
+    fn name(&self) -> &'static str {
+        "small"
+    }
+    fn rows(&self) -> &'static [Row] {
+        &[]
+    }
+    fn location(
+        &self,
+        _: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        draft.add_handler(HandlerPlace::Answer, Arc::new(Small));
+        Ok(())
+    }
+}
+
+impl Handler for Small {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        exchange.response.set_status(200);
+        exchange.response.set_content_length(Some(4));
+        exchange.response.text_mut().extend_from_slice(b"here");
+        exchange.response.set_body(Body::Text);
+        Verdict::Respond
+    }
+}
+
+/// The frame that ends an answer of [`Small`].
+fn end_of_answer(stream: u32) -> Vec<u8> {
+    frame(0, 1, stream, b"here")
+}
+
+/// Events that a turn takes at most.
+const EVENTS_MAX: usize = 512;
+
+/// Has each of so many clients ask something, and lets the lane take the turns that the events
+/// need; each client gets `answer`, and no turn leaves a future behind.
+fn ask(lane: &mut Lane, clients: &mut [UnixStream], question: &[u8], answer: &[u8]) {
+    for client in &mut *clients {
+        client.write_all(question).unwrap();
+    }
+    for _ in 0..clients.len().div_ceil(EVENTS_MAX) {
+        lane.turn();
+        assert_eq!(lane.connections.driven(), 0, "the loop is bare");
+    }
+    for client in clients {
+        let mut bytes = [0; 4096];
+        let count = client.read(&mut bytes).unwrap();
+        assert!(bytes[..count].ends_with(answer), "{:?}", &bytes[..count]);
+    }
+}
+
+/// So many connections that ask now and then: the lane runs its bare loop.
+fn assert_bare(connections: usize) {
+    let plan = testing::plan_with(&[&Small], HTTP2).unwrap();
+    let mut lane = Lane::serving(Arc::new(plan));
+    let mut clients: Vec<_> = (0..connections)
+        .map(|_| {
+            let client = lane.client();
+            client.set_nonblocking(true).unwrap();
+            client
+        })
+        .collect();
+    let opening = [PREFACE.to_vec(), frame(4, 0, 0, &[]), get(1)].concat();
+    ask(&mut lane, &mut clients, &opening, &end_of_answer(1));
+    ask(&mut lane, &mut clients, &get(3), &end_of_answer(3));
+    let pong = frame(6, 1, 0, &[7; 8]);
+    ask(&mut lane, &mut clients, &frame(6, 0, 0, &[7; 8]), &pong);
+    // Half of a frame is no reason for a future either.
+    for client in &mut clients {
+        client.write_all(&get(5)[..12]).unwrap();
+    }
+    (0..connections.div_ceil(EVENTS_MAX)).for_each(|_| lane.turn());
+    assert_eq!(lane.connections.driven(), 0, "the loop is bare");
+    ask(&mut lane, &mut clients, &get(5)[12..], &end_of_answer(5));
+    let waiting = lane.connections.lane.counters.waiting.value();
+    assert_eq!(waiting, connections as u64);
+    // They close: the lane ends with nothing left, still without a future.
+    drop(clients);
+    (0..connections.div_ceil(EVENTS_MAX)).for_each(|_| lane.turn());
+    assert_eq!((lane.connections.held(), lane.connections.driven()), (0, 0));
+    assert_eq!(lane.connections.lane.counters.waiting.value(), 0);
+}
+
+#[test]
+fn idle_connections_leave_the_loop_bare() {
+    for connections in [1, 100] {
+        assert_bare(connections);
+    }
+}
+
+/// Connections of the long test, where the process may have the files for them: two each.
+const MANY: u64 = 10_000;
+
+/// Files that the test's process has beside these.
+const OTHER_FILES: u64 = 200;
+
+#[test]
+#[ignore = "10,000 connections: make test-long"]
+fn many_idle_connections_leave_the_loop_bare() {
+    let hard = process::limit(Resource::OpenFiles).unwrap().hard;
+    process::set_limit(Resource::OpenFiles, Limit { soft: hard, hard }).unwrap();
+    let connections = MANY.min(hard.saturating_sub(OTHER_FILES) / 2);
+    println!("{connections} connections");
+    assert_bare(connections as usize);
+}
+
+/// What the client finds in its socket, and whether the lane has closed it, after the lane's turns.
+fn told(lane: &mut Lane, client: &mut UnixStream) -> (Vec<u8>, bool) {
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        lane.turn();
+        let mut bytes = [0; 4096];
+        match client.read(&mut bytes) {
+            Ok(0) => return (told, true),
+            Ok(count) => told.extend_from_slice(&bytes[..count]),
+            Err(_) => {}
+        }
+    }
+    (told, false)
+}
+
+/// GOAWAY after stream 1, without an error.
+fn go_away() -> Vec<u8> {
+    frame(7, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0])
+}
+
+#[test]
+fn a_parked_connection_tells_its_client_that_it_ends() {
+    /// What happens to the lane, and whether the connection is closed in the same turn.
+    type Case = (&'static str, fn(&mut Lane), bool);
+    let cases: &[Case] = &[
+        (
+            "drain",
+            |lane| lane.tell(Command::Quit { successor: None }),
+            false,
+        ),
+        (
+            "announced drain",
+            |lane| lane.tell(Command::Announce),
+            false,
+        ),
+        (
+            "place needed",
+            |lane| {
+                let Lane {
+                    event_loop,
+                    connections,
+                    ..
+                } = lane;
+                assert!(connections.make_room(event_loop));
+            },
+            true,
+        ),
+    ];
+    for (name, happens, closes_now) in cases {
+        let plan = testing::plan_with(&[&Small], HTTP2).unwrap();
+        let mut lane = Lane::serving(Arc::new(plan));
+        let mut clients = vec![lane.client()];
+        clients[0].set_nonblocking(true).unwrap();
+        let opening = [PREFACE.to_vec(), frame(4, 0, 0, &[]), get(1)].concat();
+        ask(&mut lane, &mut clients, &opening, &end_of_answer(1));
+        happens(&mut lane);
+        // One that is not closed at once is driven, until its client has read GOAWAY.
+        assert_eq!(
+            lane.connections.driven(),
+            usize::from(!closes_now),
+            "{name}"
+        );
+        let (told, is_closed) = told(&mut lane, &mut clients[0]);
+        assert_eq!((told, is_closed), (go_away(), *closes_now), "{name}");
+        assert_eq!(lane.connections.lane.counters.waiting.value(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_parked_connection_is_closed_when_its_time_has_passed() {
+    let text = "server { listen 127.0.0.1:80; http2 on; keepalive_timeout 40ms; \
+                client_header_timeout 30ms; }";
+    // Before SETTINGS, nothing is said; after them, GOAWAY.
+    let settings = [PREFACE.to_vec(), frame(4, 0, 0, &[])].concat();
+    let none = frame(7, 0, 0, &[0; 8]);
+    for (sent, goodbye) in [(PREFACE.to_vec(), Vec::new()), (settings, none)] {
+        let plan = testing::plan_with(&[&Small], text).unwrap();
+        let mut lane = Lane::serving(Arc::new(plan));
+        let mut client = lane.client();
+        client.write_all(&sent).unwrap();
+        lane.turn();
+        assert!(matches!(lane.connections.slots[0], Slot::ParkedHttp2(_)));
+        let mailbox = lane.mailbox.clone();
+        let client = std::thread::spawn(move || {
+            let mut told = Vec::new();
+            client.read_to_end(&mut told).unwrap();
+            mailbox.send(Command::Terminate);
+            told
+        });
+        lane.run();
+        let told = client.join().unwrap();
+        assert!(told.ends_with(&goodbye), "{told:?}");
+        assert_eq!(lane.connections.lane.counters.waiting.value(), 0);
+    }
+}
+
+#[test]
+fn a_request_that_is_answered_at_once_begins_the_idle_time_anew() {
+    let plan = testing::plan_with(&[&Small], HTTP2).unwrap();
+    let mut lane = Lane::serving(Arc::new(plan));
+    let mut clients = vec![lane.client()];
+    clients[0].set_nonblocking(true).unwrap();
+    let deadline_ms = |lane: &Lane| match &lane.connections.slots[0] {
+        Slot::ParkedHttp2(connection) => connection.deadline_ms().unwrap(),
+        _ => panic!("it is parked"),
+    };
+    let opening = [PREFACE.to_vec(), frame(4, 0, 0, &[]), get(1)].concat();
+    ask(&mut lane, &mut clients, &opening, &end_of_answer(1));
+    let first_ms = deadline_ms(&lane);
+    let before_ms = lane.event_loop.clock.now_ms();
+    while lane.event_loop.clock.now_ms() <= before_ms {
+        lane.event_loop.clock.update();
+    }
+    ask(&mut lane, &mut clients, &get(3), &end_of_answer(3));
+    assert!(deadline_ms(&lane) > first_ms);
 }
