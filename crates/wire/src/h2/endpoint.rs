@@ -7,7 +7,7 @@ use super::frame::{self, Frame, FrameHeader, FrameKind, HEADER_BYTES, StreamId};
 use super::header_block::HeaderBlock;
 use super::hpack::{Decoder, Encoder, FieldSink, HpackError, TABLE_BYTES_DEFAULT};
 use super::settings::PeerSettings;
-use super::stream::{Closed, Streams};
+use super::stream::{Closed, Grants, Stream, Streams};
 use super::window::{WINDOW_DEFAULT, WINDOW_MAX, Window};
 
 /// The connection's window is widened again when it has shrunk to this size.
@@ -125,7 +125,7 @@ impl Endpoint {
     /// Whether data may still be sent on a stream.
     pub(super) fn may_send(&self, stream: StreamId) -> bool {
         let stream = self.streams.get(stream);
-        stream.is_some_and(|stream| !stream.is_local_closed)
+        stream.is_some_and(Stream::may_send)
     }
 
     /// Bytes of DATA that may be sent on a stream now.
@@ -165,11 +165,7 @@ impl Endpoint {
         frame_bytes_max: usize,
     ) -> (usize, bool) {
         let window = self.window(stream);
-        let Some(own) = self
-            .streams
-            .get_mut(stream)
-            .filter(|own| !own.is_local_closed)
-        else {
+        let Some(own) = self.streams.get_mut(stream).filter(|own| own.may_send()) else {
             return (0, false);
         };
         let frame_bytes_max = frame_bytes_max.min(self.peer.payload_bytes_max as usize);
@@ -192,7 +188,7 @@ impl Endpoint {
     /// kept open needs no grants.
     pub(super) fn grant(&mut self, stream: StreamId, bytes: u32) {
         let own = self.streams.get(stream);
-        if own.is_some_and(|own| !own.is_window_open) {
+        if own.is_some_and(|own| own.grants == Grants::AsRead) {
             self.widen_stream(stream, bytes);
         }
     }
@@ -200,7 +196,7 @@ impl Endpoint {
     /// Opens a stream's window to the maximum and keeps it open.
     pub(super) fn open_stream_window(&mut self, stream: StreamId) {
         if let Some(own) = self.streams.get_mut(stream) {
-            own.is_window_open = true;
+            own.grants = Grants::KeptOpen;
             let left = own.receive_window.available() as u32;
             self.widen_stream(stream, WINDOW_MAX - left);
         }
@@ -217,7 +213,7 @@ impl Endpoint {
             return false;
         };
         own.receive_window.take(length as usize);
-        if own.is_window_open && left < STREAM_WINDOW_MIN && !ends {
+        if own.grants == Grants::KeptOpen && left < STREAM_WINDOW_MIN && !ends {
             self.widen_stream(stream, WINDOW_MAX - left as u32);
         }
         true
@@ -227,7 +223,7 @@ impl Endpoint {
         let Some(own) = self.streams.get_mut(stream) else {
             return;
         };
-        if bytes == 0 || own.is_remote_closed {
+        if bytes == 0 || !own.may_receive() {
             return;
         }
         if own.receive_window.widen(bytes).is_ok() {

@@ -1,6 +1,18 @@
 //! Streams and their states (RFC 9113 section 5.1).
 //!
-//! An idle stream has a number that was not used yet. Closed streams are forgotten, except for the
+//! ```text
+//!              idle: the number was not used yet
+//!                │ HEADERS of the client
+//!                ▼
+//!              Open ───────────────────────────┐
+//!                │ the peer's END_STREAM       │ our END_STREAM
+//!                ▼                             ▼
+//!        HalfClosedRemote               HalfClosedLocal
+//!                │ our END_STREAM              │ the peer's END_STREAM
+//!                └──────────► closed ◄─────────┘
+//!                               ▲ RST_STREAM, in any of the three
+//! ```
+//! Nothing is pushed, so that no stream is reserved. Closed streams are forgotten, except for the
 //! last few, because the way they were closed matters.
 
 use std::collections::VecDeque;
@@ -17,25 +29,85 @@ const REMEMBERED_MAX: usize = 128;
 /// An open or half-closed stream.
 pub(super) struct Stream {
     pub(super) id: StreamId,
-    /// Whether the peer has ended the stream.
-    pub(super) is_remote_closed: bool,
-    /// Whether we have ended the stream.
-    pub(super) is_local_closed: bool,
-    /// Whether the request is malformed: the stream is reset after its answer.
-    pub(super) is_malformed: bool,
-    /// Whether the final head of the response has come.
-    pub(super) is_answered: bool,
+    pub(super) state: State,
+    /// What has come of the peer's message.
+    pub(super) message: Message,
     /// The window for sent data.
     pub(super) send_window: Window,
     /// The window for received data.
     pub(super) receive_window: Window,
-    /// Whether the receive window is kept open, so that reading grants nothing.
-    pub(super) is_window_open: bool,
+    /// What widens the receive window.
+    pub(super) grants: Grants,
     /// The announced bytes of the body that have not come yet.
     pub(super) announced_bytes: Option<u64>,
     pub(super) priority: Priority,
     /// What the peer has used of its allowance of tiny DATA frames.
     pub(super) tiny_data: Credit,
+}
+
+/// The state of a stream that is not closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Both sides may send.
+    Open,
+    /// The peer has ended the stream.
+    HalfClosedRemote,
+    /// We have ended the stream.
+    HalfClosedLocal,
+}
+
+/// What has come of the peer's message: a request, or a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// The final head of the response has not come.
+    Awaited,
+    /// The head has come.
+    Begun,
+    /// The request is malformed: the stream is reset after its answer.
+    Malformed,
+}
+
+/// What widens a receive window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grants {
+    /// Whoever reads the body grants what was read.
+    AsRead,
+    /// The window is kept open, so that reading grants nothing.
+    KeptOpen,
+}
+
+impl Stream {
+    /// Whether we have not ended the stream.
+    pub(super) fn may_send(&self) -> bool {
+        self.state != State::HalfClosedLocal
+    }
+
+    /// Whether the peer has not ended the stream.
+    pub(super) fn may_receive(&self) -> bool {
+        self.state != State::HalfClosedRemote
+    }
+
+    /// Our last frame was sent. Returns whether both sides have ended the stream: the caller closes
+    /// it then.
+    pub(super) fn sent_last(&mut self) -> bool {
+        debug_assert!(self.may_send(), "stream {} was ended twice", self.id);
+        let is_closed = self.state == State::HalfClosedRemote;
+        if !is_closed {
+            self.state = State::HalfClosedLocal;
+        }
+        is_closed
+    }
+
+    /// The peer's last frame has come. Returns whether both sides have ended the stream: the caller
+    /// closes it then.
+    pub(super) fn received_last(&mut self) -> bool {
+        debug_assert!(self.may_receive(), "stream {} ended twice", self.id);
+        let is_closed = self.state == State::HalfClosedLocal;
+        if !is_closed {
+            self.state = State::HalfClosedRemote;
+        }
+        is_closed
+    }
 }
 
 /// How a stream was closed.

@@ -20,7 +20,7 @@ use super::hpack::{Decoder, Encoder};
 use super::priority::Priority;
 use super::response::ResponseFault;
 use super::settings::Setting;
-use super::stream::{Closed, Stream};
+use super::stream::{Closed, Grants, Message, State, Stream};
 use super::window::{WINDOW_MAX, Window};
 use crate::message::HeadRules;
 
@@ -162,13 +162,14 @@ impl ClientConnection {
         endpoint.last_stream = id;
         endpoint.streams.open(Stream {
             id,
-            is_remote_closed: false,
-            is_local_closed: ends,
-            is_malformed: false,
-            is_answered: false,
+            state: match ends {
+                true => State::HalfClosedLocal,
+                false => State::Open,
+            },
+            message: Message::Awaited,
             send_window: Window::new(endpoint.peer.initial_window),
             receive_window: Window::new(WINDOW_MAX),
-            is_window_open: true,
+            grants: Grants::KeptOpen,
             announced_bytes: is_head.then_some(0),
             priority: Priority::default(),
             tiny_data: Credit::default(),
@@ -235,8 +236,7 @@ impl ClientConnection {
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return;
         };
-        own.is_local_closed = true;
-        if own.is_remote_closed {
+        if own.sent_last() {
             self.endpoint.streams.close(stream, Closed::Ended);
         }
     }

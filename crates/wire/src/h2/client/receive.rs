@@ -7,7 +7,7 @@ use crate::h2::flood::Nuisance;
 use crate::h2::frame::{Frame, FrameHeader, PAYLOAD_BYTES_DEFAULT, StreamId};
 use crate::h2::header_block::HeaderBlock;
 use crate::h2::response::{ResponseFault, ResponseReader};
-use crate::h2::stream::Closed;
+use crate::h2::stream::{Closed, Message};
 
 impl ClientConnection {
     /// Takes the next frame at the start of `input`, if it is complete. `reader` reads heads and
@@ -115,14 +115,14 @@ impl ClientConnection {
             return Err(unknown_stream());
         }
         let open = self.endpoint.streams.get(stream);
-        let is_answered = open.is_some_and(|own| own.is_answered);
+        let is_answered = open.is_some_and(|own| own.message == Message::Begun);
         reader.begin(&self.rules, is_answered);
         // The table must match the server's, so every block is decoded.
         self.endpoint.decode(block, reader)?;
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return Ok(ServerEvent::Nothing);
         };
-        if own.is_remote_closed {
+        if !own.may_receive() {
             return Ok(self.malformed(stream, ResponseFault::BehindEnd));
         }
         if let Err(fault) = reader.finish() {
@@ -142,7 +142,7 @@ impl ClientConnection {
                 false => event,
             });
         }
-        own.is_answered = true;
+        own.message = Message::Begun;
         own.announced_bytes = match head.status {
             204 | 304 => Some(0),
             _ => own.announced_bytes.or(head.content_length()),
@@ -167,10 +167,10 @@ impl ClientConnection {
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return Ok(ServerEvent::Nothing);
         };
-        if own.is_remote_closed {
+        if !own.may_receive() {
             return Ok(self.malformed(stream, ResponseFault::BehindEnd));
         }
-        if !own.is_answered {
+        if own.message == Message::Awaited {
             return Ok(self.malformed(stream, ResponseFault::DataBeforeHead));
         }
         if !self.endpoint.take_stream_window(stream, length, ends) {
@@ -201,8 +201,7 @@ impl ClientConnection {
         if own.announced_bytes.is_some_and(|left| left > 0) {
             return self.malformed(stream, ResponseFault::EarlyEnd);
         }
-        own.is_remote_closed = true;
-        if own.is_local_closed {
+        if own.received_last() {
             self.endpoint.streams.close(stream, Closed::Ended);
         }
         event
@@ -219,7 +218,7 @@ impl ClientConnection {
         self.endpoint.guard.count(Nuisance::Reset)?;
         let streams = &mut self.endpoint.streams;
         let has_ended = match (streams.get(stream), streams.closed(stream)) {
-            (Some(own), _) => own.is_remote_closed,
+            (Some(own), _) => !own.may_receive(),
             (None, Some(Closed::Ended)) => true,
             (None, Some(Closed::ResetByPeer)) => return Err(unknown_stream()),
             (None, _) => return Ok(ServerEvent::Nothing),

@@ -16,7 +16,7 @@ use super::hpack::Encoder;
 use super::priority::Priority;
 use super::request::HeadFault;
 use super::settings::Setting;
-use super::stream::Closed;
+use super::stream::{Closed, Message};
 use super::window::WINDOW_MAX;
 use crate::message::HeadRules;
 
@@ -185,7 +185,7 @@ impl Connection {
     #[must_use]
     pub fn may_receive(&self, stream: StreamId) -> bool {
         let own = self.endpoint.streams.get(stream);
-        own.is_some_and(|own| !own.is_remote_closed && own.receive_window.available() > 0)
+        own.is_some_and(|own| own.may_receive() && own.receive_window.available() > 0)
     }
 
     /// Sends a header block: a head, interim or final, or trailers. `write` puts its fields into
@@ -324,10 +324,10 @@ impl Connection {
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return;
         };
-        own.is_local_closed = true;
-        if own.is_malformed {
+        let is_closed = own.sent_last();
+        if own.message == Message::Malformed {
             self.reset(stream, ErrorCode::ProtocolError);
-        } else if own.is_remote_closed {
+        } else if is_closed {
             self.endpoint.streams.close(stream, Closed::Ended);
         } else if own.announced_bytes.is_none() || own.receive_window.available() == 0 {
             self.reset(stream, ErrorCode::NoError);

@@ -8,7 +8,7 @@ use crate::h2::frame::{Frame, FrameHeader, StreamId};
 use crate::h2::header_block::HeaderBlock;
 use crate::h2::priority::Priority;
 use crate::h2::request::RequestReader;
-use crate::h2::stream::{Closed, Stream};
+use crate::h2::stream::{Closed, Grants, Message, State, Stream};
 use crate::h2::window::{WINDOW_DEFAULT, Window};
 use crate::message::BodyLength;
 
@@ -199,13 +199,17 @@ impl Connection {
         let early = self.endpoint.streams.take_priority(stream);
         self.endpoint.streams.open(Stream {
             id: stream,
-            is_remote_closed: ends,
-            is_local_closed: false,
-            is_answered: false,
-            is_malformed: fault.is_some_and(|fault| fault.is_malformed()),
+            state: match ends {
+                true => State::HalfClosedRemote,
+                false => State::Open,
+            },
+            message: match fault {
+                Some(fault) if fault.is_malformed() => Message::Malformed,
+                _ => Message::Begun,
+            },
             send_window: Window::new(self.endpoint.peer.initial_window),
             receive_window: Window::new(self.rules.stream_window),
-            is_window_open: false,
+            grants: Grants::AsRead,
             announced_bytes,
             priority: early.or(reader.priority).unwrap_or_default(),
             tiny_data: Credit::default(),
@@ -230,7 +234,7 @@ impl Connection {
         let Some(own) = self.endpoint.streams.get(stream) else {
             return Ok(Event::Nothing);
         };
-        if own.is_remote_closed {
+        if !own.may_receive() {
             return self.stream_error(stream, ErrorCode::StreamClosed);
         }
         if !ends || reader.trailers_fault().is_some() {
@@ -288,7 +292,7 @@ impl Connection {
                 _ => self.stream_error(stream, ErrorCode::StreamClosed),
             };
         };
-        if own.is_remote_closed {
+        if !own.may_receive() {
             return self.stream_error(stream, ErrorCode::StreamClosed);
         }
         if !self.endpoint.take_stream_window(stream, length, ends) {
@@ -310,28 +314,30 @@ impl Connection {
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return Ok(Event::Nothing);
         };
-        own.is_remote_closed = ends;
-        if own.is_malformed {
+        if ends {
+            own.received_last();
+        }
+        if own.message == Message::Malformed {
             return Ok(Event::Nothing);
         }
         if let Some(announced_bytes) = own.announced_bytes {
             let left = announced_bytes.checked_sub(data.len() as u64);
             if left.is_none_or(|left| ends && left > 0) {
-                own.is_malformed = true;
-                return match own.is_local_closed {
-                    true => self.stream_error(stream, ErrorCode::ProtocolError),
-                    false => Ok(Event::BodyFault { stream }),
+                own.message = Message::Malformed;
+                return match own.may_send() {
+                    true => Ok(Event::BodyFault { stream }),
+                    false => self.stream_error(stream, ErrorCode::ProtocolError),
                 };
             }
             own.announced_bytes = left;
         }
-        match (own.is_local_closed, ends) {
-            (false, _) => Ok(Event::Data { stream, data, ends }),
-            (true, true) => {
+        match (own.may_send(), ends) {
+            (true, _) => Ok(Event::Data { stream, data, ends }),
+            (false, true) => {
                 self.endpoint.streams.close(stream, Closed::Ended);
                 Ok(Event::Nothing)
             }
-            (true, false) => {
+            (false, false) => {
                 self.reset(stream, ErrorCode::NoError);
                 Ok(Event::Nothing)
             }
