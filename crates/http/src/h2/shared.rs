@@ -10,7 +10,7 @@ use turnpike_wire::h2::{Connection, ErrorCode, StreamId};
 
 use super::output_pool::OutputPool;
 use super::places::{Need, StreamPlaces};
-use super::stream::{SendPlace, Stream};
+use super::stream::{LanePlace, SendPlace, Stream};
 use crate::running::{RequestId, Running};
 use crate::traffic::Pace;
 
@@ -247,7 +247,7 @@ impl Shared {
         let grown_bytes = self.grown_bytes.get();
         let left = grown_bytes.saturating_sub(stream.take_growth());
         self.grown_bytes.set(left);
-        self.give_place_back(stream);
+        self.give_place_back(stream, LanePlace::Free);
         let mut streams = self.streams.borrow_mut();
         if let Ok(at) = streams.binary_search_by_key(&stream.id, |other| other.id) {
             streams.remove(at);
@@ -263,8 +263,9 @@ impl Shared {
             .has_place(self.placed.get(), connections_max, now_ms)
     }
 
-    fn give_place_back(&self, stream: &Stream) {
-        if stream.has_place.replace(false) {
+    fn give_place_back(&self, stream: &Stream, place: LanePlace) {
+        if stream.place.get() == LanePlace::Held {
+            stream.place.set(place);
             self.placed.set(self.placed.get() - 1);
             self.places.ended(self.placed.get());
         }
@@ -300,7 +301,7 @@ impl Shared {
         found.sort_by_key(|stream| stream.traffic.moved_ms());
         found.truncate(most);
         for stream in &found {
-            self.give_place_back(stream);
+            self.give_place_back(stream, LanePlace::Yielded);
             stream.give_way();
         }
         found.len() as u64
@@ -312,7 +313,7 @@ impl Shared {
             Need::Place => self.placed.get() > 1,
             Need::Upstream => stream.is_at_upstream(),
         };
-        stream.has_place.get() && is_needed && self.pace(stream, now_ms) == pace
+        stream.place.get() == LanePlace::Held && is_needed && self.pace(stream, now_ms) == pace
     }
 
     /// The pace of a request's client, where it is the client that the request waits for.

@@ -23,20 +23,17 @@ pub struct Stream {
     pub(super) shared: Rc<Shared>,
     /// What has come of the body; its window limits it.
     body: RefCell<Vec<u8>>,
-    is_whole: Cell<bool>,
+    request: Cell<RequestProgress>,
     /// The fields behind the body.
     trailers: Cell<Fields>,
     /// Whether the request asks for a tunnel (RFC 8441): what comes is no body.
     asks_for_tunnel: bool,
     /// Whether its exchange was run as far as it goes without waiting.
     has_run: Cell<bool>,
-    /// Whether the window was widened for whoever reads the body.
-    is_widened: Cell<bool>,
-    /// Whether the window is kept open, so that what is read grants nothing.
-    is_open: Cell<bool>,
+    window: Cell<BodyWindow>,
     /// Bytes that the window has grown by beyond that, since the reader had to wait for the client.
     grown_bytes: Cell<usize>,
-    is_malformed: Cell<bool>,
+    /// Whether the client has gone, or does not want the answer any more.
     is_gone: Cell<bool>,
     /// Notified when something came, or the client went.
     changed: Notify,
@@ -49,11 +46,51 @@ pub struct Stream {
     pub(super) running: RefCell<Option<Running>>,
     /// Notified when the request is to be closed, by an operator or for others.
     pub(super) closing: Notify,
-    /// Whether the request has a place among those of the lane.
-    pub(super) has_place: Cell<bool>,
-    gives_way: Cell<bool>,
+    /// The request's place among those of the lane.
+    pub(super) place: Cell<LanePlace>,
     pub(super) traffic: Traffic,
     priority: Cell<Priority>,
+}
+
+/// What has come of a request behind its head.
+///
+/// ```text
+///  Coming ──the last frame──► Whole
+///    ├── not as long as announced ──► Malformed
+///    └── RST_STREAM, or the connection ends ──► Cut
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestProgress {
+    /// The client has not ended its side of the stream.
+    Coming,
+    /// All of it has come, though the reader may not have taken it.
+    Whole,
+    /// The body is not as long as it was announced.
+    Malformed,
+    /// The rest will never come.
+    Cut,
+}
+
+/// The window of a request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyWindow {
+    /// As large as the client learnt by SETTINGS: nobody reads yet.
+    Preread,
+    /// As large as the reader's buffer. What is read is granted again.
+    Widened,
+    /// Kept open, so that what is read grants nothing.
+    Open,
+}
+
+/// A request's place among those of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LanePlace {
+    /// The request has it.
+    Held,
+    /// The request is closed since others need it.
+    Yielded,
+    /// The request has ended.
+    Free,
 }
 
 /// A place among the streams that want to send (RFC 9218 section 10): the urgent first; of these,
@@ -86,14 +123,15 @@ impl Stream {
             id,
             shared: Rc::clone(shared),
             body: RefCell::default(),
-            is_whole: Cell::new(is_whole),
+            request: Cell::new(match is_whole {
+                true => RequestProgress::Whole,
+                false => RequestProgress::Coming,
+            }),
             trailers: Cell::default(),
             asks_for_tunnel,
             has_run: Cell::new(false),
-            is_widened: Cell::new(false),
-            is_open: Cell::new(false),
+            window: Cell::new(BodyWindow::Preread),
             grown_bytes: Cell::new(0),
-            is_malformed: Cell::new(false),
             is_gone: Cell::new(false),
             changed: Notify::new(),
             waits_at: Cell::new(None),
@@ -101,8 +139,7 @@ impl Stream {
             turn: Cell::new(shared.next_turn()),
             running: RefCell::default(),
             closing: Notify::new(),
-            has_place: Cell::new(true),
-            gives_way: Cell::new(false),
+            place: Cell::new(LanePlace::Held),
             traffic: Traffic::new(shared.now_ms()),
             priority: Cell::new(shared.wire.borrow().priority(id)),
         })
@@ -112,26 +149,31 @@ impl Stream {
     pub(super) fn came(&self, data: &[u8], ends: bool) {
         self.shared.moved(self, data.len());
         self.body.borrow_mut().extend_from_slice(data);
-        self.is_whole.set(ends);
+        if ends {
+            self.request.set(RequestProgress::Whole);
+        }
         self.changed.notify_waiters();
     }
 
     /// The body ends by trailers.
     pub(super) fn ended_by(&self, trailers: Fields) {
         self.trailers.set(trailers);
-        self.is_whole.set(true);
+        self.request.set(RequestProgress::Whole);
         self.changed.notify_waiters();
     }
 
     /// The body is not as long as it was announced.
     pub(super) fn came_malformed(&self) {
-        self.is_malformed.set(true);
+        self.request.set(RequestProgress::Malformed);
         self.changed.notify_waiters();
     }
 
     /// The client does not want the answer any more.
     pub(super) fn went(&self) {
         self.is_gone.set(true);
+        if self.request.get() == RequestProgress::Coming {
+            self.request.set(RequestProgress::Cut);
+        }
         self.changed.notify_waiters();
         self.room.notify_one();
     }
@@ -152,7 +194,7 @@ impl Stream {
 
     /// Whether the client has sent the whole request.
     pub(super) fn is_whole(&self) -> bool {
-        self.is_whole.get()
+        self.request.get() == RequestProgress::Whole
     }
 
     /// Whether the answer waits for windows or the output.
@@ -170,7 +212,6 @@ impl Stream {
 
     /// Closes the request, as its place is needed. That is free at once.
     pub(super) fn give_way(&self) {
-        self.gives_way.set(true);
         if let Some(running) = &*self.running.borrow() {
             running.activity.set_upstream_place(None);
         }
@@ -179,7 +220,7 @@ impl Stream {
 
     /// Whether the request is closed since its place is needed.
     pub(super) fn gives_way_to_others(&self) -> bool {
-        self.gives_way.get()
+        self.place.get() == LanePlace::Yielded
     }
 
     /// Whether the request asks for a tunnel.
@@ -247,12 +288,12 @@ impl Stream {
     /// Takes what has come of the body behind what is there; `None`: nothing has. `has_waited`:
     /// whoever takes it had to wait for it.
     fn take_body(&self, arrived: &mut Arrived, has_waited: bool) -> Option<BodyPart> {
-        if self.is_malformed.get() {
-            return Some(BodyPart::Malformed);
-        }
         let mut body = self.body.borrow_mut();
-        if body.is_empty() && !self.is_whole.get() {
-            return self.is_gone.get().then_some(BodyPart::Gone);
+        match self.request.get() {
+            RequestProgress::Malformed => return Some(BodyPart::Malformed),
+            RequestProgress::Coming if body.is_empty() => return None,
+            RequestProgress::Cut if body.is_empty() => return Some(BodyPart::Gone),
+            RequestProgress::Coming | RequestProgress::Cut | RequestProgress::Whole => {}
         }
         let count = body.len();
         if count > 0 {
@@ -260,7 +301,7 @@ impl Stream {
         }
         arrived.add(&body, count as u64);
         body.clear();
-        if self.is_whole.get() {
+        if self.is_whole() {
             arrived.set_trailers(self.trailers.take());
             arrived.set_whole();
         } else {
@@ -273,7 +314,7 @@ impl Stream {
     /// wait for the client, the window grows by as much: it is twice as wide after each round trip,
     /// until it holds the client back no more.
     fn grant(&self, taken_bytes: usize, has_waited: bool) {
-        if self.is_open.get() {
+        if self.window.get() == BodyWindow::Open {
             return;
         }
         let grown_bytes = match has_waited {
@@ -299,7 +340,7 @@ impl Stream {
         has_waited: bool,
     ) -> Option<io::Result<usize>> {
         let mut body = self.body.borrow_mut();
-        match (body.len(), self.is_gone.get(), self.is_whole.get()) {
+        match (body.len(), self.is_gone.get(), self.is_whole()) {
             (0, true, _) => return Some(Err(io::ErrorKind::ConnectionReset.into())),
             (0, false, true) => return Some(Ok(0)),
             (0, false, false) => return None,
@@ -308,7 +349,7 @@ impl Stream {
         let count = body.len();
         turns::moved();
         buffer.append(&mut body);
-        if !self.is_whole.get() {
+        if !self.is_whole() {
             self.grant(count, has_waited);
         }
         Some(Ok(count))
@@ -321,8 +362,7 @@ impl Stream {
 
     /// The whole body is read as fast as it comes: nothing holds the client back.
     pub(crate) fn open_window(&self) {
-        if !self.is_whole.get() && !self.is_widened.replace(true) {
-            self.is_open.set(true);
+        if self.widens(BodyWindow::Open) {
             self.shared.wire.borrow_mut().open_stream_window(self.id);
             self.shared.work.notify_one();
         }
@@ -331,11 +371,20 @@ impl Stream {
     /// The body is read as fast as somebody takes it, who has a buffer of so many bytes. What is
     /// read is granted again.
     pub(crate) fn widen_window(&self, buffer_bytes: usize) {
-        if !self.is_whole.get() && !self.is_widened.replace(true) {
+        if self.widens(BodyWindow::Widened) {
             let mut wire = self.shared.wire.borrow_mut();
             wire.allow_buffer(self.id, buffer_bytes);
             self.shared.work.notify_one();
         }
+    }
+
+    /// Notes that the window is widened; `false`: it was before, or nothing more comes.
+    fn widens(&self, window: BodyWindow) -> bool {
+        let widens = !self.is_whole() && self.window.get() == BodyWindow::Preread;
+        if widens {
+            self.window.set(window);
+        }
+        widens
     }
 
     /// Waits for more of the body.
