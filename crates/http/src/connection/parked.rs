@@ -498,8 +498,8 @@ impl Connections {
         closed
     }
 
-    /// Has a driven connection of HTTP/2 end that only waits for its next request, or for its first one
-    /// too long; returns whether it is one.
+    /// Has a driven connection of HTTP/2 end that only waits for its next request, or for its first
+    /// one too long; returns whether it is one.
     fn leaves_at_rest(&mut self, index: usize, now_ms: u64) -> bool {
         let driven = self.slots.get_mut(index).and_then(Slot::driven_mut);
         let Some(driven) = driven else {

@@ -34,7 +34,7 @@ pub(super) enum Left {
     Http2(Box<Http2Connection>),
     /// The connection has ended.
     Ended(CloseReason),
-    /// Its future was dropped before its end.
+    /// Nothing: the future was dropped before its end.
     Dropped,
 }
 

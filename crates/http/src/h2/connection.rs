@@ -502,29 +502,7 @@ impl Http2Connection {
         }
         exchange.leave_location();
         routing::choose_server(&mut exchange);
-        let outcome = match fault {
-            Some(fault) => {
-                exchange.account.set_action(Action::ReadingHeaders);
-                routing::note_target(&mut exchange);
-                exchange.log(Level::Info, format_args!("{}", fault.reason()));
-                exchange.refuse(fault.status())
-            }
-            None if !speaks_http2(&exchange) => {
-                routing::note_target(&mut exchange);
-                exchange.log(
-                    Level::Info,
-                    format_args!(
-                        "client attempted to request the server name for which the negotiated \
-                         protocol is disabled"
-                    ),
-                );
-                exchange.refuse(421)
-            }
-            None => match routing::settle(&mut exchange) {
-                Ok(()) => exchange.run(),
-                Err(status) => exchange.refuse(status),
-            },
-        };
+        let outcome = run(&mut exchange, fault);
         self.answer_now(exchange, stream, outcome);
     }
 
@@ -676,6 +654,31 @@ impl Http2Connection {
     fn failed(&self, error: ConnectionError) {
         self.log(Level::Info, format_args!("{}", error.reason));
         self.shared.wire.borrow_mut().fail(error);
+    }
+}
+
+/// Runs a request as far as it goes without waiting, or refuses it.
+fn run(exchange: &mut Exchange, fault: Option<HeadFault>) -> Outcome {
+    if let Some(fault) = fault {
+        exchange.account.set_action(Action::ReadingHeaders);
+        routing::note_target(exchange);
+        exchange.log(Level::Info, format_args!("{}", fault.reason()));
+        return exchange.refuse(fault.status());
+    }
+    if !speaks_http2(exchange) {
+        routing::note_target(exchange);
+        exchange.log(
+            Level::Info,
+            format_args!(
+                "client attempted to request the server name for which the negotiated protocol is \
+                 disabled"
+            ),
+        );
+        return exchange.refuse(421);
+    }
+    match routing::settle(exchange) {
+        Ok(()) => exchange.run(),
+        Err(status) => exchange.refuse(status),
     }
 }
 

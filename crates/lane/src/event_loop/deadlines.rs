@@ -1,5 +1,5 @@
-//! Exact deadlines: the loop's own wait ends with the first of them, so that none is met more than a
-//! millisecond late where the loop is idle. Those of the wheel may be met a slot late.
+//! Exact deadlines: the loop's own wait ends with the first of them, so that none is met more than
+//! a millisecond late where the loop is idle. Those of the wheel may be met a slot late.
 //!
 //! A timer stands in the heap at most once, and setting it anew moves it there: one that is set for
 //! every packet leaves nothing behind. Nothing here enters the kernel, and nothing allocates once

@@ -193,9 +193,9 @@ impl EventLoop {
         let _ = self.epoll.delete(socket);
     }
 
-    /// Has [`EventHandler::due`] called for a token at this time, in the loop's milliseconds: to the
-    /// millisecond if the wait is brief, which then has a timer, and a little later otherwise. The
-    /// caller removes the timer when it waits no more.
+    /// Has [`EventHandler::due`] called for a token at this time, in the loop's milliseconds: on
+    /// time if the wait is brief, which then has a timer, and a little later otherwise. The caller
+    /// removes the timer when it waits no more.
     pub fn wait_until(&mut self, token: u32, deadline_ms: u64) -> Option<Timer> {
         if deadline_ms <= self.clock.now_ms() + BRIEF_MS_MAX
             && let Some(timer) = self.deadlines.add(u64::from(token))
@@ -306,8 +306,8 @@ impl EventLoop {
         handler.turn_ended(self);
     }
 
-    /// The leftovers of closed connections: tokens with a deadline and timers, watched sockets, and futures
-    /// that were not started.
+    /// The leftovers of closed connections: tokens with a deadline and timers, watched sockets, and
+    /// futures that were not started.
     #[cfg(feature = "simulation")]
     pub fn left(&self) -> [usize; 3] {
         let watched_sockets = self.watched_sockets.len();

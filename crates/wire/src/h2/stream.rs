@@ -70,7 +70,7 @@ pub(super) enum Message {
 /// What widens a receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grants {
-    /// Whoever reads the body grants what was read.
+    /// The reader of the body grants what it has read.
     AsRead,
     /// The window is kept open, so that reading grants nothing.
     KeptOpen,
