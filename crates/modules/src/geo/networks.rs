@@ -35,12 +35,11 @@ impl Networks {
         levels[at].values.insert(network.first, value)
     }
 
-    /// Removes a network.
-    pub(super) fn remove(&mut self, network: Network) {
+    /// Removes a network. Returns whether it was there.
+    pub(super) fn remove(&mut self, network: Network) -> bool {
         let levels = self.levels(network.first);
-        if let Some(level) = levels.iter_mut().find(|level| level.bits == network.bits) {
-            level.values.remove(&network.first);
-        }
+        let level = levels.iter_mut().find(|level| level.bits == network.bits);
+        level.is_some_and(|level| level.values.remove(&network.first).is_some())
     }
 
     pub(super) fn find(&self, address: IpAddr) -> Option<usize> {

@@ -114,63 +114,62 @@ impl Draft {
                 self.proxies.push(network(&text.text)?);
                 Ok(None)
             }
-            (_, [second]) if self.ranges.is_some() => {
-                self.range(first, &second.text).map(|()| None)
-            }
+            (_, [second]) if self.ranges.is_some() => self.range(first, &second.text),
             (_, [second]) => self.network(first, &second.text),
             _ => Err("invalid number of the geo parameters".to_owned()),
         }
     }
 
-    fn range(&mut self, first: &str, second: &str) -> Result<(), String> {
+    fn range(&mut self, first: &str, second: &str) -> Result<Option<String>, String> {
         if first == "default" {
-            self.range_default = Some(self.value(second));
-            return Ok(());
+            let value = self.value(second);
+            let old = self.range_default.replace(value);
+            return Ok(self.duplicate("default geo range", second, old));
         }
         let text = if first == "delete" { second } else { first };
         let (start, end) =
             ranges::parse(text).ok_or_else(|| format!("invalid range \"{text}\""))?;
         let value = self.value(second);
         let Some(ranges) = &mut self.ranges else {
-            return Ok(());
+            return Ok(None);
         };
         if first == "delete" {
-            ranges.remove(start, end);
-            return Ok(());
+            let was_there = ranges.remove(start, end);
+            return Ok((!was_there).then(|| format!("no address range \"{text}\" to delete")));
         }
-        ranges
+        let old = ranges
             .insert(start, end, value)
-            .map_err(|other| format!("range \"{text}\" overlaps \"{other}\""))
+            .map_err(|other| format!("range \"{text}\" overlaps \"{other}\""))?;
+        Ok(self.duplicate(&format!("range \"{text}\","), second, old))
     }
 
     fn network(&mut self, first: &str, second: &str) -> Result<Option<String>, String> {
         self.has_networks = true;
-        match first {
+        let old = match first {
             "default" => {
                 let value = self.value(second);
-                let mut old = None;
-                for first in [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
-                    old = old.or(self.networks.insert(Network { first, bits: 0 }, value));
-                }
-                Ok(self.duplicate(first, second, old))
+                let all = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+                let old = all.map(|first| self.networks.insert(Network { first, bits: 0 }, value));
+                old[0].or(old[1])
             }
             "delete" => {
-                self.networks.remove(network(second)?);
-                Ok(None)
+                let was_there = self.networks.remove(network(second)?);
+                return Ok((!was_there).then(|| format!("no network \"{second}\" to delete")));
             }
             text => {
                 let network = network(text)?;
                 let value = self.value(second);
-                let old = self.networks.insert(network, value);
-                Ok(self.duplicate(text, second, old))
+                self.networks.insert(network, value)
             }
-        }
+        };
+        Ok(self.duplicate(&format!("network \"{first}\","), second, old))
     }
 
-    fn duplicate(&self, network: &str, value: &str, old: Option<usize>) -> Option<String> {
+    /// A warning where there was an old value.
+    fn duplicate(&self, what: &str, value: &str, old: Option<usize>) -> Option<String> {
         let old = Quoted(self.values.get(old?)?);
         Some(format!(
-            "duplicate network \"{network}\", value: \"{value}\", old value: \"{old}\""
+            "duplicate {what} value: \"{value}\", old value: \"{old}\""
         ))
     }
 

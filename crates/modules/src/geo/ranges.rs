@@ -42,18 +42,26 @@ fn pieces(first: u32, last: u32) -> impl Iterator<Item = (u32, u32)> {
 
 impl RangesDraft {
     /// Adds a range, which may be there already, or lie within another and not touch both ends.
+    /// Returns the value that it, or its first piece that was there, had before.
     ///
     /// # Errors
     /// The range that it overlaps.
-    pub(super) fn insert(&mut self, first: u32, last: u32, value: usize) -> Result<(), String> {
-        pieces(first, last).try_for_each(|(first, last)| self.piece(first, last, value))
+    pub(super) fn insert(
+        &mut self,
+        first: u32,
+        last: u32,
+        value: usize,
+    ) -> Result<Option<usize>, String> {
+        pieces(first, last).try_fold(None, |old, (first, last)| {
+            Ok(old.or(self.piece(first, last, value)?))
+        })
     }
 
-    fn piece(&mut self, first: u32, last: u32, value: usize) -> Result<(), String> {
+    fn piece(&mut self, first: u32, last: u32, value: usize) -> Result<Option<usize>, String> {
         let below = self.0.range(..=last).next_back();
         let Some((&start, &(end, old))) = below.filter(|(_, (end, _))| *end >= first) else {
             self.0.insert(first, (last, value));
-            return Ok(());
+            return Ok(None);
         };
         if first < start || last > end {
             let (start, end) = (Ipv4Addr::from_bits(start), Ipv4Addr::from_bits(end));
@@ -66,16 +74,18 @@ impl RangesDraft {
             self.0.insert(start, (first - 1, old));
         }
         self.0.insert(first, (last, value));
-        Ok(())
+        Ok(((start, end) == (first, last)).then_some(old))
     }
 
-    /// Removes a range, piece by piece, where just that piece is there.
-    pub(super) fn remove(&mut self, first: u32, last: u32) {
-        for (first, last) in pieces(first, last) {
-            if self.0.get(&first).is_some_and(|(end, _)| *end == last) {
+    /// Removes a range, piece by piece, where just that piece is there. Returns whether all were.
+    pub(super) fn remove(&mut self, first: u32, last: u32) -> bool {
+        pieces(first, last).fold(true, |all, (first, last)| {
+            let is_there = self.0.get(&first).is_some_and(|(end, _)| *end == last);
+            if is_there {
                 self.0.remove(&first);
             }
-        }
+            all && is_there
+        })
     }
 
     /// Joins neighbours of one value.

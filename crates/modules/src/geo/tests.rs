@@ -20,7 +20,8 @@ fn the_longest_prefix_wins() {
     for (text, value) in all {
         networks.insert(Network::parse(text).unwrap(), value);
     }
-    networks.remove(Network::parse("192.0.2.0/24").unwrap());
+    assert!(networks.remove(Network::parse("192.0.2.0/24").unwrap()));
+    assert!(!networks.remove(Network::parse("192.0.2.0/24").unwrap()));
     let cases = [
         ("127.0.0.1", Some(2)),
         ("127.1.0.1", Some(1)),
@@ -44,17 +45,19 @@ fn ranges_split_those_they_lie_in() {
         let (first, last) = ranges::parse(text).unwrap();
         draft.insert(first, last, value)
     };
-    assert_eq!(add("10.0.0.0-10.9.255.255", 0), Ok(()));
-    assert_eq!(add("10.1.0.5-10.1.0.9", 1), Ok(()));
-    assert_eq!(add("10.1.0.5-10.1.0.5", 2), Ok(()));
-    assert_eq!(add("10.1.0.9-10.1.0.9", 3), Ok(()));
-    assert_eq!(add("11.0.0.1-11.0.0.2", 4), Ok(()));
+    assert_eq!(add("10.0.0.0-10.9.255.255", 0), Ok(None));
+    assert_eq!(add("10.1.0.5-10.1.0.9", 1), Ok(None));
+    assert_eq!(add("10.1.0.5-10.1.0.5", 2), Ok(None));
+    assert_eq!(add("10.1.0.9-10.1.0.9", 3), Ok(None));
+    assert_eq!(add("11.0.0.1-11.0.0.2", 6), Ok(None));
+    assert_eq!(add("11.0.0.1-11.0.0.2", 4), Ok(Some(6)));
     assert_eq!(
         add("11.0.0.0-11.0.0.1", 5),
         Err("11.0.0.1-11.0.0.2".to_owned())
     );
     let (first, last) = ranges::parse("11.0.0.1-11.0.0.2").unwrap();
-    draft.remove(first, last);
+    assert!(draft.remove(first, last));
+    assert!(!draft.remove(first, last));
     let table = draft.finish();
     let cases = [
         ("10.0.0.0", Some(0)),

@@ -353,6 +353,22 @@ const ACCEPTED: &[(&str, &str)] = &[
     (
         "geo $g { default 1; default 2; }",
         "duplicate network \"default\", value: \"2\", old value: \"1\" in @:1",
+    (
+        "geo $g { 10.0.0.0/8 1; delete 10.0.0.0/8; delete 10.0.0.0/8; }",
+        "no network \"10.0.0.0/8\" to delete in @:1",
+    ),
+    (
+        "geo $g { ranges; 10.0.0.0-10.2.255.255 1; 10.0.0.0-10.0.255.255 2; }",
+        "duplicate range \"10.0.0.0-10.0.255.255\", value: \"2\", old value: \"1\" in @:1",
+    ),
+    (
+        "geo $g { ranges; 10.0.0.0-10.0.0.9 1; 10.0.0.2-10.0.0.3 2; default 1; default 2; }",
+        "duplicate default geo range value: \"2\", old value: \"1\" in @:1",
+    ),
+    (
+        "geo $g { ranges; 10.0.0.0-10.0.0.9 1; delete 10.0.0.0-10.0.0.8; }",
+        "no address range \"10.0.0.0-10.0.0.8\" to delete in @:1",
+    ),
     ),
     (
         "server { listen unix:s accept_filter=httpready; }",
