@@ -13,8 +13,12 @@ use md5::{Digest, Md5};
 use turnpike_conf::{ConfError, View};
 use turnpike_http::base64;
 use turnpike_http::exchange::Exchange;
+use turnpike_lane::log::Level;
+use turnpike_plan::Quoted;
 use turnpike_wire::hex;
 use turnpike_wire::target::{Escape, escape};
+
+use super::upstream_lists::UpstreamLists;
 
 /// Longest random text; the module's.
 const RANDOM_BYTES_MAX: usize = 64;
@@ -41,6 +45,8 @@ pub(super) enum Function {
     DecodeBase32(Alphabet),
     /// One number after the other, from one to another and again; what it was last.
     Rotate(Arc<AtomicI64>),
+    /// A name out of one of these lists, which the first argument names.
+    HashedUpstream(UpstreamLists),
     /// The day by the system's clock.
     Today,
     /// The time by the system's clock, or of GMT, in a form of strftime(3).
@@ -64,6 +70,7 @@ pub(super) struct Surroundings {
     is_padded: bool,
     /// The functions of a block rotate together, as in the module.
     turned: Arc<AtomicI64>,
+    lists: UpstreamLists,
 }
 
 impl Default for Surroundings {
@@ -72,17 +79,21 @@ impl Default for Surroundings {
             alphabet: ALPHABET,
             is_padded: true,
             turned: Arc::new(AtomicI64::new(UNTURNED)),
+            lists: UpstreamLists::default(),
         }
     }
 }
 
 impl Surroundings {
-    /// Reads the directives in force in a block.
+    /// Reads the directives in force in a block, which sees these lists.
     ///
     /// # Errors
     /// The module's words for an alphabet that is none.
-    pub(super) fn read(view: View<'_>) -> Result<Self, ConfError> {
-        let mut around = Self::default();
+    pub(super) fn read(view: View<'_>, lists: UpstreamLists) -> Result<Self, ConfError> {
+        let mut around = Self {
+            lists,
+            ..Self::default()
+        };
         if let Some(entry) = view.nearest("set_base32_alphabet") {
             around.alphabet = entry.argument(0).as_bytes().try_into().map_err(|_| {
                 let message = "\"set_base32_alphabet\" directive takes an alphabet of 32 bytes";
@@ -107,6 +118,7 @@ impl Function {
             "set_encode_base32" => Self::EncodeBase32(around.alphabet, around.is_padded),
             "set_decode_base32" => Self::DecodeBase32(around.alphabet),
             "set_rotate" => Self::Rotate(Arc::clone(&around.turned)),
+            "set_hashed_upstream" => Self::HashedUpstream(around.lists.clone()),
             "set_local_today" => Self::Today,
             "set_formatted_gmt_time" => Self::Time { is_local: false },
             "set_formatted_local_time" => Self::Time { is_local: true },
@@ -133,13 +145,26 @@ impl Function {
             Self::IfEmpty | Self::Rotate(_) => true,
             Self::Text(_) | Self::EncodeBase32(..) | Self::DecodeBase32(_) => arguments == 0,
             Self::Keyed(_) | Self::RandomText(_) | Self::RandomNumber => false,
-            Self::Today | Self::Time { .. } => false,
+            Self::HashedUpstream(_) | Self::Today | Self::Time { .. } => false,
         }
     }
 
-    /// The value for these arguments.
-    pub(super) fn compute(&self, exchange: &Exchange, arguments: &[Vec<u8>]) -> Vec<u8> {
-        match (self, arguments) {
+    /// Looks at arguments that are the same for every request.
+    ///
+    /// # Errors
+    /// The module's words for a list that is not there.
+    pub(super) fn check(&self, first: Option<&[u8]>) -> Result<(), String> {
+        match (self, first) {
+            (Self::HashedUpstream(lists), Some(name)) if lists.find(name).is_none() => {
+                Err(absent_list(name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The value for these arguments; `None`: the request fails, for a reason that is logged.
+    pub(super) fn compute(&self, exchange: &Exchange, arguments: &[Vec<u8>]) -> Option<Vec<u8>> {
+        Some(match (self, arguments) {
             (Self::IfEmpty, [own, other]) if own.is_empty() => other.clone(),
             (Self::IfEmpty, [own, _]) => own.clone(),
             (Self::Text(of), [text]) => of(text),
@@ -160,11 +185,24 @@ impl Function {
             (Self::Rotate(turned), [own, from, to]) => {
                 rotate(turned, own, from, to).unwrap_or_default()
             }
+            (Self::HashedUpstream(lists), [name, text]) => match lists.find(name) {
+                Some(list) => list.choose(text).to_vec(),
+                None => {
+                    exchange.log(Level::Error, format_args!("{}", absent_list(name)));
+                    return None;
+                }
+            },
             (Self::Today, []) => time(b"%Y-%m-%d", true).unwrap_or_default(),
             (Self::Time { is_local }, [form]) => time(form, *is_local).unwrap_or_default(),
             _ => Vec::new(),
-        }
+        })
     }
+}
+
+/// The module's words for a list that is not there.
+fn absent_list(name: &[u8]) -> String {
+    let name = Quoted(name);
+    format!("set_hashed_upstream: upstream list \"{name}\" not defined yet")
 }
 
 fn escape_uri(text: &[u8]) -> Vec<u8> {

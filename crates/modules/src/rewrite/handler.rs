@@ -121,8 +121,10 @@ impl Run<'_> {
                 if self.exchange.is_undecided() {
                     return Flow::Undecided;
                 }
-                let value = function.compute(self.exchange, &values);
-                self.exchange.set_variable(*variable, &value);
+                match function.compute(self.exchange, &values) {
+                    Some(value) => self.exchange.set_variable(*variable, &value),
+                    None => return Flow::Over(Verdict::Status(500)),
+                }
                 Flow::Next
             }
             Step::Return(answer) => {

@@ -10,6 +10,7 @@ mod plan;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod upstream_lists;
 
 use std::sync::Arc;
 

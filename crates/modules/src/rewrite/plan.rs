@@ -10,6 +10,7 @@ use turnpike_http::variables::{Evaluate, Sources, Template, VariableId, Variable
 use turnpike_lane::log::Level;
 
 use super::functions::{Function, Surroundings};
+use super::upstream_lists::UpstreamLists;
 use crate::files::Files;
 
 /// What a server or location does while rewriting.
@@ -115,8 +116,15 @@ impl Program {
 /// # Errors
 /// What is wrong with the surroundings of the functions.
 pub(super) fn define_only(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-    let around = Surroundings::read(view)?;
+    let lists = builder.store::<UpstreamLists>().clone();
+    let around = Surroundings::read(view, lists.clone())?;
     for entry in view.entries() {
+        if entry.row.name == "upstream_list" {
+            if let Err(message) = lists.define(entry) {
+                builder.report(view.error(entry.span, message));
+            }
+            continue;
+        }
         let Some(function) = Function::of(entry.row.name, &around) else {
             continue;
         };
@@ -134,7 +142,8 @@ pub(super) fn define_only(view: View<'_>, builder: &mut Builder<'_>) -> Result<(
 }
 
 fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfError> {
-    let around = Surroundings::read(view)?;
+    let lists = builder.store::<UpstreamLists>().clone();
+    let around = Surroundings::read(view, lists.clone())?;
     let mut steps = Vec::new();
     for entry in view.entries() {
         let step = match entry.row.name {
@@ -146,6 +155,10 @@ fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfErr
                 steps.extend(branch(view, entry, builder)?);
                 continue;
             }
+            "upstream_list" => match lists.define(entry) {
+                Ok(()) => continue,
+                Err(message) => Err(message),
+            },
             name => match Function::of(name, &around) {
                 Some(function) => compute(entry, function, builder),
                 None => continue,
@@ -204,6 +217,7 @@ fn compute(entry: &Entry, function: Function, builder: &mut Builder<'_>) -> Resu
     let words = own.into_iter().chain(given);
     let templates = words.map(|word| Template::compile(&word.bytes(), &mut builder.variables));
     let templates: Vec<Template> = templates.collect::<Result<_, _>>()?;
+    function.check(templates.first().and_then(Template::constant))?;
     builder.variables.stores(variable, Sources::of(&templates));
     Ok(Step::Compute(variable, function, templates))
 }

@@ -183,6 +183,23 @@ pub(super) const ROWS: &[Row] = &[
          in set_misc).",
     ),
     function(
+        "set_hashed_upstream",
+        3,
+        3,
+        "$variable list text",
+        "Stores a name out of an `upstream_list`, always the same for one text, in any case (as in \
+         set_misc).",
+    ),
+    Row {
+        name: "upstream_list",
+        contexts: &[Context::Http, Context::Server],
+        arguments: Arguments::at_least(2),
+        syntax: "list [weight:]name ...",
+        summary: "Names upstream servers for `set_hashed_upstream`; a weight is the number of \
+            times that a name is in the list (as in the module ngx_devel_kit).",
+        ..STEP
+    },
+    function(
         "set_local_today",
         1,
         1,

@@ -11,6 +11,7 @@ use super::functions::{
 };
 use super::handler::{is_true, unescape_redirect};
 use super::plan::condition_words;
+use super::upstream_lists::UpstreamList;
 
 /// The words of a directive as the parser reads them.
 fn words(text: &str) -> Vec<turnpike_conf::Word> {
@@ -167,5 +168,49 @@ fn numbers_rotate_from_the_variable_or_from_the_last_one() {
         let next = rotate(&turned, own.as_bytes(), from.as_bytes(), to.as_bytes());
         let next = next.map(|text| String::from_utf8(text).expect("digits"));
         assert_eq!(next.as_deref(), expected, "{own} {from} {to}");
+    }
+}
+
+#[test]
+fn lists_give_the_names_that_the_module_gives() {
+    // As the module answered them: by the lower half of nginx's hash, in any case.
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        (
+            "moon sun earth",
+            &[
+                ("", "moon"),
+                ("hello", "sun"),
+                ("world", "moon"),
+                ("larry", "earth"),
+                ("LARRY", "earth"),
+                ("audreyt", "earth"),
+                ("%C3%9C", "earth"),
+            ],
+        ),
+        (
+            "3:moon 2:sun http://a:8:b",
+            &[("", "moon"), ("hello", "sun"), ("larry", "moon")],
+        ),
+        ("0:moon", &[("", ""), ("hello", "")]),
+        ("0:moon sun", &[("", "sun"), ("hello", "sun")]),
+        ("3:", &[("hello", "")]),
+    ];
+    for (words, texts) in cases {
+        let list = UpstreamList::read(words.split(' ')).expect("a list");
+        for (text, expected) in *texts {
+            assert_eq!(list.choose(text.as_bytes()), expected.as_bytes(), "{text}");
+        }
+    }
+    for (words, message) in [
+        ("3", "upstream list just consists of number \"3\""),
+        ("a 3x", "upstream list not correct format \"3x\""),
+        ("4294967295:a b", "upstream list not correct format \"b\""),
+        (
+            "4294967296:a",
+            "upstream list not correct format \"4294967296:a\"",
+        ),
+    ] {
+        let list = UpstreamList::read(words.split(' '));
+        assert_eq!(list, Err(message.to_owned()));
     }
 }

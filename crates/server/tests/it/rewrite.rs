@@ -33,6 +33,7 @@ http {
     geo $arg_ip $range { ranges; default no; 10.0.0.0-10.255.255.255 ten; 10.1.0.0-10.1.0.9 few; }
     geo $proxied { default no; proxy 127.0.0.1; 192.0.2.0/24 yes; }
     split_clients "$arg_a" $half { 50% first; * second; }
+    upstream_list universe moon sun earth;
     server {
         listen 127.0.0.1:%PORT%;
         server_name local;
@@ -58,6 +59,14 @@ http {
             set_secure_random_lcalpha $letters 0$arg_b;
             if ($arg_b) { set_md5 $own; }
             return 200 "$own $escaped $keyed $number";
+        }
+        upstream_list inner 2:one two;
+        location /hashed {
+            set $list $arg_list;
+            set_if_empty $list Inner;
+            set_hashed_upstream $outer universe $arg_a;
+            set_hashed_upstream $inner $list $arg_a;
+            return 200 "$outer $inner";
         }
         location /random { set_secure_random_alphanum $text 64; return 200 $text; }
         location /args/ { rewrite ^/args/(.+)$ /text?name=$1; }
@@ -208,6 +217,21 @@ fn functions_compute_values() {
         ),
     ];
     answers(&server, table);
+    // As Debian's module answers them.
+    answers(
+        &server,
+        &[
+            ("/hashed", 200, "moon one"),
+            ("/hashed?a=hello", 200, "sun one"),
+            ("/hashed?a=larry", 200, "earth two"),
+            ("/hashed?a=larry&list=universe", 200, "earth earth"),
+            ("/hashed?list=none", 500, ""),
+        ],
+    );
+    server.wait_for_log(
+        "error.log",
+        "set_hashed_upstream: upstream list \"none\" not defined yet",
+    );
     let (first, second) = (server.get("/random").text(), server.get("/random").text());
     assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     assert_ne!(first, second);
