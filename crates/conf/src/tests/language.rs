@@ -16,6 +16,10 @@ fn words_are_read_as_nginx_reads_them() {
         (" \t\r\n", ""),
         ("# only a comment", ""),
         ("a;", "<a>"),
+        // Unlike nginx: editors put a byte order mark there.
+        ("\u{feff}a;", "<a>"),
+        ("\u{feff}\u{feff}a;", "<\u{feff}a>"),
+        ("a;\u{feff}b;", "<a> <\u{feff}b>"),
         ("a b;c d;", "<a><b> <c><d>"),
         ("a b # c\n d;", "<a><b><d>"),
         ("a b#c;", "<a><b#c>"),
