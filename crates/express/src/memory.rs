@@ -381,6 +381,13 @@ impl Memory {
             .count()
     }
 
+    /// The key of cookies.
+    #[cfg(test)]
+    pub(crate) fn cookie_key(&self) -> [u64; 2] {
+        let words = self.settings.words();
+        [0, 1].map(|half| words[settings::COOKIE_KEY + half].load(Relaxed))
+    }
+
     /// Random keys, made once for a memory.
     fn make_keys(&self) {
         let words = self.settings.words();

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cookie;
 mod cost;
 mod frame;
 mod judged;

@@ -3,8 +3,11 @@
 // SYN cookies (RFC 4987 section 3.6): the first sequence number of a connection of ours is a hash,
 // so that nothing has to be kept until the client has shown that it receives our segments.
 //
-//   our first number = the client's first number + hash (addresses, ports, minute), where the two
-//   lowest bits of the hash are replaced by the client's maximum segment size
+//   our first number = the client's first number + one of four hashes (addresses, ports, minute):
+//   the one for the client's maximum segment size
+//
+// All bits of a number are compared: one that is a byte or two off belongs to a connection that
+// the kernel has, or to none.
 //
 // Adding the client's number makes the difference of both the same in every segment of the
 // handshake, and near it in those behind a short answer: so we recognise our connections without
@@ -18,10 +21,8 @@
 #define COOKIE_PERIOD_SHIFT 36
 #define COOKIE_PERIODS 2
 
-// The low bits of the hash that tell the maximum segment size.
-#define COOKIE_SIZE_MASK 3
-
 // Usual maximum segment sizes: of any IPv4 path, of any IPv6 path, of PPPoE, of Ethernet.
+#define SEGMENT_SIZES 4
 #define SEGMENT_SIZE_0 536
 #define SEGMENT_SIZE_1 1220
 #define SEGMENT_SIZE_2 1440
@@ -29,7 +30,7 @@
 
 INLINE u32 segment_size(u32 number)
 {
-	switch (number & COOKIE_SIZE_MASK) {
+	switch (number) {
 	case 0:
 		return SEGMENT_SIZE_0;
 	case 1:
@@ -51,7 +52,7 @@ INLINE u32 segment_size_number(u32 size)
 	return size >= SEGMENT_SIZE_1;
 }
 
-SHARED u32 cookie_hash(const struct settings *settings, const struct segment *segment, u64 period)
+SHARED u64 cookie_hash(const struct settings *settings, const struct segment *segment, u64 period)
 {
 	struct siphash hash;
 	u32 ports = (u32)segment->source_port << 16 | segment->destination_port;
@@ -64,6 +65,13 @@ SHARED u32 cookie_hash(const struct settings *settings, const struct segment *se
 	siphash_word(&hash, segment->destination[1]);
 	siphash_word(&hash, period << 32 | ports);
 	return siphash_end(&hash, segment->is_ipv6 ? 40 : 24);
+}
+
+// The hash for one of the segment sizes: the halves of the hash are the first of the four, and the
+// distance between them.
+INLINE u32 cookie_number(u64 hash, u32 size_number)
+{
+	return (u32)hash + size_number * (u32)(hash >> 32);
 }
 
 INLINE u64 cookie_period(const struct segment *segment)
@@ -97,15 +105,18 @@ INLINE void check_cookie(const struct settings *settings, const struct segment *
 	u64 period = cookie_period(segment);
 	cookie->relation = RELATION_NONE;
 	for (u32 age = 0; age < COOKIE_PERIODS; age++) {
-		u32 hash = cookie_hash(settings, segment, period - age) & ~COOKIE_SIZE_MASK;
-		if ((difference & ~COOKIE_SIZE_MASK) == hash) {
-			cookie->relation = RELATION_FIRST;
-			cookie->segment_size = segment_size(difference);
-			return;
+		u64 hash = cookie_hash(settings, segment, period - age);
+		for (u32 number = 0; number < SEGMENT_SIZES; number++) {
+			u32 distance = difference - cookie_number(hash, number);
+			if (!distance) {
+				cookie->relation = RELATION_FIRST;
+				cookie->segment_size = segment_size(number);
+				return;
+			}
+			if (distance + COOKIE_NEAR <= 2 * COOKIE_NEAR)
+				cookie->relation = RELATION_LATER;
 		}
-		if (difference - hash + COOKIE_NEAR <= 2 * COOKIE_NEAR) {
-			cookie->relation = RELATION_LATER;
+		if (cookie->relation == RELATION_LATER)
 			return;
-		}
 	}
 }

@@ -218,9 +218,10 @@ INLINE int answer_syn(struct xdp_md *context, const struct settings *settings,
 	answer_options(&options, ours, segment->now_ns, &answered);
 	if (bpf_xdp_store_bytes(context, options_at, &answered, bytes))
 		return pass_syn();
-	u32 hash = cookie_hash(settings, segment, cookie_period(segment)) & ~COOKIE_SIZE_MASK;
+	u64 hash = cookie_hash(settings, segment, cookie_period(segment));
+	u32 number = cookie_number(hash, segment_size_number(options.segment_size));
 	struct reply reply = {
-		.sequence = segment->sequence + (hash | segment_size_number(options.segment_size)),
+		.sequence = segment->sequence + number,
 		.acknowledgement = segment->sequence + 1,
 		.flags = TCP_SYN | TCP_ACK,
 		.tcp_bytes = TCP_HEADER_BYTES + bytes,

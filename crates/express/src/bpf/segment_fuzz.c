@@ -130,6 +130,30 @@ static void publish(void)
 	memcpy(answer->bytes, ANSWER, sizeof(ANSWER) - 1);
 }
 
+// The numbers of cookies are those that the tests in Rust expect too.
+static void hold_cookie(u64 key, u64 more_key, struct segment segment, u64 period,
+			const u32 *numbers)
+{
+	struct settings settings = { .cookie_key = { key, more_key } };
+	segment.is_ipv6 = segment.source[0] != 0;
+	u64 hash = cookie_hash(&settings, &segment, period);
+	for (u32 number = 0; number < SEGMENT_SIZES; number++)
+		hold(cookie_number(hash, number) == numbers[number]);
+}
+
+static void hold_cookies(void)
+{
+#define COOKIE_VECTOR(key, more_key, source_0, source_1, destination_0, destination_1, from, to,   \
+		      period, ...)                                                                \
+	hold_cookie(key, more_key,                                                                \
+		    (struct segment){ .source = { source_0, source_1 },                           \
+				      .destination = { destination_0, destination_1 },            \
+				      .source_port = from,                                        \
+				      .destination_port = to },                                   \
+		    period, (const u32[SEGMENT_SIZES]){ __VA_ARGS__ });
+#include "cookie_vectors.h"
+}
+
 static int run(const u8 *frame, u32 bytes, struct xdp_md *context)
 {
 	show_frame(context, FUZZ_HEAD_ROOM, FUZZ_HEAD_ROOM + bytes);
@@ -204,8 +228,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	struct xdp_md context;
 	if (size < 3 || size > TEXT_BYTES_MAX)
 		return 0;
-	if (!fuzz_settings.port_count)
+	if (!fuzz_settings.port_count) {
+		hold_cookies();
 		publish();
+	}
 	memset(marks, 0, sizeof(marks));
 	u8 kind = data[0], flags = data[1];
 	u32 option_bytes = data[2] & 0x3c;

@@ -1,5 +1,7 @@
 //! Ethernet frames with a TCP segment, made and read byte by byte.
 
+use super::cookie::Connection;
+
 pub(super) const FIN: u8 = 0x01;
 pub(super) const SYN: u8 = 0x02;
 pub(super) const RST: u8 = 0x04;
@@ -81,6 +83,24 @@ impl Frame {
             source: CLIENT_V6,
             destination: SERVER_V6,
             ..Frame::syn_v4()
+        }
+    }
+
+    pub(super) fn is_ipv6(&self) -> bool {
+        self.is_v6
+    }
+
+    /// What the cookie of a client's segment is made from.
+    pub(super) fn connection(&self) -> Connection {
+        let halves = |address: Address| {
+            let whole = u128::from_le_bytes(address);
+            [whole as u64, (whole >> 64) as u64]
+        };
+        Connection {
+            source: halves(self.source),
+            destination: halves(self.destination),
+            source_port: self.source_port,
+            port: self.port,
         }
     }
 
