@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Collector, ConfError, Errors};
 use crate::mistakes::Mistakes;
 use crate::parse::parse_all;
-use crate::registry::{Context, Index, NameMap, NameSet, Registry, Repeat, Row, Value};
+use crate::registry::{Context, Index, NameMap, Registry, Repeat, Row, Value};
 use crate::source::Loader;
 use crate::suggest;
 use crate::tree::{Directive, FileId, Span, Tree, Word};
@@ -19,8 +19,8 @@ use crate::tree::{Directive, FileId, Span, Tree, Word};
 #[derive(Clone, Debug)]
 pub struct Scope {
     pub(crate) blocks: Vec<Block>,
-    /// The names of all directives in all blocks.
-    pub(crate) written: NameSet,
+    /// Whether any block has a directive of that name, by the name's number.
+    pub(crate) written: Vec<bool>,
     pub(crate) files: Vec<String>,
     pub(crate) index: Arc<Index>,
 }
@@ -118,7 +118,7 @@ impl Registry {
             errors: Collector::default(),
             scope: Scope {
                 blocks: vec![root],
-                written: NameSet::default(),
+                written: vec![false; self.index.names.len()],
                 files: names.map(str::to_owned).collect(),
                 index: Arc::clone(&self.index),
             },
@@ -175,7 +175,9 @@ impl Checker<'_> {
             if !is_right {
                 continue;
             }
-            self.scope.written.insert(row.name);
+            if let Some(named) = self.scope.index.names.get(row.name) {
+                self.scope.written[named.number] = true;
+            }
             self.scope.blocks[id].push(Entry {
                 row,
                 name: directive.name.clone(),

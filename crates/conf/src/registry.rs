@@ -286,21 +286,26 @@ pub struct Registry {
 /// the time in which a large configuration is read.
 pub(crate) type NameMap<T> = HashMap<&'static str, T, FixedState>;
 
-/// A set of names of rows.
-pub(crate) type NameSet = HashSet<&'static str, FixedState>;
+/// The rows of a name.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// The place of the name among all names.
+    pub(crate) number: usize,
+    pub(crate) rows: Vec<&'static Row>,
+}
 
 /// The rows by name.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) families: Vec<(&'static str, &'static [Row])>,
-    pub(crate) names: NameMap<Vec<&'static Row>>,
+    pub(crate) names: NameMap<Named>,
     pub(crate) not_yet: &'static [&'static str],
 }
 
 impl Index {
     /// All rows of a name.
     pub(crate) fn rows(&self, name: &str) -> &[&'static Row] {
-        self.names.get(name).map_or(&[], Vec::as_slice)
+        self.names.get(name).map_or(&[], |named| &named.rows)
     }
 
     /// Whether a name is one of nginx's or ours, in any context.
@@ -323,9 +328,12 @@ impl Registry {
         families: &[(&'static str, &'static [Row])],
         not_yet: &'static [&'static str],
     ) -> Registry {
-        let mut names: NameMap<Vec<&'static Row>> = NameMap::default();
+        let mut names: NameMap<Named> = NameMap::default();
         for row in families.iter().flat_map(|(_, rows)| rows.iter()) {
-            names.entry(row.name).or_default().push(row);
+            let number = names.len();
+            let rows = Vec::new();
+            let named = names.entry(row.name).or_insert(Named { number, rows });
+            named.rows.push(row);
         }
         Registry {
             index: Arc::new(Index {

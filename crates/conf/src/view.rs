@@ -6,7 +6,7 @@
 
 use crate::check::{Block, Entry, Scope};
 use crate::error::ConfError;
-use crate::registry::{Context, Merge, Row, Value};
+use crate::registry::{Context, Merge, Named, Row, Value};
 use crate::tree::{Directive, Span, Word};
 use crate::value;
 
@@ -149,7 +149,7 @@ impl<'a> View<'a> {
 
     /// Whether a directive with this name is anywhere in the configuration.
     pub fn is_written(&self, name: &str) -> bool {
-        self.scope.written.contains(name)
+        self.named(name).is_some_and(|named| self.is_used(named))
     }
 
     fn block(&self) -> &'a Block {
@@ -161,18 +161,32 @@ impl<'a> View<'a> {
         std::iter::successors(Some(*self), View::parent)
     }
 
+    /// What is known of a name. Every block asks for some hundred names, so this is the one place
+    /// where a name that is written nowhere is hashed.
+    fn named(&self, name: &str) -> Option<&'a Named> {
+        self.scope.index.names.get(name)
+    }
+
+    fn is_used(&self, named: &Named) -> bool {
+        self.scope.written[named.number]
+    }
+
     fn nearest_level(&self, name: &str) -> Option<View<'a>> {
-        // Most names are written nowhere, and every block asks for all of them.
-        if !self.is_written(name) {
+        self.level_of(name, self.named(name)?)
+    }
+
+    /// As [`View::nearest_level`], of a name that was found.
+    fn level_of(&self, name: &str, named: &Named) -> Option<View<'a>> {
+        if !self.is_used(named) {
             return None;
         }
-        let rows = self.scope.index.rows(name);
         for view in self.levels() {
             if view.block().by_name.contains_key(name) {
                 return Some(view);
             }
             let context = view.context();
-            let mut rows = rows.iter().filter(|row| row.contexts.contains(&context));
+            let rows = named.rows.iter();
+            let mut rows = rows.filter(|row| row.contexts.contains(&context));
             if rows.next().is_some_and(|row| row.merge == Merge::Own) {
                 return None;
             }
@@ -182,13 +196,13 @@ impl<'a> View<'a> {
 
     /// Whether any directive has this name.
     pub fn has_row(&self, name: &str) -> bool {
-        self.row(name).is_some()
+        self.named(name).is_some()
     }
 
-    /// The row for a name here: of this context, or of the nearest ancestor's, or else the first
+    /// The row of a name here: of this context, or of the nearest ancestor's, or else the first
     /// one.
-    fn row(&self, name: &str) -> Option<&'static Row> {
-        let rows = self.scope.index.rows(name);
+    fn row_of(&self, named: &Named) -> Option<&'static Row> {
+        let rows = named.rows.as_slice();
         if let [row] = rows {
             return Some(row);
         }
@@ -270,11 +284,13 @@ impl<'a> View<'a> {
 
     /// A count and a size of buffers, if they are written or have a default.
     pub fn try_buffers(&self, name: &str) -> Option<(u64, u64)> {
-        if let Some(entry) = self.nearest(name) {
-            return value::buffers(entry.argument(0), entry.argument(1));
+        match self.in_force(name)? {
+            InForce::Written(entry) => value::buffers(entry.argument(0), entry.argument(1)),
+            InForce::Default(row) => {
+                let (count, size) = row.default.split_once(' ')?;
+                value::buffers(count, size.trim_start())
+            }
         }
-        let (count, size) = self.default(name)?.split_once(' ')?;
-        value::buffers(count, size.trim_start())
     }
 
     /// The first argument of a row of [`Value::OneOf`], spelt as in the row.
@@ -284,23 +300,13 @@ impl<'a> View<'a> {
 
     /// As [`View::choice`], if it is written or has a default.
     pub fn try_choice(&self, name: &str) -> Option<&'a str> {
-        let text = self.try_text(name)?;
-        let words = match self
-            .nearest(name)
-            .map(|entry| entry.row)
-            .or_else(|| self.row(name))
-        {
-            Some(Row {
-                value: Value::OneOf(words),
-                ..
-            }) => *words,
-            _ => &[],
+        let in_force = self.in_force(name)?;
+        let text = in_force.text();
+        let Value::OneOf(words) = in_force.row().value else {
+            return Some(text);
         };
-        let spelt = words
-            .iter()
-            .copied()
-            .find(|word| word.eq_ignore_ascii_case(text));
-        Some(spelt.unwrap_or(text))
+        let spelt = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+        Some(spelt.copied().unwrap_or(text))
     }
 
     /// The first argument; of a default that has several words, all of them.
@@ -310,16 +316,45 @@ impl<'a> View<'a> {
 
     /// As [`View::text`], if it is written or has a default.
     pub fn try_text(&self, name: &str) -> Option<&'a str> {
-        match self.nearest(name) {
-            Some(entry) => Some(entry.argument(0)),
-            None => self.default(name),
+        self.in_force(name).map(InForce::text)
+    }
+
+    /// What applies here: what is written, or the row's default.
+    fn in_force(&self, name: &str) -> Option<InForce<'a>> {
+        let named = self.named(name);
+        debug_assert!(named.is_some(), "no row has the name {name}");
+        let named = named?;
+        let level = self.level_of(name, named);
+        match level.and_then(|view| view.own(name)) {
+            Some(entry) => Some(InForce::Written(entry)),
+            None => {
+                let row = self.row_of(named).filter(|row| !row.default.is_empty());
+                row.map(InForce::Default)
+            }
+        }
+    }
+}
+
+/// What applies to a block.
+#[derive(Clone, Copy)]
+enum InForce<'a> {
+    Written(&'a Entry),
+    /// The row has a default.
+    Default(&'static Row),
+}
+
+impl<'a> InForce<'a> {
+    fn row(self) -> &'static Row {
+        match self {
+            InForce::Written(entry) => entry.row,
+            InForce::Default(row) => row,
         }
     }
 
-    fn default(&self, name: &str) -> Option<&'static str> {
-        let row = self.row(name);
-        debug_assert!(row.is_some(), "no row has the name {name}");
-        row.map(|row| row.default)
-            .filter(|default| !default.is_empty())
+    fn text(self) -> &'a str {
+        match self {
+            InForce::Written(entry) => entry.argument(0),
+            InForce::Default(row) => row.default,
+        }
     }
 }
