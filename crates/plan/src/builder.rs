@@ -17,6 +17,7 @@ use crate::control::{Command, CommandRow};
 use crate::environment::Environment;
 use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
 use crate::metrics;
+use crate::regex::Programs;
 use crate::template::Template;
 use crate::variables::VariableTable;
 
@@ -70,7 +71,8 @@ pub struct Shared<S: 'static> {
 
 impl<'e, S> Builder<'e, S> {
     /// A builder with these variables.
-    pub fn new(variables: VariableTable<S>, environment: &'e mut dyn Environment) -> Self {
+    pub fn new(mut variables: VariableTable<S>, environment: &'e mut dyn Environment) -> Self {
+        variables.programs.purpose = environment.purpose();
         Self {
             variables,
             environment,
@@ -88,7 +90,8 @@ impl<'e, S> Builder<'e, S> {
     ///
     /// # Errors
     /// All reported errors.
-    pub fn finish(self) -> Result<Shared<S>, Vec<ConfError>> {
+    pub fn finish(mut self) -> Result<Shared<S>, Vec<ConfError>> {
+        self.variables.programs = Programs::default();
         if !self.errors.is_empty() {
             return Err(self.errors);
         }

@@ -15,6 +15,7 @@ use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 
 use crate::product::Product;
+use crate::regex::Purpose;
 
 /// Words of the memory that outlives a serving process: the keys of tickets, and behind them room
 /// for 8184 sessions. Pages that no session has touched take no memory.
@@ -29,6 +30,11 @@ pub trait Environment {
     fn prefix(&self) -> &Path;
     /// The folder of the main configuration file, the base of relative paths of keys and includes.
     fn conf_folder(&self) -> &Path;
+    /// What the patterns of the plan are for. What only makes look-ups faster is left out of a plan
+    /// that answers nothing.
+    fn purpose(&self) -> Purpose {
+        Purpose::Matches
+    }
     /// Opens a log file by its absolute path, or finds it if it is open.
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
     /// The same for a file with secrets, which others cannot read if it is created.

@@ -60,7 +60,8 @@ impl Pattern {
         place: &str,
         variables: &mut VariableTable<S>,
     ) -> Result<Self, PatternError> {
-        let regex = Regex::new(pattern, case, place).map_err(PatternError::Regex)?;
+        let regex = Regex::shared(pattern, case, place, &mut variables.programs);
+        let regex = regex.map_err(PatternError::Regex)?;
         let names = regex
             .names()
             .iter()

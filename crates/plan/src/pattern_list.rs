@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::pattern::Pattern;
-use crate::regex::{Automaton, Undecided};
+use crate::regex::{Automaton, Purpose, Undecided};
 use crate::variables::Subject;
 
 /// Patterns with their values.
@@ -29,9 +29,12 @@ impl<T: Copy> PatternList<T> {
         self.automaton = None;
     }
 
-    /// Prepares for look-ups; called once, after the last pattern was added. Without it look-ups
-    /// are only slower.
-    pub fn finish(&mut self) {
+    /// Prepares for matches, if that is the purpose; called once, after the last pattern was added.
+    /// Without it look-ups are only slower.
+    pub fn finish(&mut self, purpose: Purpose) {
+        if purpose == Purpose::Check {
+            return;
+        }
         let regexes = self.patterns.iter().map(|(pattern, _)| &pattern.regex);
         self.automaton = Automaton::new(regexes);
     }

@@ -220,7 +220,7 @@ impl<T: Copy + PartialEq> Port<T> {
                 }
             }
         }
-        names.finish();
+        names.finish(environment.purpose());
         names
     }
 }

@@ -9,7 +9,7 @@ use crate::builder::Builder;
 use crate::keys::KeyMap;
 use crate::pattern::Pattern;
 use crate::pattern_list::PatternList;
-use crate::regex::{Case, Undecided};
+use crate::regex::{Case, Purpose, Undecided};
 use crate::variables::Subject;
 
 /// The names of the server blocks on one listening address; `T` identifies the block.
@@ -176,8 +176,8 @@ impl<T: Copy> NameTable<T> {
     }
 
     /// Prepares for look-ups; called once, after the last name was added.
-    pub fn finish(&mut self) {
-        self.patterns.finish();
+    pub fn finish(&mut self, purpose: Purpose) {
+        self.patterns.finish(purpose);
     }
 
     /// Whether a look-up can find anything but the default.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use turnpike_lane::log::Level;
 
-use crate::regex::{Allowance, Regex, Undecided};
+use crate::regex::{Allowance, Programs, Regex, Undecided};
 use crate::template::Template;
 
 /// An object with values of variables.
@@ -193,6 +193,8 @@ pub struct VariableTable<S: 'static> {
     names_come_later: bool,
     /// See [`VariableTable::add_unsettled`].
     unsettled: Vec<&'static str>,
+    /// The programs of the patterns whose groups may be variables, while the plan is built.
+    pub programs: Programs,
 }
 
 /// The deepest nesting of evaluations; nginx's number. More means a cycle in the configuration.
@@ -243,6 +245,7 @@ impl<S> VariableTable<S> {
             unsettled: Vec::new(),
         }
     }
+            programs: Programs::default(),
 
     /// Names built-in variables whose values are settled late; see [`Subject::unsettled_uses`].
     pub fn add_unsettled(&mut self, names: &[&'static str]) {

@@ -89,7 +89,7 @@ impl Builder<'_> {
         let mut named = Named::new();
         let mut tree = LocationTree::default();
         self.locations(view, &mut tree, &mut named);
-        tree.finish();
+        tree.finish(self.environment.purpose());
         self.servers.push(Server {
             name: primary_name(view, &self.host_name).into(),
             settings: Self::server_settings(view),
@@ -160,7 +160,7 @@ impl Builder<'_> {
         })?;
         let mut inner = LocationTree::default();
         self.locations(view, &mut inner, named);
-        inner.finish();
+        inner.finish(self.environment.purpose());
         let limit = self.limit_except(view)?;
         if let Some(location) = &mut self.locations[index.0 as usize] {
             location.tree = inner;

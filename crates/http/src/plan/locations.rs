@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnpike_plan::keys::KeyMap;
 use turnpike_plan::pattern::Pattern;
 use turnpike_plan::pattern_list::PatternList;
+use turnpike_plan::regex::Purpose;
 
 use super::index::LocationIndex;
 use super::prefixes::PrefixTree;
@@ -67,9 +68,9 @@ impl LocationTree {
     }
 
     /// Makes ready for look-ups; called once, after the last was added.
-    pub fn finish(&mut self) {
+    pub fn finish(&mut self, purpose: Purpose) {
         self.prefixes.finish();
-        self.patterns.finish();
+        self.patterns.finish(purpose);
     }
 
     /// Whether no location stands here.

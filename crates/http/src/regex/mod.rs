@@ -10,4 +10,4 @@ pub(crate) mod turn;
 pub(crate) use pool::Hold;
 pub use turn::matching::Settled;
 pub use turn::{Position, Turn};
-pub use turnpike_plan::regex::{Captures, Case, Regex, Undecided};
+pub use turnpike_plan::regex::{Captures, Case, Programs, Regex, Undecided};

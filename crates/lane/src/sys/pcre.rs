@@ -109,7 +109,7 @@ impl MatchFailure {
 }
 
 impl Code {
-    /// Compiles a pattern, to machine code where the system supports it. Allocates.
+    /// Compiles a pattern, which the interpreter runs. Allocates.
     ///
     /// # Errors
     /// PCRE2's error.
@@ -148,10 +148,16 @@ impl Code {
             counting,
         };
         compiled.groups = compiled.number(ffi::PCRE2_INFO_CAPTURECOUNT);
-        // Without machine code the interpreter runs the pattern. SAFETY: the pattern is compiled,
-        // and no other thread has it yet.
-        unsafe { ffi::pcre2_jit_compile_8(raw.as_ptr(), ffi::PCRE2_JIT_COMPLETE) };
         Ok(compiled)
+    }
+
+    /// Adds machine code where the system supports it: it runs far faster, and takes far longer to
+    /// make than the rest. Allocates.
+    pub fn with_machine_code(self) -> Code {
+        // Without machine code the interpreter goes on running the pattern. SAFETY: the pattern is
+        // compiled, and no other thread has it yet.
+        unsafe { ffi::pcre2_jit_compile_8(self.raw.as_ptr(), ffi::PCRE2_JIT_COMPLETE) };
+        self
     }
 
     /// The number of groups, without the whole match.

@@ -9,7 +9,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LaneSlot, LaneState};
 use turnpike_http::phase::{FilterPlace, HandlerPlace};
 use turnpike_http::plan::{Builder, LocationDraft};
-use turnpike_http::regex::Regex;
+use turnpike_http::regex::{Case, Regex};
 use turnpike_http::variables::VariableRow;
 
 use super::accept::{Acceptance, Proxied};
@@ -30,7 +30,7 @@ pub(super) fn location(
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    let acceptance = Arc::new(acceptance(view)?);
+    let acceptance = Arc::new(acceptance(view, builder)?);
     if view.flag("gunzip") {
         let (count, size) = view.buffers("gunzip_buffers");
         let filter = GunzipFilter {
@@ -156,7 +156,7 @@ fn piece_bytes(count: u64, size: u64) -> usize {
     usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX)
 }
 
-fn acceptance(view: View<'_>) -> Result<Acceptance, ConfError> {
+fn acceptance(view: View<'_>, builder: &mut Builder<'_>) -> Result<Acceptance, ConfError> {
     let mut disabled = Vec::new();
     let mut disabled_msie6 = false;
     for entry in view.nearest_all("gzip_disable") {
@@ -165,7 +165,8 @@ fn acceptance(view: View<'_>) -> Result<Acceptance, ConfError> {
                 disabled_msie6 = true;
                 continue;
             }
-            let regex = Regex::case_insensitive(&word.text, &view.place(entry.span))
+            let (place, programs) = (view.place(entry.span), &mut builder.variables.programs);
+            let regex = Regex::shared(&word.text, Case::Ignored, &place, programs)
                 .map_err(|message| view.error(entry.span, message))?;
             disabled.push(regex);
         }
@@ -287,5 +288,5 @@ fn check_window(coding: Coding, name: &str, words: &[&str]) -> Result<(), String
 /// `gzip_disable`.
 pub(super) fn check_disable(_: &str, words: &[&str]) -> Result<(), String> {
     let mut patterns = words.iter().filter(|word| **word != "msie6");
-    patterns.try_for_each(|word| Ok(Regex::case_insensitive(word, "").map(drop)?))
+    patterns.try_for_each(|word| Ok(Regex::check(word, Case::Ignored).map(drop)?))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, LocationDraft, Pattern};
-use turnpike_http::regex::Regex;
+use turnpike_http::regex::{Case, Regex};
 use turnpike_http::variables::Evaluate;
 
 use crate::by_location::ByLocation;
@@ -29,7 +29,7 @@ struct PathInfo(ByLocation<Script>);
 /// A pattern with two groups.
 pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
     let pattern = words.first().copied().unwrap_or_default();
-    match Regex::case_sensitive(pattern, "")?.group_count() {
+    match Regex::check(pattern, Case::Sensitive)?.group_count() {
         2 => Ok(()),
         _ => Err(format!("pattern \"{pattern}\" must have 2 captures")),
     }
@@ -61,7 +61,8 @@ pub(super) fn location(
         Some(entry) => {
             let pattern = entry.argument(0);
             let place = view.place(entry.span);
-            let regex = Regex::case_sensitive(pattern, &place);
+            let programs = &mut builder.variables.programs;
+            let regex = Regex::shared(pattern, Case::Sensitive, &place, programs);
             let regex = regex.map_err(|message| view.error(entry.span, message))?;
             Some(Pattern {
                 regex,

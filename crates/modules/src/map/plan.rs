@@ -72,7 +72,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
             builder.report(view.error(line.span, message));
         }
     }
-    table.patterns.finish();
+    table.patterns.finish(builder.environment.purpose());
     let defined = builder.variables.define(name, computed, Arc::new(table));
     defined.map_err(|error| place(error.into()))?;
     Ok(())

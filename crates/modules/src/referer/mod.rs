@@ -41,7 +41,7 @@ impl Family for Referer {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        if let Some(referers) = Referers::read(view)? {
+        if let Some(referers) = Referers::read(view, &mut builder.variables.programs)? {
             builder.store::<ByLocation>().insert(draft.index, referers);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use turnpike_conf::{ConfError, Context, View, bytes_of};
 use turnpike_http::plan::LocationIndex;
-use turnpike_http::regex::{Case, Regex};
+use turnpike_http::regex::{Case, Programs, Regex};
 
 use crate::hostnames::{Hostnames, Refusal};
 
@@ -37,7 +37,7 @@ impl ByLocation {
 
 impl Referers {
     /// Reads the directives of the nearest level that has any.
-    pub(super) fn read(view: View<'_>) -> Result<Option<Self>, ConfError> {
+    pub(super) fn read(view: View<'_>, programs: &mut Programs) -> Result<Option<Self>, ConfError> {
         let entries = view.nearest_all("valid_referers");
         let Some(last) = entries.last() else {
             return Ok(None);
@@ -51,14 +51,14 @@ impl Referers {
                     "blocked" => referers.blocked = true,
                     "server_names" => server_names = true,
                     text => referers
-                        .add(text, &view.place(entry.span))
+                        .add(text, &view.place(entry.span), programs)
                         .map_err(|message| view.error(entry.span, message))?,
                 }
             }
         }
         if server_names {
             referers
-                .add_server_names(view)
+                .add_server_names(view, programs)
                 .map_err(|message| view.error(last.span, message))?;
         }
         if (referers.none || referers.blocked) && referers.hosts.is_empty() {
@@ -69,11 +69,12 @@ impl Referers {
         Ok(Some(referers))
     }
 
-    fn add(&mut self, text: &str, place: &str) -> Result<(), String> {
+    fn add(&mut self, text: &str, place: &str, programs: &mut Programs) -> Result<(), String> {
         match text.strip_prefix('~') {
             Some("") => Err(format!("empty regex in \"{text}\"")),
             Some(pattern) => {
-                self.patterns.push(Regex::case_insensitive(pattern, place)?);
+                let regex = Regex::shared(pattern, Case::Ignored, place, programs)?;
+                self.patterns.push(regex);
                 Ok(())
             }
             None if text.is_empty() => Err(format!("invalid referer \"{text}\"")),
@@ -94,7 +95,7 @@ impl Referers {
             })
     }
 
-    fn add_server_names(&mut self, view: View<'_>) -> Result<(), String> {
+    fn add_server_names(&mut self, view: View<'_>, programs: &mut Programs) -> Result<(), String> {
         let Some(server) = view.enclosing(Context::Server) else {
             return Ok(());
         };
@@ -105,7 +106,8 @@ impl Referers {
             match word.text.strip_prefix('~') {
                 Some(pattern) => {
                     let place = view.place(own.span);
-                    let regex = Regex::new(pattern, Case::of_server_name(pattern), &place)?;
+                    let case = Case::of_server_name(pattern);
+                    let regex = Regex::shared(pattern, case, &place, programs)?;
                     self.server_patterns.push(regex);
                 }
                 None => self.add_host(&word.text, None)?,

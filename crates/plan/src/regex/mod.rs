@@ -27,6 +27,7 @@ mod superset;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +64,7 @@ pub struct Regex {
 }
 
 /// What a pattern makes of upper and lower case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Case {
     /// Letters of another case are other letters, as behind `~`.
     Sensitive,
@@ -81,6 +82,25 @@ pub struct Program {
     /// each item of the pattern: then the plain code is used if its worst case is allowed.
     counted: Option<Code>,
     cost: Cost,
+}
+
+/// What a program is made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// Requests are matched: it is made fast.
+    #[default]
+    Matches,
+    /// A configuration is checked: it has no machine code, which takes ten times as long to make as
+    /// all the rest. It finds the same.
+    Check,
+}
+
+/// The programs of a plan's patterns: patterns that are written alike have one.
+#[derive(Debug, Default)]
+pub struct Programs {
+    by_pattern: HashMap<(String, Case), Arc<Program>>,
+    /// What they are made for.
+    pub purpose: Purpose,
 }
 
 /// The cost that matches may have before the lane serves other requests.
@@ -148,35 +168,46 @@ impl Regex {
         Self::new(pattern, Case::Ignored, place)
     }
 
-    /// Compiles `pattern`; `place` is its place (`in FILE:LINE`) for log messages, and empty for a
-    /// pattern that is only checked.
+    /// Compiles `pattern`; `place` is its place (`in FILE:LINE`) for log messages.
     ///
     /// # Errors
     /// The pattern is not a regular expression, by PCRE2's rules.
     pub fn new(pattern: &str, case: Case, place: &str) -> Result<Self, RegexError> {
-        static SERIALS: AtomicU64 = AtomicU64::new(0);
-        let bytes = bytes_of(pattern);
-        let caseless = case == Case::Ignored;
-        let plain = Code::compile(&bytes, caseless, Counting::Backtracks);
-        let plain = plain.map_err(|error| RegexError {
-            pattern: pattern.to_owned(),
-            rest: turnpike_conf::text_of(bytes.get(error.offset..).unwrap_or_default()),
-            reason: error.message,
-        })?;
-        let cost = Cost::of(&bytes, &plain);
-        let program = Program {
-            serial: SERIALS.fetch_add(1, Ordering::Relaxed),
-            counted: Code::compile(&bytes, caseless, Counting::Steps).ok(),
-            plain,
-            cost,
-        };
-        Ok(Self {
+        let program = Program::compile(pattern, case, Purpose::Matches)?;
+        Ok(Self::of(pattern, case, place, Arc::new(program)))
+    }
+
+    /// As [`Regex::new`], with the program of the plan's patterns that are written alike.
+    ///
+    /// # Errors
+    /// As for [`Regex::new`].
+    pub fn shared(
+        pattern: &str,
+        case: Case,
+        place: &str,
+        programs: &mut Programs,
+    ) -> Result<Self, RegexError> {
+        let program = programs.program(pattern, case)?;
+        Ok(Self::of(pattern, case, place, program))
+    }
+
+    /// Compiles a pattern only to learn what it is: nothing is to be matched with it.
+    ///
+    /// # Errors
+    /// As for [`Regex::new`].
+    pub fn check(pattern: &str, case: Case) -> Result<Self, RegexError> {
+        let program = Program::compile(pattern, case, Purpose::Check)?;
+        Ok(Self::of(pattern, case, "", Arc::new(program)))
+    }
+
+    fn of(pattern: &str, case: Case, place: &str, program: Arc<Program>) -> Self {
+        Self {
             pattern: pattern.to_owned(),
             case,
             place: place.into(),
             names: program.plain.names(),
-            program: Arc::new(program),
-        })
+            program,
+        }
     }
 
     /// The compiled codes.
@@ -239,7 +270,46 @@ impl Regex {
     }
 }
 
+impl Programs {
+    fn program(&mut self, pattern: &str, case: Case) -> Result<Arc<Program>, RegexError> {
+        let key = (pattern.to_owned(), case);
+        if let Some(program) = self.by_pattern.get(&key) {
+            return Ok(Arc::clone(program));
+        }
+        let program = Arc::new(Program::compile(pattern, case, self.purpose)?);
+        self.by_pattern.insert(key, Arc::clone(&program));
+        Ok(program)
+    }
+}
+
 impl Program {
+    fn compile(pattern: &str, case: Case, purpose: Purpose) -> Result<Self, RegexError> {
+        static SERIALS: AtomicU64 = AtomicU64::new(0);
+        let bytes = bytes_of(pattern);
+        let caseless = case == Case::Ignored;
+        let plain = Code::compile(&bytes, caseless, Counting::Backtracks);
+        let plain = plain.map_err(|error| RegexError {
+            pattern: pattern.to_owned(),
+            rest: turnpike_conf::text_of(bytes.get(error.offset..).unwrap_or_default()),
+            reason: error.message,
+        })?;
+        let cost = Cost::of(&bytes, &plain);
+        let counted = || Code::compile(&bytes, caseless, Counting::Steps).ok();
+        let (plain, counted) = match purpose {
+            Purpose::Matches => (
+                plain.with_machine_code(),
+                counted().map(Code::with_machine_code),
+            ),
+            Purpose::Check => (plain, counted()),
+        };
+        Ok(Self {
+            serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+            plain,
+            counted,
+            cost,
+        })
+    }
+
     /// Matches on a lane; the cost is subtracted from its allowance.
     pub fn on_lane(
         &self,

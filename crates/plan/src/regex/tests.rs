@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use turnpike_lane::sys::pcre;
 
-use super::{Allowance, FIRST_BACKTRACKS, Groups, LANE_STEPS, OFF_LANE_STEPS, Regex, limits};
+use super::{Allowance, Case, FIRST_BACKTRACKS, Groups, LANE_STEPS, OFF_LANE_STEPS};
+use super::{Programs, Regex, limits};
 
 fn regex(pattern: &str) -> Regex {
     Regex::case_sensitive(pattern, " in /c:1").unwrap()
@@ -279,4 +282,37 @@ fn counted_and_plain_code_agree() {
         compared += 1;
     }
     assert!(compared > 1500 && matched > 300, "{compared} {matched}");
+}
+
+#[test]
+fn patterns_that_are_written_alike_have_one_program() {
+    let mut programs = Programs::default();
+    let mut shared = |pattern, case| Regex::shared(pattern, case, "", &mut programs).unwrap();
+    let first = shared("a(b)", Case::Sensitive);
+    for (pattern, case, is_one) in [
+        ("a(b)", Case::Sensitive, true),
+        ("a(b)", Case::Ignored, false),
+        ("a(b) ", Case::Sensitive, false),
+    ] {
+        let other = shared(pattern, case);
+        let same = Arc::ptr_eq(first.program(), other.program());
+        assert_eq!(same, is_one, "{pattern} {case:?}");
+    }
+    assert!(Regex::shared("(", Case::Sensitive, "", &mut programs).is_err());
+}
+
+#[test]
+fn programs_for_checks_find_the_same() {
+    for (pattern, text) in [
+        ("^a(b|c)+$", "abcbc"),
+        ("^a(b|c)+$", "abd"),
+        (r"(?<=x)\d{2}", "x12"),
+        ("(a*)*b", "aaaaaaaaaaaaaaaaaaaa"),
+    ] {
+        let fast = Regex::new(pattern, Case::Sensitive, "").unwrap();
+        let checked = Regex::check(pattern, Case::Sensitive).unwrap();
+        let text = text.as_bytes();
+        assert_eq!(fast.decide(text), checked.decide(text), "{pattern}");
+        assert_eq!(fast.group_count(), checked.group_count(), "{pattern}");
+    }
 }

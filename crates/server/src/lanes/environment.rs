@@ -14,6 +14,7 @@ use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_plan::environment::{Capability, Folder, FolderKind};
 use turnpike_plan::product::Product;
+use turnpike_plan::regex::Purpose;
 
 use crate::configuration::Configuration;
 use crate::needs::Needs;
@@ -118,6 +119,13 @@ impl Environment for BuildContext<'_> {
 
     fn product(&self) -> Product {
         self.configuration.settings.product
+    }
+
+    fn purpose(&self) -> Purpose {
+        match self.logs {
+            Logs::None => Purpose::Check,
+            Logs::Open { .. } => Purpose::Matches,
+        }
     }
 
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {

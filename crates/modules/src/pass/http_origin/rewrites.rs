@@ -205,7 +205,7 @@ pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
             None => Ok(()),
             Some(pattern) => {
                 let pattern = pattern.strip_prefix('*').unwrap_or(pattern);
-                Regex::case_insensitive(pattern, "")?;
+                Regex::check(pattern, Case::Ignored)?;
                 Ok(())
             }
         },
