@@ -127,7 +127,7 @@ pub(crate) fn pass_on(
         responses,
     };
     let passing = Arc::new(passing);
-    let is_own = pass.view.own(&pass.name("pass")).is_some();
+    let is_own = pass.own("pass").is_some();
     draft.set_content(Arc::new(PassHandler(Arc::clone(&passing))), is_own);
     draft.auto_redirect = is_own && parts.auto_redirect;
     Ok(passing)
@@ -136,7 +136,7 @@ pub(crate) fn pass_on(
 /// The `..._pass` of this location; blocks inside of it (`if`, `limit_except`) share it.
 pub(crate) fn pass_in_force(pass: PassView<'_>) -> Option<(View<'_>, &Entry)> {
     let inside = [Context::IfInLocation, Context::LimitExcept];
-    pass.view.own_through(&pass.name("pass"), &inside)
+    pass.look_up("pass", |view, name| view.own_through(name, &inside))
 }
 
 /// Where requests go by a `..._pass` directive whose addresses have no path.
@@ -224,13 +224,16 @@ fn response_store(
 /// Whether `..._store` is written nearer to the location than `..._cache`: a response is not kept
 /// twice.
 fn store_is_nearer(pass: PassView<'_>) -> Result<bool, ConfError> {
-    let (store, cache) = (pass.name("store"), pass.name("cache"));
-    let mut level = Some(pass.view);
+    let mut level = Some(pass);
     while let Some(one) = level {
-        let given = |name| one.own(name).filter(|entry| entry.argument(0) != "off");
-        match (given(&store), given(&cache)) {
-            (None, None) => level = one.parent(),
+        let given = |end| one.own(end).filter(|entry| entry.argument(0) != "off");
+        match (given("store"), given("cache")) {
+            (None, None) => {
+                let around = one.view.parent();
+                level = around.map(|view| PassView::new(view, pass.prefix));
+            }
             (Some(entry), Some(_)) => {
+                let (store, cache) = (pass.name("store"), pass.name("cache"));
                 let message = format!("\"{store}\" directive is incompatible with \"{cache}\"");
                 return Err(pass.view.error(entry.span, message));
             }

@@ -196,8 +196,7 @@ fn bit(word: &str) -> u32 {
 /// Whether a location may have a cache, or a mistake in what is said of one. Most configurations
 /// have none, and all locations of all families are asked.
 pub(super) fn is_wanted(pass: PassView<'_>) -> bool {
-    let mut names = DECISIVE.iter().map(|end| pass.name(end));
-    names.any(|name| pass.view.is_written(&name))
+    DECISIVE.iter().any(|end| pass.is_written(end))
 }
 
 /// Gives the location its response store, where it has a cache.

@@ -178,7 +178,7 @@ pub(super) fn purge_location<'c>(
     pass: PassView<'c>,
     builder: &mut Builder<'_>,
 ) -> Option<(Arc<Zone>, &'c Entry)> {
-    let entry = pass.view.own(&pass.name("cache_purge"))?;
+    let entry = pass.own("cache_purge")?;
     let [name, _] = entry.arguments.as_slice() else {
         return None;
     };
