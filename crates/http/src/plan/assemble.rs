@@ -68,6 +68,11 @@ impl Builder<'_> {
             self.report(error);
         }
         for view in http.children("server") {
+        let is_asked = |family: &&'static dyn Family| {
+            let mut rows = family.rows().iter();
+            !family.is_silent_unless_written() || rows.any(|row| http.is_written(row.name))
+        };
+        self.families_inside = self.families.iter().copied().filter(is_asked).collect();
             self.check_head_buffers(http, view);
             if let Err(error) = self.server(view, ports) {
                 self.report(error);

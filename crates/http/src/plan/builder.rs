@@ -49,6 +49,11 @@ pub trait Family: Sync {
     fn metrics(&self) -> &'static [metrics::Row] {
         &[]
     }
+    /// Whether servers and locations get nothing from it while none of its directives is written
+    /// anywhere. It is then asked at the http level alone, and costs the blocks inside nothing.
+    fn is_silent_unless_written(&self) -> bool {
+        false
+    }
     /// Reads what stands at the http level, before any server is looked at.
     fn http(&self, _view: View<'_>, _builder: &mut Builder<'_>) -> Result<(), ConfError> {
         Ok(())
@@ -79,6 +84,8 @@ pub trait Family: Sync {
 pub struct Builder<'e> {
     pub(super) base: turnpike_plan::builder::Builder<'e, Exchange>,
     pub(super) families: &'e [&'static dyn Family],
+    /// The families that have something to say inside the http level.
+    pub(super) families_inside: Arc<[&'static dyn Family]>,
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Option<Location>>,
     /// The error of a TLS listener with such a server, by the server's own location.
@@ -199,6 +206,7 @@ impl<'e> Builder<'e> {
             families,
             servers: Vec::new(),
             locations: Vec::new(),
+            families_inside: families.into(),
             no_certificates: HashMap::new(),
             sample_sources: Vec::new(),
         }
@@ -243,12 +251,13 @@ impl<'e> Builder<'e> {
             filters: Vec::new(),
             loggers: Vec::new(),
         };
-        for family in self.families {
+        for family in families.iter() {
             if let Err(error) = family.prepare_location(view, self, &mut draft) {
                 self.report(error);
             }
         }
-        for family in self.families {
+        let families = Arc::clone(&self.families_inside);
+        for family in families.iter() {
             if let Err(error) = family.location(view, self, &mut draft) {
                 self.report(error);
             }

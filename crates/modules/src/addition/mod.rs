@@ -19,6 +19,10 @@ impl Family for Addition {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn location(
         &self,
         view: View<'_>,

@@ -24,6 +24,10 @@ impl Family for Echo {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn variables(&self) -> &'static [VariableRow] {
         variables::VARIABLES
     }

@@ -31,6 +31,10 @@ impl Family for FastCgi {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         plan::http(view, builder)
     }

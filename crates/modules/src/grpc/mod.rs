@@ -25,6 +25,10 @@ impl Family for Grpc {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn variables(&self) -> &'static [VariableRow] {
         variables::ROWS
     }

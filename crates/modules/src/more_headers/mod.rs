@@ -25,6 +25,10 @@ impl Family for MoreHeaders {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn location(
         &self,
         view: View<'_>,

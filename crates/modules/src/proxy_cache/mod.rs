@@ -92,6 +92,10 @@ impl Family for Cache {
         self.rows
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn variables(&self) -> &'static [VariableRow] {
         match self.is_first() {
             true => variables::VARIABLES,

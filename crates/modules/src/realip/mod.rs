@@ -29,6 +29,10 @@ impl Family for RealIp {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn variables(&self) -> &'static [VariableRow] {
         handler::VARIABLES
     }

@@ -23,6 +23,10 @@ impl Family for Scgi {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn location(
         &self,
         view: View<'_>,

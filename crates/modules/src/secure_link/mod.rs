@@ -20,6 +20,10 @@ impl Family for SecureLink {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         plan::variables(view, builder)
     }

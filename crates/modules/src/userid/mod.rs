@@ -22,6 +22,10 @@ impl Family for UserId {
         rows::ROWS
     }
 
+    fn is_silent_unless_written(&self) -> bool {
+        true
+    }
+
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         plan::http(view, builder)
     }

@@ -4,8 +4,11 @@
 
 use std::path::PathBuf;
 
-use turnpike_conf::MemoryLoader;
+use turnpike_conf::{ConfError, MemoryLoader, Row, View};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::{Builder, Family, LocationDraft, LocationIndex, Plan};
 
+use super::environment::{BuildContext, Zones};
 use crate::checked::Checked;
 use crate::needs::Needs;
 use crate::paths::Paths;
@@ -13,6 +16,10 @@ use turnpike_plan::environment::{Capability, FolderKind};
 use turnpike_plan::product::Product;
 
 fn needs(http: &str) -> Needs {
+    checked(http).needs
+}
+
+fn checked(http: &str) -> Checked {
     let paths = Paths {
         prefix: PathBuf::from("/p"),
         configuration: PathBuf::from("/p/nginx.conf"),
@@ -24,7 +31,7 @@ fn needs(http: &str) -> Needs {
     let text = format!("events {{ }} http {{ access_log off; {http} }}");
     let loader: MemoryLoader = [("/p/nginx.conf", text)].into_iter().collect();
     let checked = Checked::read_through(Box::new(loader), &paths, None);
-    checked.map_err(|errors| errors.to_string()).unwrap().needs
+    checked.map_err(|errors| errors.to_string()).unwrap()
 }
 
 const BODY: (&str, FolderKind) = ("/p/client_body_temp", FolderKind::Default);
@@ -114,4 +121,77 @@ fn a_right_is_kept_where_a_family_needs_it() {
         let needs = needs(&format!("server {{ location / {{ {location} }} }}"));
         assert!(needs.capabilities.into_iter().eq(expected), "{bind}");
     }
+}
+
+/// The phases in which families have handlers.
+const PHASES: [Phase; 8] = [
+    Phase::PostRead,
+    Phase::ServerRewrite,
+    Phase::Rewrite,
+    Phase::PreAccess,
+    Phase::Access,
+    Phase::PreContent,
+    Phase::Content,
+    Phase::Log,
+];
+
+/// A family that is asked in every block, whatever it says of itself.
+struct Asked(&'static dyn Family);
+
+impl Family for Asked {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        self.0.rows()
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        self.0.http(view, builder)
+    }
+
+    fn prepare_location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        self.0.prepare_location(view, builder, draft)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        self.0.location(view, builder, draft)
+    }
+}
+
+#[test]
+fn families_that_are_silent_unless_written_add_nothing() {
+    let checked = checked("server { listen 127.0.0.1:1; location /a { limit_except GET { } } }");
+    let families = turnpike_modules::FAMILIES.iter();
+    let silent = families.filter(|family| family.is_silent_unless_written());
+    let mut count = 0;
+    for family in silent {
+        let asked: &'static dyn Family = Box::leak(Box::new(Asked(*family)));
+        let mut zones = Zones::default();
+        let mut site = BuildContext::dry(&checked.configuration, &mut zones);
+        let plan = Plan::build(checked.configuration.root(), 0, &[asked], &mut site).unwrap();
+        // The http level, the server, the location, and what is in it.
+        for index in 0..4 {
+            let location = plan.location(LocationIndex(index));
+            let handlers = PHASES.map(|phase| location.handlers(phase).len());
+            let added = handlers.iter().sum::<usize>()
+                + location.filters().len()
+                + location.loggers().len()
+                + usize::from(location.content.is_some());
+            assert_eq!(added, 0, "{}", family.name());
+        }
+        count += 1;
+    }
+    assert!(count > 10, "{count}");
 }
