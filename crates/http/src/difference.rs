@@ -7,6 +7,8 @@
 pub enum Difference {
     /// The client's address is taken from the request (`set_real_ip_from`).
     ClientAddress,
+    /// The server has locations that a variable chooses.
+    Predicate,
     /// Rewriting looks at the request.
     Rewrite,
     /// Requests or connections are counted and limited.
@@ -32,6 +34,7 @@ impl Difference {
     /// Every reason.
     pub const ALL: &[Difference] = &[
         Difference::ClientAddress,
+        Difference::Predicate,
         Difference::Rewrite,
         Difference::Limit,
         Difference::Access,
@@ -47,6 +50,7 @@ impl Difference {
     pub fn name(self) -> &'static str {
         match self {
             Difference::ClientAddress => "client_address",
+            Difference::Predicate => "predicate",
             Difference::Rewrite => "rewrite",
             Difference::Limit => "limit",
             Difference::Access => "access",

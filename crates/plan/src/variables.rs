@@ -217,6 +217,8 @@ pub struct Values {
     used: bool,
     /// The current nesting of evaluations.
     depth: u8,
+    /// Whether an evaluation was given up since a variable depends on itself.
+    has_cycle: bool,
     /// Empty buffers; see [`with_text`].
     texts: Vec<Vec<u8>>,
 }
@@ -243,9 +245,9 @@ impl<S> VariableTable<S> {
             prefixes,
             names_come_later: false,
             unsettled: Vec::new(),
+            programs: Programs::default(),
         }
     }
-            programs: Programs::default(),
 
     /// Names built-in variables whose values are settled late; see [`Subject::unsettled_uses`].
     pub fn add_unsettled(&mut self, names: &[&'static str]) {
@@ -492,6 +494,22 @@ pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> boo
     }
 }
 
+/// Whether a variable's value is neither empty nor "0", as conditions take it.
+///
+/// # Errors
+/// A match has no result, or the variable depends on itself: there is no value.
+pub fn holds<S: Subject>(subject: &S, id: VariableId) -> Result<bool, Undecided> {
+    subject.values().borrow_mut().has_cycle = false;
+    let write = |text: &mut Vec<u8>| {
+        append(subject, id, text);
+    };
+    let holds = with_text(subject, write, |text| !matches!(&text[..], b"" | b"0"));
+    match subject.is_undecided() || subject.values().borrow().has_cycle {
+        true => Err(Undecided),
+        false => Ok(holds),
+    }
+}
+
 /// Calls with a text that `write` makes, in a buffer that is used again.
 pub fn with_text<S: Subject, T>(
     subject: &S,
@@ -539,6 +557,7 @@ fn compute<S: Subject>(
             Level::Error,
             format_args!("cycle while evaluating variable \"{name}\""),
         );
+        subject.values().borrow_mut().has_cycle = true;
         return false;
     }
     subject.values().borrow_mut().depth = depth + 1;

@@ -14,6 +14,7 @@ use super::listen::{Listen, placed_listens};
 use super::location_words::{Kind, location_words};
 use super::locations::LocationTree;
 use super::resolved::{LimitExcept, Plan, Server};
+use crate::difference::Difference;
 use crate::settings::server::EventsSettings;
 use turnpike_plan::server_names::{primary_name, server_names};
 use turnpike_plan::tls::ServerTls;
@@ -67,12 +68,12 @@ impl Builder<'_> {
         if let Err(error) = self.unnamed_location(http) {
             self.report(error);
         }
-        for view in http.children("server") {
         let is_asked = |family: &&'static dyn Family| {
             let mut rows = family.rows().iter();
             !family.is_silent_unless_written() || rows.any(|row| http.is_written(row.name))
         };
         self.families_inside = self.families.iter().copied().filter(is_asked).collect();
+        for view in http.children("server") {
             self.check_head_buffers(http, view);
             if let Err(error) = self.server(view, ports) {
                 self.report(error);
@@ -93,7 +94,13 @@ impl Builder<'_> {
         let root = self.location(view, b"", |location| location.unnamed = true)?;
         let mut named = Named::new();
         let mut tree = LocationTree::default();
+        let predicates = self.predicates;
         self.locations(view, &mut tree, &mut named);
+        if self.predicates > predicates
+            && let Some(location) = &mut self.locations[root.0 as usize]
+        {
+            location.difference = location.difference.or(Some(Difference::Predicate));
+        }
         tree.finish(self.environment.purpose());
         self.servers.push(Server {
             name: primary_name(view, &self.host_name).into(),
@@ -160,7 +167,7 @@ impl Builder<'_> {
         }
         let name = turnpike_conf::bytes_of(text);
         let index = self.location(view, &name, |location| {
-            location.regex = kind.is_pattern();
+            location.regex = kind.is_apart_from_paths();
             location.named = kind == Kind::Named;
         })?;
         let mut inner = LocationTree::default();
@@ -195,6 +202,12 @@ impl Builder<'_> {
                 let pattern = Pattern::compile(text, case, &place, &mut self.variables);
                 let pattern = pattern.map_err(|refusal| error(refusal.into()))?;
                 tree.add_pattern(pattern, index);
+                true
+            }
+            Kind::Predicate => {
+                let variable = predicate(text).map_err(error)?;
+                self.predicates += 1;
+                tree.add_predicate(self.variables.reference(variable), index);
                 true
             }
         };
@@ -305,6 +318,16 @@ const METHODS: &[&[u8]] = &[
     b"PATCH",
 ];
 
+/// The variable's name in `$NAME`: a predicate is one variable.
+fn predicate(text: &str) -> Result<&str, String> {
+    let name = text.strip_prefix('$').unwrap_or_default();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    match !name.is_empty() && name.bytes().all(is_name) {
+        true => Ok(name),
+        false => Err(format!("invalid variable name \"{text}\"")),
+    }
+}
+
 /// nginx's rules for a location inside another.
 fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {
     let (parent_kind, parent_text) = location_words(parent.arguments())?;
@@ -325,9 +348,14 @@ fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {
         Kind::Named => Err(format!(
             "named location \"{text}\" can be on the server level only"
         )),
-        Kind::Exact | Kind::Prefix | Kind::FinalPrefix if !text.starts_with(parent_text) => Err(
-            format!("location \"{text}\" is outside location \"{parent_text}\""),
-        ),
+        // A predicate says nothing of the paths.
+        Kind::Exact | Kind::Prefix | Kind::FinalPrefix
+            if parent_kind != Kind::Predicate && !text.starts_with(parent_text) =>
+        {
+            Err(format!(
+                "location \"{text}\" is outside location \"{parent_text}\""
+            ))
+        }
         _ => Ok(()),
     }
 }

@@ -90,6 +90,8 @@ pub struct Builder<'e> {
     pub(super) locations: Vec<Option<Location>>,
     /// The error of a TLS listener with such a server, by the server's own location.
     pub(super) no_certificates: HashMap<LocationIndex, &'static str>,
+    /// How many locations so far have a variable as their name.
+    pub(super) predicates: usize,
     sample_sources: Vec<Arc<dyn SampleSource>>,
 }
 
@@ -204,10 +206,11 @@ impl<'e> Builder<'e> {
         Self {
             base: turnpike_plan::builder::Builder::new(table(rows), environment),
             families,
+            families_inside: families.into(),
             servers: Vec::new(),
             locations: Vec::new(),
-            families_inside: families.into(),
             no_certificates: HashMap::new(),
+            predicates: 0,
             sample_sources: Vec::new(),
         }
     }
@@ -251,12 +254,12 @@ impl<'e> Builder<'e> {
             filters: Vec::new(),
             loggers: Vec::new(),
         };
+        let families = Arc::clone(&self.families_inside);
         for family in families.iter() {
             if let Err(error) = family.prepare_location(view, self, &mut draft) {
                 self.report(error);
             }
         }
-        let families = Arc::clone(&self.families_inside);
         for family in families.iter() {
             if let Err(error) = family.location(view, self, &mut draft) {
                 self.report(error);

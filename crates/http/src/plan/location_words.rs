@@ -10,13 +10,18 @@ pub(crate) enum Kind {
     FinalPrefix,
     Pattern,
     PatternCaseless,
+    /// The name is that of a variable, with its dollar sign.
+    Predicate,
     Named,
 }
 
 impl Kind {
-    /// Whether it is a regular expression.
-    pub(crate) fn is_pattern(self) -> bool {
-        matches!(self, Self::Pattern | Self::PatternCaseless)
+    /// Whether its name is no part of the paths that it is found for.
+    pub(crate) fn is_apart_from_paths(self) -> bool {
+        matches!(
+            self,
+            Self::Pattern | Self::PatternCaseless | Self::Predicate
+        )
     }
 }
 
@@ -46,21 +51,12 @@ pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), String> {
                     return Ok((kind, rest));
                 }
             }
-            // A word that nginx gave a meaning later may not be read as another thing silently: an
-            // access rule that stands there would hold for nothing.
-            if text.starts_with('$') {
-                return Err(format!(
-                    "the \"{text}\" parameter of \"location\" is not supported yet"
-                ));
-            }
-            Ok((
-                if text.starts_with('@') {
-                    Kind::Named
-                } else {
-                    Kind::Prefix
-                },
-                text,
-            ))
+            let kind = match text.as_bytes().first() {
+                Some(b'@') => Kind::Named,
+                Some(b'$') => Kind::Predicate,
+                _ => Kind::Prefix,
+            };
+            Ok((kind, text))
         }
         _ => Err("invalid number of arguments in \"location\" directive".to_owned()),
     }

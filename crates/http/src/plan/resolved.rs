@@ -207,9 +207,9 @@ impl Plan {
             return Ok(Found::Redirect(location));
         }
         let mut found = Found::Nothing;
-        let mut patterns_wanted = true;
+        let mut goes_on = tree.goes_on;
         if let Some(prefix) = tree.prefixes.longest(path) {
-            patterns_wanted = !prefix.final_prefix;
+            goes_on &= !prefix.final_prefix;
             let nested = &self.location(prefix.location).tree;
             found = match self.find_location(nested, subject, path)? {
                 Found::Nothing => Found::Prefix(prefix.location),
@@ -217,10 +217,10 @@ impl Plan {
                 decided => return Ok(decided),
             };
         }
-        if !patterns_wanted {
+        if !goes_on {
             return Ok(found);
         }
-        let Some(location) = tree.patterns.first(subject, path)? else {
+        let Some(location) = tree.beyond_prefixes(subject, path)? else {
             return Ok(found);
         };
         let nested = &self.location(location).tree;

@@ -89,6 +89,144 @@ fn locations_are_found_by_nginxs_precedence() {
     }
 }
 
+/// Locations of one level, each with its name.
+const LEVEL: &[(&str, &str)] = &[
+    ("= /x/e", "/x/e"),
+    ("/x", "/x"),
+    ("^~ /x/f", "/x/f"),
+    ("~ g$", "g$"),
+    ("$arg_a", "$arg_a"),
+    ("$arg_b", "$arg_b"),
+];
+
+/// What the documentation of nginx 1.31.5 says of a level with some of these locations.
+fn found_in_level(has: impl Fn(&str) -> bool, path: &str, query: &[(&str, &str)]) -> &'static str {
+    let is_true = |name| {
+        let value = query.iter().find(|(own, _)| *own == name);
+        value.is_some_and(|(_, value)| !value.is_empty() && *value != "0")
+    };
+    if has("/x/e") && path == "/x/e" {
+        return "/x/e";
+    }
+    if has("/x/f") && path.starts_with("/x/f") {
+        return "/x/f";
+    }
+    if has("g$") && path.ends_with('g') {
+        return "g$";
+    }
+    for (name, location) in [("a", "$arg_a"), ("b", "$arg_b")] {
+        if has(location) && is_true(name) {
+            return location;
+        }
+    }
+    match has("/x") && path.starts_with("/x") {
+        true => "/x",
+        false => "-",
+    }
+}
+
+const QUERIES: &[&[(&str, &str)]] = &[
+    &[],
+    &[("a", "1")],
+    &[("a", "0"), ("b", "00")],
+    &[("a", ""), ("b", "b"), ("p", "1")],
+    &[("a", "a"), ("b", "b"), ("p", "0")],
+    &[("p", "yes")],
+];
+
+/// All subsets of the level's locations, in the server, in a prefix and in a predicate.
+#[test]
+fn predicates_are_tried_behind_everything_else() {
+    for (parent, number) in ["", "location /", "location $arg_p"]
+        .into_iter()
+        .flat_map(|parent| (0..1 << LEVEL.len()).map(move |number| (parent, number)))
+    {
+        let own = LEVEL.iter().enumerate();
+        let own = own.filter(|(place, _)| number >> place & 1 == 1);
+        let level: Vec<&(&str, &str)> = own.map(|(_, location)| location).collect();
+        let blocks = level
+            .iter()
+            .map(|(words, _)| format!("location {words} {{ }} "));
+        let blocks: String = blocks.collect();
+        let text = match parent {
+            "" => format!("server {{ listen 1; {blocks} }}"),
+            parent => format!("server {{ listen 1; {parent} {{ {blocks} }} }}"),
+        };
+        for query in QUERIES {
+            let words = query.iter().map(|(name, value)| format!("{name}={value}&"));
+            let head = format!("GET /?{} HTTP/1.0\r\n\r\n", words.collect::<String>());
+            let exchange = testing::exchange(testing::plan(&text).unwrap(), head.as_bytes());
+            for path in ["/x/e", "/x/f/1", "/x/g", "/y"] {
+                let has = |name: &str| level.iter().any(|(_, own)| *own == name);
+                let is_chosen = query.iter().any(|own| matches!(own, ("p", "1" | "yes")));
+                let expected = match (parent, found_in_level(has, path, query)) {
+                    ("location $arg_p", _) if !is_chosen => "-",
+                    ("location $arg_p", "-") => "$arg_p",
+                    ("location /", "-") => "/",
+                    (_, found) => found,
+                };
+                assert_eq!(located(&exchange, path), expected, "{path} {head} {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn predicates_nest_both_ways() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        // A predicate of an inner level ends the search, as a regular expression there does.
+        (
+            "location /a { location $arg_a { } } location ~ b { } location $arg_b { }",
+            &[
+                ("/ab?a=1", "$arg_a"),
+                ("/ab?b=1", "b"),
+                ("/a?b=1", "$arg_b"),
+                ("/a", "/a"),
+            ],
+        ),
+        (
+            "location ~ a { location $arg_a { } } location $arg_a { location /x { } }",
+            &[
+                ("/a?a=1", "$arg_a"),
+                ("/a", "a"),
+                ("/xy?a=1", "/x"),
+                ("/xy", "-"),
+            ],
+        ),
+        (
+            "location ^~ /a { location $arg_a { } } location $arg_b { }",
+            &[("/a?a=1", "$arg_a"), ("/a?b=1", "/a"), ("/b?b=1", "$arg_b")],
+        ),
+        (
+            "location $arg_a { location $arg_b { location $arg_c { } } location ~ x { } }",
+            &[
+                ("/?a=1", "$arg_a"),
+                ("/?a=1&b=1", "$arg_b"),
+                ("/?a=1&b=1&c=1", "$arg_c"),
+                ("/?b=1&c=1", "-"),
+                ("/x?a=1&b=1", "x"),
+            ],
+        ),
+        (
+            "location $http_none { } location $request_method { } location $arg_a { }",
+            &[("/?a=1", "$request_method")],
+        ),
+    ];
+    for (locations, targets) in cases {
+        for (target, expected) in *targets {
+            let plan = testing::plan(&format!("server {{ listen 1; {locations} }}")).unwrap();
+            let head = format!("GET {target} HTTP/1.0\r\n\r\n");
+            let exchange = testing::exchange(plan, head.as_bytes());
+            let path = target.split('?').next().unwrap();
+            assert_eq!(
+                located(&exchange, path),
+                *expected,
+                "{target} in {locations}"
+            );
+        }
+    }
+}
+
 #[test]
 fn servers_are_found_by_nginxs_precedence() {
     let plan = testing::plan(
@@ -151,16 +289,36 @@ const REFUSED: &[(&str, &str)] = &[
         "invalid location modifier \"&\"",
     ),
     (
-        "server { location $arg_a { } }",
-        "the \"$arg_a\" parameter of \"location\" is not supported yet in /c:1",
-    ),
-    (
-        "server { location / { location '$arg_a' { } } }",
-        "the \"$arg_a\" parameter of \"location\" is not supported yet",
-    ),
-    (
         "server { location $ { location /a { } } }",
-        "the \"$\" parameter of \"location\" is not supported yet",
+        "invalid variable name \"$\" in /c:1",
+    ),
+    (
+        "server { location $arg_a$arg_b { } }",
+        "invalid variable name \"$arg_a$arg_b\"",
+    ),
+    (
+        "server { location ${arg_a} { } }",
+        "invalid variable name \"${arg_a}\"",
+    ),
+    (
+        "server { location $arg_a/b { } }",
+        "invalid variable name \"$arg_a/b\"",
+    ),
+    (
+        "server { location = /a { location $arg_a { } } }",
+        "location \"$arg_a\" cannot be inside the exact location \"/a\"",
+    ),
+    (
+        "server { location @a { location $arg_a { } } }",
+        "location \"$arg_a\" cannot be inside the named location \"@a\"",
+    ),
+    (
+        "server { location $arg_a { location @b { } } }",
+        "named location \"@b\" can be on the server level only",
+    ),
+    (
+        "server { location $nosuch { } }",
+        "unknown \"nosuch\" variable",
     ),
     (
         "server { listen 1; server_name www.*.com; } server { listen 1; server_name b; }",

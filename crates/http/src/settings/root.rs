@@ -134,7 +134,7 @@ fn with_slash(prefix: &Path) -> Box<[u8]> {
 /// What the alias of a location stands for.
 fn alias_kind(location: View<'_>) -> Alias {
     match location_words(location.arguments()) {
-        Ok((kind, _)) if kind.is_pattern() => Alias::Whole,
+        Ok((kind, _)) if kind.is_apart_from_paths() => Alias::Whole,
         Ok((_, text)) => Alias::Prefix(turnpike_conf::bytes_of(text).len()),
         Err(_) => Alias::Prefix(0),
     }

@@ -52,11 +52,14 @@ pub const ROWS: &[Row] = &[
         value: Value::Block(Context::Location),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        syntax: "[= | ~ | ~* | ^~] uri | @name",
+        syntax: "[= | ~ | ~* | ^~] uri | $variable | @name",
         summary: "Holds the configuration for paths: an exact path, a prefix, a regular \
-            expression, or a name for internal use. A variable alone, which nginx 1.31.5 takes \
-            for a predicate, is refused. If a regular expression reaches its limits \
-            without a result, the answer is 500 and an alert is logged; see \
+            expression, or a name for internal use. A variable is a predicate, as in nginx 1.31.5: \
+            the location is for requests for which its value is neither empty nor `0`. \
+            Predicates are tried behind prefixes and regular expressions of their level, in \
+            their order, unless an exact location, a regular expression or a prefix with `^~` \
+            was found. If a regular expression or a variable has no result, because limits are \
+            reached or the variable depends on itself, the answer is 500; see \
             [operations](operations.md#regular-expressions).",
         ..PLAIN
     },

@@ -153,7 +153,7 @@ fn location_prefix(view: View<'_>) -> Option<Vec<u8>> {
             let text = name.text.as_str();
             match text.strip_prefix("^~").or_else(|| text.strip_prefix('=')) {
                 Some(rest) => rest,
-                None if text.starts_with(['~', '@']) => return None,
+                None if text.starts_with(['~', '@', '$']) => return None,
                 None => text,
             }
         }

@@ -74,12 +74,6 @@ pub(crate) static NGINX: &[Advice] = &[
         "Remove the parameter: clients then use TCP.",
     ),
     advice(
-        "predicate locations",
-        &["location $variable", "location $*"],
-        "Test the variable with if inside the locations that it is meant for, or write \
-         location = $name for a path of that name.",
-    ),
-    advice(
         "mail proxying",
         &[
             "mail",
@@ -249,7 +243,7 @@ mod tests {
             ("spdy_chunk_size", Some("SPDY")),
             ("listen quic", Some("HTTP/3")),
             ("listen ssl", None),
-            ("location $is_mobile", Some("predicate locations")),
+            ("location $is_mobile", None),
             ("location /", None),
             ("track_uploads", Some("upload progress")),
             ("upload_pass", Some("push and live streaming")),

@@ -305,6 +305,47 @@ fn variables_depend_on_others() {
 }
 
 #[test]
+fn predicates_choose_locations() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            r#"
+events { }
+http {
+    error_log %FOLDER%/error.log;
+    map $arg_a $wanted { volatile; ~^x yes; 0 0; default ""; }
+    map $loop_b $loop_a { default $loop_b; }
+    map $loop_a $loop_b { default $loop_a; }
+    server {
+        listen 127.0.0.1:%PORT%;
+        location / { return 200 "prefix"; }
+        location = /exact { return 200 "exact"; }
+        location /moved { rewrite ^ /?a=x last; }
+        location $wanted {
+            return 200 "wanted";
+            location /sub { alias %FOLDER%/html/file; }
+        }
+        location $arg_loop { location $loop_a { return 200 "never"; } }
+    }
+}"#,
+        )
+        .file("html/file", "content")
+        .start();
+    answers(
+        &server,
+        &[
+            ("/", 200, "prefix"),
+            ("/?a=xy", 200, "wanted"),
+            ("/?a=0", 200, "prefix"),
+            ("/exact?a=x", 200, "exact"),
+            ("/moved", 200, "wanted"),
+            ("/sub?a=x", 200, "content"),
+            ("/?loop=1", 500, ""),
+        ],
+    );
+    server.wait_for_log("error.log", "cycle while evaluating variable \"loop_");
+}
+
+#[test]
 fn referers_are_judged() {
     let server = server();
     let cases = [

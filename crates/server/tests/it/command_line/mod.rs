@@ -283,10 +283,9 @@ fn a_refused_parameter_says_what_to_do_instead() {
     let folder = Folder::create().unwrap();
     for (text, expected) in [
         (
-            "listen unix:s;\nlocation $arg_a { }",
-            "the \"$arg_a\" parameter of \"location\" is not supported yet (predicate locations); \
-             test the variable with if inside the locations that it is meant for, or write \
-             location = $name for a path of that name in @:2",
+            "\nlisten unix:s quic;",
+            "the \"quic\" parameter of \"listen\" is not supported yet (HTTP/3); remove the line: \
+             clients then use TCP in @:2",
         ),
         (
             "\nlisten unix:s multipath;",
@@ -353,6 +352,7 @@ const ACCEPTED: &[(&str, &str)] = &[
     (
         "geo $g { default 1; default 2; }",
         "duplicate network \"default\", value: \"2\", old value: \"1\" in @:1",
+    ),
     (
         "geo $g { 10.0.0.0/8 1; delete 10.0.0.0/8; delete 10.0.0.0/8; }",
         "no network \"10.0.0.0/8\" to delete in @:1",
