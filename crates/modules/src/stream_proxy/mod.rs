@@ -4,6 +4,7 @@
 //! Which server it is, [`crate::upstream`] says. Nothing here looks at the bytes.
 
 mod activity;
+mod buffer_size;
 mod datagrams;
 mod direction_limit;
 mod flow_steps;
@@ -30,6 +31,10 @@ impl Family for StreamProxy {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        buffer_size::check(view, builder)
     }
 
     fn server(

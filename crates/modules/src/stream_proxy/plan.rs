@@ -8,6 +8,7 @@ use turnpike_stream::plan::{Builder, ServerDraft};
 use turnpike_stream::session::Session;
 use turnpike_upstream::CheckTls;
 
+use super::buffer_size;
 use super::quic::Connections;
 use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::settings::Bind;
@@ -67,11 +68,10 @@ pub(super) fn server(
         return Ok(());
     };
     let destination = destination(view, entry, builder)?;
-    let bytes = view.size("proxy_buffer_size").max(1);
     let passing = Passing {
         destination,
         bind: Bind::of(view, view.nearest("proxy_bind"), builder)?,
-        buffer_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        buffer_bytes: buffer_size::in_force(view),
         connect_timeout_ms: view.milliseconds("proxy_connect_timeout"),
         idle_timeout_ms: view.milliseconds("proxy_timeout"),
         upload_rate: rate(view, "proxy_upload_rate", builder)?,

@@ -33,6 +33,17 @@ const RATE: Row = Row {
     ..PLAIN
 };
 
+const fn older_buffer_size(name: &'static str) -> Row {
+    Row {
+        name,
+        value: Value::Size,
+        syntax: "size",
+        summary: "An older name of `proxy_buffer_size`: a warning says so, and a block takes one \
+            of the names only.",
+        ..PLAIN
+    }
+}
+
 const TLS: &[Row] = tls_rows!("proxy", "TLS");
 
 /// The directives.
@@ -69,6 +80,8 @@ const OWN: &[Row] = &[
                   and without a rate limit goes through a pipe of the kernel instead.",
         ..PLAIN
     },
+    older_buffer_size("proxy_downstream_buffer"),
+    older_buffer_size("proxy_upstream_buffer"),
     Row {
         name: "proxy_connect_timeout",
         default: "60s",

@@ -1,5 +1,12 @@
-//! Rates as nginx counts them.
+//! Rates as nginx counts them, and the size of buffers.
 
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use turnpike_conf::{MemoryLoader, Registry, View};
+
+use super::buffer_size;
 use super::direction_limit::{DirectionLimit, Room};
 
 #[test]
@@ -29,4 +36,27 @@ fn a_seconds_worth_is_free_at_the_beginning_of_each_second() {
     };
     assert_eq!(unlimited.room(0, u64::MAX, 10), Room::Bytes(10));
     assert_eq!(unlimited.pause_ms(1 << 20), 0);
+}
+
+#[test]
+fn the_nearest_of_three_names_gives_the_size_of_buffers() {
+    let families = [
+        ("stream", turnpike_stream::rows::ROWS),
+        ("proxy", super::rows::ROWS),
+    ];
+    let registry = Registry::new(&families, &[]);
+    for (around, inside, expected) in [
+        ("", "", 16 * 1024),
+        ("proxy_upstream_buffer 1k;", "", 1024),
+        ("proxy_buffer_size 1k;", "proxy_downstream_buffer 2k;", 2048),
+        ("proxy_upstream_buffer 1k;", "proxy_buffer_size 3k;", 3072),
+        ("", "proxy_upstream_buffer 0;", 1),
+    ] {
+        let text = format!("stream {{ {around} server {{ {inside} }} }}");
+        let loader: MemoryLoader = [("/c", text.into_bytes())].into_iter().collect();
+        let (_, scope) = registry.load(&loader, Path::new("/c"), None).unwrap();
+        let stream = View::root(&scope).children("stream").next().unwrap();
+        let server = stream.children("server").next().unwrap();
+        assert_eq!(buffer_size::in_force(server), expected, "{around} {inside}");
+    }
 }

@@ -50,13 +50,14 @@ const QUALITY: Row = Row {
 pub(super) const ROWS: &[Row] = table! {
     "Checked, but without effect. A lane reads files through the page cache, with sendfile(2) if \
      `sendfile` is on and with pread(2) otherwise. It compresses data as soon as it has some, and \
-     sends as much as the socket takes.";
+     sends as much as the socket takes. Linux has no events of open files (`kqueue`).";
     "aio" => AIO,
     "aio_write" => FLAG,
     "directio" => OFF_OR_SIZE,
     "directio_alignment" => Row { value: Value::Offset, ..SIZE },
     "gzip_hash" => SIZE,
     "gzip_no_buffer" => FLAG,
+    "open_file_cache_events" => FLAG,
     "postpone_gzipping" => SIZE,
     "send_lowat" => SIZE,
     "worker_aio_requests" => Row { value: Value::Number, syntax: "number", ..EVENTS },

@@ -369,7 +369,6 @@ const ACCEPTED: &[(&str, &str)] = &[
         "geo $g { ranges; 10.0.0.0-10.0.0.9 1; delete 10.0.0.0-10.0.0.8; }",
         "no address range \"10.0.0.0-10.0.0.8\" to delete in @:1",
     ),
-    ),
     (
         "server { listen unix:s accept_filter=httpready; }",
         "accept filters \"accept_filter=httpready\" are not supported on this platform, ignored \
@@ -406,6 +405,52 @@ fn what_nginx_accepts_with_a_warning_is_accepted() {
         };
         assert_eq!(warnings, expected, "{text}: {shown}");
         assert!(output.status.success(), "{text}: {shown}");
+    }
+}
+
+#[test]
+fn older_names_of_the_buffer_size_are_those_of_nginx() {
+    let folder = Folder::create().unwrap();
+    let path = format!("{}/nginx.conf", folder.name());
+    let server = "listen unix:s; proxy_pass unix:t;";
+    for (around, inside, expected) in [
+        (
+            "proxy_upstream_buffer 1k;",
+            "",
+            "nginx: [warn] the \"proxy_upstream_buffer\" directive is deprecated, use the \
+             \"proxy_buffer_size\" directive instead in @:1",
+        ),
+        (
+            "proxy_buffer_size 1k;",
+            "proxy_downstream_buffer 2k;",
+            "nginx: [warn] the \"proxy_downstream_buffer\" directive is deprecated, use the \
+             \"proxy_buffer_size\" directive instead in @:1",
+        ),
+        (
+            "",
+            "proxy_buffer_size 1k; proxy_upstream_buffer 1k;",
+            "nginx: [emerg] \"proxy_upstream_buffer\" directive is duplicate in @:1",
+        ),
+        (
+            "proxy_upstream_buffer many;",
+            "",
+            "nginx: [emerg] \"proxy_upstream_buffer\" directive invalid value in @:1",
+        ),
+    ] {
+        let text = format!("events {{ }} stream {{ {around} server {{ {server} {inside} }} }}");
+        folder.write("nginx.conf", &text).unwrap();
+        let output = turnpike(&folder.arguments(&["-t"]));
+        let shown = stderr(&output);
+        let expected = expected.replace('@', &path);
+        assert!(
+            shown.lines().any(|line| line == expected),
+            "{text}: {shown}"
+        );
+        assert_eq!(
+            output.status.success(),
+            !expected.contains("[emerg]"),
+            "{text}"
+        );
     }
 }
 
