@@ -18,6 +18,7 @@ pub mod freshness;
 pub mod fuzzing;
 pub mod head;
 pub mod manager;
+pub mod not_stored;
 pub mod partial;
 pub mod purge;
 pub mod stored;

@@ -16,7 +16,7 @@ mod purge;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -28,9 +28,10 @@ use quick_cache::sync::Cache;
 
 use turnpike_wire::message::Head;
 
-use crate::disk::{self, Description, Disk, DiskSettings, Identity, Writer};
+use crate::disk::{self, Description, Disk, DiskSettings, Identity, WriteFailure, Writer};
 use crate::fetch::Fetches;
 use crate::freshness::Timing;
+use crate::not_stored::NotStored;
 use crate::partial::{self, Part};
 use crate::purge::Purges;
 use crate::stored::{HeldBytes, Resource, StoredBody, StoredFile, Variant};
@@ -295,8 +296,10 @@ impl Zone {
     ///
     /// # Errors
     /// The system's error.
-    pub fn writer(&self, entry: &NewResponse) -> io::Result<Writer> {
-        let disk = self.as_disk().ok_or(ErrorKind::Unsupported)?;
+    pub fn writer(&self, entry: &NewResponse) -> Result<Writer, WriteFailure> {
+        let disk = self
+            .as_disk()
+            .ok_or_else(|| WriteFailure::new("open()", "", ErrorKind::Unsupported.into()))?;
         let path = entry.path(disk);
         Writer::begin(disk, &path)
     }
@@ -362,21 +365,19 @@ impl Zone {
         &self,
         entry: NewResponse,
         mut writer: Writer,
-    ) -> Result<Arc<Variant>, WhyNotStored> {
+    ) -> Result<Arc<Variant>, NotStored> {
         let Some(disk) = self.as_disk() else {
-            return Err(WhyNotStored::WriteFailed);
+            return Err(WhyNotStored::WriteFailed.into());
         };
         if !entry.fits(writer.bytes()) {
-            return Err(WhyNotStored::Truncated);
+            return Err(WhyNotStored::Truncated.into());
         }
         let path = entry.path(disk);
-        if writer.describe(&describe(&entry)).is_err() {
-            return Err(WhyNotStored::WriteFailed);
-        }
+        writer.describe(&describe(&entry))?;
         let mut commit = self.commit(&entry.key);
         let mut placed = writer.place(&path);
-        if let Err(error) = &placed
-            && error.kind() == ErrorKind::CrossesDevices
+        if let Err(failure) = &placed
+            && failure.error.kind() == ErrorKind::CrossesDevices
         {
             // Others wait for the lock, so that it is free during the copy.
             drop(commit);
@@ -384,10 +385,8 @@ impl Zone {
             commit = self.commit(&entry.key);
             placed = copied.and_then(|()| writer.place(&path));
         }
-        let placed = placed.and_then(|identity| Ok((identity, writer.number()?)));
-        let Ok((identity, number)) = placed else {
-            return Err(WhyNotStored::WriteFailed);
-        };
+        let identity = placed?;
+        let number = writer.number()?;
         let file = Arc::new(StoredFile {
             path,
             number,
@@ -399,7 +398,7 @@ impl Zone {
         if stored.is_err() {
             disk.remove(&file.path, file.number);
         }
-        stored
+        Ok(stored?)
     }
 
     /// Updates a stored response after a 304: new head and times, same content. Waits for the disk

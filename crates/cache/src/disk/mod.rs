@@ -25,8 +25,8 @@ use md5::{Digest, Md5};
 pub use format::HEADER_BYTES;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use format::fuzzing;
-pub use writer::Writer;
 pub(crate) use writer::is_abandoned;
+pub use writer::{WriteFailure, Writer};
 
 pub(crate) use opening::{open, open_to_change};
 

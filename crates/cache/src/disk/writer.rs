@@ -30,6 +30,27 @@ static PROCESS: LazyLock<String> = LazyLock::new(|| {
 /// The counter of unfinished files, so that each has its own name.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
+/// The call that failed while a response was written, and its file.
+#[derive(Debug)]
+pub struct WriteFailure {
+    /// The system call with its parentheses, as messages have it.
+    pub call: &'static str,
+    /// The file that it was about.
+    pub path: PathBuf,
+    /// The system's error.
+    pub error: io::Error,
+}
+
+impl WriteFailure {
+    pub(crate) fn new(call: &'static str, path: impl Into<PathBuf>, error: io::Error) -> Self {
+        Self {
+            call,
+            path: path.into(),
+            error,
+        }
+    }
+}
+
 /// An unfinished file; it is removed with the writer unless it is finished.
 pub struct Writer {
     /// `None` only while it is dropped.
@@ -46,18 +67,19 @@ impl Writer {
     ///
     /// # Errors
     /// The system's error: no space, no permission, no folder.
-    pub fn begin(disk: &Disk, path: &Path) -> io::Result<Self> {
+    pub fn begin(disk: &Disk, path: &Path) -> Result<Self, WriteFailure> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}{number}{UNFINISHED}", *PROCESS);
         let temporary = match &disk.settings.temporary_folder {
             Some(folder) => folder.join(name),
             None => {
                 let folder = path.parent().unwrap_or(&disk.settings.folder);
-                fs::create_dir_all(folder)?;
+                make(folder)?;
                 folder.join(name)
             }
         };
-        let mut file = opening::create(&temporary)?;
+        let mut file = opening::create(&temporary)
+            .map_err(|error| WriteFailure::new("open()", &temporary, error))?;
         let started = file.write_all(&[0; HEADER_BYTES as usize]);
         let writer = Self {
             file: Some(file),
@@ -67,15 +89,19 @@ impl Writer {
             bytes: 0,
             hasher: crc32fast::Hasher::new(),
         };
-        started.map(|()| writer)
+        match started {
+            Ok(()) => Ok(writer),
+            Err(error) => Err(writer.failure("write()", error)),
+        }
     }
 
     /// Appends content.
     ///
     /// # Errors
     /// The system's error, usually no space. The writer is unusable then.
-    pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.file()?.write_all(piece)?;
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), WriteFailure> {
+        let written = self.file().and_then(|file| file.write_all(piece));
+        written.map_err(|error| self.failure("write()", error))?;
         self.hasher.update(piece);
         self.bytes += piece.len() as u64;
         Ok(())
@@ -92,14 +118,16 @@ impl Writer {
     }
 
     /// The number of the file.
-    pub(crate) fn number(&mut self) -> io::Result<FileNumber> {
-        FileNumber::of_file(self.file()?)
+    pub(crate) fn number(&mut self) -> Result<FileNumber, WriteFailure> {
+        let number = self.file().and_then(|file| FileNumber::of_file(file));
+        number.map_err(|error| self.failure("fstat()", error))
     }
 
     /// Writes the description of the content. The file is still under its temporary name.
-    pub(crate) fn describe(&mut self, description: &Description) -> io::Result<()> {
+    pub(crate) fn describe(&mut self, description: &Description) -> Result<(), WriteFailure> {
         let bytes = description.encode();
-        self.file()?.write_all(&bytes)?;
+        let written = self.file().and_then(|file| file.write_all(&bytes));
+        written.map_err(|error| self.failure("write()", error))?;
         let sums = Sums {
             body_bytes: self.bytes,
             body_crc: self.crc(),
@@ -107,29 +135,32 @@ impl Writer {
             description_crc: crc32fast::hash(&bytes),
         };
         let header = format::header(&sums, &description.timing, description.for_head);
-        self.file()?.write_all_at(&header, 0)
+        let written = self.file().and_then(|file| file.write_all_at(&header, 0));
+        written.map_err(|error| self.failure("pwrite()", error))
     }
 
     /// Moves the file to its final path, where it replaces an older one.
     ///
     /// # Errors
     /// [`io::ErrorKind::CrossesDevices`]: [`Writer::copy_beside`] helps. Others are the system's.
-    pub(crate) fn place(&mut self, path: &Path) -> io::Result<Identity> {
+    pub(crate) fn place(&mut self, path: &Path) -> Result<Identity, WriteFailure> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            make(folder)?;
         }
         let replaced = self.closing.hold(path);
-        fs::rename(&self.temporary, path)?;
+        fs::rename(&self.temporary, path)
+            .map_err(|error| WriteFailure::new("rename()", path, error))?;
         self.finished = true;
         if let Some(file) = replaced {
             (self.closing.close)(file);
         }
-        Identity::of_file(self.file()?)
+        let identity = self.file().and_then(|file| Identity::of_file(file));
+        identity.map_err(|error| self.failure("fstat()", error))
     }
 
     /// Copies the file, which is complete, to another temporary name beside its final path, since
     /// the temporary folder is on another file system. This takes as long as the disk needs.
-    pub(crate) fn copy_beside(&mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn copy_beside(&mut self, path: &Path) -> Result<(), WriteFailure> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(
             ".{}{UNFINISHED}",
@@ -150,10 +181,15 @@ impl Writer {
             }
             Err(error) => {
                 let _ = fs::remove_file(&beside);
-                Err(error)
+                Err(WriteFailure::new("write()", beside, error))
             }
         }
     }
+}
+
+/// Makes the folder of a file.
+fn make(folder: &Path) -> Result<(), WriteFailure> {
+    fs::create_dir_all(folder).map_err(|error| WriteFailure::new("mkdir()", folder, error))
 }
 
 /// Whether a file is unfinished and abandoned.
@@ -184,6 +220,10 @@ fn is_another_alive(process: u32) -> bool {
 }
 
 impl Writer {
+    fn failure(&self, call: &'static str, error: io::Error) -> WriteFailure {
+        WriteFailure::new(call, &self.temporary, error)
+    }
+
     fn file(&mut self) -> io::Result<&mut File> {
         self.file
             .as_mut()

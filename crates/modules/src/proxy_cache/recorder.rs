@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use turnpike_cache::disk::Writer;
+use turnpike_cache::disk::{WriteFailure, Writer};
 use turnpike_cache::fetch::{FetchOutcome, Turn};
 use turnpike_cache::freshness::{Asked, Staleness, judge, may_replace_status, remove_withheld};
 use turnpike_cache::head::remove_unstorable;
+use turnpike_cache::not_stored::NotStored;
 use turnpike_cache::purge::{Manner, Target};
 use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::tally::Use;
@@ -80,7 +81,7 @@ enum Sink {
     Memory(GrowingBody),
     File(Writer),
     /// The response is not stored after all; with the system's error, where there is one.
-    Failed(WhyNotStored, Option<std::io::Error>),
+    Failed(NotStored),
 }
 
 impl Storing {
@@ -196,8 +197,8 @@ impl Storing {
             None => Sink::Memory(zone.begin_body(length)?),
             Some(_) => match zone.writer(&entry) {
                 Ok(writer) => Sink::File(writer),
-                Err(error) => {
-                    log_write_failure(exchange, zone, Some(&error));
+                Err(failure) => {
+                    log_write_failure(exchange, zone, &failure);
                     return Err(WhyNotStored::WriteFailed);
                 }
             },
@@ -450,12 +451,12 @@ impl Recorder for Storing {
             Sink::File(writer) => match writer.write(bytes) {
                 Ok(()) if self.question.zone.holds(writer.bytes()) => None,
                 Ok(()) => Some((WhyNotStored::TooLarge, None)),
-                Err(error) => Some((WhyNotStored::WriteFailed, Some(error))),
+                Err(failure) => Some((WhyNotStored::WriteFailed, Some(failure))),
             },
-            Sink::Failed(..) => None,
+            Sink::Failed(_) => None,
         };
-        if let Some((why, error)) = failed {
-            taking.sink = Sink::Failed(why, error);
+        if let Some((why, failure)) = failed {
+            taking.sink = Sink::Failed(NotStored { why, failure });
             // The others need not wait for what will not be stored.
             self.end_fetch(FetchOutcome::NotStored);
         }
@@ -466,23 +467,22 @@ impl Recorder for Storing {
             return;
         };
         let zone = &self.question.zone;
-        let mut cause = None;
         let stored = match taking.sink {
-            Sink::Memory(body) => zone.store_memory(taking.entry, body.bytes().into()),
-            Sink::File(writer) => zone.store_file(taking.entry, writer),
-            Sink::Failed(why, error) => {
-                cause = error;
-                Err(why)
+            Sink::Memory(body) => {
+                let stored = zone.store_memory(taking.entry, body.bytes().into());
+                stored.map_err(NotStored::from)
             }
+            Sink::File(writer) => zone.store_file(taking.entry, writer),
+            Sink::Failed(not_stored) => Err(not_stored),
         };
         match stored {
             Ok(_) => {
                 note(exchange).not_stored = "";
                 self.end_fetch(FetchOutcome::Stored);
             }
-            Err(why) => {
-                if why == WhyNotStored::WriteFailed {
-                    log_write_failure(exchange, zone, cause.as_ref());
+            Err(NotStored { why, failure }) => {
+                if let Some(failure) = failure {
+                    log_write_failure(exchange, zone, &failure);
                 }
                 counts::not_stored(exchange, zone, why);
                 self.end_fetch(FetchOutcome::NotStored);
@@ -612,19 +612,12 @@ fn is_sound(variant: &Variant, opened: &turnpike_lane::files::OpenFile) -> bool 
     file.is_some_and(|file| stored.check(&file.into()))
 }
 
-fn log_write_failure(exchange: &Exchange, zone: &Zone, error: Option<&std::io::Error>) {
+fn log_write_failure(exchange: &Exchange, zone: &Zone, failure: &WriteFailure) {
     let name = zone.name();
-    match error {
-        Some(error) => {
-            let errno = Errno(error);
-            exchange.log(
-                Level::Crit,
-                format_args!("cache \"{name}\" could not be written to {errno}"),
-            );
-        }
-        None => exchange.log(
-            Level::Crit,
-            format_args!("cache \"{name}\" could not be written to"),
-        ),
-    }
+    let WriteFailure { call, path, error } = failure;
+    let (path, errno) = (path.display(), Errno(error));
+    exchange.log(
+        Level::Crit,
+        format_args!("cache \"{name}\" could not be written to: {call} \"{path}\" failed {errno}"),
+    );
 }

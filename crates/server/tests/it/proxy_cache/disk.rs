@@ -241,7 +241,12 @@ fn a_write_error_costs_no_response() {
         let got = ask(&server, "GET /big", "");
         assert_eq!((status(&got), got.body.len()), ("MISS", body.len()));
     }
-    server.wait_for_log("error.log", "could not be written to");
+    let begin = format!(
+        "cache \"Z\" could not be written to: write() \"{}/",
+        folder.name()
+    );
+    server.wait_for_log("error.log", &begin);
+    server.wait_for_log("error.log", "failed (27: File too large)");
     wait_until("the files to go", || {
         files(&folder.path().join("cache")).is_empty()
     });
