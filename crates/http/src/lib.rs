@@ -52,3 +52,4 @@ pub mod upstream;
 pub mod variables;
 
 pub use turnpike_plan::Quoted;
+pub use turnpike_plan::product::Product;

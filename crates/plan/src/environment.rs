@@ -28,6 +28,11 @@ pub const KEPT_KEY_WORDS: usize = 1024;
 pub trait Environment {
     /// The base folder of relative paths of files (`-p`).
     fn prefix(&self) -> &Path;
+    /// The place of a file or folder that the configuration does not name, by its path below the
+    /// prefix; an installation may have another place for it.
+    fn default_place(&self, path: &str) -> PathBuf {
+        self.prefix().join(path)
+    }
     /// The folder of the main configuration file, the base of relative paths of keys and includes.
     fn conf_folder(&self) -> &Path;
     /// What the patterns of the plan are for. What only makes look-ups faster is left out of a plan
@@ -78,7 +83,8 @@ pub trait Environment {
         None
     }
 
-    /// Declares a folder that lanes write to; a relative path is below the prefix.
+    /// Declares a folder that lanes write to. A relative path is below the prefix, but that of a
+    /// default folder, which [`Environment::default_place`] has given.
     fn folder(&mut self, _path: &Path, _kind: FolderKind) {}
 
     /// Declares a capability that lanes need.

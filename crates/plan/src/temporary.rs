@@ -66,7 +66,7 @@ impl TemporaryFolder {
         Ok(())
     }
 
-    /// Reads the directive `name`; `default` below the prefix if it is missing.
+    /// Reads the directive `name`; if it is missing, the folder is the default place of `default`.
     ///
     /// # Errors
     /// nginx's message about levels that are not numbers, or too large.
@@ -74,11 +74,11 @@ impl TemporaryFolder {
         view: View<'_>,
         name: &str,
         default: &str,
-        prefix: &Path,
+        environment: &dyn Environment,
     ) -> Result<Self, ConfError> {
         let Some(entry) = view.nearest(name) else {
             return Ok(Self {
-                path: prefix.join(default),
+                path: environment.default_place(default),
                 levels: Vec::new(),
             });
         };
@@ -87,7 +87,7 @@ impl TemporaryFolder {
             levels.push(level(&word.text).map_err(|message| view.error(entry.span, message))?);
         }
         Ok(Self {
-            path: prefix.join(entry.argument(0)),
+            path: environment.prefix().join(entry.argument(0)),
             levels,
         })
     }
@@ -98,7 +98,10 @@ impl TemporaryFolder {
         let is_outermost = view.parent().is_none_or(|outer| outer.parent().is_none());
         match view.own(name) {
             Some(entry) => environment.folder(Path::new(entry.argument(0)), FolderKind::Named),
-            None if is_outermost => environment.folder(Path::new(default), FolderKind::Default),
+            None if is_outermost => {
+                let place = environment.default_place(default);
+                environment.folder(&place, FolderKind::Default);
+            }
             None => {}
         }
     }

@@ -44,8 +44,8 @@ use turnpike_plan::product::{NGINX_VERSION, Product, TURNPIKE_VERSION};
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
-    if name == serving::TITLE && arguments.len() == 0 {
-        return serving::process_main();
+    if let Some(product) = title::serving_product() {
+        return serving::process_main(product);
     }
     let arguments: Vec<OsString> = arguments.collect();
     let first = arguments.first().and_then(|first| first.to_str());
@@ -125,8 +125,9 @@ fn version_text(options: &Options) -> String {
         }
         text.push_str("\nTLS SNI support enabled\n");
         text.push_str(&format!(
-            "configure arguments: --build={}{}\n",
+            "configure arguments: --build={}{}{}\n",
             product.build(),
+            Layout::current().configure_arguments(),
             modules::configure_arguments()
         ));
     }

@@ -26,6 +26,15 @@ pub const EMBEDDED_NAME: &str = "built-in.conf";
 /// The folder under the error log's default place, in an installation under `/usr` or `/usr/local`.
 const LOGS_INSTALLED: &str = "/var/log";
 
+/// The folders for temporary files: their names in nginx's `configure`, and below the prefix.
+const TEMPORARY_FOLDERS: &[(&str, &str)] = &[
+    ("client-body", "client_body_temp"),
+    ("proxy", "proxy_temp"),
+    ("fastcgi", "fastcgi_temp"),
+    ("uwsgi", "uwsgi_temp"),
+    ("scgi", "scgi_temp"),
+];
+
 /// Where this program looks for what the command line does not name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -35,6 +44,8 @@ pub struct Layout {
     pub configuration: PathBuf,
     /// The error log until the configuration names one.
     pub error_log: PathBuf,
+    /// The name of the folders of an installation; `None` for a program outside of one.
+    pub installed: Option<&'static str>,
 }
 
 impl Layout {
@@ -44,6 +55,29 @@ impl Layout {
         let name = title::program();
         let name = Path::new(&name).file_name().unwrap_or_default();
         Layout::of(&program, name, &|path| path.exists())
+    }
+
+    /// The places under nginx's name as nginx's `configure` was told them: tools read them in `-V`.
+    /// Empty under another name.
+    pub fn configure_arguments(&self) -> String {
+        if self.installed != Some("nginx") {
+            return String::new();
+        }
+        let text = |path: &Path| path.display().to_string();
+        let place = |path| text(&Places::Nginx.place(&self.prefix, path, "www-data"));
+        let mut arguments = format!(
+            " --prefix={} --conf-path={} --error-log-path={} --http-log-path={} --pid-path={}",
+            text(&self.prefix).trim_end_matches('/'),
+            text(&self.configuration),
+            text(&self.error_log),
+            place("logs/access.log"),
+            place("logs/nginx.pid"),
+        );
+        for (option, folder) in TEMPORARY_FOLDERS {
+            let folder = place(folder);
+            arguments.push_str(&format!(" --http-{option}-temp-path={folder}"));
+        }
+        arguments
     }
 
     /// The layout of a program file that is called by a name: packages install it as
@@ -58,6 +92,7 @@ impl Layout {
                 prefix: PathBuf::from(PREFIX_DEFAULT),
                 configuration: PathBuf::from(CONFIGURATION_DEFAULT),
                 error_log: PathBuf::from(ERROR_LOG_DEFAULT),
+                installed: None,
             };
         };
         let settings = match root == Path::new("/usr") {
@@ -75,7 +110,106 @@ impl Layout {
             prefix: prefix.into(),
             configuration: settings.join(name).join("nginx.conf"),
             error_log: Path::new(LOGS_INSTALLED).join(name).join("error.log"),
+            installed: Some(name),
         }
+    }
+}
+
+/// The places of files and folders that the configuration does not name. A path that it names is
+/// never replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Places {
+    /// Below the prefix, as with nginx from source.
+    Prefix,
+    /// The places that Debian's nginx has compiled in, which its package makes.
+    Nginx,
+    /// The places of our packages.
+    Package,
+    /// The places of root without an installation and a prefix: what lanes write is in folders of
+    /// the serving user's, everything else below the prefix.
+    Unpackaged,
+    /// This folder for what lanes write, since the starting user cannot write below the prefix;
+    /// everything else below the prefix.
+    Folder(PathBuf),
+}
+
+/// The serving user of our packages.
+const PACKAGE_USER: &str = "turnpike";
+
+impl Places {
+    /// The places of the running program.
+    pub fn current() -> Places {
+        Places::of(&Layout::current())
+    }
+
+    /// The places of a layout, for the user who starts the program.
+    fn of(layout: &Layout) -> Places {
+        let is_root = nix::unistd::geteuid().is_root();
+        match layout.installed {
+            Some("nginx") => Places::Nginx,
+            Some(_) if is_root => Places::Package,
+            None if is_writable(&layout.prefix) => Places::Prefix,
+            None if is_root => Places::Unpackaged,
+            Some(_) | None => Places::Folder(user_folder()),
+        }
+    }
+
+    /// The place of the path that nginx from source has below the prefix. A folder that lanes write
+    /// to belongs to the user that serves, so servers of two users have no such folder in common.
+    pub fn place(&self, prefix: &Path, path: &str, user: &str) -> PathBuf {
+        let temporary = path.strip_suffix("_temp");
+        let log = path.strip_prefix("logs/");
+        let own = match self {
+            Places::Package if user == PACKAGE_USER => PACKAGE_USER.to_owned(),
+            _ => format!("turnpike-{user}"),
+        };
+        match (self, log, temporary) {
+            (Places::Prefix, ..) => prefix.join(path),
+            (Places::Unpackaged | Places::Folder(_), Some(_), _) => prefix.join(path),
+            (Places::Folder(folder), ..) => folder.join(path),
+            (Places::Nginx, Some("nginx.pid"), _) => PathBuf::from("/run/nginx.pid"),
+            (Places::Nginx, Some(log), _) => Path::new(LOGS_INSTALLED).join("nginx").join(log),
+            (Places::Nginx, _, Some("client_body")) => PathBuf::from("/var/lib/nginx/body"),
+            (Places::Nginx, _, Some(name)) => Path::new("/var/lib/nginx").join(name),
+            (Places::Nginx, ..) => Path::new("/var/lib/nginx").join(path),
+            (Places::Package, Some("nginx.pid"), _) => PathBuf::from("/run/turnpike/turnpike.pid"),
+            (Places::Package, Some(log), _) => {
+                Path::new(LOGS_INSTALLED).join(PACKAGE_USER).join(log)
+            }
+            (_, _, Some(name)) => Path::new("/var/cache").join(own).join(name),
+            _ => Path::new("/var/lib").join(own).join(path),
+        }
+    }
+
+    /// The mode of the folders above a default one, where they are made too; `None`: they must be
+    /// there, as the prefix must.
+    pub fn mode_above(&self) -> Option<u32> {
+        match self {
+            Places::Prefix => None,
+            Places::Nginx | Places::Package | Places::Unpackaged => Some(0o755),
+            Places::Folder(_) => Some(0o700),
+        }
+    }
+}
+
+/// Whether this user can make files in a folder.
+fn is_writable(folder: &Path) -> bool {
+    nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).is_ok()
+}
+
+/// The folder of an ordinary user's temporary files: `$XDG_CACHE_HOME/turnpike`, else
+/// `~/.cache/turnpike`. Who has no home that can be written has one among temporary files, which
+/// nobody else may own.
+fn user_folder() -> PathBuf {
+    let named = |variable| {
+        let path = PathBuf::from(std::env::var_os(variable)?);
+        path.is_absolute().then_some(path)
+    };
+    let home = named("HOME").filter(|home| is_writable(home));
+    let cache = named("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")));
+    match cache {
+        Some(cache) => cache.join("turnpike"),
+        None => std::env::temp_dir().join(format!("turnpike-{}", nix::unistd::geteuid())),
     }
 }
 
@@ -96,19 +230,32 @@ pub struct Paths {
     /// The CPUs that the master could use at once: the lanes of `worker_processes auto`. The
     /// serving process cannot always see them from its sandbox.
     pub cpu_count: usize,
+    /// Where files and folders are that the configuration does not name.
+    pub places: Places,
+    /// The name of the user that serves, where the master has found it: the serving process cannot
+    /// always look it up in its sandbox.
+    pub user: Option<String>,
 }
 
 impl Paths {
     /// Finds the configuration: `-c`, else the prefix's own, else the built-in one. Whoever gives
     /// `-p` or `-c` means a file: if it is missing, opening it says so.
     pub fn of(options: &Options) -> Paths {
-        let layout = match &options.prefix {
-            None => Layout::current(),
-            Some(prefix) => Layout {
-                prefix: PathBuf::from(prefix),
-                configuration: PathBuf::from(CONFIGURATION_DEFAULT),
-                error_log: PathBuf::from(ERROR_LOG_DEFAULT),
-            },
+        let (layout, places) = match &options.prefix {
+            None => {
+                let layout = Layout::current();
+                let places = Places::of(&layout);
+                (layout, places)
+            }
+            Some(prefix) => {
+                let layout = Layout {
+                    prefix: PathBuf::from(prefix),
+                    configuration: PathBuf::from(CONFIGURATION_DEFAULT),
+                    error_log: PathBuf::from(ERROR_LOG_DEFAULT),
+                    installed: None,
+                };
+                (layout, Places::Prefix)
+            }
         };
         let prefix = layout.prefix;
         let (file, given) = match &options.configuration {
@@ -133,7 +280,16 @@ impl Paths {
             error_log,
             product: Product::of_program(&title::program()),
             cpu_count: process::usable_cpu_count(),
+            places,
+            user: None,
         }
+    }
+
+    /// The place of a file or folder that the configuration does not name, by its path below the
+    /// prefix and the user that serves as the configuration has it.
+    pub fn default_place(&self, path: &str, user: Option<&str>) -> PathBuf {
+        let user = self.user.as_deref().or(user).unwrap_or("root");
+        self.places.place(&self.prefix, path, user)
     }
 
     /// The full path of a file that the configuration names.
@@ -238,14 +394,79 @@ mod tests {
         for (program, name, there, [prefix, configuration, error_log]) in cases {
             let exists = |path: &Path| there.iter().any(|one| Path::new(one) == path);
             let layout = Layout::of(Path::new(program), OsStr::new(name), &exists);
-            let expected = Layout {
-                prefix: prefix.into(),
-                configuration: configuration.into(),
-                error_log: error_log.into(),
-            };
-            assert_eq!(layout, expected, "{program} {name}");
+            let places = [&layout.prefix, &layout.configuration, &layout.error_log];
+            assert_eq!(
+                places,
+                [prefix, configuration, error_log].map(Path::new),
+                "{program} {name}"
+            );
             // Folders are compared as text with a slash at the end.
             assert!(layout.prefix.as_os_str().as_bytes().ends_with(b"/"));
+        }
+    }
+
+    /// A path below the prefix, and its place with Debian's nginx, in our packages for their user
+    /// and for another one, for root without an installation, and for who cannot write below the
+    /// prefix.
+    const PLACES: &[[&str; 6]] = &[
+        [
+            "logs/nginx.pid",
+            "/run/nginx.pid",
+            "/run/turnpike/turnpike.pid",
+            "/run/turnpike/turnpike.pid",
+            "/p/logs/nginx.pid",
+            "/p/logs/nginx.pid",
+        ],
+        [
+            "logs/access.log",
+            "/var/log/nginx/access.log",
+            "/var/log/turnpike/access.log",
+            "/var/log/turnpike/access.log",
+            "/p/logs/access.log",
+            "/p/logs/access.log",
+        ],
+        [
+            "client_body_temp",
+            "/var/lib/nginx/body",
+            "/var/cache/turnpike/client_body",
+            "/var/cache/turnpike-www-data/client_body",
+            "/var/cache/turnpike-www-data/client_body",
+            "/f/client_body_temp",
+        ],
+        [
+            "scgi_temp",
+            "/var/lib/nginx/scgi",
+            "/var/cache/turnpike/scgi",
+            "/var/cache/turnpike-www-data/scgi",
+            "/var/cache/turnpike-www-data/scgi",
+            "/f/scgi_temp",
+        ],
+        [
+            "acme_example",
+            "/var/lib/nginx/acme_example",
+            "/var/lib/turnpike/acme_example",
+            "/var/lib/turnpike-www-data/acme_example",
+            "/var/lib/turnpike-www-data/acme_example",
+            "/f/acme_example",
+        ],
+    ];
+
+    #[test]
+    fn what_is_not_named_has_the_places_of_the_installation() {
+        let folder = Places::Folder(PathBuf::from("/f"));
+        for [path, nginx, package, other, unpackaged, unwritable] in PLACES {
+            let below = format!("/p/{path}");
+            for (places, user, expected) in [
+                (&Places::Prefix, "www-data", below.as_str()),
+                (&Places::Nginx, "www-data", nginx),
+                (&Places::Package, "turnpike", package),
+                (&Places::Package, "www-data", other),
+                (&Places::Unpackaged, "www-data", unpackaged),
+                (&folder, "www-data", unwritable),
+            ] {
+                let place = places.place(Path::new("/p"), path, user);
+                assert_eq!(place, Path::new(expected), "{places:?} {path}");
+            }
         }
     }
 }

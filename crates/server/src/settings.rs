@@ -160,7 +160,7 @@ impl Settings {
         let error_logs = reader.error_logs(paths);
         reader.check_events();
         let lane_rescue_timeout_ms = reader.lane_rescue_timeout_ms();
-        let pid_file = paths.under_prefix(root.text("pid"));
+        let pid_file = pid_path(root, paths);
         let pid_file_named = root.own("pid").is_some();
         let is_placed = pid_file_named || !paths.embedded;
         Settings {
@@ -435,6 +435,14 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
+/// The `pid` directive's path, or the default place.
+fn pid_path(root: View<'_>, paths: &Paths) -> PathBuf {
+    match root.own("pid") {
+        Some(entry) => paths.under_prefix(entry.argument(0)),
+        None => paths.default_place(root.text("pid"), None),
+    }
+}
+
 /// The `control` directive's path, or the one beside the pid file. The built-in configuration
 /// writes no pid file; its socket has a place of its own.
 fn control_path(root: View<'_>, paths: &Paths) -> ControlPath {
@@ -443,7 +451,7 @@ fn control_path(root: View<'_>, paths: &Paths) -> ControlPath {
         Some(path) => ControlPath::Named(paths.under_prefix(path)),
         None if paths.embedded => ControlPath::Beside(embedded::control_path()),
         None => {
-            let pid_file = paths.under_prefix(root.text("pid"));
+            let pid_file = pid_path(root, paths);
             ControlPath::Beside(pid_file.with_extension(CONTROL_EXTENSION))
         }
     }

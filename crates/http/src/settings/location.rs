@@ -1,6 +1,5 @@
 //! Settings of a location.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, View, value};
@@ -107,6 +106,9 @@ pub struct LocationSettings {
     pub internal: bool,
     /// The server's name in `Server` and on error pages, as `server_tokens` has it.
     pub product: &'static str,
+    /// Whether the server's pages have its own style; under nginx's name they are nginx's to the
+    /// byte.
+    pub has_own_pages: bool,
     /// Redirects carry scheme and host.
     pub absolute_redirect: bool,
     /// Redirects carry the server's own name.
@@ -148,7 +150,7 @@ impl LocationSettings {
             client_max_body_bytes: view.offset("client_max_body_size"),
             client_body_timeout_ms: view.milliseconds("client_body_timeout"),
             client_body_buffer_bytes: view.size("client_body_buffer_size") as usize,
-            client_body_folder: Arc::new(client_body_folder(view, prefix)?),
+            client_body_folder: Arc::new(client_body_folder(view, environment)?),
             client_body_in_file: client_body_in_file(view),
             send_timeout_ms: view.milliseconds("send_timeout"),
             http2_chunk_bytes: (view.size("http2_chunk_size") as usize).max(1),
@@ -181,6 +183,7 @@ impl LocationSettings {
             auth_delay_ms: view.milliseconds("auth_delay"),
             internal: view.nearest("internal").is_some(),
             product: product_shown(view, product),
+            has_own_pages: product == Product::Turnpike,
             absolute_redirect: view.flag("absolute_redirect"),
             server_name_in_redirect: view.flag("server_name_in_redirect"),
             port_in_redirect: view.flag("port_in_redirect"),
@@ -204,8 +207,16 @@ pub(crate) fn declare_folders(view: View<'_>, environment: &mut dyn Environment)
     );
 }
 
-fn client_body_folder(view: View<'_>, prefix: &Path) -> Result<TemporaryFolder, ConfError> {
-    TemporaryFolder::read(view, "client_body_temp_path", CLIENT_BODY_FOLDER, prefix)
+fn client_body_folder(
+    view: View<'_>,
+    environment: &dyn Environment,
+) -> Result<TemporaryFolder, ConfError> {
+    TemporaryFolder::read(
+        view,
+        "client_body_temp_path",
+        CLIENT_BODY_FOLDER,
+        environment,
+    )
 }
 
 fn client_body_in_file(view: View<'_>) -> Option<Removal> {

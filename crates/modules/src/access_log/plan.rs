@@ -198,7 +198,7 @@ fn log_default<S>(builder: &mut Builder<'_, S>) -> Result<Arc<Log>, ConfError> {
         message,
         place: None,
     };
-    let path = builder.environment.prefix().join(PATH_DEFAULT);
+    let path = builder.environment.default_place(PATH_DEFAULT);
     let file = open(builder, &path).map_err(unplaced)?;
     let store = builder.store::<Store>();
     let combined = store.formats.get("combined");

@@ -138,7 +138,7 @@ impl IssuerSettings {
         let state_path = match written.state_path {
             Some("off") => None,
             Some(path) => Some(builder.environment.prefix().join(path)),
-            None => Some(builder.environment.prefix().join(format!("acme_{name}"))),
+            None => Some(builder.environment.default_place(&format!("acme_{name}"))),
         };
         Ok(IssuerSettings {
             name,

@@ -86,7 +86,6 @@ pub(crate) fn pass_on(
     draft: &mut LocationDraft,
     parts: FamilyParts,
 ) -> Result<Arc<Passing>, ConfError> {
-    let prefix = builder.environment.prefix().to_path_buf();
     let origin: Arc<dyn Origin> = parts.origin.into();
     let responses = Arc::new(ResponseRules {
         origin: Arc::clone(&origin),
@@ -114,7 +113,7 @@ pub(crate) fn pass_on(
         intercepts_errors: pass.flag("intercept_errors"),
         ignores_client_abort: pass.flag("ignore_client_abort"),
         early_hints: parts.early_hints,
-        buffers: Buffers::read(pass, &prefix)?,
+        buffers: Buffers::read(pass, builder.environment)?,
         limit_rate: limit_rate(pass, builder)?,
         tls: parts.tls,
         bind: Bind::read(pass, builder)?,

@@ -1,13 +1,13 @@
 //! What a location passes on, where to, and how: resolved once, shared by all lanes.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_plan::environment::Capability;
+use turnpike_plan::environment::Environment;
 use turnpike_plan::temporary::TemporaryFolder;
 use turnpike_plan::variables::Subject;
 
@@ -127,7 +127,10 @@ impl Buffers {
     ///
     /// # Errors
     /// nginx's words.
-    pub(crate) fn read(pass: PassView<'_>, prefix: &Path) -> Result<Self, ConfError> {
+    pub(crate) fn read(
+        pass: PassView<'_>,
+        environment: &dyn Environment,
+    ) -> Result<Self, ConfError> {
         if !pass.has_row("buffers") {
             let size_bytes = pass.small_size("buffer_size") as usize;
             return Ok(Self {
@@ -136,7 +139,7 @@ impl Buffers {
                 busy_bytes: size_bytes,
                 file_bytes_max: 0,
                 file_write_bytes: size_bytes,
-                folder: pass.temporary_folder(prefix)?,
+                folder: pass.temporary_folder(environment)?,
                 ahead: false,
             });
         }
@@ -147,7 +150,7 @@ impl Buffers {
             busy_bytes: sizes.busy as usize,
             file_bytes_max: sizes.file_max,
             file_write_bytes: sizes.file_write as usize,
-            folder: pass.temporary_folder(prefix)?,
+            folder: pass.temporary_folder(environment)?,
             ahead: pass.flag("buffering"),
         })
     }

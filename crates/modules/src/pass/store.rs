@@ -68,7 +68,7 @@ impl Store {
         };
         let declared = builder.environment.files(entry.row.name, &files);
         declared.map_err(|message| pass.view.error(entry.span, message))?;
-        let folder = pass.temporary_folder(builder.environment.prefix())?;
+        let folder = pass.temporary_folder(builder.environment)?;
         let shared = Shared {
             name,
             mode: file_access::read(pass.view, pass.nearest("store_access"))?,

@@ -1,7 +1,5 @@
 //! The directives of one passing family, by the ends of their names.
 
-use std::path::Path;
-
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::environment::Environment;
@@ -96,9 +94,12 @@ impl<'a> PassView<'a> {
     }
 
     /// The folder for temporary files.
-    pub(crate) fn temporary_folder(self, prefix: &Path) -> Result<TemporaryFolder, ConfError> {
+    pub(crate) fn temporary_folder(
+        self,
+        environment: &dyn Environment,
+    ) -> Result<TemporaryFolder, ConfError> {
         let (name, default) = (self.name("temp_path"), self.name("temp"));
-        TemporaryFolder::read(self.view, &name, &default, prefix)
+        TemporaryFolder::read(self.view, &name, &default, environment)
     }
 
     /// The template of a directive of one argument, where it is in force.

@@ -12,7 +12,7 @@ use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
 use turnpike_lane::files::{LARGE_FILE_BYTES, close_on_thread};
 use turnpike_plan::background::{Lifetime, Running, Service, run_blocking};
-use turnpike_plan::environment::FolderKind;
+use turnpike_plan::environment::{Environment, FolderKind};
 
 use crate::pass::view::PassView;
 use crate::zone;
@@ -186,14 +186,14 @@ fn open(
             Zone::memory(name, size_bytes)
         });
     }
-    let prefix = builder.environment.prefix().to_path_buf();
     let path = entry.argument(0);
     let folder = std::path::Path::new(path);
     builder.environment.folder(folder, FolderKind::Named);
+    let prefix = builder.environment.prefix();
     let folder = prefix.join(path.strip_suffix('/').unwrap_or(path));
     let temporary = match declared.use_temporary_folder {
         false => None,
-        true => Some(temporary_folder(pass, &prefix)?),
+        true => Some(temporary_folder(pass, builder.environment)?),
     };
     let settings = DiskSettings {
         folder,
@@ -224,8 +224,8 @@ fn no_zone(entry: &Entry) -> String {
 }
 
 /// `..._temp_path` of the http level: a zone is one for all locations.
-fn temporary_folder(pass: PassView<'_>, prefix: &std::path::Path) -> Result<PathBuf, String> {
-    pass.temporary_folder(prefix)
+fn temporary_folder(pass: PassView<'_>, environment: &dyn Environment) -> Result<PathBuf, String> {
+    pass.temporary_folder(environment)
         .map(|folder| folder.path().to_path_buf())
         .map_err(|error| error.to_string())
 }

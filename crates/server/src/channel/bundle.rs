@@ -11,7 +11,7 @@ use turnpike_plan::product::Product;
 use super::Log;
 use super::codec::{Decoder, Encoder, Malformed};
 use crate::needs::Rights;
-use crate::paths::Paths;
+use crate::paths::{Paths, Places};
 
 /// A listening socket at the place where it is to be served.
 #[derive(Debug)]
@@ -116,6 +116,10 @@ impl Bundle {
         });
         encoder.number(u64::from(self.paths.product == Product::Nginx));
         encoder.number(self.paths.cpu_count as u64);
+        encode_places(&self.paths.places, encoder);
+        encoder.option(self.paths.user.as_deref(), |encoder, user| {
+            encoder.bytes(user.as_bytes())
+        });
         encoder.option(self.globals.as_deref(), |encoder, text| {
             encoder.bytes(text.as_bytes())
         });
@@ -151,6 +155,8 @@ impl Bundle {
                     _ => Product::Nginx,
                 },
                 cpu_count: index(decoder.number()?)?,
+                places: decode_places(decoder)?,
+                user: decoder.option(Decoder::text)?,
             },
             globals: decoder.option(Decoder::text)?,
             rights: decode_rights(decoder)?,
@@ -177,6 +183,30 @@ impl Bundle {
 
 /// The number of `CAP_NET_RAW` on the way.
 const NET_RAW: u64 = 1;
+
+fn encode_places(places: &Places, encoder: &mut Encoder) {
+    let (number, folder) = match places {
+        Places::Prefix => (0, None),
+        Places::Nginx => (1, None),
+        Places::Package => (2, None),
+        Places::Unpackaged => (3, None),
+        Places::Folder(folder) => (4, Some(folder)),
+    };
+    encoder.number(number);
+    encoder.option(folder, |encoder, folder| encoder.path(folder));
+}
+
+fn decode_places(decoder: &mut Decoder<'_>) -> Result<Places, Malformed> {
+    let number = decoder.number()?;
+    match (number, decoder.option(Decoder::path)?) {
+        (0, None) => Ok(Places::Prefix),
+        (1, None) => Ok(Places::Nginx),
+        (2, None) => Ok(Places::Package),
+        (3, None) => Ok(Places::Unpackaged),
+        (4, Some(folder)) => Ok(Places::Folder(folder)),
+        _ => Err(Malformed),
+    }
+}
 
 fn encode_rights(rights: &Rights, encoder: &mut Encoder) {
     let folders: Vec<&Path> = rights.folders.iter().map(PathBuf::as_path).collect();

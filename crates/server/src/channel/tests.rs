@@ -10,7 +10,7 @@ use turnpike_lane::sys::descriptor::socket_pair;
 
 use super::*;
 use crate::needs::Rights;
-use crate::paths::Paths;
+use crate::paths::{Paths, Places};
 use turnpike_plan::environment::Capability;
 use turnpike_plan::product::Product;
 
@@ -44,6 +44,8 @@ fn bundle(listening_sockets: usize, text_bytes: usize) -> Bundle {
             error_log: Some(PathBuf::from("/srv/logs/error.log")),
             product: Product::Nginx,
             cpu_count: 2,
+            places: Places::Folder(PathBuf::from("/var/cache/t")),
+            user: Some("www-data".to_owned()),
         },
         globals: Some("daemon off;".to_owned()),
         rights: Rights {

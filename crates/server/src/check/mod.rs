@@ -20,7 +20,7 @@ use turnpike_lane::log::Errno;
 use crate::checked::Checked;
 use crate::families;
 use crate::master::trial;
-use crate::paths::Paths;
+use crate::paths::{Paths, Places};
 use crate::standard_error::write_standard_error;
 use report::Report;
 use turnpike_plan::product::Product;
@@ -130,6 +130,10 @@ fn check(request: &Request) -> Result<Report, String> {
     let folder = file.parent().unwrap_or(Path::new("/")).to_path_buf();
     let prefix = request.prefix.as_ref().map(std::path::absolute);
     let prefix = prefix.transpose().map_err(|error| failed(&error))?;
+    let places = match prefix {
+        Some(_) => Places::Prefix,
+        None => Places::current(),
+    };
     let paths = Paths {
         prefix: prefix.unwrap_or(folder),
         configuration: file.clone(),
@@ -137,6 +141,8 @@ fn check(request: &Request) -> Result<Report, String> {
         error_log: None,
         product: Product::Turnpike,
         cpu_count: turnpike_lane::sys::process::usable_cpu_count(),
+        places,
+        user: None,
     };
     let (tree, _, _) = families::registry().examine(&DiskLoader, &file, None);
     Ok(report_of(&paths, &tree))
@@ -147,7 +153,12 @@ fn report_of(paths: &Paths, tree: &Tree) -> Report {
         Ok(checked) => {
             let warnings = checked.configuration.settings.warnings.iter();
             let warnings = warnings.chain(&checked.needs.warnings).cloned();
-            let failures = trial::failures(&checked);
+            let failures = trial::failures(&checked).into_iter();
+            let failures = failures.map(|failure| match failure.advice {
+                Some(advice) => format!("{}: {advice}", failure.sentence),
+                None => failure.sentence,
+            });
+            let failures = failures.collect();
             Report::new(paths, tree, &[], warnings.collect(), failures)
         }
         Err(errors) => Report::new(paths, tree, &errors.0, Vec::new(), Vec::new()),

@@ -113,6 +113,12 @@ impl Environment for BuildContext<'_> {
         &self.configuration.paths.prefix
     }
 
+    fn default_place(&self, path: &str) -> PathBuf {
+        let account = self.configuration.settings.process.account.as_ref();
+        let user = account.map(|account| account.name.as_str());
+        self.configuration.paths.default_place(path, user)
+    }
+
     fn conf_folder(&self) -> &Path {
         &self.conf_folder
     }
@@ -180,7 +186,10 @@ impl Environment for BuildContext<'_> {
     }
 
     fn folder(&mut self, path: &Path, kind: FolderKind) {
-        let path = self.configuration.under_prefix(path);
+        let path = match kind {
+            FolderKind::Default => path.to_path_buf(),
+            FolderKind::Named | FolderKind::Foreign => self.configuration.under_prefix(path),
+        };
         self.needs.folders.insert(Folder { path, kind });
     }
 

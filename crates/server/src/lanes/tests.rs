@@ -11,7 +11,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft, LocationIndex, Plan};
 use super::environment::{BuildContext, Zones};
 use crate::checked::Checked;
 use crate::needs::Needs;
-use crate::paths::Paths;
+use crate::paths::{Paths, Places};
 use turnpike_plan::environment::{Capability, FolderKind};
 use turnpike_plan::product::Product;
 
@@ -27,6 +27,8 @@ fn checked(http: &str) -> Checked {
         error_log: None,
         product: Product::Turnpike,
         cpu_count: 2,
+        places: Places::Prefix,
+        user: None,
     };
     let text = format!("events {{ }} http {{ access_log off; {http} }}");
     let loader: MemoryLoader = [("/p/nginx.conf", text)].into_iter().collect();

@@ -1,9 +1,9 @@
 //! A configuration with everything that the master has opened for it.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use turnpike_conf::Errors;
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
 
+use super::failure::StartFailure;
 use super::gates::{GateSet, NotOpened, Opening};
-use super::{kept, watch};
+use super::{folders, kept, watch};
 use crate::channel::{Bundle, Extra, KEPT_NAME, Log};
 use crate::checked::Checked;
 use crate::configuration::Configuration;
@@ -21,10 +22,6 @@ use crate::needs::Needs;
 use crate::paths::Paths;
 use crate::sandbox::Sandbox;
 use crate::settings::ProcessSettings;
-use turnpike_plan::environment::FolderKind;
-
-/// Mode of folders for temporary files: theirs alone who serve.
-const FOLDER_MODE: u32 = 0o700;
 
 /// What is in force, or about to be.
 #[derive(Debug)]
@@ -76,7 +73,13 @@ impl LoadedConfiguration {
         log: &ErrorLog,
     ) -> Result<LoadedConfiguration, LoadError> {
         let logs = open_logs(&checked, old_logs, log).ok_or(LoadError::Files)?;
-        make_folders(&checked, log).ok_or(LoadError::Files)?;
+        if let Err(failure) = folders::make(&checked) {
+            failure.log(log, checked.configuration.settings.product);
+            return Err(LoadError::Files);
+        }
+        for sentence in folders::unreachable(&checked) {
+            log.event(Level::Warn, format_args!("{sentence}"));
+        }
         let Checked {
             configuration,
             needs,
@@ -157,6 +160,7 @@ impl LoadedConfiguration {
     pub(super) fn bundle(&self, generation: u64) -> io::Result<Bundle> {
         let sources = self.configuration.tree.sources.iter();
         let sources = sources.map(|source| (source.path.clone(), source.bytes.to_vec()));
+        let account = self.configuration.settings.process.account.as_ref();
         let mut extras = self.gates.extras()?;
         extras.extend(kept::copy()?.map(|descriptor| Extra {
             name: KEPT_NAME.to_owned(),
@@ -164,7 +168,10 @@ impl LoadedConfiguration {
         }));
         Ok(Bundle {
             generation,
-            paths: self.configuration.paths.clone(),
+            paths: Paths {
+                user: account.map(|account| account.name.clone()),
+                ..self.configuration.paths.clone()
+            },
             globals: self.configuration.globals.clone(),
             rights: self.needs.rights(),
             sources: sources.chain(self.configuration.files()).collect(),
@@ -182,7 +189,8 @@ impl LoadedConfiguration {
     pub(super) fn reopen_logs(&self) -> io::Result<Vec<Log>> {
         for file in self.logs.files() {
             if let Err(error) = file.reopen() {
-                log_open_failed(&self.log, file.path(), &error);
+                let failure = StartFailure::of("open()", file.path(), &error);
+                failure.log(&self.log, self.configuration.settings.product);
                 continue;
             }
             self.give_to_account(file);
@@ -272,40 +280,13 @@ fn open_logs(checked: &Checked, old: &LogSet, log: &ErrorLog) -> Option<LogSet> 
         match configuration.paths.open_with_folder(&path, open) {
             Ok(file) => logs.insert(Arc::new(file)),
             Err(error) => {
-                log_open_failed(log, &path, &error);
+                let failure = StartFailure::of("open()", &path, &error);
+                failure.log(log, configuration.settings.product);
                 complete = false;
             }
         }
     }
     complete.then_some(logs)
-}
-
-fn make_folders(checked: &Checked, log: &ErrorLog) -> Option<()> {
-    let account = checked.configuration.settings.process.account.as_ref();
-    let folders = checked.needs.folders.iter();
-    for folder in folders.filter(|folder| folder.kind != FolderKind::Foreign) {
-        let made = make_folder(&folder.path, account.map(|account| account.user));
-        if let Err(error) = made
-            && folder.kind == FolderKind::Named
-        {
-            let path = folder.path.display();
-            let message = format_args!("mkdir() \"{path}\" failed {}", Errno(&error));
-            log.event(Level::Emerg, message);
-            return None;
-        }
-    }
-    Some(())
-}
-
-fn make_folder(path: &Path, owner: Option<u32>) -> io::Result<()> {
-    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    match owner {
-        Some(owner) if fs::metadata(path)?.uid() != owner => chown(path, Some(owner), None),
-        _ => Ok(()),
-    }
 }
 
 fn log_copies(logs: &LogSet) -> io::Result<Vec<Log>> {
@@ -317,15 +298,4 @@ fn log_copies(logs: &LogSet) -> io::Result<Vec<Log>> {
         })
     };
     logs.files().map(copy).collect()
-}
-
-/// Logs that a file cannot be opened.
-pub(super) fn log_open_failed(log: &ErrorLog, path: &Path, error: &io::Error) {
-    let failure = open_failed(path, error);
-    log.event(Level::Emerg, format_args!("{failure}"));
-}
-
-/// That a file cannot be opened, in nginx's words.
-pub(super) fn open_failed(path: &Path, error: &io::Error) -> String {
-    format!("open() \"{}\" failed {}", path.display(), Errno(error))
 }

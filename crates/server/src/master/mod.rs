@@ -8,6 +8,8 @@ mod child;
 mod control;
 mod daemon;
 mod express;
+mod failure;
+mod folders;
 pub(crate) mod gates;
 mod inherit;
 mod kept;
@@ -100,7 +102,10 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
         }
         let failures = trial::failures(checked);
         for failure in &failures {
-            log.event(Level::Emerg, format_args!("{failure}"));
+            failure.log(log, checked.configuration.settings.product);
+        }
+        for sentence in folders::unreachable(checked) {
+            log.event(Level::Warn, format_args!("{sentence}"));
         }
         failures.is_empty()
     });

@@ -15,21 +15,20 @@ use std::path::{Path, PathBuf};
 use nix::libc;
 use turnpike_lane::gate::{Gate, GateError, GateStep, ListenAddress};
 use turnpike_lane::log::{Errno, LogFile};
-use turnpike_plan::environment::FolderKind;
 
-use super::loaded::open_failed;
-use super::pid_file;
+use super::failure::StartFailure;
+use super::{folders, pid_file};
 use crate::checked::Checked;
 use crate::paths::Paths;
 
 /// Everything that a start with this configuration would fail at, in nginx's words.
-pub(crate) fn failures(checked: &Checked) -> Vec<String> {
+pub(crate) fn failures(checked: &Checked) -> Vec<StartFailure> {
     let mut failures = Vec::new();
     failures.extend(pid_file_failure(checked));
     failures.extend(log_failures(checked));
-    failures.extend(folder_failures(checked));
-    failures.extend(working_directory_failure(checked));
-    failures.extend(listen_failures(checked));
+    failures.extend(folders::failures(checked));
+    failures.extend(working_directory_failure(checked).map(StartFailure::from));
+    failures.extend(listen_failures(checked).into_iter().map(StartFailure::from));
     failures
 }
 
@@ -55,22 +54,26 @@ fn own_name(path: &Path) -> io::Result<PathBuf> {
     Ok(folder.join(format!(".turnpike-{}.check", std::process::id())))
 }
 
-fn pid_file_failure(checked: &Checked) -> Option<String> {
+fn pid_file_failure(checked: &Checked) -> Option<StartFailure> {
     let settings = &checked.configuration.settings;
     // A start goes on without one that is not named.
     let path = settings.pid_file_named.then_some(&settings.pid_file)?;
     let tried = with_log_folder(&checked.configuration.paths, path, pid_file::check);
-    tried.err().map(|error| open_failed(path, &error))
+    tried
+        .err()
+        .map(|error| StartFailure::of("open()", path, &error))
 }
 
-fn log_failures(checked: &Checked) -> Vec<String> {
+fn log_failures(checked: &Checked) -> Vec<StartFailure> {
     let specs = checked.configuration.settings.error_logs.iter();
     let own = specs.filter_map(|spec| spec.file().map(Path::to_path_buf));
     let others = checked.needs.log_files.iter().cloned();
     let paths: BTreeSet<PathBuf> = own.chain(others).collect();
     let tried = paths.iter().filter_map(|path| {
         let tried = with_log_folder(&checked.configuration.paths, path, log_file);
-        tried.err().map(|error| open_failed(path, &error))
+        tried
+            .err()
+            .map(|error| StartFailure::of("open()", path, &error))
     });
     tried.collect()
 }
@@ -106,35 +109,11 @@ fn with_log_folder(
     }
 }
 
-fn folder_failures(checked: &Checked) -> Vec<String> {
-    let mut failures = Vec::new();
-    // Those that the start makes first, and others in them.
-    let mut makeable: BTreeSet<&Path> = BTreeSet::new();
-    let folders = checked.needs.folders.iter();
-    for folder in folders.filter(|folder| folder.kind != FolderKind::Foreign) {
-        let path = folder.path.as_path();
-        let is_inside = path.parent().is_some_and(|above| makeable.contains(above));
-        match is_inside || path.exists() || fs::symlink_metadata(path).is_ok() {
-            true => {
-                makeable.insert(path);
-            }
-            false => match make_folder_beside(path) {
-                Ok(()) => {
-                    makeable.insert(path);
-                }
-                Err(error) if folder.kind == FolderKind::Named => {
-                    let path = path.display();
-                    failures.push(format!("mkdir() \"{path}\" failed {}", Errno(&error)));
-                }
-                // A start goes on without it.
-                Err(_) => {}
-            },
-        }
-    }
-    failures
-}
-
-fn make_folder_beside(path: &Path) -> io::Result<()> {
+/// Makes a folder beside a path, and removes it again.
+///
+/// # Errors
+/// Those of `mkdir(2)`.
+pub(super) fn make_folder_beside(path: &Path) -> io::Result<()> {
     let name = own_name(path)?;
     DirBuilder::new().create(&name)?;
     fs::remove_dir(&name)

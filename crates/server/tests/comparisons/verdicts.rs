@@ -13,7 +13,7 @@ use std::thread;
 use turnpike_conf::{Errors, MemoryLoader};
 use turnpike_plan::product::Product;
 use turnpike_server::checked::Checked;
-use turnpike_server::paths::Paths;
+use turnpike_server::paths::{Paths, Places};
 use turnpike_testkit::Folder;
 
 const TABLE: &str = include_str!("table/table.tsv");
@@ -75,6 +75,8 @@ fn complaint(row: &Row, prefix: &Path) -> String {
         error_log: None,
         product: Product::Turnpike,
         cpu_count: 2,
+        places: Places::Prefix,
+        user: None,
     };
     let text = row.configuration();
     let file = (paths.configuration.clone(), text.as_str());
@@ -218,6 +220,8 @@ fn read(text: &str) -> Result<Checked, Errors> {
         error_log: None,
         product: Product::Turnpike,
         cpu_count: 2,
+        places: Places::Prefix,
+        user: None,
     };
     let file = (paths.configuration.clone(), text);
     let loader: MemoryLoader = [file].into_iter().collect();

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{TURNPIKE, stderr, turnpike};
+use turnpike_lane::sys::signal;
 use turnpike_testkit::{Folder, Server};
 
 /// A configuration, and what `-t` and the start say of it. `@` is the folder, `PORT` a free port.
@@ -212,6 +215,21 @@ fn a_test_leaves_nothing_and_removes_nothing() {
     assert!(!folder.has("logs/error.log"));
 }
 
+/// The binary as an ordinary user runs it.
+fn ordinary(arguments: &[&str]) -> Command {
+    if !nix::unistd::geteuid().is_root() {
+        let mut command = Command::new(TURNPIKE);
+        command.args(arguments);
+        return command;
+    }
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(TURNPIKE)
+        .args(arguments);
+    command
+}
+
 #[test]
 fn an_ordinary_user_may_not_have_every_port_and_folder() {
     let folder = Folder::create().unwrap();
@@ -219,23 +237,103 @@ fn an_ordinary_user_may_not_have_every_port_and_folder() {
         proxy_temp_path /temp; server { listen 127.0.0.1:99; } }";
     folder.write("nginx.conf", text).unwrap();
     let arguments = folder.arguments(&["-t", "-e", "stderr"]);
-    let output = match nix::unistd::geteuid().is_root() {
-        false => turnpike(&arguments),
-        true => Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(TURNPIKE)
-            .args(arguments)
-            .output()
-            .unwrap(),
-    };
+    let output = ordinary(&arguments).output().unwrap();
     let shown = stderr(&output);
     for message in [
         "bind() to 127.0.0.1:99 failed (13: Permission denied)",
-        "mkdir() \"/temp\" failed (13: Permission denied)",
+        "mkdir() \"/temp\" failed (13: Permission denied)\n",
+        " may not make anything in \"/\", which belongs to \"root\" (mode 0755)\n",
     ] {
         assert!(shown.contains(message), "{message}: {shown}");
     }
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn folders_that_are_there_must_be_writable() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(folder.path().join("closed")).unwrap();
+    let closed = folder.path().join("closed");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    for (directive, path) in [
+        ("client_body_temp_path closed;", "closed"),
+        ("proxy_cache_path closed keys_zone=z:1m;", "closed"),
+        ("proxy_temp_path closed/below;", "closed/below"),
+    ] {
+        let text = format!(
+            "pid /tmp/p; error_log stderr; events {{ }} http {{ access_log off; {directive} }}"
+        );
+        folder.write("nginx.conf", text).unwrap();
+        let output = ordinary(&folder.arguments(&["-t", "-e", "stderr"]))
+            .output()
+            .unwrap();
+        let shown = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{directive}: {shown}");
+        let call = if path == "closed" { "access" } else { "mkdir" };
+        let sentence = format!("{call}() \"{}/{path}\" failed (13: ", folder.name());
+        assert!(shown.contains(&sentence), "{directive}: {shown}");
+        let (right, place) = match call {
+            "access" => ("write to", "closed"),
+            _ => ("make anything in", "closed"),
+        };
+        let advice = format!(" may not {right} \"{}/{place}\", which ", folder.name());
+        assert!(shown.contains(&advice), "{directive}: {shown}");
+    }
+}
+
+/// Without `-p`, as a build in a checkout is tried with the file of a server that is installed.
+#[test]
+fn temporary_folders_that_are_not_named_can_be_written() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let port = free_port();
+    let text = format!(
+        "daemon off; pid {0}/nginx.pid; error_log {0}/error.log; events {{ }} http {{
+            access_log off;
+            server {{
+                listen 127.0.0.1:{port};
+                client_body_in_file_only on;
+                location / {{ proxy_pass http://127.0.0.1:{port}/kept; }}
+                location /kept {{ return 200 kept; }}
+            }}
+        }}",
+        folder.name()
+    );
+    folder.write("nginx.conf", text).unwrap();
+    let file = format!("{}/nginx.conf", folder.name());
+    let home = folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+    let surroundings = |mut command: Command| {
+        command
+            .env("HOME", &home)
+            .env_remove("XDG_CACHE_HOME")
+            .current_dir("/");
+        command
+    };
+    let tested = surroundings(ordinary(&["-t", "-e", "stderr", "-c", &file])).output();
+    let tested = tested.unwrap();
+    assert!(tested.status.success(), "{}", stderr(&tested));
+    assert!(!home.join(".cache").exists());
+    let mut server = surroundings(ordinary(&["-e", "stderr", "-c", &file]))
+        .spawn()
+        .unwrap();
+    crate::support::wait_for("the start", || folder.has("nginx.pid"));
+    let answer = TcpStream::connect(("127.0.0.1", port)).and_then(|mut stream| {
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: close\r\n\r\n";
+        stream.write_all(format!("{head}body").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    });
+    let kept = fs::read_dir(home.join(".cache/turnpike/client_body_temp"));
+    let pid = i32::try_from(server.id()).unwrap();
+    signal::send(pid, nix::libc::SIGTERM).unwrap();
+    server.wait().unwrap();
+    let answer = answer.unwrap();
+    assert!(answer.ends_with("kept"), "{answer}");
+    assert_eq!(kept.unwrap().count(), 1);
 }
 
 const BUSY: &str = "worker_processes 2;
