@@ -12,9 +12,11 @@ use std::time::Instant;
 use turnpike_lane::sys::descriptor::socket_pair;
 use turnpike_lane::sys::process::ProcessHandle;
 use turnpike_lane::sys::signal;
+use turnpike_plan::product::Product;
 
 use crate::serving;
 use crate::settings::ProcessSettings;
+use crate::title;
 
 /// The only variable that is kept unless `env` says otherwise: local time depends on it.
 const KEPT_VARIABLE: &str = "TZ";
@@ -73,7 +75,7 @@ impl Child {
         let (channel, theirs) = socket_pair()?;
         let mut command = Command::new("/proc/self/exe");
         command
-            .arg0(serving::TITLE)
+            .arg0(title::serving(Product::of_program(&title::program())))
             .stdin(Stdio::from(theirs))
             .env_clear();
         command.envs(environment(settings));

@@ -166,7 +166,7 @@ fn numbers_of(descriptors: &[OwnedFd]) -> String {
 }
 
 /// The file that this process was started from, by the name it was started under: a package's
-/// upgrade has put another file there.
+/// upgrade has put another file there. A name without a folder was found in that of the file.
 fn program() -> io::Result<PathBuf> {
     let name = title::program();
     if name.as_bytes().contains(&b'/') {
@@ -175,7 +175,7 @@ fn program() -> io::Result<PathBuf> {
     let path = env::current_exe()?.into_os_string();
     let bytes = path.as_bytes();
     let path = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
-    Ok(PathBuf::from(OsString::from(std::ffi::OsStr::from_bytes(
-        path,
-    ))))
+    let path = PathBuf::from(OsString::from(std::ffi::OsStr::from_bytes(path)));
+    let named = path.with_file_name(name);
+    Ok(if named.exists() { named } else { path })
 }

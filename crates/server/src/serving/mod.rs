@@ -22,6 +22,7 @@ use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
 use turnpike_lane::sys::process::{self, Stream, monotonic_ns};
 use turnpike_lane::sys::signal::{self, Signal, SignalQueue};
 use turnpike_lane::sys::stack;
+use turnpike_plan::product::Product;
 
 use crate::adoption;
 use crate::channel::{self, Bundle, Log, Order, Reply};
@@ -32,9 +33,6 @@ use crate::lanes;
 use crate::service::{Generation, Report, Reporter, Service};
 
 use orphan::{ADOPTION_TOKEN, Adoption};
-
-/// The process's own name for itself, by which it knows what it is, and which `ps` shows.
-pub const TITLE: &str = "turnpike: serving process";
 
 /// Signals that a person may send to the serving process itself.
 const SIGNALS: &[(i32, &str, &str)] = &[
@@ -67,13 +65,18 @@ const STUCK_DRAIN_MAX: Duration = Duration::from_secs(300);
 const CUT_GRACE: Duration = Duration::from_secs(1);
 
 /// Runs a serving process; the channel to the master is its standard input.
-pub fn process_main() -> ExitCode {
+///
+/// Its name in `/proc/PID/comm` is nginx's where the program is called so: tools look for that.
+pub fn process_main(product: Product) -> ExitCode {
     let started = take_channel().and_then(|channel| {
         let numbers: Vec<i32> = SIGNALS.iter().map(|(number, ..)| *number).collect();
         let signals = SignalQueue::new(&numbers)?;
         // The master takes it, and has left it blocked: here it ends the process with a core file.
         signal::unblock(&[libc::SIGABRT])?;
-        process::set_thread_name(c"turnpike-serve")?;
+        process::set_thread_name(match product {
+            Product::Turnpike => c"turnpike-serve",
+            Product::Nginx => c"nginx",
+        })?;
         // Without it a silent lane is rescued all the same, and only its stack is not told.
         let _ = stack::prepare();
         Serving::new(channel, Some(signals))

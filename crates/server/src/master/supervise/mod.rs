@@ -48,6 +48,7 @@ use adopt::Adoption;
 use control::Control;
 use state::{Course, Events, Phase, Reloads, ServingProcesses, Starter, Steering};
 use succeed::Predecessor;
+use turnpike_plan::product::Product;
 use upgrade::Successor;
 
 /// How long a serving process may take to end at TERM before it is killed.
@@ -127,7 +128,7 @@ impl Master {
         let settings = &loaded.configuration.settings;
         let has_processes = settings.master_process;
         if settings.daemon || !paths.embedded {
-            process::set_thread_name(c"turnpike-master")?;
+            name_process(paths.product)?;
         }
         let is_fresh = matches!(origin, Origin::Fresh);
         let is_detached = launcher.is_some() || matches!(origin, Origin::Inherited(_));
@@ -448,4 +449,13 @@ impl Master {
             }
         }
     }
+}
+
+/// Gives the process its name in `/proc/PID/comm`: nginx's where the program is called so, since
+/// pgrep, start-stop-daemon and monit look for that.
+fn name_process(product: Product) -> io::Result<()> {
+    process::set_thread_name(match product {
+        Product::Turnpike => c"turnpike-master",
+        Product::Nginx => c"nginx",
+    })
 }
