@@ -91,6 +91,7 @@ const SETS: &[Set] = &[
             package("buildah", "buildah"),
             package("iproute2", "ip"),
             package("systemd", "systemd-analyze"),
+            package("lintian", "lintian"),
             package("zsh", "zsh"),
             package("fish", "fish"),
         ],

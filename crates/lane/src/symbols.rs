@@ -1,4 +1,5 @@
-//! The names of functions by their addresses, from the symbol table of this program's file.
+//! The names of functions by their addresses, from the symbol table of this program's file. That of
+//! a package has none of its own: it has a file with nothing but the table in a section.
 //!
 //! The table is read in pieces and not kept. Debug information would also give lines, but would
 //! cost a hundred megabytes for the life of the process.
@@ -33,6 +34,9 @@ const SECTION_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
 const SYMBOL_TABLE: u32 = 2;
 const FUNCTION: u8 = 2;
+
+/// The section of a stripped program that holds an ELF file with its symbol table.
+const KEPT_SECTION: &[u8] = b".turnpike_symbols\0";
 
 /// A function of the program.
 #[derive(Clone, Copy)]
@@ -84,7 +88,7 @@ fn own_offset(place: &Place) -> Option<u64> {
 
 /// The names of the functions that contain these offsets.
 fn find(file: &File, offsets: &[u64]) -> io::Result<Vec<Option<String>>> {
-    let Some(table) = table(file)? else {
+    let Some(table) = whole_table(file)? else {
         return Ok(Vec::new());
     };
     let mut found: Vec<Option<Symbol>> = vec![None; offsets.len()];
@@ -127,32 +131,90 @@ fn note(symbol: &[u8; SYMBOL_BYTES], offsets: &[u64], found: &mut [Option<Symbol
     }
 }
 
-fn table(file: &File) -> io::Result<Option<Table>> {
-    let mut header = [0; HEADER_BYTES];
-    file.read_exact_at(&mut header, 0)?;
-    // 64 bits, least significant byte first.
-    if header[..6] != *b"\x7fELF\x02\x01" {
+/// The program's table, or the one that was kept when it was stripped.
+fn whole_table(file: &File) -> io::Result<Option<Table>> {
+    let Some(sections) = Sections::of(file, 0)? else {
         return Ok(None);
-    }
-    let sections = number(&header, 0x28, 8);
-    let count = (number(&header, 0x3c, 2) as u16).min(SECTIONS_MAX);
-    let section = |index: u64| -> io::Result<[u8; SECTION_BYTES]> {
-        let mut section = [0; SECTION_BYTES];
-        file.read_exact_at(&mut section, sections + index * SECTION_BYTES as u64)?;
-        Ok(section)
     };
-    for index in 0..u64::from(count) {
-        let table = section(index)?;
-        if number(&table, 4, 4) == u64::from(SYMBOL_TABLE) {
-            let names = section(number(&table, 0x28, 4))?;
-            return Ok(Some(Table {
-                offset: number(&table, 0x18, 8),
-                bytes: number(&table, 0x20, 8),
-                names: number(&names, 0x18, 8),
-            }));
-        }
+    if let Some(table) = sections.table()? {
+        return Ok(Some(table));
     }
-    Ok(None)
+    let Some(kept) = sections.kept()? else {
+        return Ok(None);
+    };
+    let kept = Sections::of(file, kept)?;
+    kept.map_or(Ok(None), |sections| sections.table())
+}
+
+/// The sections of an ELF file, which begins at an offset of another file.
+struct Sections<'a> {
+    file: &'a File,
+    start: u64,
+    offset: u64,
+    count: u64,
+    /// The section with the names of sections.
+    names: u64,
+}
+
+impl Sections<'_> {
+    fn of(file: &File, start: u64) -> io::Result<Option<Sections<'_>>> {
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact_at(&mut header, start)?;
+        // 64 bits, least significant byte first.
+        if header[..6] != *b"\x7fELF\x02\x01" {
+            return Ok(None);
+        }
+        Ok(Some(Sections {
+            file,
+            start,
+            offset: start.saturating_add(number(&header, 0x28, 8)),
+            count: number(&header, 0x3c, 2).min(u64::from(SECTIONS_MAX)),
+            names: number(&header, 0x3e, 2),
+        }))
+    }
+
+    fn section(&self, index: u64) -> io::Result<[u8; SECTION_BYTES]> {
+        let mut section = [0; SECTION_BYTES];
+        let at = self.offset.saturating_add(index * SECTION_BYTES as u64);
+        self.file.read_exact_at(&mut section, at)?;
+        Ok(section)
+    }
+
+    /// Where the content of a section begins.
+    fn content(&self, section: &[u8; SECTION_BYTES]) -> u64 {
+        self.start.saturating_add(number(section, 0x18, 8))
+    }
+
+    fn table(&self) -> io::Result<Option<Table>> {
+        for index in 0..self.count {
+            let table = self.section(index)?;
+            if number(&table, 4, 4) == u64::from(SYMBOL_TABLE) {
+                let names = self.section(number(&table, 0x28, 4))?;
+                return Ok(Some(Table {
+                    offset: self.content(&table),
+                    bytes: number(&table, 0x20, 8),
+                    names: self.content(&names),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The start of the file with the table that was kept.
+    fn kept(&self) -> io::Result<Option<u64>> {
+        let names = self.content(&self.section(self.names)?);
+        for index in 0..self.count {
+            let section = self.section(index)?;
+            let mut name = [0; KEPT_SECTION.len()];
+            let at = names.saturating_add(number(&section, 0, 4));
+            // The last names of the file may be shorter.
+            let is_kept = self.file.read_exact_at(&mut name, at).is_ok() && name == KEPT_SECTION;
+            if is_kept {
+                return Ok(Some(self.content(&section)));
+            }
+        }
+        Ok(None)
+    }
 }
 
 fn name_at(file: &File, offset: u64) -> Option<String> {

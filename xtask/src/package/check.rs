@@ -8,11 +8,13 @@ use std::process::{Command, Stdio};
 
 use turnpike_testkit::process::find_program;
 
+use super::debian;
 use super::files::{self, Places};
 use crate::outcome::Outcome;
-use crate::workspace;
+use crate::workspace::{self, must};
 
-/// Every file of the package, so that one which appears or vanishes is noticed.
+/// Every file of the package but the pages of the documentation, so that one which appears or
+/// vanishes is noticed.
 const EXPECTED: &[&str] = &[
     "etc/logrotate.d/turnpike",
     "etc/turnpike/conf.d/default.conf",
@@ -31,16 +33,19 @@ const EXPECTED: &[&str] = &[
     "usr/sbin/turnpike-view",
     "usr/share/bash-completion/completions/turnpike",
     "usr/share/doc/turnpike/CHANGELOG.md",
+    "usr/share/doc/turnpike/ARCHITECTURE.md",
+    "usr/share/doc/turnpike/LICENSE",
     "usr/share/doc/turnpike/README.md",
-    "usr/share/doc/turnpike/copyright",
+    "usr/share/doc/turnpike/SECURITY.md",
     "usr/share/doc/turnpike/examples/grafana-dashboard.json",
     "usr/share/doc/turnpike/examples/prometheus-alerts.yml",
     "usr/share/fish/vendor_completions.d/turnpike.fish",
-    "usr/share/man/man1/turnpike-lab.1",
-    "usr/share/man/man1/turnpike-load.1",
-    "usr/share/man/man1/turnpike-tune.1",
-    "usr/share/man/man5/turnpike.conf.5",
-    "usr/share/man/man8/turnpike.8",
+    "usr/share/man/man1/turnpike-lab.1.gz",
+    "usr/share/man/man1/turnpike-load.1.gz",
+    "usr/share/man/man1/turnpike-tune.1.gz",
+    "usr/share/man/man1/turnpike-view.1.gz",
+    "usr/share/man/man5/turnpike.conf.5.gz",
+    "usr/share/man/man8/turnpike.8.gz",
     "usr/share/turnpike/html/index.html",
     "usr/share/zsh/vendor-completions/_turnpike",
 ];
@@ -61,6 +66,7 @@ const READERS: &[(&str, &[&str], &str)] = &[
     ("groff", ROFF, "usr/share/man/man1/turnpike-lab.1"),
     ("groff", ROFF, "usr/share/man/man1/turnpike-load.1"),
     ("groff", ROFF, "usr/share/man/man1/turnpike-tune.1"),
+    ("groff", ROFF, "usr/share/man/man1/turnpike-view.1"),
     ("groff", ROFF, "usr/share/man/man5/turnpike.conf.5"),
     ("groff", ROFF, "usr/share/man/man8/turnpike.8"),
 ];
@@ -82,13 +88,25 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
             println!("package-check: {reader} is not installed; {file} is not read");
             continue;
         }
-        quietly(Command::new(reader).args(*arguments).arg(root.join(file)))?;
+        let path = root.join(file);
+        if !path.exists() {
+            // The page is compressed, and groff reads it as it was.
+            let packed = root.join(format!("{file}.gz"));
+            must(Command::new("gzip").arg("--decompress").arg(&packed))?;
+        }
+        quietly(Command::new(reader).args(*arguments).arg(&path))?;
     }
     for script in ["postinst", "prerm", "postrm"] {
         let script = workspace::root().join("contrib/debian").join(script);
         quietly(Command::new("sh").arg("-n").arg(script))?;
     }
+    for (name, text) in debian::nginx_scripts()? {
+        let script = root.with_file_name(format!("package-check-{name}"));
+        fs::write(&script, text).map_err(|error| format!("{name}: {error}"))?;
+        quietly(Command::new("sh").arg("-n").arg(&script))?;
+    }
     settings(&root, &programs)?;
+    compose(&root, &programs)?;
     println!("package-check: {} files, all can be read", EXPECTED.len());
     Ok(())
 }
@@ -97,7 +115,9 @@ fn list(root: &Path) -> Outcome {
     let mut found = Vec::new();
     files::collect(root, root, &mut found)?;
     let found: BTreeSet<PathBuf> = found.into_iter().collect();
-    let expected: BTreeSet<PathBuf> = EXPECTED.iter().map(PathBuf::from).collect();
+    let mut expected: BTreeSet<PathBuf> = EXPECTED.iter().map(PathBuf::from).collect();
+    let documents = files::documents()?.into_iter();
+    expected.extend(documents.map(|(_, name)| Path::new("usr/share/doc/turnpike").join(name)));
     let name = |path: &PathBuf| path.display().to_string();
     let more: Vec<String> = found.difference(&expected).map(name).collect();
     let missing: Vec<String> = expected.difference(&found).map(name).collect();
@@ -128,6 +148,45 @@ fn settings(root: &Path, programs: &Path) -> Outcome {
             .args(["-t", "-q", "-e", "stderr", "-p"])
             .args([&prefix, Path::new("-c"), &file]),
     )
+}
+
+/// Has the server check the configurations that the compose file mounts, each in the place of the
+/// image's own site.
+fn compose(root: &Path, programs: &Path) -> Outcome {
+    let folder = workspace::root().join("contrib/container/compose");
+    let path = folder.join("compose.yaml");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut count = 0;
+    for mounted in text.lines().filter_map(|line| {
+        let (source, _) = line
+            .trim()
+            .strip_prefix("- ./")?
+            .split_once(":/etc/turnpike/conf.d:ro")?;
+        Some(source)
+    }) {
+        let site = folder.join(mounted).join("default.conf");
+        let file = root.join("etc/turnpike/compose.conf");
+        let here = root.to_string_lossy();
+        let text = fs::read_to_string(&site).map_err(|error| format!("{mounted}: {error}"))?;
+        let text = text.replace("/var/lib/turnpike", &here);
+        let image = fs::read_to_string(workspace::root().join("contrib/container/nginx.conf"))
+            .map_err(|error| format!("nginx.conf: {error}"))?
+            .replace("include conf.d/*.conf;", &text)
+            .replace("/var/cache/turnpike", &here)
+            .replace("/run/turnpike", &here);
+        fs::write(&file, image).map_err(|error| format!("{}: {error}", file.display()))?;
+        let prefix = root.join("usr/share/turnpike");
+        quietly(
+            Command::new(programs.join("turnpike"))
+                .args(["-t", "-q", "-e", "stderr", "-p"])
+                .args([&prefix, Path::new("-c"), &file]),
+        )?;
+        count += 1;
+    }
+    match count {
+        2 => Ok(()),
+        _ => Err(format!("{} mounts {count} configurations", path.display())),
+    }
 }
 
 /// Runs a command that prints nothing on success.

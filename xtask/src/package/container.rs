@@ -31,6 +31,7 @@ const LEFT_OUT: &[&str] = &[
     "etc/logrotate.d",
     "usr/lib/sysusers.d",
     "usr/lib/tmpfiles.d",
+    "usr/share/doc/turnpike/docs",
     "usr/share/man",
     "usr/share/bash-completion",
     "usr/share/zsh",
@@ -41,6 +42,7 @@ const LEFT_OUT: &[&str] = &[
 const STATE: &[&str] = &[
     "run/turnpike",
     "var/cache/turnpike",
+    "var/lib/turnpike",
     "var/log/turnpike",
     "tmp",
 ];
@@ -48,8 +50,9 @@ const STATE: &[&str] = &[
 /// Folders that a container runtime mounts something on.
 const MOUNTED: &[&str] = &["dev", "proc", "sys"];
 
-/// Serves a page, answers the health check and ends, as a container runtime would have it. The
-/// first argument is the folder of the unpacked image, the second its user.
+/// Serves a page, answers health checks and ends, as a container runtime would have it. The first
+/// argument is the folder of the unpacked image, the second its user, the third the folder of the
+/// compose file.
 const STEPS: &str = r#"
 set -eu
 cd "$1"
@@ -77,9 +80,34 @@ until (turnpike status 2>/dev/null) | grep -q '^turnpike .*, running'; do
     sleep 0.1
 done
 test "$(ps -o user= -C turnpike-serve | sort -u | tr -d ' ')" = "$user"
+health() { curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/healthz; }
+test "$(health)" = 200
+(turnpike status --ready >/dev/null)
 kill -QUIT "$server"
 wait "$server"
 grep -q 'GET / HTTP/1.1' ../container.log
+
+# The health check fails while a download keeps the drain from ending.
+turnpike -g 'daemon off; shutdown_delay 2s;' >>../container.log 2>&1 &
+server=$!
+curl -sS -o /dev/null --retry 30 --retry-connrefused --retry-delay 1 http://127.0.0.1:8080/
+kill -QUIT "$server"
+tries=20
+until test "$(health)" = 503; do
+    tries=$((tries - 1))
+    test "$tries" -gt 0
+    sleep 0.05
+done
+if (turnpike status --ready >/dev/null 2>&1); then exit 1; fi
+wait "$server"
+
+# The configurations of the compose file, with their volumes. No name server is asked by -t.
+mkdir -p var/www/html
+for service in proxy php; do
+    mount --bind "$3/$service" etc/turnpike/conf.d
+    (turnpike -t -q)
+    umount etc/turnpike/conf.d
+done
 "#;
 
 /// `cargo xtask container`: builds the image.
@@ -232,7 +260,8 @@ pub(super) fn test(build: &Build) -> Outcome {
             ])
             .args(["sh", "-c", STEPS, "sh"])
             .arg(&root)
-            .arg(user),
+            .arg(user)
+            .arg(workspace::root().join("contrib/container/compose")),
     )?;
     println!("package-test: the container serves a page and ends cleanly");
     Ok(())

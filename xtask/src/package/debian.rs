@@ -27,17 +27,16 @@ const C_LIBRARY: &[&str] = &[
 
 /// Builds both packages.
 pub(super) fn build(build: &Build) -> Result<Vec<PathBuf>, String> {
-    Ok(vec![server(build)?, nginx(build)?])
+    Ok(vec![server(build)?, nginx(build)?, symbols(build)?])
 }
 
 fn server(build: &Build) -> Result<PathBuf, String> {
     let root = build.staging("turnpike")?;
     let places = Places::below(Path::new("/usr"));
     let settings = build.write_files(&root, &places)?;
+    own_documents(build, &root)?;
     for script in ["postinst", "prerm", "postrm"] {
-        let source = workspace::root().join("contrib/debian").join(script);
-        let bytes = fs::read(&source).map_err(|error| format!("{script}: {error}"))?;
-        files::put(&root, &Path::new("/DEBIAN").join(script), &bytes, 0o755)?;
+        put_script(&root, script, &contrib(script)?)?;
     }
     let settings: String = settings
         .iter()
@@ -52,51 +51,136 @@ fn server(build: &Build) -> Result<PathBuf, String> {
     pack(build, "turnpike", "control", &root)
 }
 
-/// The package that owns the name nginx.
+/// A file of `contrib/debian`.
+fn contrib(name: &str) -> Result<String, String> {
+    let source = workspace::root().join("contrib/debian").join(name);
+    fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))
+}
+
+fn put_script(root: &Path, name: &str, text: &str) -> Outcome {
+    files::put(
+        root,
+        &Path::new("/DEBIAN").join(name),
+        text.as_bytes(),
+        0o755,
+    )
+}
+
+/// The scripts of the package `turnpike-nginx`, which share the change of the server that runs.
+///
+/// # Errors
+/// A file of `contrib/debian/nginx` cannot be read.
+pub(super) fn nginx_scripts() -> Result<Vec<(&'static str, String)>, String> {
+    let change = contrib("nginx/change")?;
+    let script = |name: &'static str| {
+        let text = contrib(&format!("nginx/{name}"))?;
+        Ok((name, text.replace("@CHANGE@\n", &change)))
+    };
+    ["preinst", "postinst", "prerm", "postrm"]
+        .map(script)
+        .into_iter()
+        .collect()
+}
+
+/// The package that takes the name nginx.
 fn nginx(build: &Build) -> Result<PathBuf, String> {
     let root = build.staging("turnpike-nginx")?;
     let places = Places::below(Path::new("/usr"));
     let programs = files::below(&root, &places.programs());
     super::make(&programs)?;
     symlink("turnpike", programs.join("nginx")).map_err(|error| format!("nginx: {error}"))?;
-    let source = workspace::root().join("contrib/systemd/turnpike.service");
-    let unit = fs::read_to_string(&source).map_err(|error| format!("unit: {error}"))?;
-    files::put(
-        &root,
-        &places.units().join("nginx.service"),
-        nginx_unit(&places.unit(&unit)).as_bytes(),
-        0o644,
-    )?;
-    pack(build, "turnpike-nginx", "control-nginx", &root)
+    link_documents(&root, "turnpike-nginx")?;
+    for (name, text) in nginx_scripts()? {
+        put_script(&root, name, &text)?;
+    }
+    pack(build, "turnpike-nginx", "nginx/control", &root)
 }
 
-/// The unit of the server as nginx: its program, settings and folders have nginx's names.
-fn nginx_unit(unit: &str) -> String {
-    unit.replace("/usr/sbin/turnpike", "/usr/sbin/nginx")
-        .replace("/etc/turnpike/", "/etc/nginx/")
-        .replace("Directory=turnpike", "Directory=nginx")
-        .replace("/log/turnpike", "/log/nginx")
-        .replace("/cache/turnpike", "/cache/nginx")
-        // nginx's own files have the pid file in /run itself, and data in /var/lib.
-        .replace("/run/turnpike", "/run -/var/lib/nginx")
-        .replace("Turnpike HTTP server", "Turnpike HTTP server as nginx")
+/// The files that Debian's policy wants in the place of those of an installation.
+pub(super) const OWN_DOCUMENTS: &[&str] = &[
+    "usr/share/doc/turnpike/changelog.Debian.gz",
+    "usr/share/doc/turnpike/copyright",
+    "usr/share/lintian/overrides/turnpike",
+];
+
+/// The licence's text, which Debian has in one place for all packages.
+pub(super) const LICENSE: &str = "usr/share/doc/turnpike/LICENSE";
+
+fn own_documents(build: &Build, root: &Path) -> Outcome {
+    let license = root.join(LICENSE);
+    fs::remove_file(&license).map_err(|error| format!("{}: {error}", license.display()))?;
+    let date = output(
+        Command::new("date")
+            .args(["--utc", "--rfc-email", "--date"])
+            .arg(format!("@{}", build.time_s)),
+    )?;
+    let changelog = contrib("changelog")?
         .replace(
-            "StartLimitIntervalSec=0",
-            "StartLimitIntervalSec=0\nConditionPathExists=/etc/nginx/nginx.conf",
+            "@VERSION@",
+            &format!("{}-{}", build.version, build.revision),
         )
+        .replace("@DATE@", &date);
+    let texts = [
+        files::compressed(changelog.as_bytes())?,
+        contrib("copyright")?.into_bytes(),
+    ];
+    for (path, bytes) in OWN_DOCUMENTS.iter().zip(texts) {
+        files::put(root, &Path::new("/").join(path), &bytes, 0o644)?;
+    }
+    Ok(())
+}
+
+/// A package of the same source may have its documents in another one's folder.
+fn link_documents(root: &Path, name: &str) -> Outcome {
+    let folder = root.join("usr/share/doc");
+    super::make(&folder)?;
+    symlink("turnpike", folder.join(name)).map_err(|error| format!("{name}: {error}"))
+}
+
+/// The debug information, where debuggers look for that of a program.
+fn symbols(build: &Build) -> Result<PathBuf, String> {
+    let root = build.staging("turnpike-dbgsym")?;
+    let mut ids = Vec::new();
+    for program in files::PROGRAMS {
+        let program = build.programs.join(program);
+        let notes = output(
+            Command::new("readelf")
+                .args(["--notes", "--wide"])
+                .arg(&program),
+        )?;
+        let id = between(&notes, "Build ID: ", "\n").next().map(str::trim);
+        let id = id.filter(|id| id.is_ascii() && id.len() > 2);
+        let id = id.ok_or_else(|| format!("{} has no build ID", program.display()))?;
+        let (folder, name) = id.split_at(2);
+        let bytes = fs::read(program.with_extension("debug"));
+        let bytes = bytes.map_err(|error| format!("{}: {error}", program.display()))?;
+        let place = format!("/usr/lib/debug/.build-id/{folder}/{name}.debug");
+        files::put(&root, Path::new(&place), &bytes, 0o644)?;
+        ids.push(id.to_owned());
+    }
+    link_documents(&root, "turnpike-dbgsym")?;
+    let control = root.with_file_name("control-dbgsym");
+    let text = contrib("control-dbgsym")?.replace("@BUILD_IDS@", &ids.join(" "));
+    fs::write(&control, text).map_err(|error| format!("{}: {error}", control.display()))?;
+    pack(build, "turnpike-dbgsym", &control.to_string_lossy(), &root)
 }
 
 fn pack(build: &Build, name: &str, control: &str, root: &Path) -> Result<PathBuf, String> {
     let version = format!("{}-{}", build.version, build.revision);
-    let machine = target::debian(build.target)?;
+    let overrides = contrib("lintian-overrides")?.replace("@PACKAGE@", name);
+    let place = Path::new("/usr/share/lintian/overrides").join(name);
+    files::put(root, &place, overrides.as_bytes(), 0o644)?;
+    let text = contrib(control)?;
+    let machine = match text.contains("Architecture: all") {
+        true => "all".to_owned(),
+        false => target::debian(build.target)?,
+    };
     let size = output(
         Command::new("du")
             .args(["-sk", "--exclude=DEBIAN"])
             .arg(root),
     )?;
     let kilobytes = size.split_whitespace().next().unwrap_or("0");
-    let source = workspace::root().join("contrib/debian").join(control);
-    let text = fs::read_to_string(&source).map_err(|error| format!("{control}: {error}"))?;
     let text = text
         .replace("@VERSION@", &version)
         .replace("@ARCHITECTURE@", &machine)

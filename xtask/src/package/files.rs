@@ -2,9 +2,10 @@
 //! install`.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::outcome::Outcome;
 use crate::workspace;
@@ -91,7 +92,9 @@ const FILES: &[File] = &[
         Place::System("usr/lib/sysusers.d"),
         "turnpike.conf",
     ),
-    file("LICENSE", Place::Documents, "copyright"),
+    file("LICENSE", Place::Documents, "LICENSE"),
+    file("SECURITY.md", Place::Documents, "SECURITY.md"),
+    file("ARCHITECTURE.md", Place::Documents, "ARCHITECTURE.md"),
     file("CHANGELOG.md", Place::Documents, "CHANGELOG.md"),
     file("README.md", Place::Documents, "README.md"),
     file(
@@ -106,13 +109,28 @@ const FILES: &[File] = &[
     ),
 ];
 
+/// The folders of the documentation, in the checkout and below that of the documents.
+const DOCUMENTS: &[&str] = &["docs", "docs/images"];
+
+/// Pages of the documentation that only include files which are installed beside them, or are made
+/// for the site.
+const LEFT_OUT: &[&str] = &[
+    "SUMMARY.md",
+    "changelog.md",
+    "security.md",
+    "site.css",
+    "site.js",
+];
+
 /// The pages and completions that the program prints: its arguments, and the path under `share`.
+/// Those whose name ends in `.gz` are compressed.
 const GENERATED: &[([&str; 2], &str)] = &[
-    (["manual", "turnpike.8"], "man/man8/turnpike.8"),
-    (["manual", "turnpike.conf.5"], "man/man5/turnpike.conf.5"),
-    (["manual", "turnpike-load.1"], "man/man1/turnpike-load.1"),
-    (["manual", "turnpike-lab.1"], "man/man1/turnpike-lab.1"),
-    (["manual", "turnpike-tune.1"], "man/man1/turnpike-tune.1"),
+    (["manual", "turnpike.8"], "man/man8/turnpike.8.gz"),
+    (["manual", "turnpike.conf.5"], "man/man5/turnpike.conf.5.gz"),
+    (["manual", "turnpike-load.1"], "man/man1/turnpike-load.1.gz"),
+    (["manual", "turnpike-lab.1"], "man/man1/turnpike-lab.1.gz"),
+    (["manual", "turnpike-tune.1"], "man/man1/turnpike-tune.1.gz"),
+    (["manual", "turnpike-view.1"], "man/man1/turnpike-view.1.gz"),
     (
         ["completions", "bash"],
         "bash-completion/completions/turnpike",
@@ -209,10 +227,59 @@ pub(super) fn write(
         put(root, &path, &bytes, 0o644)?;
     }
     for (words, name) in GENERATED {
-        let bytes = printed(&printers.join("turnpike"), words)?;
+        let mut bytes = printed(&printers.join("turnpike"), words)?;
+        if name.ends_with(".gz") {
+            bytes = compressed(&bytes)?;
+        }
         put(root, &places.prefix.join("share").join(name), &bytes, 0o644)?;
     }
+    for (source, name) in documents()? {
+        let path = places.folder(Place::Documents).join(name);
+        put(root, &path, &read(&source)?, 0o644)?;
+    }
     Ok(settings)
+}
+
+/// The pages of the documentation and their pictures, with their paths below the folder of the
+/// documents.
+pub(super) fn documents() -> Result<Vec<(PathBuf, PathBuf)>, String> {
+    let mut found = Vec::new();
+    for folder in DOCUMENTS {
+        let place = workspace::root().join(folder);
+        let entries = fs::read_dir(&place).map_err(|error| format!("{folder}: {error}"))?;
+        for entry in entries {
+            let path = entry.map_err(|error| error.to_string())?.path();
+            let name = path.file_name().unwrap_or_default();
+            let is_left_out = LEFT_OUT.iter().any(|left_out| name == *left_out);
+            if path.is_file() && !is_left_out {
+                found.push((path.clone(), Path::new(folder).join(name)));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Bytes as gzip compresses them, without a name and a time.
+pub(super) fn compressed(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("gzip: {error}");
+    let mut gzip = Command::new("gzip")
+        .args(["-9", "--no-name", "--stdout"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut input = gzip.stdin.take().ok_or("gzip has no input")?;
+    let bytes = bytes.to_vec();
+    // gzip may print before it has read everything.
+    let writer = std::thread::spawn(move || input.write_all(&bytes));
+    let output = gzip.wait_with_output().map_err(failed)?;
+    let written = writer.join().map_err(|_| "gzip: the writer failed")?;
+    written.map_err(failed)?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(format!("gzip: {}", output.status)),
+    }
 }
 
 /// The files below a folder, as paths from `root` on.

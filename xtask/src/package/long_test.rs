@@ -5,21 +5,15 @@
 //! namespaces of its own, so that port 80 is free and nothing outlives the run.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fs, io};
 
-use super::{Build, container, debian, files, output, rpm, tarball, target};
+use super::tree::{bootstrap, fresh, inside, remove};
+use super::{Build, container, debian, files, output, over_nginx, rpm, tarball, target};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
-
-/// The release of Debian in the tree.
-const RELEASE: &str = "bookworm";
-
-/// The contents of the tree beyond Debian's smallest system: the packages' libraries, and the
-/// programs that the steps below use.
-const INCLUDED: &str = "libelf1,zlib1g,logrotate,curl,procps";
 
 /// The steps, run by a shell in the tree. The first that fails ends the run.
 const STEPS: &str = r#"
@@ -56,6 +50,9 @@ logrotate -f /etc/logrotate.d/turnpike
 test -s /var/log/turnpike/access.log.1
 page
 test -s /var/log/turnpike/access.log
+for log in access.log access.log.1; do
+    test "$(stat -c %a:%U:%G "/var/log/turnpike/$log")" = 640:turnpike:adm
+done
 
 step "upgrade under load"
 old=$(master)
@@ -71,11 +68,13 @@ grep 'requests in' /tmp/kept /tmp/short
 test "$(master)" != "$old"
 page
 
-step "the name nginx"
+step "the name nginx on a machine without nginx"
 dpkg -i /test/2/turnpike-nginx_*.deb
 nginx -t
 nginx -s reload
 page
+nginx -v 2>&1 | grep -q '^nginx version: nginx/'
+dpkg-divert --list | grep -q turnpike-nginx
 
 step removal
 dpkg --remove turnpike-nginx turnpike
@@ -83,6 +82,7 @@ test -z "$(ps -o pid= -C turnpike-master,turnpike-serve)"
 test -f /etc/turnpike/nginx.conf
 dpkg --purge turnpike-nginx turnpike
 if getent passwd turnpike; then exit 1; fi
+test -z "$(dpkg-divert --list | grep turnpike)"
 files >/tmp/after
 diff /tmp/before /tmp/after
 step "nothing is left"
@@ -92,7 +92,6 @@ step "nothing is left"
 const UNITS: &[(&str, &str)] = &[
     ("turnpike", "turnpike.service"),
     ("turnpike", "turnpike.socket"),
-    ("turnpike-nginx", "nginx.service"),
 ];
 
 /// Runs the test; as root, since it changes its root folder.
@@ -110,16 +109,28 @@ pub(super) fn run(options: &Options) -> Outcome {
     for revision in [1, 2] {
         build.revision = revision;
         let place = tree.join(format!("test/{revision}"));
-        super::make(&place)?;
-        for package in debian::build(&build)? {
-            must(Command::new("cp").args([&package, &place]))?;
-        }
+        copy_packages(&debian::build(&build)?, &place)?;
     }
+    lintian(&build)?;
     inside(&tree, STEPS)?;
+    over_nginx::test(&tree, &base)?;
     units(&build)?;
     compare_rpm(&build)?;
     other_ways(&build, &base)?;
     container::test(&build)
+}
+
+/// Has Debian's own judge look at the packages: no error, and each override is one that is needed.
+fn lintian(build: &Build) -> Outcome {
+    let mut lintian = Command::new("lintian");
+    lintian.args(["--allow-root", "--fail-on", "error"]);
+    must(lintian.args(debian::build(build)?))
+}
+
+/// Copies packages into a folder, which is made.
+fn copy_packages(packages: &[PathBuf], place: &Path) -> Outcome {
+    super::make(place)?;
+    must(Command::new("cp").args(packages).arg(place))
 }
 
 /// Compares the contents of the RPM package with those of the Debian package.
@@ -127,10 +138,17 @@ fn compare_rpm(build: &Build) -> Outcome {
     let package = rpm::build(build)?;
     let found: BTreeSet<PathBuf> = rpm::contents(&package)?.into_iter().collect();
     let staged = build.out.join("staging/turnpike");
-    let mut debian = Vec::new();
-    files::collect(&staged, &staged, &mut debian)?;
+    let mut staged_files = Vec::new();
+    files::collect(&staged, &staged, &mut staged_files)?;
     let (from, to) = rpm::UNITS;
-    let expected: BTreeSet<PathBuf> = debian
+    // Debian has its own files for licence and changelog.
+    staged_files.retain(|path| {
+        debian::OWN_DOCUMENTS
+            .iter()
+            .all(|own| path != Path::new(own))
+    });
+    staged_files.push(PathBuf::from(debian::LICENSE));
+    let expected: BTreeSet<PathBuf> = staged_files
         .iter()
         .filter(|path| !path.starts_with("DEBIAN"))
         .map(|path| match path.strip_prefix(from) {
@@ -152,67 +170,6 @@ fn compare_rpm(build: &Build) -> Outcome {
     Ok(())
 }
 
-/// Creates the tree if there is none. One that debootstrap has not finished stands elsewhere.
-fn bootstrap(base: &Path) -> Outcome {
-    if base.exists() {
-        return Ok(());
-    }
-    println!("package-test: debootstrap makes {}", base.display());
-    let unfinished = base.with_file_name("unfinished");
-    remove(&unfinished)?;
-    let made = must(
-        Command::new("debootstrap")
-            .args([
-                "--variant=minbase",
-                &format!("--include={INCLUDED}"),
-                RELEASE,
-            ])
-            .arg(&unfinished)
-            .args(mirror()),
-    );
-    made.map_err(|error| format!("{error}; it needs a mirror of Debian's packages"))?;
-    fs::rename(&unfinished, base).map_err(|error| format!("{}: {error}", base.display()))
-}
-
-/// The mirror from which apt has this machine's packages, since another one may be out of reach;
-/// `None` on a machine of another release, where debootstrap takes its own.
-fn mirror() -> Option<String> {
-    let targets = output(Command::new("apt-get").args([
-        "indextargets",
-        "--format",
-        "$(REPO_URI)",
-        "Created-By: Packages",
-        "Origin: Debian",
-        "Component: main",
-        &format!("Codename: {RELEASE}"),
-    ]));
-    targets.ok()?.lines().next().map(str::to_owned)
-}
-
-/// Runs the steps in the tree, in namespaces of their own.
-fn inside(tree: &Path, steps: &str) -> Outcome {
-    let script = tree.join("test/steps");
-    fs::write(&script, steps).map_err(|error| format!("{}: {error}", script.display()))?;
-    let enter = "ip link set lo up && mount -t proc proc proc && \
-                 mount --rbind /dev dev && exec chroot . sh /test/steps";
-    must(
-        Command::new("unshare")
-            .current_dir(tree)
-            .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .args([
-                "--mount",
-                "--pid",
-                "--net",
-                "--ipc",
-                "--fork",
-                "--kill-child",
-            ])
-            .args(["sh", "-c", enter]),
-    )
-}
-
 /// Has systemd look at the units of the packages.
 fn units(build: &Build) -> Outcome {
     // The programs are not installed on this machine: the ones that were built take their place.
@@ -223,9 +180,7 @@ fn units(build: &Build) -> Outcome {
         let root = build.out.join("staging").join(package);
         let file = root.join("lib/systemd/system").join(unit);
         let text = fs::read_to_string(&file).map_err(|error| format!("{unit}: {error}"))?;
-        let text = text
-            .replace("/usr/sbin/turnpike", &program.to_string_lossy())
-            .replace("/usr/sbin/nginx", &program.to_string_lossy());
+        let text = text.replace("/usr/sbin/turnpike", &program.to_string_lossy());
         let copy = folder.join(unit);
         fs::write(&copy, text).map_err(|error| format!("{unit}: {error}"))?;
         copies.push(copy);
@@ -300,23 +255,6 @@ fn other_ways(build: &Build, base: &Path) -> Outcome {
     remove(&tree)
 }
 
-/// A copy of the base tree, in the place of the one before.
-fn fresh(base: &Path, tree: &Path) -> Outcome {
-    remove(tree)?;
-    must(Command::new("cp").arg("-a").args([base, tree]))?;
-    super::make(&tree.join("test"))
-}
-
-/// Removes a tree, if there is one.
-fn remove(tree: &Path) -> Outcome {
-    match fs::remove_dir_all(tree) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(format!("{}: {error}", tree.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// rpm with a database in the tree, where its scripts run too.
 fn rpm_in(tree: &Path) -> Command {
     let mut rpm = Command::new("rpm");
@@ -350,7 +288,7 @@ pub(super) fn cross(options: &Options) -> Outcome {
             return Err(format!("{}: {header}", program.display()));
         }
     }
-    let page = root.join("usr/share/man/man8/turnpike.8");
+    let page = root.join("usr/share/man/man8/turnpike.8.gz");
     let is_page = fs::metadata(&page).is_ok_and(|metadata| metadata.len() > 0);
     if !is_page {
         return Err(format!("{} is missing", page.display()));

@@ -10,10 +10,12 @@ mod container;
 mod debian;
 mod files;
 mod long_test;
+mod over_nginx;
 mod rpm;
 mod sbom;
 mod tarball;
 mod target;
+mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -187,8 +189,11 @@ fn programs(options: &Options) -> PathBuf {
     }
 }
 
-/// Moves the debug information into a separate file. The names of functions stay: the log shows
-/// those in which a lane hangs.
+/// The section in which a stripped program keeps the names of its functions.
+const KEPT_SECTION: &str = ".turnpike_symbols";
+
+/// Moves symbols and debug information into a separate file. The names of functions stay, in a
+/// section of ours: the log shows those in which a lane hangs.
 fn strip(target: Option<&Target>, program: &Path, stripped: &Path) -> Outcome {
     let symbols = stripped.with_extension("debug");
     let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len()) as f64 / 1e6;
@@ -197,11 +202,26 @@ fn strip(target: Option<&Target>, program: &Path, stripped: &Path) -> Outcome {
             .arg("--only-keep-debug")
             .args([program, &symbols]),
     )?;
+    let kept = stripped.with_extension("kept");
+    let names = stripped.with_extension("names");
+    for (option, output) in [("--strip-debug", kept.as_path()), ("--strip-all", stripped)] {
+        must(
+            target::tool(target, "strip")
+                .args([option, "-o"])
+                .args([output, program]),
+        )?;
+    }
     must(
-        target::tool(target, "strip")
-            .arg("--strip-debug")
-            .arg("-o")
-            .args([stripped, program]),
+        target::tool(target, "objcopy")
+            .arg("--only-keep-debug")
+            .args([&kept, &names]),
+    )?;
+    let mut section = std::ffi::OsString::from(format!("{KEPT_SECTION}="));
+    section.push(&names);
+    must(
+        target::tool(target, "objcopy")
+            .arg("--add-section")
+            .args([section.as_os_str(), stripped.as_os_str()]),
     )?;
     let folder = stripped.parent().unwrap_or(Path::new("."));
     let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");

@@ -86,7 +86,7 @@ fn spec_text(build: &Build, tree: &Path, settings: &[PathBuf]) -> Result<String,
         let path = Path::new("/").join(path);
         let kind = match () {
             () if settings.contains(&path) => "%config(noreplace) ",
-            () if path.ends_with("copyright") => "%license ",
+            () if path.ends_with("LICENSE") => "%license ",
             () if path.starts_with("/usr/share/doc") => "%doc ",
             () => "",
         };

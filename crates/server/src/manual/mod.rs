@@ -28,6 +28,7 @@ const PAGES: Table = &[
     ("turnpike-load.1", || roff::tool(&turnpike_load::usage())),
     ("turnpike-lab.1", || roff::tool(&turnpike_lab::usage())),
     ("turnpike-tune.1", || roff::tool(&turnpike_tune::usage())),
+    ("turnpike-view.1", roff::view),
 ];
 
 const SHELLS: Table = &[

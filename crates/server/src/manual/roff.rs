@@ -60,8 +60,7 @@ pub(super) fn server() -> String {
     for (file, meaning) in FILES {
         tagged(&mut page, file, meaning);
     }
-    page.push_str(".SH SEE ALSO\n.BR turnpike.conf (5),\n.BR turnpike-load (1),\n");
-    page.push_str(".BR turnpike-lab (1)\n");
+    see_also(&mut page, "turnpike.8");
     page
 }
 
@@ -114,8 +113,41 @@ pub(super) fn directives() -> String {
         }
         directive(&mut page, row);
     }
-    page.push_str(".SH SEE ALSO\n.BR turnpike (8)\n");
+    see_also(&mut page, "turnpike.conf.5");
     page
+}
+
+/// turnpike-view(1): the program that the server's binary starts for views.
+pub(super) fn view() -> String {
+    let mut page = head(
+        "turnpike-view",
+        1,
+        "draw live views of Turnpike on a terminal",
+    );
+    page.push_str(".SH SYNOPSIS\n.B turnpike-view\n\\fBtop\\fR | \\fBload\\fR\n.SH DESCRIPTION\n");
+    page.push_str(&text(
+        "`turnpike top` and `turnpike load --live` start this program, which draws what they \
+         measure on the whole terminal. It is not meant to be started by hand: it reads frames, \
+         one line of JSON each, from standard input, and ends with its input. It is apart from \
+         the server's program, so that the server links no library for terminals.",
+    ));
+    see_also(&mut page, "turnpike-view.1");
+    page
+}
+
+/// The other pages, by section and name.
+fn see_also(page: &mut String, own: &str) {
+    let others = super::PAGES.iter().filter(|(name, _)| *name != own);
+    let mut others: Vec<(&str, &str)> = others
+        .filter_map(|(name, _)| name.rsplit_once('.'))
+        .collect();
+    others.sort_by_key(|(name, section)| (*section, *name));
+    let others = others.iter().map(|(name, section)| {
+        let name = escape(name);
+        format!(".BR {name} ({section})")
+    });
+    let others: Vec<String> = others.collect();
+    let _ = writeln!(page, ".SH SEE ALSO\n{}", others.join(",\n"));
 }
 
 fn directive(page: &mut String, row: &Row) {
@@ -168,7 +200,7 @@ pub(super) fn tool(usage: &Usage) -> String {
             options(&mut page, &command.options);
         }
     }
-    page.push_str(".SH SEE ALSO\n.BR turnpike (8)\n");
+    see_also(&mut page, &format!("{words}.1"));
     page
 }
 
