@@ -48,6 +48,7 @@ const SETS: &[Set] = &[
             package("wrk", "wrk"),
             package("apache2-utils", "ab"),
             package("curl", "curl"),
+            package("ca-certificates", "/etc/ssl/certs/ca-certificates.crt"),
             package("openssl", "openssl"), // makes the certificates of tests
             package("strace", "strace"),
             package("procps", "ps"),
@@ -86,6 +87,7 @@ const SETS: &[Set] = &[
         purpose: "to build the packages and to test them in a fresh Debian",
         packages: &[
             package("binutils", "objcopy"),
+            package("ca-certificates", "/etc/ssl/certs/ca-certificates.crt"),
             package("debootstrap", "debootstrap"),
             package("rpm", "rpmbuild"),
             package("buildah", "buildah"),

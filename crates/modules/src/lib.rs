@@ -39,6 +39,7 @@ mod geo;
 mod geoip2;
 mod grpc;
 mod headers;
+mod health;
 mod hostnames;
 mod html;
 mod index;
@@ -141,6 +142,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &post_action::PostAction,
     &express::Express,
     &empty_gif::EmptyGif,
+    &health::Health,
     &echo::Echo,
     &proxy_cache::PROXY,
     &proxy::Proxy,

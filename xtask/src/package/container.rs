@@ -25,6 +25,10 @@ const OWN_FILES: &[(&str, &str)] = &[
     ("contrib/container/group", "etc/group"),
 ];
 
+/// The certificates of public authorities, by which the server trusts others: those of ACME, and
+/// upstream servers. They come from this machine's package ca-certificates.
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
 /// What an installation has and a container has no use for.
 const LEFT_OUT: &[&str] = &[
     "lib/systemd",
@@ -88,7 +92,7 @@ wait "$server"
 grep -q 'GET / HTTP/1.1' ../container.log
 
 # The health check fails while a download keeps the drain from ending.
-turnpike -g 'daemon off; shutdown_delay 2s;' >>../container.log 2>&1 &
+turnpike -g 'daemon off; shutdown_delay 5s;' >>../container.log 2>&1 &
 server=$!
 curl -sS -o /dev/null --retry 30 --retry-connrefused --retry-delay 1 http://127.0.0.1:8080/
 kill -QUIT "$server"
@@ -105,7 +109,7 @@ wait "$server"
 mkdir -p var/www/html
 for service in proxy php; do
     mount --bind "$3/$service" etc/turnpike/conf.d
-    (turnpike -t -q)
+    (turnpike -t -q) >>../container.log 2>&1 || { tail -n 5 ../container.log; exit 1; }
     umount etc/turnpike/conf.d
 done
 "#;
@@ -173,6 +177,8 @@ fn fill(build: &Build, tree: &Path) -> Outcome {
         let bytes = bytes.map_err(|error| format!("{from}: {error}"))?;
         files::put(tree, &Path::new("/").join(to), &bytes, 0o644)?;
     }
+    let bytes = fs::read(AUTHORITIES).map_err(|error| format!("{AUTHORITIES}: {error}"))?;
+    files::put(tree, Path::new(AUTHORITIES), &bytes, 0o644)?;
     for program in PROGRAMS {
         for library in libraries(&build.programs.join(program))? {
             let bytes = fs::read(&library);

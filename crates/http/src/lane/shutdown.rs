@@ -20,8 +20,9 @@ impl Shutdown {
         self.is_leaving.set(true);
     }
 
-    /// Whether answers say that the connection is closed.
-    pub(crate) fn is_draining(&self) -> bool {
+    /// Whether a drain has begun, with a delay or without: answers say that the connection is
+    /// closed.
+    pub fn is_draining(&self) -> bool {
         self.is_draining.get()
     }
 

@@ -37,6 +37,8 @@ struct Line {
     json: bool,
     /// `--wait`: until the server has ended.
     wait: bool,
+    /// `--ready`: fail unless the server takes requests.
+    ready: bool,
     words: Vec<String>,
 }
 
@@ -147,6 +149,11 @@ fn carry_out(line: &Line) -> Result<(), String> {
     if line.wait && verb != DRAIN {
         return Err(format!("\"{verb}\" takes no --wait: only \"{DRAIN}\" does"));
     }
+    if line.ready && verb != STATUS {
+        return Err(format!(
+            "\"{verb}\" takes no --ready: only \"{STATUS}\" does"
+        ));
+    }
     absolute(&mut arguments, "binary")?;
     let mut server = Running::find(line)?;
     let master = match line.wait {
@@ -167,6 +174,9 @@ fn carry_out(line: &Line) -> Result<(), String> {
     };
     // Who closes the pipe early has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
+    if line.ready && answer["phase"] != "running" {
+        return Err("the server is not ready: it starts, drains or stops".to_owned());
+    }
     master.map_or(Ok(()), |master| wait_for_end(&master))
 }
 
@@ -252,6 +262,9 @@ Usage: turnpike top [OPTION...]
 
 ";
 
+/// The verb that can fail if the server is not ready.
+const STATUS: &str = "status";
+
 /// The verb that can be waited for.
 const DRAIN: &str = "drain";
 
@@ -286,6 +299,7 @@ fn read(arguments: &[OsString]) -> Result<Line, String> {
         match argument.as_bytes() {
             b"--json" => line.json = true,
             b"--wait" => line.wait = true,
+            b"--ready" => line.ready = true,
             b"--socket" => {
                 let path = rest.next().ok_or("option \"--socket\" requires a path")?;
                 line.socket = Some(PathBuf::from(path));
@@ -391,8 +405,12 @@ fn help(word: &str) -> String {
 /// The options of a subcommand.
 fn options_text(word: &str) -> String {
     let json = if word == TOP { "" } else { JSON_HELP };
-    let wait = if word == DRAIN { WAIT_HELP } else { "" };
-    format!("{OPTIONS_HELP}{json}{wait}")
+    let own = match word {
+        DRAIN => WAIT_HELP,
+        STATUS => READY_HELP,
+        _ => "",
+    };
+    format!("{OPTIONS_HELP}{json}{own}")
 }
 
 /// The options of all subcommands that ask a running server.
@@ -405,7 +423,11 @@ Options:
 /// The option of all of them but the view.
 const JSON_HELP: &str = "  --json             : print the answer as JSON, for programs\n";
 
-/// The option of one.
+/// The option of `status`.
+const READY_HELP: &str =
+    "  --ready            : fail unless the server takes requests, as while it drains\n";
+
+/// The option of `drain`.
 const WAIT_HELP: &str = "  --wait             : return when the server has ended\n";
 
 /// Longest line of a help: terminals are rarely narrower.

@@ -37,6 +37,7 @@ mod mirror;
 mod more_headers;
 // also flv
 mod mp4;
+// also health
 mod operations;
 mod otel;
 mod proxy;

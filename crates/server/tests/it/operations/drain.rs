@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 
+use crate::support::wait_for;
 use nix::libc::{SIGCONT, SIGSTOP};
 use turnpike_lane::sys::signal;
 use turnpike_testkit::{DEADLINE, Server, Signal};
@@ -177,5 +178,95 @@ fn new_clients_during_the_drain_are_refused_and_not_reset() {
         slow.read_to_string(&mut rest).unwrap();
         assert!(rest.ends_with("slowly"), "{rest}");
         assert!(server.wait().success());
+    }
+}
+
+/// A location for a balancer's checks, in each protocol in which it may ask.
+const READINESS: &str = "
+%MAIN%
+error_log %FOLDER%/error.log notice;
+events { }
+http {
+    keepalive_timeout 1h;
+    client_header_timeout 1h;
+    access_log off;
+    server {
+        listen 127.0.0.1:%PORT%;
+        error_page 503 /sorry;
+        location = /healthz { health; }
+        location / { return 200 served; }
+        location /slow { limit_rate 30; return 200 slowly; }
+    }
+}";
+
+fn checked(stream: &mut TcpStream, method: &str) -> String {
+    let request = format!("{method} /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    let mut buffer = [0; 1024];
+    let ends = |text: &str| match method {
+        "HEAD" => text.ends_with("\r\n\r\n"),
+        _ => text.ends_with("ok\n") || text.ends_with("draining\n") || text.ends_with("html>\r\n"),
+    };
+    while !ends(&text) {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "closed after {text:?}");
+        text.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+    }
+    text
+}
+
+/// `turnpike status --ready` of a server.
+fn is_ready(server: &Server) -> bool {
+    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+        .args(["status", "--ready", "--socket"])
+        .arg(server.folder().join("pid.control"))
+        .output()
+        .unwrap();
+    output.status.success()
+}
+
+#[test]
+fn a_health_check_fails_from_the_begin_of_a_drain() {
+    for main in ["shutdown_delay 1h;", ""] {
+        let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+            .configuration(&READINESS.replace("%MAIN%", main))
+            .start();
+        for (method, expected) in [
+            ("GET", "HTTP/1.1 200 OK\r\n"),
+            ("HEAD", "HTTP/1.1 200 OK\r\n"),
+            ("POST", "HTTP/1.1 405 Not Allowed\r\n"),
+        ] {
+            let got = checked(&mut connect(&server), method);
+            assert!(got.starts_with(expected), "{method}: {got}");
+        }
+        wait_for("the control socket", || is_ready(&server));
+        // The drain waits for this response.
+        let mut slow = connect(&server);
+        slow.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            .unwrap();
+        assert_eq!(slow.read(&mut [0]).unwrap(), 1);
+        server.signal(Signal::SIGQUIT);
+        let begun = match main {
+            "" => "gracefully shutting down",
+            _ => "accepting connections for 3600000ms more",
+        };
+        server.wait_for_log("error.log", begun);
+        assert!(!is_ready(&server), "{main}");
+        if main.is_empty() {
+            continue; // nobody new is accepted
+        }
+        // The lane notices it a little later.
+        let mut got = String::new();
+        wait_for("the lane", || {
+            got = checked(&mut connect(&server), "GET");
+            got.starts_with("HTTP/1.1 503 ")
+        });
+        assert!(
+            got.starts_with("HTTP/1.1 503 Service Temporarily Unavailable\r\n"),
+            "{got}"
+        );
+        assert!(got.contains("\r\nConnection: close\r\n"), "{got}");
+        assert!(got.ends_with("\r\n\r\ndraining\n"), "{got}");
     }
 }
