@@ -16,6 +16,22 @@ const WITHOUT_ANSWER: [u16; 2] = [444, 499];
 const PADDING: &str = "<!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
 const PADDING_LINES: usize = 6;
 
+/// Begins a page in our own style: readable on a phone, light or dark as the reader has it. It
+/// needs nothing from elsewhere, and is plain text where a policy forbids its style.
+const OWN_BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+<meta name=\"color-scheme\" content=\"light dark\">\n<title>";
+
+/// Between the title of such a page and its heading.
+const OWN_STYLE: &str = "</title>\n<style>\n\
+body { min-height: 90vh; margin: 0; padding: 1rem; display: grid; place-content: center; \
+text-align: center; font: 1rem/1.5 system-ui, sans-serif; color: #1b2330; background: #f7f8fa }\n\
+h1 { margin: 0; font-size: clamp(1.5rem, 5vw, 2.25rem); font-weight: 600; text-wrap: balance }\n\
+p { margin: .5rem 0 0; color: #566173 }\n\
+@media (prefers-color-scheme: dark) { body { color: #e8ebf0; background: #14181f } \
+p { color: #9ba6b5 } }\n\
+</style>\n</head>\n<body><main>\n<h1>";
+
 impl Exchange {
     /// Answers with a status: the page that `error_page` names, or the server's own.
     pub(crate) fn finalize(&mut self, status: u16) -> Option<Outcome> {
@@ -98,14 +114,37 @@ impl Exchange {
         let mut text = self.response.take_text();
         text.clear();
         if let Some((title, heading)) = page_text(status) {
-            self.write_page(title, heading, status, &mut text);
-            self.response.set_content_type(b"text/html");
+            if self.location().settings.has_own_pages {
+                self.write_own_page(title, heading, &mut text);
+                self.response.set_content_type(b"text/html; charset=utf-8");
+            } else {
+                self.write_page(title, heading, status, &mut text);
+                self.response.set_content_type(b"text/html");
+            }
         }
         self.response.set_text(text);
         self.response.send_text();
         self.respond()
     }
 
+    fn write_own_page(&self, title: &str, heading: Option<&str>, out: &mut Vec<u8>) {
+        let product = self.location().settings.product;
+        let heading_shown = heading.unwrap_or(title);
+        for part in [OWN_BEGIN, title, OWN_STYLE, heading_shown, "</h1>\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        if heading.is_some() {
+            let reason = title.trim_start_matches("400 ");
+            for part in ["<p>", reason, "</p>\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
+        for part in ["<p>", product, "</p>\n</main></body>\n</html>\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// nginx's page.
     fn write_page(&self, title: &str, heading: Option<&str>, status: u16, out: &mut Vec<u8>) {
         let settings = &self.location().settings;
         out.extend_from_slice(b"<html>\r\n<head><title>");

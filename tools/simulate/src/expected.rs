@@ -429,9 +429,8 @@ fn page(status: u16) -> Expected {
     };
     let body = format!(
         "<html>\r\n<head><title>{status} {reason}</title></head>\r\n<body>\r\n\
-         <center><h1>{status} {reason}</h1></center>\r\n<hr><center>turnpike/{}</center>\r\n\
-         </body>\r\n</html>\r\n",
-        env!("CARGO_PKG_VERSION")
+         <center><h1>{status} {reason}</h1></center>\r\n<hr><center>nginx/1.31.4</center>\r\n\
+         </body>\r\n</html>\r\n"
     );
     Expected {
         body: body.into_bytes(),

@@ -14,6 +14,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Weak};
 
 use turnpike_conf::{ConfError, Entry, Registry};
+use turnpike_http::Product;
 use turnpike_http::connection::{Apply, Command, Connections};
 use turnpike_http::counters::AllCounters;
 use turnpike_http::lane::{LanePlan, LaneShared};
@@ -365,6 +366,11 @@ impl Environment for Logs {
 
     fn conf_folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// nginx's pages are plain, and written down among what is expected.
+    fn product(&self) -> Product {
+        Product::Nginx
     }
 
     fn log_file(&mut self, _: &Path) -> io::Result<Arc<LogFile>> {

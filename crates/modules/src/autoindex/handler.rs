@@ -29,8 +29,10 @@ pub(super) struct Listing {
     pub(super) frame: Frame,
     /// Whether names are counted in characters, since the page is sent as UTF-8.
     pub(super) utf8: bool,
-    /// What nginx's page lacks for browsers of today: the character set, and the width of a phone.
-    pub(super) meta: bool,
+    /// Whether the page is in our own style; under nginx's name it is nginx's to the byte.
+    pub(super) own_style: bool,
+    /// Whether the page says that it is UTF-8, since `charset` says nothing.
+    pub(super) names_charset: bool,
 }
 
 /// What `fancyindex_header` and its like say.
@@ -90,7 +92,10 @@ impl Listing {
         let kind = match self.format {
             Format::Html => {
                 page::write(self, exchange.walk.path(), items, &mut text);
-                &b"text/html"[..]
+                match self.names_charset {
+                    true => &b"text/html; charset=utf-8"[..],
+                    false => b"text/html",
+                }
             }
             Format::Jsonp if !callback.is_empty() => {
                 data::write_jsonp(callback, items, &mut text);

@@ -1,4 +1,5 @@
-//! The listing as an HTML page, in nginx's layout, which programs parse.
+//! The listing as an HTML page: under nginx's name in nginx's layout, which programs parse, else in
+//! one of our own.
 
 use std::io::Write as _;
 
@@ -18,10 +19,25 @@ const CUT_NAME_WIDTH: usize = NAME_WIDTH - 3;
 /// Largest size that is shown in bytes where sizes are rounded.
 const PLAIN_BYTES_MAX: u64 = 9999;
 
-/// Names of files are UTF-8, and a phone shows the lines without shrinking them.
-const META: &str = "<meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-    <style>pre { overflow-x: auto }</style>";
+/// What our own page has for browsers: the width of a phone, light or dark as the reader has it.
+const META: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+    <meta name=\"color-scheme\" content=\"light dark\">\n";
+
+/// The style of our own page. Names wrap where they must, dates and sizes never.
+const STYLE: &str = "<style>\n\
+body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1rem; \
+font: 1rem/1.5 system-ui, sans-serif; color: #1b2330; background: #fff }\n\
+h1 { margin: 0 0 1rem; font-size: 1.25rem; font-weight: 600; overflow-wrap: anywhere }\n\
+table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums }\n\
+td { padding: .375rem 0; border-top: 1px solid #e3e7ec; vertical-align: top }\n\
+td:first-child { overflow-wrap: anywhere }\n\
+td + td { padding-left: 1rem; white-space: nowrap; text-align: right; color: #566173 }\n\
+a { color: #0b57b0; text-decoration: none }\n\
+a:hover, a:focus { text-decoration: underline }\n\
+@media (max-width: 30rem) { td + td { padding-left: .5rem; font-size: .8125rem } }\n\
+@media (prefers-color-scheme: dark) { body { color: #e8ebf0; background: #14181f } \
+td { border-color: #2b323d } td + td { color: #9ba6b5 } a { color: #7fb4f5 } }\n\
+</style>\n";
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -29,6 +45,10 @@ const GIB: u64 = 1024 * MIB;
 
 /// Appends the page for the folder `path`.
 pub(super) fn write(listing: &Listing, path: &[u8], items: &[Item], out: &mut Vec<u8>) {
+    if listing.own_style {
+        write_own(listing, path, items, out);
+        return;
+    }
     if listing.frame.header.is_none() {
         begin_page(listing, path, out);
     }
@@ -48,23 +68,100 @@ pub(super) fn write(listing: &Listing, path: &[u8], items: &[Item], out: &mut Ve
 }
 
 fn begin_page(listing: &Listing, path: &[u8], out: &mut Vec<u8>) {
-    if listing.meta {
-        out.extend_from_slice(b"<!DOCTYPE html>\r\n<html>\r\n<head>");
-        out.extend_from_slice(META.as_bytes());
-        out.extend_from_slice(b"<title>Index of ");
-    } else {
-        out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
-    }
+    out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
     html::escape(path, out);
     out.extend_from_slice(b"</title>");
-    if let Some(style) = &listing.frame.style {
-        out.extend_from_slice(b"<link rel=\"stylesheet\" href=\"");
-        html::escape(style, out);
-        out.extend_from_slice(b"\">");
-    }
+    link_style(listing, out);
     out.extend_from_slice(b"</head>\r\n<body>\r\n<h1>Index of ");
     html::escape(path, out);
     out.extend_from_slice(b"</h1><hr>");
+}
+
+/// The style sheet of `fancyindex_css_href`. `false`: there is none.
+fn link_style(listing: &Listing, out: &mut Vec<u8>) -> bool {
+    let Some(style) = &listing.frame.style else {
+        return false;
+    };
+    out.extend_from_slice(b"<link rel=\"stylesheet\" href=\"");
+    html::escape(style, out);
+    out.extend_from_slice(b"\">");
+    true
+}
+
+/// The page in our own style: a table, whose names are not cut.
+fn write_own(listing: &Listing, path: &[u8], items: &[Item], out: &mut Vec<u8>) {
+    if listing.frame.header.is_none() {
+        out.extend_from_slice(b"<!DOCTYPE html>\n<html>\n<head>\n");
+        if listing.names_charset {
+            out.extend_from_slice(b"<meta charset=\"utf-8\">\n");
+        }
+        out.extend_from_slice(META.as_bytes());
+        out.extend_from_slice(b"<title>Index of ");
+        html::escape(path, out);
+        out.extend_from_slice(b"</title>\n");
+        if !link_style(listing, out) {
+            out.extend_from_slice(STYLE.as_bytes());
+        }
+        out.extend_from_slice(b"</head>\n<body>\n<h1>Index of ");
+        html::escape(path, out);
+        out.extend_from_slice(b"</h1>\n");
+    }
+    out.extend_from_slice(b"<table>\n");
+    out.extend_from_slice(b"<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
+    let offset_s = if listing.local_time {
+        local_offset_s()
+    } else {
+        0
+    };
+    for item in items {
+        write_row(listing, item, offset_s, out);
+    }
+    out.extend_from_slice(b"</table>\n");
+    if listing.frame.footer.is_none() {
+        out.extend_from_slice(b"</body>\n</html>\n");
+    }
+}
+
+fn write_row(listing: &Listing, item: &Item, offset_s: i64, out: &mut Vec<u8>) {
+    let slash: &[u8] = match item.kind {
+        EntryKind::Folder => b"/",
+        _ => b"",
+    };
+    out.extend_from_slice(b"<tr><td><a href=\"");
+    target::escape(&item.name, Escape::Component, out);
+    out.extend_from_slice(slash);
+    out.extend_from_slice(b"\">");
+    html::escape(&item.name, out);
+    out.extend_from_slice(slash);
+    let time = date::civil(item.modified_s.saturating_add(offset_s));
+    let (year, month, day) = (time.year, time.month, time.day);
+    let (hour, minute) = (time.hour, time.minute);
+    // Writing into memory cannot fail.
+    let _ = write!(
+        out,
+        "</a></td><td>{year}-{month:02}-{day:02} {hour:02}:{minute:02}</td><td>"
+    );
+    let _ = match (slash.is_empty(), listing.exact_size) {
+        (false, _) => Ok(()),
+        (true, true) => write!(out, "{} B", item.size_bytes),
+        (true, false) => write_size(item.size_bytes, out),
+    };
+    out.extend_from_slice(b"</td></tr>\n");
+}
+
+/// A size with a unit, and one decimal place where it has few digits.
+fn write_size(size_bytes: u64, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let (unit_bytes, unit) = match size_bytes {
+        GIB.. => (GIB, "GiB"),
+        MIB.. => (MIB, "MiB"),
+        KIB.. => (KIB, "KiB"),
+        bytes => return write!(out, "{bytes} B"),
+    };
+    let size = size_bytes as f64 / unit_bytes as f64;
+    match size < 10.0 {
+        true => write!(out, "{size:.1} {unit}"),
+        false => write!(out, "{size:.0} {unit}"),
+    }
 }
 
 fn write_item(listing: &Listing, item: &Item, offset_s: i64, out: &mut Vec<u8>) {

@@ -20,8 +20,8 @@ pub(super) fn location(
         return Ok(());
     }
     let charset = view.nearest("charset").map(|entry| entry.argument(0));
-    // Under nginx's name the page is nginx's to the byte.
-    let meta = charset.is_none() && builder.environment.product() == Product::Turnpike;
+    let own_style = builder.environment.product() == Product::Turnpike;
+    let names_charset = own_style && charset.is_none();
     let listing = Listing {
         format: match view.choice("autoindex_format") {
             _ if is_fancy => Format::Html,
@@ -42,8 +42,9 @@ pub(super) fn location(
             true => frame(view),
             false => Frame::default(),
         },
-        utf8: meta || charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
-        meta,
+        utf8: names_charset || charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
+        own_style,
+        names_charset,
     };
     draft.add_handler(HandlerPlace::Listing, Arc::new(listing));
     Ok(())

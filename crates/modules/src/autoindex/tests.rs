@@ -30,27 +30,47 @@ fn listing(exact_size: bool, utf8: bool) -> Listing {
         frame: Frame::default(),
         exact_size,
         utf8,
-        meta: false,
+        own_style: false,
+        names_charset: false,
     }
 }
 
 #[test]
-fn our_own_page_names_the_character_set_and_fits_a_phone() {
+fn our_own_page_fits_a_phone_and_cuts_no_name() {
     let own = Listing {
-        meta: true,
-        ..listing(true, true)
+        own_style: true,
+        names_charset: true,
+        ..listing(false, true)
     };
-    let items = [item("ünï.txt".as_bytes(), EntryKind::File, 12)];
+    let long = "n".repeat(60);
+    let items = [
+        item(b"d", EntryKind::Folder, 4096),
+        item("<ünï>.txt".as_bytes(), EntryKind::File, 12),
+        item(long.as_bytes(), EntryKind::File, 1536),
+        item(b"large", EntryKind::File, 7 * 1024 * 1024 * 1024),
+    ];
     let mut out = Vec::new();
-    page::write(&own, b"/", &items, &mut out);
+    page::write(&own, b"/<x>/", &items, &mut out);
     let text = String::from_utf8(out).unwrap();
+    let row = |name: &str, shown: &str, size: &str| {
+        format!(
+            "<tr><td><a href=\"{name}\">{shown}</a></td><td>1970-09-28 12:05</td>\
+             <td>{size}</td></tr>\n"
+        )
+    };
     for part in [
-        "<!DOCTYPE html>\r\n<html>\r\n<head><meta charset=\"utf-8\">",
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
-        "</style><title>Index of /</title></head>\r\n<body>\r\n",
-        ">ünï.txt</a>",
+        "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n",
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+        "<title>Index of /&lt;x&gt;/</title>\n<style>\n",
+        "@media (prefers-color-scheme: dark)",
+        "<table>\n<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n",
+        &row("d/", "d/", ""),
+        &row("%3C%C3%BCn%C3%AF%3E.txt", "&lt;ünï&gt;.txt", "12 B"),
+        &row(&long, &long, "1.5 KiB"),
+        &row("large", "large", "7.0 GiB"),
+        "</table>\n</body>\n</html>\n",
     ] {
-        assert!(text.contains(part), "{text}");
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 

@@ -68,10 +68,17 @@ fn server_fields_pages_and_the_log_carry_the_name() {
             );
         }
         let page = server.get("/off").text();
-        assert!(
-            page.contains(&format!("<hr><center>{off}</center>")),
-            "{page}"
-        );
+        // Under nginx's name the page is nginx's to the byte.
+        let own_style = *off == "turnpike";
+        let expected = match own_style {
+            true => format!("<h1>403 Forbidden</h1>\n<p>{off}</p>\n</main></body>\n</html>\n"),
+            false => format!("<hr><center>{off}</center>"),
+        };
+        assert!(page.contains(&expected), "{page}");
+        let charset = if own_style { "; charset=utf-8" } else { "" };
+        let kind = format!("text/html{charset}");
+        assert_eq!(server.get("/off").header("Content-Type"), Some(&*kind));
+        assert_eq!(page.contains("prefers-color-scheme: dark"), own_style);
         assert_eq!(server.get("/number").text(), "1.31.4");
         server.wait_for_log("error.log", &format!(": {build}\n"));
     }
@@ -97,4 +104,35 @@ fn reports_of_the_lab_name_the_server_by_its_own_name() {
     let shown = String::from_utf8_lossy(&shown).into_owned();
     let expected = concat!("turnpike version: turnpike/", env!("CARGO_PKG_VERSION"));
     assert_eq!(shown.lines().next(), Some(expected), "{shown}");
+}
+
+/// Tools find nginx by these: pgrep, `start-stop-daemon --name`, monit, and people with `ps`.
+#[test]
+fn processes_carry_the_name_that_the_program_is_called() {
+    for (own_name, names, titles) in [
+        (
+            true,
+            ["turnpike-master", "turnpike-serve"],
+            ["turnpike: master process ", "turnpike: serving process"],
+        ),
+        (
+            false,
+            ["nginx", "nginx"],
+            ["nginx: master process ", "nginx: worker process"],
+        ),
+    ] {
+        let builder = Server::builder(env!("CARGO_BIN_EXE_turnpike")).configuration(CONFIGURATION);
+        let server = match own_name {
+            true => builder.own_name().start(),
+            false => builder.start(),
+        };
+        let processes = [server.pid(), server.serving_pids()[0]];
+        for ((process, name), title) in processes.into_iter().zip(names).zip(titles) {
+            let read = |file: &str| {
+                std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default()
+            };
+            assert_eq!(read("comm"), format!("{name}\n"));
+            assert!(read("cmdline").starts_with(title), "{}", read("cmdline"));
+        }
+    }
 }
