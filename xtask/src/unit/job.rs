@@ -1,7 +1,7 @@
 //! What a worker runs at once: a suite, or one test of it in a process of its own.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,9 @@ const SUITE_TIME_MAX: Duration = Duration::from_secs(900);
 
 /// Between two looks at whether a process has ended.
 const LOOK_AFTER: Duration = Duration::from_millis(10);
+
+/// The same language and time for every test, whatever those of the caller are.
+const SURROUNDINGS: &[(&str, &str)] = &[("TZ", "UTC"), ("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8")];
 
 /// A suite, or a test of it.
 pub(super) struct Job<'a> {
@@ -77,10 +80,14 @@ impl<'a> Job<'a> {
     }
 
     fn command(&self, pass: &Pass) -> Command {
+        // Whoever started this process may ignore signals, as nohup does.
+        let program = ["env", "--default-signal"].map(Path::new);
         let mut command = match pass.user {
-            None => Command::new(&self.suite.executable),
-            Some(user) => user.command(&self.suite.executable),
+            None => pass.home.command(program[0]),
+            Some(user) => user.command(program[0]),
         };
+        command.arg(program[1]).arg(&self.suite.executable);
+        command.envs(SURROUNDINGS.iter().copied());
         if pass.is_sandboxed {
             command.env(SANDBOX, "on");
         }

@@ -4,6 +4,7 @@
 //! skipped without root are named and counted, so that such a run never looks complete.
 
 mod failures;
+mod home;
 mod job;
 mod pool;
 mod report;
@@ -19,6 +20,7 @@ use serde_json::Value;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must, text};
+use home::Home;
 use job::Job;
 use report::Report;
 use user::User;
@@ -49,6 +51,8 @@ struct Suite {
 struct Pass<'a> {
     /// `None`: the current user.
     user: Option<&'a User>,
+    /// The home folder of tests that run as the current user.
+    home: &'a Home,
     /// Whether every server under test is in its sandbox.
     is_sandboxed: bool,
     /// Whether the comparisons are a part of it.
@@ -77,8 +81,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         true => Some(User::ordinary(&reached)?),
         false => None,
     };
+    // Tests make files whose modes others look at.
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
+    let home = Home::create()?;
     let mut report = Report::default();
-    for pass in passes(&options, ordinary.as_ref()) {
+    for pass in passes(&options, ordinary.as_ref(), &home) {
         println!("unit: {pass}");
         run_all(&suites, &pass, &mut report)?;
     }
@@ -94,9 +101,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// Two runs meet every user and the sandbox; `--other-ways` are the two that are left then.
-fn passes<'a>(options: &Options, ordinary: Option<&'a User>) -> Vec<Pass<'a>> {
+fn passes<'a>(options: &Options, ordinary: Option<&'a User>, home: &'a Home) -> Vec<Pass<'a>> {
     let pass = |user, is_sandboxed| Pass {
         user,
+        home,
         is_sandboxed,
         has_comparisons: true,
     };

@@ -17,10 +17,8 @@ use turnpike_testkit::{Folder, needs_root, ports};
 const STEPS: &str = r#"
 set -eu
 ip link set lo up
-if test -n "$ETC"; then
-    mount --bind "$ETC" /etc/nginx
-    mount -t tmpfs none /usr/share/nginx
-fi
+mount --bind "$ETC" /etc/nginx
+mount -t tmpfs none /usr/share/nginx
 mount --bind "$USERS/passwd" /etc/passwd
 mount --bind "$USERS/group" /etc/group
 mount -t tmpfs none /run
@@ -64,18 +62,11 @@ fn serve_in_its_place(stock: &Stock) -> Output {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    if etc.exists() {
-        let types = include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../conf/mime.types"
-        ));
-        fs::write(etc.join("mime.types"), types).unwrap();
-    }
-    let own = if etc.exists() {
-        etc.to_str().unwrap()
-    } else {
-        ""
-    };
+    let types = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../conf/mime.types"
+    ));
+    fs::write(etc.join("mime.types"), types).unwrap();
     Command::new("unshare")
         .args([
             "--mount",
@@ -87,7 +78,7 @@ fn serve_in_its_place(stock: &Stock) -> Output {
         ])
         .args(["sh", "-c", STEPS])
         .env("TURNPIKE", TURNPIKE)
-        .env("ETC", own)
+        .env("ETC", &etc)
         .env("USERS", folder.name())
         .env("ROOT", stock.root)
         .env("PAGE", stock.page)

@@ -1,7 +1,6 @@
 //! The settings that distributions install for nginx: the directives of their files, in the files'
-//! order and with their paths, without the comments. Debian's own files are on the test machine.
-
-use std::path::Path;
+//! order and with their paths, without the comments. They are copies: who uses the test machine may
+//! have changed the files in its `/etc/nginx`.
 
 use turnpike_testkit::Folder;
 
@@ -9,7 +8,7 @@ use turnpike_testkit::Folder;
 pub(crate) struct Stock {
     /// The distribution's name.
     pub(crate) name: &'static str,
-    /// Paths below `/etc/nginx`, and contents; of Debian's package where there is none.
+    /// Paths below `/etc/nginx`, and contents.
     pub(crate) files: &'static [(&'static str, &'static str)],
     /// The folder of pages.
     pub(crate) root: &'static str,
@@ -23,17 +22,14 @@ pub(crate) struct Stock {
 pub(crate) const STOCKS: &[Stock] = &[
     Stock {
         name: "Debian",
-        files: &[],
+        files: &[("nginx.conf", DEBIAN), ("sites-enabled/default", SITE)],
         root: "/var/www/html",
         page: "index.nginx-debian.html",
         status: 200,
     },
     Stock {
         name: "Ubuntu",
-        files: &[
-            ("nginx.conf", UBUNTU),
-            ("sites-enabled/default", UBUNTU_SITE),
-        ],
+        files: &[("nginx.conf", UBUNTU), ("sites-enabled/default", SITE)],
         root: "/var/www/html",
         page: "index.html",
         status: 200,
@@ -56,6 +52,28 @@ pub(crate) const STOCKS: &[Stock] = &[
         status: 404,
     },
 ];
+
+const DEBIAN: &str = "\
+user www-data;
+worker_processes auto;
+pid /run/nginx.pid;
+error_log /var/log/nginx/error.log;
+include /etc/nginx/modules-enabled/*.conf;
+events { worker_connections 768; }
+http {
+    sendfile on;
+    tcp_nopush on;
+    types_hash_max_size 2048;
+    include /etc/nginx/mime.types;
+    default_type application/octet-stream;
+    ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;
+    ssl_prefer_server_ciphers on;
+    access_log /var/log/nginx/access.log;
+    gzip on;
+    include /etc/nginx/conf.d/*.conf;
+    include /etc/nginx/sites-enabled/*;
+}
+";
 
 const UBUNTU: &str = "\
 user www-data;
@@ -81,7 +99,8 @@ http {
 }
 ";
 
-const UBUNTU_SITE: &str = "\
+/// Debian's and Ubuntu's.
+const SITE: &str = "\
 server {
     listen 80 default_server;
     listen [::]:80 default_server;
@@ -168,38 +187,13 @@ server {
 ";
 
 impl Stock {
-    /// The files, those of Debian's package read from this machine.
-    fn texts(&self) -> Vec<(String, String)> {
-        if !self.files.is_empty() {
-            let files = self.files.iter();
-            let files = files.map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-            return files.collect();
-        }
-        let read = |path: &str| {
-            let path = Path::new("/etc/nginx").join(path);
-            std::fs::read_to_string(&path).unwrap_or_else(|error| {
-                panic!(
-                    "{}: {error}; \"cargo xtask setup\" installs nginx-light",
-                    path.display()
-                )
-            })
-        };
-        vec![
-            ("nginx.conf".to_owned(), read("nginx.conf")),
-            (
-                "sites-enabled/default".to_owned(),
-                read("sites-available/default"),
-            ),
-        ]
-    }
-
     /// Writes the files and a page into a folder, with its paths and another port, so that an
     /// ordinary user can start them.
     pub(crate) fn relocate(&self, folder: &Folder, port: u16) {
         for name in ["sites-enabled", "conf.d", "http.d", "html"] {
             std::fs::create_dir_all(folder.path().join(name)).unwrap();
         }
-        for (path, text) in self.texts() {
+        for (path, text) in self.files {
             let text = text
                 .replace("user nginx;", "")
                 .replace("user www-data;", "")
