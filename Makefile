@@ -101,8 +101,8 @@ express: ## Check that the express lane's object is what clang makes of its sour
 fuzz: ## Each fuzz target, five seconds
 	$(XTASK) fuzz
 
-fuzz-live: ## Fuzz Turnpike and nginx with mutated requests and answers: a minute
-	$(XTASK) fuzz-live --debug --minutes 1 --seed 20
+fuzz-live: ## Fuzz Turnpike and nginx with mutated requests, answers and HTTP/2 connections: a minute
+	$(XTASK) fuzz-live --debug --minutes 1.25 --seed 20
 
 torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
 	$(XTASK) torture --debug --minutes 10

@@ -19,6 +19,7 @@ mod fuzz_live;
 mod go_program;
 mod grpc;
 mod h2spec;
+mod http2_frames;
 mod machine;
 mod options;
 mod otel;
@@ -155,7 +156,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "fuzz-live",
         arguments: "[--minutes N] [--seed S [--case N]] [--server PATH | --debug]",
-        summary: "fuzz Turnpike and nginx with mutated requests and mutated origin answers",
+        summary: "fuzz Turnpike and nginx with mutated requests, answers and HTTP/2 connections",
         run: fuzz_live::run,
     },
     Chore {

@@ -1,13 +1,15 @@
 //! Fuzzing of running servers: changed requests to our server and to an installed nginx, changed
-//! answers of an origin behind ours, and of applications that speak FastCGI, SCGI and uwsgi. A
-//! case's number says which: see [`Kind`].
+//! answers of an origin behind ours and of applications that speak FastCGI, SCGI and uwsgi, and
+//! changed HTTP/2 connections. A case's number says which: see [`Kind`].
 //!
 //! A seed and a case's number alone determine the bytes: `--seed S --case N` repeats a failed case.
 //! The clock only limits the number of cases, and never affects their results.
 
 mod answers;
 mod applications;
+mod connections;
 mod differences;
+mod frames;
 mod message;
 mod mutate;
 mod origin;
@@ -26,6 +28,7 @@ use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use applications::Applications;
+use connections::Connections;
 use requests::Requests;
 use upstreams::{Script, Upstreams};
 use witness::Witness;
@@ -45,6 +48,7 @@ struct Stage {
     requests: Requests,
     upstreams: Upstreams,
     applications: Applications,
+    connections: Connections,
     witnesses: [Witness; KINDS.len()],
 }
 
@@ -57,10 +61,17 @@ enum Kind {
     Answer,
     /// A changed answer of an application.
     Application,
+    /// A changed HTTP/2 connection.
+    Connection,
 }
 
 /// The kinds, which take turns.
-const KINDS: [Kind; 3] = [Kind::Request, Kind::Answer, Kind::Application];
+const KINDS: [Kind; 4] = [
+    Kind::Request,
+    Kind::Answer,
+    Kind::Application,
+    Kind::Connection,
+];
 
 /// The place of a case's kind, and the case's number among those of its kind.
 fn kind_of(case: u64) -> (usize, u64) {
@@ -99,13 +110,12 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         findings.extend(witness.end().err());
     }
     let cases = next.into_inner();
+    let [plain, secure] = stage.connections.answers();
     println!(
-        "fuzz-live: seed {}, {} requests beside nginx, {} answers of an origin, {} of \
-         applications, {} findings",
+        "fuzz-live: seed {}, {cases} cases: requests beside nginx, answers of an origin and of \
+         applications, and HTTP/2 connections ({plain} answers, {secure} over TLS), as many of \
+         each; {} findings",
         stage.seed,
-        cases.div_ceil(3),
-        (cases + 1) / 3,
-        cases / 3,
         findings.len()
     );
     match findings.is_empty() {
@@ -119,16 +129,19 @@ impl Stage {
         let requests = Requests::start(ours)?;
         let upstreams = Upstreams::start(ours, seed)?;
         let applications = Applications::start(ours, seed)?;
+        let connections = Connections::start(ours)?;
         let witnesses = [
             Witness::of(requests.server())?,
             Witness::of(upstreams.server())?,
             Witness::of(applications.server())?,
+            Witness::of(connections.server())?,
         ];
         Ok(Stage {
             seed,
             requests,
             upstreams,
             applications,
+            connections,
             witnesses,
         })
     }
@@ -163,6 +176,7 @@ impl Stage {
             Kind::Request => self.requests.run(self.seed, number)?,
             Kind::Answer => self.upstreams.run(self.seed, number)?,
             Kind::Application => self.applications.run(self.seed, number)?,
+            Kind::Connection => self.connections.run(self.seed, number)?,
         }
         self.witnesses[place].look()
     }
@@ -181,6 +195,11 @@ impl Stage {
                 Some(Applications::request(self.seed, number)),
                 "the application",
                 Applications::script(self.seed, number).pieces,
+            ),
+            Kind::Connection => (
+                None,
+                "the client",
+                vec![Connections::bytes(self.seed, number)],
             ),
         };
         let mut text = format!(

@@ -241,12 +241,22 @@ pub(super) fn marked(message: &[u8], token: &str) -> Vec<u8> {
 
 /// A mark that is not the case's own. Marks are put in after all changes, so that each is whole.
 pub(super) fn foreign_token(bytes: &[u8], own: &[u8]) -> Option<String> {
-    let marks = bytes.windows(TOKEN_BYTES).filter(|at| {
+    let mut foreign = marks(bytes).filter(|mark| *mark != own);
+    foreign.next().map(|mark| mark.escape_ascii().to_string())
+}
+
+/// A mark that is one of the others', where a case's own may have been changed.
+pub(super) fn foreign_mark(bytes: &[u8], others: &[String]) -> Option<String> {
+    let is_other = |mark: &&[u8]| others.iter().any(|other| other.as_bytes() == *mark);
+    let mut foreign = marks(bytes).filter(is_other);
+    foreign.next().map(|mark| mark.escape_ascii().to_string())
+}
+
+fn marks(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.windows(TOKEN_BYTES).filter(|at| {
         let (start, number) = at.split_at(TOKEN_START.len());
         start == TOKEN_START.as_bytes() && number.iter().all(u8::is_ascii_hexdigit)
-    });
-    let mut foreign = marks.filter(|mark| *mark != own);
-    foreign.next().map(|mark| mark.escape_ascii().to_string())
+    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,10 @@ use std::time::Duration;
 use super::clients::{broken, connect, repeat};
 use super::ledger::{Account, Failure, now_us};
 use crate::contender::OBJECT;
+use crate::http2_frames::{
+    DATA, FLAG_END, FLAG_END_HEADERS, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS,
+    WINDOW_UPDATE, write_frame,
+};
 
 /// The large download's path, and its length: many times what a socket holds.
 pub(super) const LARGE: &str = "/large";
@@ -33,17 +37,6 @@ pub(super) enum Reader {
     Cancelling,
     Slow,
 }
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-/// END_STREAM, and ACK of SETTINGS and PING.
-const FLAG_END: u8 = 1;
-const FLAG_END_HEADERS: u8 = 4;
 
 /// Downloads until it is stopped, one large download on a connection.
 pub(super) fn download(port: u16, reader: Reader, is_over: &AtomicBool) -> Account {
@@ -89,7 +82,7 @@ impl Connection {
         let window = WINDOW_BYTES.to_be_bytes();
         let mut setting = vec![0, 4];
         setting.extend(window);
-        let mut opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        let mut opening = PREFACE.to_vec();
         write_frame(&mut opening, SETTINGS, 0, 0, &setting);
         write_frame(&mut opening, WINDOW_UPDATE, 0, 0, &window);
         self.write(&opening)?;
@@ -182,12 +175,4 @@ impl Connection {
         self.stream.read_exact(&mut payload).map_err(failed)?;
         Ok((kind, flags, u32::from_be_bytes(stream), payload))
     }
-}
-
-/// Appends a frame (RFC 9113 section 4.1).
-fn write_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    out.extend(&(payload.len() as u32).to_be_bytes()[1..]);
-    out.extend([kind, flags]);
-    out.extend(stream.to_be_bytes());
-    out.extend(payload);
 }
