@@ -49,7 +49,7 @@ test: cargo-is-here ## Every check that CI runs, the same way; prints how long e
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
 		upstream-torture stall hoarding-long dokuwiki \
-		otel acme grpc websockets peers tls-judges clients express-long files-long fuzz-live-long fuzz-long accessibility \
+		otel acme grpc websockets peers tls-judges clients http2-clients express-long files-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
@@ -59,6 +59,7 @@ setup: ## Install the Debian packages that the tests need
 format: ## Check the format with rustfmt
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) fmt --manifest-path xtask/loads-rust/Cargo.toml --check
 
 lint: ## Run clippy and deny warnings
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -167,6 +168,11 @@ tls-judges: ## testssl.sh and sslyze against our TLS: no finding, Mozilla's rule
 clients: ## curl, Python, Go, Chromium and OpenSSL use our TLS, by HTTP/1.1 and HTTP/2: a matrix
 	$(XTASK) setup tls
 	$(XTASK) clients --debug
+
+.PHONY: http2-clients
+http2-clients: ## Ten HTTP/2 clients at full speed: downloads, streams, uploads, cancellations
+	$(XTASK) setup http2
+	$(XTASK) http2-clients --debug
 
 otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code
 	$(XTASK) setup applications

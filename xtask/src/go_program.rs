@@ -26,27 +26,36 @@ fn program(source: &str, package: &str) -> PathBuf {
     workspace::target().join(source).join(name)
 }
 
+/// Fetches all that a program needs, as its checksums say.
+///
+/// # Errors
+/// Go is not installed, or a module cannot be had.
+pub(crate) fn download(source: &str) -> Result<(), String> {
+    must(go(source)?.args(["mod", "download"]))
+}
+
 /// Builds a program whose source is in this workspace, and so may have changed; returns it.
 ///
 /// # Errors
 /// Those of `build`.
 pub(crate) fn rebuild(source: &str, package: &str) -> Result<PathBuf, String> {
-    let folder = workspace::target().join(source);
     let program = program(source, package);
+    must(go(source)?.args(["build", "-o"]).arg(&program).arg(package))?;
+    Ok(program)
+}
+
+/// Go, in the folder of a program's source.
+fn go(source: &str) -> Result<Command, String> {
     if find_program("go").is_none() {
         return Err(format!(
-            "{package} needs Go to be built; please run: cargo xtask setup test"
+            "{source} needs Go to be built; please run: cargo xtask setup test"
         ));
     }
-    must(
-        Command::new("go")
-            .current_dir(workspace::root().join("xtask").join(source))
-            .env("GOFLAGS", "-mod=readonly -modcacherw")
-            .env("GOCACHE", folder.join("cache"))
-            .env("GOMODCACHE", folder.join("modules"))
-            .args(["build", "-o"])
-            .arg(&program)
-            .arg(package),
-    )?;
-    Ok(program)
+    let folder = workspace::target().join(source);
+    let mut go = Command::new("go");
+    go.current_dir(workspace::root().join("xtask").join(source))
+        .env("GOFLAGS", "-mod=readonly -modcacherw")
+        .env("GOCACHE", folder.join("cache"))
+        .env("GOMODCACHE", folder.join("modules"));
+    Ok(go)
 }

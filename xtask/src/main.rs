@@ -64,8 +64,8 @@ impl Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
-        arguments: "[build] [test] [applications] [tls] [peers] [accessibility] [package] [cross] \
-                    [bench]",
+        arguments: "[build] [test] [applications] [tls] [peers] [http2] [accessibility] [package] \
+                    [cross] [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },
@@ -194,6 +194,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--server PATH | --debug]",
         summary: "have curl, Python, Go, Chromium and OpenSSL use our TLS",
         run: clients::run,
+    },
+    Chore {
+        name: "http2-clients",
+        arguments: "[--only CLIENT] [--beside nginx] [--server PATH | --debug]",
+        summary: "load our HTTP/2 by ten foreign clients at full speed; none may be cut",
+        run: clients::run_loads,
     },
     Chore {
         name: "bench",

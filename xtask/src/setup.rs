@@ -149,6 +149,20 @@ const SETS: &[Set] = &[
         ],
     },
     Set {
+        name: "http2",
+        purpose: "to load our HTTP/2 by foreign clients",
+        packages: &[
+            package("curl", "curl"),
+            package("chromium", "chromium"),
+            package("nghttp2-client", "h2load"),
+            package("nodejs", "node"),
+            package("golang-go", "go"),
+            package("default-jdk-headless", "javac"),
+            package("maven", "mvn"),
+            package("python3-venv", "/usr/lib/python3.11/ensurepip"),
+        ],
+    },
+    Set {
         name: "accessibility",
         purpose: "to judge pages by axe-core",
         packages: &[package("chromium", "chromium"), package("npm", "npm")],

@@ -1,6 +1,9 @@
 //! Chromium without a window: a page of our server asks, and writes down how it went.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use turnpike_testkit::Folder;
 
@@ -10,27 +13,24 @@ use super::{Asked, Protocol};
 /// Virtual milliseconds until the page is looked at; time stands still during requests.
 const PAGE_MS: u32 = 60_000;
 
+/// How long a page may work, and the pause between two looks for its report.
+const WORK_MAX: Duration = Duration::from_secs(900);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// What the page's cells say.
 ///
 /// # Errors
 /// Chromium does not run, or the page did not come to its end.
 pub(super) fn says(asked: &Asked, protocol: Protocol) -> Result<Vec<Found>, String> {
-    // A profile of its own, so that no session of a run before is left.
     let profile = Folder::create().map_err(|error| error.to_string())?;
-    let mut chromium = Command::new("chromium");
-    chromium.args(["--headless", "--disable-gpu", "--dump-dom"]);
-    if nix::unistd::geteuid().is_root() {
-        chromium.arg("--no-sandbox"); // Chromium refuses to sandbox itself as root
-    }
+    let mut chromium = chromium(&profile);
     if protocol == Protocol::One {
         chromium.arg("--disable-http2");
     }
     let (name, once) = (protocol.name(), asked.server.port_named("ONCE"));
     let output = chromium
-        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg("--dump-dom")
         .arg(format!("--virtual-time-budget={PAGE_MS}"))
-        // It knows the authorities of its own list only.
-        .arg("--ignore-certificate-errors")
         .arg("--enable-features=EnableTLS13EarlyData")
         .arg(asked.open(&format!("/browser.html?protocol={name}&once={once}")))
         .output()
@@ -43,4 +43,46 @@ pub(super) fn says(asked: &Asked, protocol: Protocol) -> Result<Vec<Found>, Stri
         format!("Chromium's page did not come to its end:\n{text}\n{errors}")
     })?;
     Ok(matrix::read(cells))
+}
+
+/// What a page says that works for long, and at last puts its cells into a file of the server.
+///
+/// # Errors
+/// Chromium does not run, or no report came.
+pub(super) fn reports(url: &str, report: &Path) -> Result<Vec<Found>, String> {
+    let profile = Folder::create().map_err(|error| error.to_string())?;
+    let mut browser = chromium(&profile)
+        .arg("--remote-debugging-port=0") // else it ends when the page is loaded
+        .arg(url)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("chromium: {error}"))?;
+    let begun = Instant::now();
+    let mut found = Vec::new();
+    while found.is_empty() && begun.elapsed() < WORK_MAX {
+        thread::sleep(LOOK_EVERY);
+        found = matrix::read(&std::fs::read_to_string(report).unwrap_or_default());
+    }
+    // It may have ended by itself.
+    let _ = browser.kill();
+    let _ = browser.wait();
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err("no report of Chromium's page came".to_owned()),
+    }
+}
+
+/// Chromium with a profile of its own, so that no session of a run before is left.
+fn chromium(profile: &Folder) -> Command {
+    let mut chromium = Command::new("chromium");
+    chromium.args(["--headless", "--disable-gpu"]);
+    if nix::unistd::geteuid().is_root() {
+        chromium.arg("--no-sandbox"); // Chromium refuses to sandbox itself as root
+    }
+    chromium
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        // It knows the authorities of its own list only.
+        .arg("--ignore-certificate-errors");
+    chromium
 }

@@ -5,6 +5,7 @@
 mod browser;
 mod commands;
 mod groups;
+mod loads;
 mod matrix;
 
 use std::process::Command;
@@ -18,7 +19,8 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::python::Environment;
 use crate::workspace;
-use matrix::{Found, Row};
+pub(crate) use loads::run as run_loads;
+use matrix::{Found, Matrix, Row, Unasked};
 
 const PROGRAM: &str = include_str!("client.py");
 const PAGE: &str = include_str!("browser.html");
@@ -74,6 +76,40 @@ http {
 /// The sizes of what is posted and downloaded; the clients' programs know them too.
 const POST_BYTES: usize = 300_000;
 const LARGE_BYTES: usize = 32 << 20;
+
+/// What each client is asked to do.
+const MATRIX: Matrix = Matrix {
+    variant: "protocol",
+    cells: &["page", "post", "large", "certificate", "resumed", "early"],
+    unasked: &[
+        Unasked {
+            client: "curl",
+            cells: &["early"],
+            reason: "curl has an option for early data only from 8.11 on; Debian's is older",
+        },
+        Unasked {
+            client: "Python",
+            cells: &["early"],
+            reason: "Python's ssl module sends no early data",
+        },
+        Unasked {
+            client: "Go",
+            cells: &["early"],
+            reason: "Go's crypto/tls sends no early data",
+        },
+        Unasked {
+            client: "Chromium",
+            cells: &["certificate"],
+            reason: "Chromium without a window chooses a certificate only by a policy for the \
+                     whole machine, which a test must not write",
+        },
+        Unasked {
+            client: "OpenSSL",
+            cells: &["page", "post", "large", "certificate"],
+            reason: "s_client speaks TLS but no HTTP; it is asked only for sessions",
+        },
+    ],
+};
 
 /// A version of HTTP that a client is told to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +169,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     for protocol in [Protocol::One, Protocol::Two] {
         let row = |client, found| Row {
             client,
-            protocol: protocol.name(),
+            variant: protocol.name().to_owned(),
             found,
         };
         rows.push(row("curl", commands::curl(&asked, protocol)));
@@ -146,8 +182,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             rows.push(row("OpenSSL", commands::openssl(&asked)));
         }
     }
-    print!("{}", matrix::table(&rows));
-    let judged = matrix::judge(&rows).and_then(|()| groups::judge(&asked.server.log("groups.log")));
+    print!("{}", MATRIX.table(&rows));
+    let judged = MATRIX
+        .judge(&rows)
+        .and_then(|()| groups::judge(&asked.server.log("groups.log")));
     judged.map_err(|error| format!("{error}\n{}", asked.server.log("error.log")))
 }
 

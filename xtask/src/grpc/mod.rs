@@ -14,7 +14,8 @@ use crate::python::{Companion, Environment};
 
 const PROGRAM: &str = include_str!("judge.py");
 
-const ENVIRONMENT: Environment = Environment {
+/// gRPC's own library.
+pub(crate) const ENVIRONMENT: Environment = Environment {
     folder: "grpc",
     imports: "grpc, grpc_health.v1.health_pb2_grpc",
     packages: &["grpcio==1.85.1", "grpcio-health-checking==1.85.1"],
@@ -69,16 +70,11 @@ http {
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments, &["--server"], &["--debug"])?;
     let ours = Contender::ours(&options)?;
+    let keys = Certificates::create(&[("server", Kind::Ecdsa)])?;
+    let service = start_service(&keys)?;
+    let [plain, secure] = service.ports;
     let python = ENVIRONMENT.python()?;
     let program = ENVIRONMENT.program("judge.py", PROGRAM)?;
-    let keys = Certificates::create(&[("server", Kind::Ecdsa)])?;
-    let service = Companion::start(
-        Command::new(&python)
-            .arg(&program)
-            .arg("serve")
-            .args(["server.key", "server.pem"].map(|name| keys.path().join(name))),
-    )?;
-    let [plain, secure] = service.ports;
     let configuration = CONFIGURATION
         .replace("%KEYS%", &keys.path().display().to_string())
         .replace("%SERVICE_PLAIN%", &plain.to_string())
@@ -92,6 +88,21 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     let judged = judge(&mut command, &mut server, &configuration);
     judged.map_err(|error| format!("{error}\n{}", server.log("error.log")))
+}
+
+/// Starts the service, with its plain port and its secure one.
+///
+/// # Errors
+/// Python or gRPC's library cannot be had, or the service does not start.
+pub(crate) fn start_service(keys: &Certificates) -> Result<Companion<2>, String> {
+    let python = ENVIRONMENT.python()?;
+    let program = ENVIRONMENT.program("judge.py", PROGRAM)?;
+    Companion::start(
+        Command::new(python)
+            .arg(program)
+            .arg("serve")
+            .args(["server.key", "server.pem"].map(|name| keys.path().join(name))),
+    )
 }
 
 /// Runs the judge to its end, and reloads where it asks for that.

@@ -2,18 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{CELLS, Row, judge, read, table};
+use super::super::MATRIX;
+use super::{Row, read};
 
 /// Go's cells, each of which passes but for what is said of it.
 fn go(other: &str) -> Row {
-    let mut said: String = CELLS
+    let mut said: String = MATRIX
+        .cells
         .iter()
         .filter(|cell| **cell != "early" && !other.starts_with(*cell))
         .fold(String::new(), |said, cell| said + cell + " pass\n");
     said.push_str(other);
     Row {
         client: "Go",
-        protocol: "HTTP/1.1",
+        variant: "HTTP/1.1".to_owned(),
         found: read(&said),
     }
 }
@@ -34,8 +36,12 @@ const CASES: &[(&str, &str, &str)] = &[
 fn each_cell_passes_or_is_named() {
     for (said, shown, error) in CASES {
         let rows = [go(said)];
-        assert_eq!(judge(&rows).err().unwrap_or_default(), *error, "{said}");
-        let table = table(&rows);
+        assert_eq!(
+            MATRIX.judge(&rows).err().unwrap_or_default(),
+            *error,
+            "{said}"
+        );
+        let table = MATRIX.table(&rows);
         let line = table.lines().nth(1).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();
         let wanted = [
@@ -48,7 +54,7 @@ fn each_cell_passes_or_is_named() {
 
 #[test]
 fn a_reason_that_is_not_needed_is_named() {
-    let error = judge(&[go("early pass")]).unwrap_err();
+    let error = MATRIX.judge(&[go("early pass")]).unwrap_err();
     assert_eq!(
         error,
         "Go, HTTP/1.1, early: was asked for now, drop it from the reasons"
@@ -59,9 +65,9 @@ fn a_reason_that_is_not_needed_is_named() {
 fn a_client_that_says_nothing_fails_everywhere() {
     let silent = Row {
         client: "curl",
-        protocol: "HTTP/2.0",
+        variant: "HTTP/2.0".to_owned(),
         found: read("curl: not found\n"),
     };
-    let error = judge(&[silent]).unwrap_err();
+    let error = MATRIX.judge(&[silent]).unwrap_err();
     assert_eq!(error.lines().count(), 5, "{error}");
 }
