@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use turnpike_testkit::Server;
 
+use crate::support::frames;
+
 const CONFIGURATION: &str = "error_log %FOLDER%/error.log info;
     events { }
     http {
@@ -98,6 +100,8 @@ const STEPS: &[(&str, &str, &str, u16)] = &[
     ("DELETE /moved/file", "", "", 404),
     ("DELETE /less/file", "", "", 405),
     ("DELETE /d/empty", "", "x", 415),
+    ("COPY /d/empty", "Destination: /d/other\r\n", "x", 415),
+    ("MOVE /d/empty", "Destination: /d/other\r\n", "x", 415),
     (
         "PUT /d/named",
         "X-Other: 1\r\nContent-Location: /d/elsewhere\r\n",
@@ -240,12 +244,34 @@ const CONDITIONAL: &str = "error_log %FOLDER%/error.log info;
     http {
         server {
             listen 127.0.0.1:%PORT%;
+            http2 on;
             root %FOLDER%/files;
             client_body_temp_path %FOLDER%/bodies;
             dav_methods PUT DELETE MKCOL COPY MOVE;
             create_full_put_path on;
         }
     }";
+
+/// How a request is sent; returns the status of its answer. A request is a method and a path, lines
+/// of fields, and a body.
+type Ask = fn(&Server, &str, &str, &str) -> u16;
+
+const PROTOCOLS: &[(&str, Ask)] = &[("HTTP/1.1", ask_http1), ("HTTP/2", frames::ask)];
+
+fn ask_http1(server: &Server, line: &str, fields: &str, body: &str) -> u16 {
+    let length = match body.len() {
+        0 => String::new(),
+        length => format!("Content-Length: {length}\r\n"),
+    };
+    let answer = server.exchange(format!(
+        "{line} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n{fields}{length}\r\n{body}"
+    ));
+    let head = String::from_utf8_lossy(&answer);
+    let status = head
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|rest| rest.get(..3));
+    status.and_then(|status| status.parse().ok()).unwrap_or(0)
+}
 
 /// Makes the files anew.
 fn lay_out(files: &Path) {
@@ -300,6 +326,7 @@ fn a_condition_that_does_not_hold_changes_nothing() {
         .file("files/old", "old")
         .start();
     let files = server.folder().join("files");
+    let (mut is_changed, mut before) = (true, Vec::new());
     for (line, fields, subject) in CHANGES {
         for (condition, for_file, for_nothing, for_folder) in CONDITIONS {
             let holds = match *subject {
@@ -307,27 +334,26 @@ fn a_condition_that_does_not_hold_changes_nothing() {
                 "d" => for_folder,
                 _ => for_nothing,
             };
-            lay_out(&files);
-            let before = contents(&files);
             let condition = condition
                 .replace("TAG", TAG)
                 .replace("EARLIER", EARLIER)
                 .replace("DATE", DATE);
-            let (length, body) = match line.starts_with("PUT") {
-                true => ("Content-Length: 3\r\n", "new"),
-                false => ("", ""),
-            };
-            let request = format!(
-                "{line} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n{fields}{length}\
-                 {condition}\r\n\r\n{body}"
-            );
-            let head = String::from_utf8_lossy(&server.exchange(&request)).into_owned();
-            let case = format!("{line} {fields}{condition}: {head}");
-            match holds {
-                true => assert!(head.starts_with("HTTP/1.1 20"), "{case}"),
-                false => {
-                    assert!(head.starts_with("HTTP/1.1 412 "), "{case}");
-                    assert_eq!(contents(&files), before, "{case}");
+            let body = if line.starts_with("PUT") { "new" } else { "" };
+            for (protocol, ask) in PROTOCOLS {
+                // What changed nothing leaves the files to the next.
+                if is_changed {
+                    lay_out(&files);
+                    before = contents(&files);
+                }
+                is_changed = *holds;
+                let status = ask(&server, line, &format!("{fields}{condition}\r\n"), body);
+                let case = format!("{protocol} {line} {fields}{condition}: {status}");
+                match holds {
+                    true => assert!([201, 204].contains(&status), "{case}"),
+                    false => {
+                        assert_eq!(status, 412, "{case}");
+                        assert_eq!(contents(&files), before, "{case}");
+                    }
                 }
             }
         }
@@ -372,11 +398,11 @@ fn conditions_do_not_change_other_refusals() {
     lay_out(&files);
     let before = contents(&files);
     for (line, fields, status) in REFUSED {
-        let request = format!("{line} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n{fields}\r\n");
-        let head = String::from_utf8_lossy(&server.exchange(&request)).into_owned();
-        let expected = format!("HTTP/1.1 {status} ");
-        assert!(head.starts_with(&expected), "{line} {fields}: {head}");
-        assert_eq!(contents(&files), before, "{line} {fields}");
+        for (protocol, ask) in PROTOCOLS {
+            let case = format!("{protocol} {line} {fields}");
+            assert_eq!(ask(&server, line, fields, ""), *status, "{case}");
+            assert_eq!(contents(&files), before, "{case}");
+        }
     }
 }
 

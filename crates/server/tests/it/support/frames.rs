@@ -35,6 +35,9 @@ pub fn opening(window: u32) -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat()
 }
 
+/// The SETTINGS of a client whose table of fields is empty, so that each block stands for itself.
+pub const NO_TABLE: &[u8] = &[0, 0, 6, SETTINGS, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+
 /// A header block whose fields are all literals.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
@@ -60,6 +63,33 @@ pub fn get(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)
 }
 
+/// The status of the answer to a request on a connection of its own; 0: there was none. A request
+/// is a method and a path, lines of fields, and a body.
+pub fn ask(server: &Server, line: &str, fields: &str, body: &str) -> u16 {
+    let (method, path) = line.split_once(' ').unwrap();
+    let fields: Vec<(String, &str)> = fields
+        .lines()
+        .map(|field| field.split_once(':').unwrap())
+        .map(|(name, value)| (name.to_lowercase(), value.trim()))
+        .collect();
+    let own = [
+        (":method", method),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "host"),
+    ];
+    let fields = fields.iter().map(|(name, value)| (name.as_str(), *value));
+    let list: Vec<(&str, &str)> = own.into_iter().chain(fields).collect();
+    let end = if body.is_empty() { END_STREAM } else { 0 };
+    let mut client = Client::connect(server, &opening(65_535));
+    client.send(NO_TABLE);
+    client.send(&frame(HEADERS, END_HEADERS | end, 1, &block(&list)));
+    if !body.is_empty() {
+        client.send(&frame(DATA, END_STREAM, 1, body.as_bytes()));
+    }
+    client.status().unwrap_or(0)
+}
+
 /// A frame from the server.
 #[derive(Debug)]
 pub struct Received {
@@ -67,6 +97,41 @@ pub struct Received {
     pub flags: u8,
     pub stream: u32,
     pub payload: Vec<u8>,
+}
+
+impl Received {
+    /// The status in the first block of an answer; `None`: it is no such block, or the server may
+    /// have put the status into its table (see [`NO_TABLE`]).
+    pub fn status(&self) -> Option<u16> {
+        let block = &self.payload[..];
+        // The size of the table, which the first block says again.
+        let block = block.strip_prefix(&[0x20]).unwrap_or(block);
+        match *block {
+            // Appendix A of RFC 7541.
+            [index @ 0x88..=0x8e, ..] => {
+                Some([200, 204, 206, 304, 400, 404, 500][usize::from(index) - 0x88])
+            }
+            // The shorter of both forms.
+            [0x08, 0x82, first, second, ..] => status_of_huffman([first, second]),
+            [0x08, 0x03, ..] => std::str::from_utf8(block.get(2..5)?).ok()?.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+/// Three digits by appendix B of RFC 7541: 0, 1 and 2 have five bits, the others six.
+fn status_of_huffman(bytes: [u8; 2]) -> Option<u16> {
+    let mut bits = u32::from(u16::from_be_bytes(bytes)) << 16;
+    let mut status = 0;
+    for _ in 0..3 {
+        let (digit, length) = match bits >> 27 {
+            digit @ 0..=2 => (digit, 5),
+            _ => ((bits >> 26).checked_sub(0x16)?, 6),
+        };
+        bits <<= length;
+        status = status * 10 + u16::try_from(digit).ok()?;
+    }
+    Some(status)
 }
 
 /// A client's side of a connection.
@@ -127,6 +192,16 @@ impl Client {
             let frame = self.frame().unwrap();
             if frame.kind == DATA {
                 return frame;
+            }
+        }
+    }
+
+    /// The status of the next answer, of a client with [`NO_TABLE`].
+    pub fn status(&mut self) -> Option<u16> {
+        loop {
+            let frame = self.frame()?;
+            if frame.kind == HEADERS {
+                return frame.status();
             }
         }
     }
