@@ -2,6 +2,9 @@
 
 use turnpike_testkit::{Origin, Server, Step, check};
 
+use crate::support::cache::{Counting, response};
+use crate::support::curl::curl;
+
 fn server(locations: &str) -> Server {
     let configuration = format!(
         "events {{ }}
@@ -139,19 +142,24 @@ fn trailers_know_the_outcome_of_the_body() {
 
 /// Fields that depend on what a 304 does not say of its 200.
 const DEPENDENT: &str = "
+    map $sent_http_content_type $lifetime { default 1h; text/html epoch; text/css max; }
+    map $sent_http_content_type $vary { default ''; ~html Accept; ~json Cookie; }
+    map $sent_http_content_length $place { default /long; 4 /short; }
+    map $sent_http_content_encoding $coded { default ''; gzip /coded; }
+    expires $lifetime;
+    add_header Vary $vary;
+    add_header Content-Location $place$coded;
+    more_set_headers -t text/css 'X-Sheet: $sent_http_content_type';";
+
+const DEPENDENT_NAMES: [&str; 4] = ["Cache-Control", "Vary", "Content-Location", "X-Sheet"];
+
+const OF_FILES: &str = "
     events { }
     http {
         types { text/html html; text/css css; application/json json; }
-        map $sent_http_content_type $lifetime { default 1h; text/html epoch; text/css max; }
-        map $sent_http_content_type $vary { default ''; ~html Accept; ~json Cookie; }
-        map $sent_http_content_length $place { default /long; 4 /short; }
-        map $sent_http_content_encoding $coded { default ''; gzip /coded; }
         log_format t '$status $sent_http_content_type $sent_http_content_length';
         access_log off;
-        expires $lifetime;
-        add_header Vary $vary;
-        add_header Content-Location $place$coded;
-        more_set_headers -t text/css 'X-Sheet: $sent_http_content_type';
+        %DEPENDENT%
         server {
             listen 127.0.0.1:%PORT%;
             root %FOLDER%/html;
@@ -163,7 +171,7 @@ const DEPENDENT: &str = "
 #[test]
 fn a_304_has_the_fields_of_its_200_that_depend_on_type_or_length() {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(DEPENDENT)
+        .configuration(&OF_FILES.replace("%DEPENDENT%", DEPENDENT))
         .file("html/a.html", "html")
         .file("html/a.css", "long css")
         .file("html/a.json", "json")
@@ -177,7 +185,7 @@ fn a_304_has_the_fields_of_its_200_that_depend_on_type_or_length() {
         let request = format!("{begin}If-None-Match: {etag}\r\n\r\n");
         let unchanged = server.connect().round_without_body(request);
         assert_eq!((whole.status, unchanged.status), (200, 304), "{path}");
-        for name in ["Cache-Control", "Vary", "Content-Location", "X-Sheet"] {
+        for name in DEPENDENT_NAMES {
             assert_eq!(unchanged.header(name), whole.header(name), "{path} {name}");
             fields.extend(whole.header(name).map(str::to_owned));
         }
@@ -196,4 +204,126 @@ fn a_304_has_the_fields_of_its_200_that_depend_on_type_or_length() {
     }
     // In logs they are what was sent.
     server.wait_for_log("access.log", "304 - -\n");
+}
+
+/// The same of answers that come from other servers: those of a cache, in memory, in files and of
+/// an application, fresh and revalidated, and those that are only passed on.
+const OF_OTHERS: &str = "
+    events { }
+    http {
+        access_log off;
+        proxy_cache_path mem keys_zone=memory:16m memory;
+        proxy_cache_path %FOLDER%/cache keys_zone=files:1m;
+        fastcgi_cache_path %FOLDER%/fastcgi keys_zone=application:1m;
+        proxy_cache_revalidate on;
+        %DEPENDENT%
+        server {
+            listen 127.0.0.1:%PORT%;
+            http2 on;
+            location /passed { proxy_pass http://127.0.0.1:%ORIGIN%; }
+            location /memory { proxy_pass http://127.0.0.1:%ORIGIN%; proxy_cache memory; }
+            location /files { proxy_pass http://127.0.0.1:%ORIGIN%; proxy_cache files; }
+            location /fastcgi {
+                fastcgi_pass 127.0.0.1:%APPLICATION%;
+                fastcgi_pass_request_headers off;
+                fastcgi_param A b;
+                fastcgi_param HTTP_HOST '';
+                fastcgi_cache application;
+            }
+        }
+    }";
+
+/// The bytes of the application's request.
+const FASTCGI_REQUEST_BYTES: usize = 16 + 16 + 8 + 8;
+
+/// How a client speaks, as curl is told.
+const PROTOCOLS: [&str; 2] = ["--http1.1", "--http2-prior-knowledge"];
+
+/// The fields of the origin's answer: what the others depend on, and how long it may be stored.
+const FRESH: &str = "Content-Type: text/css\r\nETag: \"a\"\r\nX-Accel-Expires: 600\r\n";
+const EXPIRED: &str = "Content-Type: text/css\r\nETag: \"a\"\r\nX-Accel-Expires: @1\r\n";
+
+/// The status of an answer, and the fields that depend on its type or length.
+fn dependent(server: &Server, path: &str, protocol: &str, more: &[&str]) -> (String, Vec<String>) {
+    let said = curl(server, path, &[&["-i", protocol], more].concat());
+    let said = String::from_utf8(said).unwrap();
+    let status = said.split(' ').nth(1).unwrap_or(&said).to_owned();
+    let names = DEPENDENT_NAMES.map(|name| format!("{}:", name.to_lowercase()));
+    let lines = said.lines().map(str::to_lowercase);
+    let own = lines.filter(|line| names.iter().any(|name| line.starts_with(name)));
+    let mut fields: Vec<String> = own.collect();
+    fields.sort();
+    (status, fields)
+}
+
+fn server_of_others(origin: u16, application: u16) -> Server {
+    let configuration = OF_OTHERS
+        .replace("%DEPENDENT%", DEPENDENT)
+        .replace("%ORIGIN%", &origin.to_string())
+        .replace("%APPLICATION%", &application.to_string());
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start()
+}
+
+#[test]
+fn a_304_from_a_cache_has_the_fields_of_its_200() {
+    let origin = Counting::start(&response(FRESH, "body"));
+    let head = format!("{FRESH}Content-Length: 4\r\n\r\nbody");
+    let length = u8::try_from(head.len()).unwrap();
+    let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let records = [&[1, 6, 0, 1, 0, length, 0, 0], head.as_bytes(), &end].concat();
+    let answer = vec![Step::ReadBytes(FASTCGI_REQUEST_BYTES), Step::Send(records)];
+    let application = Origin::start(vec![answer.clone(), answer]);
+    let server = server_of_others(origin.port(), application.port());
+    let is_same = ["-H", "If-None-Match: \"a\""];
+    let expected = [
+        "cache-control: max-age=315360000",
+        "content-location: /short",
+        "x-sheet: text/css",
+    ];
+    for path in ["/memory", "/files", "/fastcgi"] {
+        for (number, protocol) in (1..).zip(PROTOCOLS) {
+            // What was not stored yet, and what was.
+            let path = format!("{path}?{number}");
+            for round in ["miss", "hit"] {
+                let (status, fields) = dependent(&server, &path, protocol, &is_same);
+                assert_eq!(status, "304", "{path} {protocol} {round}");
+                assert_eq!(fields, expected, "{path} {protocol} {round}");
+            }
+            for (more, wanted) in [(&[][..], "200"), (&["-I"], "200"), (&["-r", "0-1"], "206")] {
+                let (status, fields) = dependent(&server, &path, protocol, more);
+                assert_eq!(status, wanted, "{path} {protocol} {more:?}");
+                assert_eq!(fields, expected, "{path} {protocol} {more:?}");
+            }
+        }
+    }
+    assert_eq!(origin.requests(), 4);
+}
+
+#[test]
+fn a_304_that_the_origin_has_a_part_in_has_the_fields_of_its_200() {
+    let origin = Counting::start(&response(EXPIRED, "body"));
+    let server = server_of_others(origin.port(), 1);
+    let is_same = ["-H", "If-None-Match: \"a\""];
+    let mut before = Vec::new();
+    for path in ["/memory", "/files", "/passed"] {
+        let (status, fields) = dependent(&server, path, PROTOCOLS[0], &[]);
+        assert_eq!(status, "200", "{path}");
+        before.push((path, fields));
+    }
+    // Of what is not stored nothing is known but what this answer says.
+    let fields = EXPIRED.trim_end();
+    origin.answer_with(&format!(
+        "HTTP/1.1 304 Not Modified\r\n{fields}\r\nContent-Length: 4\r\n\r\n"
+    ));
+    for (path, expected) in before {
+        for protocol in PROTOCOLS {
+            let (status, fields) = dependent(&server, path, protocol, &is_same);
+            assert_eq!(status, "304", "{path} {protocol}");
+            assert_eq!(fields, expected, "{path} {protocol}");
+        }
+    }
+    // Each was asked for again.
+    assert_eq!(origin.requests(), 9);
 }
