@@ -422,3 +422,61 @@ fn an_empty_path_goes_upstream_as_a_slash() {
         assert!(text.starts_with(expected), "{target}: {text}");
     }
 }
+
+const HTTP09: &str = "error_log %FOLDER%/error.log info;
+    events { }
+    http {
+        access_log %FOLDER%/access.log;
+        %OUTER%
+        server { listen 127.0.0.1:%PORT%; %INNER% return 200 served; }
+        server { listen 127.0.0.1:%PORT%; server_name other; %OTHER% return 200 other; }
+    }";
+
+/// Settings of `http`, of the address's default server and of another one, and whether HTTP/0.9 is
+/// served.
+const HTTP09_SETTINGS: &[(&str, &str, &str, bool)] = &[
+    ("", "", "", true),
+    ("http09 off;", "", "", false),
+    ("http09 off;", "http09 on;", "", true),
+    ("", "http09 off;", "", false),
+    ("", "http09 off;", "http09 on;", false),
+    ("", "", "http09 off;", true),
+];
+
+#[test]
+fn http_0_9_is_refused_where_the_directive_says_so() {
+    let refusal = "<html>\r\n<head><title>400 Bad Request</title></head>";
+    for (outer, inner, other, is_served) in HTTP09_SETTINGS {
+        let configuration = HTTP09
+            .replace("%OUTER%", outer)
+            .replace("%INNER%", inner)
+            .replace("%OTHER%", other);
+        let server = Server::builder(OURS).configuration(&configuration).start();
+        let case = format!("{outer} {inner} {other}");
+        let later = "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /\r\n";
+        for (request, body) in [
+            ("GET /\r\n", "served"),
+            ("GET /\n", "served"),
+            ("GET http://other/\r\n", "other"),
+            (later, "served"),
+        ] {
+            let answer = String::from_utf8(server.exchange(request)).unwrap();
+            let alone = match request == later {
+                // A whole answer comes first.
+                true => answer.split_once("\r\n\r\nserved").unwrap().1,
+                false => &answer,
+            };
+            // Either is a body alone, and the connection is closed.
+            match is_served {
+                true => assert_eq!(alone, body, "{case} {request:?}"),
+                false => assert!(alone.starts_with(refusal), "{case} {request:?}: {alone}"),
+            }
+        }
+        let versioned = server.exchange("GET / HTTP/1.0\r\n\r\n");
+        assert!(versioned.starts_with(b"HTTP/1.1 200 "), "{case}");
+        server.wait_for_log("access.log", "\"GET http://other/\"");
+        let log = server.log("error.log");
+        let is_logged = log.contains("client sent HTTP/0.9 request while reading client request");
+        assert_eq!(is_logged, !is_served, "{case}: {log}");
+    }
+}
