@@ -250,6 +250,8 @@ fn memcached_is_asked_by_get_and_head_only() {
     ] {
         let answer = received(&server, method);
         assert!(answer.starts_with(begins), "{method}: {answer}");
+        let says_what = answer.contains("\r\nAllow: GET, HEAD\r\n");
+        assert_eq!(says_what, begins.contains("405"), "{method}: {answer}");
     }
     // The page of an error is asked for by GET.
     let request = "POST /?x=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -64,6 +64,7 @@ fn connect(to: u16, fields: &str) -> String {
 const TUNNELS: &[(&str, &str, bool)] = &[
     ("%PORT%", "", false),
     ("%PORT%", "Content-Length: 0\r\n", true),
+    ("%PORT%", "If-None-Match: *\r\nIf-Match: \"x\"\r\n", false),
     ("group", "", false),
     ("auth", "Proxy-Authorization: Basic YTpi\r\n", true),
     ("any", "", false),

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::support::cache::Counting;
+use crate::support::frames;
 use turnpike_testkit::{Origin, Response, Server, Step, check};
 
 /// Sun, 06 Nov 1994 08:49:37 GMT; 0x2ebc98a1 in entity tags.
@@ -17,6 +18,7 @@ http {
     types { text/html html; text/plain txt; }
     server {
         listen 127.0.0.1:%PORT%;
+        http2 on;
         root %FOLDER%/html;
         location /plain/ { alias %FOLDER%/html/; max_ranges 0; }
         location /fields/ {
@@ -152,6 +154,11 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
         TEXT,
     ),
     (
+        "TRACE looks at no conditions",
+        "TRACE /a.txt HTTP/1.0\nIf-None-Match: *\nIf-Match: \"x\"\n\n",
+        "HTTP/1.1 405 Not Allowed\n*\n(closed)",
+    ),
+    (
         "what is absent stays absent",
         "GET /absent HTTP/1.0\nIf-Match: \"x\"\nIf-None-Match: *\n\n",
         "HTTP/1.1 404 Not Found\n*\n(closed)",
@@ -176,6 +183,20 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
 #[test]
 fn conditions_follow_the_rfc() {
     check(&server(), CONDITIONS);
+}
+
+#[test]
+fn conditions_and_ranges_are_judged_alike_over_http2() {
+    let server = server();
+    for (name, request, answer) in [CONDITIONS, RANGES].concat() {
+        let (line, fields) = request.split_once(" HTTP/1.0\n").unwrap();
+        let status = answer.strip_prefix("HTTP/1.1 ").unwrap()[..3].parse();
+        assert_eq!(
+            Ok(frames::ask(&server, line, fields.trim(), "")),
+            status,
+            "{name}"
+        );
+    }
 }
 
 const FIRST_TWO: &str = "HTTP/1.1 206 Partial Content\n*\nContent-Length: 2\n*\n\

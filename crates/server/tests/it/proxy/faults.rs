@@ -329,6 +329,10 @@ const NEXT: &[(&str, &str, &str, u16)] = &[
     ),
     ("", "junk\r\n\r\n", "GET", 502),
     ("", "", "POST", 502),
+    ("", "", "LOCK", 502),
+    ("", "", "PATCH", 502),
+    ("", "", "PUT", 200),
+    ("", "", "DELETE", 200),
     ("proxy_next_upstream error non_idempotent;", "", "POST", 200),
     (
         "proxy_next_upstream http_503;",

@@ -502,15 +502,24 @@ fn s4_3_5_a_head_response_that_differs_makes_the_stored_one_stale() {
 
 #[test]
 fn s4_4_unsafe_requests_invalidate_unless_they_fail() {
-    let post = "HTTP/1.1 STATUS\r\nContent-Length: 0\r\n\r\n";
-    for (answer, expected) in [("200 OK", "MISS"), ("303 See", "MISS"), ("404 No", "HIT")] {
+    let none = "HTTP/1.1 STATUS\r\nContent-Length: 0\r\n\r\n";
+    for (method, answer, expected) in [
+        ("POST", "200 OK", "MISS"),
+        ("POST", "303 See", "MISS"),
+        ("POST", "404 No", "HIT"),
+        ("PUT", "204 Done", "MISS"),
+        ("DELETE", "204 Done", "MISS"),
+        ("UNKNOWN", "200 OK", "MISS"),
+        ("OPTIONS", "200 OK", "HIT"),
+    ] {
         let origin = Counting::start(&response(FRESH, "x"));
         let server = server(&origin, MEMORY, "");
         ask(&server, "GET /a", "");
-        origin.answer_with(&post.replace("STATUS", answer));
-        ask(&server, "POST /a", "Content-Length: 0\r\n");
+        origin.answer_with(&none.replace("STATUS", answer));
+        ask(&server, &format!("{method} /a"), "Content-Length: 0\r\n");
         origin.answer_with(&response(FRESH, "x"));
-        assert_eq!(status(&ask(&server, "GET /a", "")), expected, "{answer}");
+        let got = ask(&server, "GET /a", "");
+        assert_eq!(status(&got), expected, "{method} {answer}");
     }
 }
 
