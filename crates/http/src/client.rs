@@ -13,9 +13,9 @@ use turnpike_wire::message::{BodyLength, Fields};
 use crate::body::Progress;
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
-use crate::h2::stream::{BodyPart, Stream};
 pub use crate::interim::InterimHead;
 use crate::phase::Verdict;
+use crate::streams::stream::{BodyPart, Stream};
 
 /// The client of an exchange.
 #[derive(Clone, Copy)]

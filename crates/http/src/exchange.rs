@@ -22,7 +22,6 @@ use crate::body::RequestBody;
 use crate::counters::CloseReason;
 use crate::engine::walk::{Purpose, Walk};
 use crate::evaluation::Evaluation;
-use crate::h2::places::Need;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::Verdict;
 use crate::plan::listen::Listen;
@@ -33,6 +32,7 @@ use crate::response::Response;
 use crate::rooms::Rooms;
 use crate::running::{RequestId, Running};
 use crate::sending::Sending;
+use crate::streams::places::Need;
 use crate::upstream::Upstream;
 use turnpike_plan::messages::CLIENT_TIMED_OUT;
 

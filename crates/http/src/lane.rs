@@ -21,11 +21,11 @@ use crate::counters::{AllCounters, HttpCounters};
 use crate::exchange::Exchange;
 use crate::h1::input::InputPool;
 use crate::h2::output_pool::OutputPool;
-use crate::h2::places::StreamPlaces;
 use crate::plan::resolved::Plan;
 use crate::requester::{ConnectionFacts, Requester};
 use crate::response::LocalFuture;
 use crate::scratch::Scratches;
+use crate::streams::places::StreamPlaces;
 
 use background::Background;
 pub use progress::LaneProgress;

@@ -44,6 +44,7 @@ mod segments;
 pub mod sending;
 pub mod settings;
 mod special;
+mod streams;
 pub mod subrequest;
 #[cfg(test)]
 mod testing;

@@ -4,6 +4,7 @@
 use turnpike_lane::log::Level;
 use turnpike_wire::target;
 
+use crate::base64;
 use crate::client_certificate::MISDIRECTED;
 use crate::exchange::{Action, Exchange};
 use crate::plan::ServerIndex;
@@ -35,6 +36,23 @@ pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
     refuse_client(exchange)?;
     log_ignored(exchange);
     Ok(())
+}
+
+/// Adds what HTTP/1 asks for a WebSocket with and an extended CONNECT does not have: the key of
+/// the handshake (RFC 6455 section 4.1), whose answer shows that the server has understood it.
+pub(crate) fn complete_tunnel_request(exchange: &mut Exchange) {
+    let is_websocket = exchange
+        .field(b"Upgrade")
+        .is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
+    if !is_websocket || exchange.field(b"Sec-WebSocket-Key").is_some() {
+        return;
+    }
+    let random = [exchange.lane.random(), exchange.lane.random()];
+    let key = base64::encode(random.map(u64::to_ne_bytes).as_flattened());
+    exchange.read_request(|request| {
+        let fields = &mut request.head_mut().fields;
+        fields.add(b"Sec-WebSocket-Key", key.as_bytes());
+    });
 }
 
 /// Takes path and query of a request that is refused, for logs and the page of its status. A path

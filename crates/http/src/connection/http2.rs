@@ -6,6 +6,7 @@
 //!                └──────────────► driven ◄──────────────────┘   driven ─► parked once it is idle
 //! ```
 
+use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
@@ -24,10 +25,11 @@ use super::slot::{DrivenWork, Slot};
 use crate::counters::CloseReason;
 use crate::h2::connection::{Http2Connection, Opening, Turn};
 use crate::h2::drive::lingers;
-use crate::h2::shared::Shared;
+use crate::h2::frames::Http2Frames;
 use crate::lane::LaneShared;
 use crate::plan::ServerIndex;
 use crate::routing;
+use crate::streams::shared::Shared;
 use turnpike_plan::tls;
 
 /// Reads of one connection in a turn of the loop, each of up to `http2_recv_buffer_size`: what has
@@ -83,12 +85,12 @@ fn is_foreign_line(bytes: &[u8]) -> bool {
     words().count() >= 3 && words().all(|word| !word.starts_with(b"HTTP/"))
 }
 
-/// What the connection's future and those of its answers share.
-fn shared_by_streams(
+/// The frames of a connection.
+fn frames(
     lane: &LaneShared,
     connection: &Connection,
     server: ServerIndex,
-) -> Rc<Shared> {
+) -> Rc<RefCell<Http2Frames>> {
     let settings = &connection.plan.server(server).settings;
     let wire = h2::Connection::new(ConnectionRules {
         streams_max: settings.http2.streams_max,
@@ -99,7 +101,7 @@ fn shared_by_streams(
             ..settings.head_rules
         },
     });
-    Shared::new(wire, &lane.clock, lane.outputs(), lane.stream_places())
+    Rc::new(RefCell::new(Http2Frames::new(wire, lane.outputs())))
 }
 
 impl Connections {
@@ -120,7 +122,8 @@ impl Connections {
             let _ = socket_option::set_no_delay(connection.transport.as_fd(), true);
             connection.no_delay = true;
         }
-        let shared = shared_by_streams(&self.lane, &connection, server);
+        let frames = frames(&self.lane, &connection, server);
+        let shared = Shared::new(frames.clone(), &self.lane.clock, self.lane.stream_places());
         let (transport, mut input, detached) = connection.detach();
         let tls = match &detached.security {
             Security::Secure(session) => Some(session.clone()),
@@ -134,6 +137,7 @@ impl Connections {
             proxy_header: detached.proxy_header,
             tls,
             input: input.take_bytes(),
+            frames,
             shared,
         };
         input.release();

@@ -5,7 +5,7 @@ use turnpike_lane::event_loop::{EventLoop, waiting_connections_max};
 use turnpike_lane::log::Level;
 
 use super::connections::Connections;
-use crate::h2::places::{Lack, Need, places_max};
+use crate::streams::places::{Lack, Need, places_max};
 
 /// Connections closed at a time to make room; nginx's number. One at a time would repeat the
 /// search for every new connection of a burst.

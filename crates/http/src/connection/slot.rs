@@ -9,9 +9,9 @@ use super::open::{Connection, RECEIVE_BYTES};
 use crate::exchange::{Action, Exchange};
 use crate::h1::watch::Watch;
 use crate::h2::connection::Http2Connection;
-use crate::h2::shared::Shared;
 use crate::phase::Awaiting;
 use crate::running::Running;
+use crate::streams::shared::Shared;
 
 /// How long a drain waits for the first request of a connection, in milliseconds: its bytes follow
 /// the connect within a few round trips, of the slowest networks too.

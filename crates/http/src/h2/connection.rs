@@ -2,6 +2,7 @@
 //! the output. Nothing here waits: a parked connection has its turns from the lane's loop, and a
 //! driven one from its future ([`super::drive`]).
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -13,12 +14,9 @@ use turnpike_lane::sys::socket::More;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::turns;
 use turnpike_lane::waiting::Waited;
-use turnpike_wire::h2::{ConnectionError, ErrorCode, Event, HeadFault, RequestReader, StreamId};
+use turnpike_wire::h2::{self, ConnectionError, Event, HeadFault, RequestReader};
 
-use super::answer::{self, BegunAnswer, End, SendProgress, Stage};
-use super::shared::{SHORT_REST_BYTES, Shared};
-use super::stream::Stream;
-use super::tunnel;
+use super::frames::{Http2Frames, number};
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
@@ -30,6 +28,10 @@ use crate::requester::ConnectionFacts;
 use crate::response::{Body, BodyFailed};
 use crate::routing;
 use crate::settings::LocationSettings;
+use crate::streams::answer::{self, BegunAnswer, End, SendProgress, Stage};
+use crate::streams::frames::{ResetReason, StreamId};
+use crate::streams::shared::{SHORT_REST_BYTES, Shared};
+use crate::streams::stream::Stream;
 use turnpike_plan::messages::CLIENT_TIMED_OUT;
 use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::tls::TlsSession;
@@ -52,6 +54,8 @@ pub(crate) struct Opening {
     pub(crate) tls: Option<Arc<TlsSession>>,
     /// What has come.
     pub(crate) input: Vec<u8>,
+    /// The frames of the connection.
+    pub(crate) frames: Rc<RefCell<Http2Frames>>,
     /// What the futures of the answers share with the connection's.
     pub(crate) shared: Rc<Shared>,
 }
@@ -155,6 +159,10 @@ impl Http2Connection {
         &self.shared
     }
 
+    fn frames(&self) -> &Rc<RefCell<Http2Frames>> {
+        &self.opening.frames
+    }
+
     /// The socket.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.waited.transport().as_fd()
@@ -182,7 +190,7 @@ impl Http2Connection {
             }
         }
         if self.opening.lane.shutdown.has_begun() || self.shared.is_leaving() {
-            self.shared.wire.borrow_mut().go_away();
+            self.frames().borrow_mut().wire.go_away();
         }
         if !self.shared.is_filling() && !self.shared.wake_sender() {
             if let Err(error) = self.send() {
@@ -222,7 +230,7 @@ impl Http2Connection {
     /// Tells the client that the connection ends, as its place is needed. What GOAWAY finds no room
     /// for in the socket is lost with it.
     pub(crate) fn leave(&mut self) {
-        self.shared.wire.borrow_mut().go_away();
+        self.frames().borrow_mut().wire.go_away();
         let _ = self.flush();
     }
 
@@ -248,9 +256,9 @@ impl Http2Connection {
         }
         let keeps = self.opening.settings().keepalive_timeout_ms > 0;
         if !keeps && self.opening.facts.requests > 0 {
-            self.shared.wire.borrow_mut().go_away();
+            self.frames().borrow_mut().wire.go_away();
         }
-        if !self.shared.wire.borrow().is_going_away() {
+        if !self.frames().borrow().wire.is_going_away() {
             return None;
         }
         match self.opening.lane.shutdown.has_begun() {
@@ -270,7 +278,7 @@ impl Http2Connection {
                 .map(|since_ms| since_ms + timeout_ms)
         };
         let is_idle = self.shared.is_idle();
-        let idle_ms = match self.shared.wire.borrow().is_open() {
+        let idle_ms = match self.frames().borrow().wire.is_open() {
             true => settings.keepalive_timeout_ms,
             false => header_timeout_ms,
         };
@@ -302,9 +310,10 @@ impl Http2Connection {
             self.log(Level::Info, format_args!("{CLIENT_TIMED_OUT}"));
             return Err(CloseReason::ClientTimeout);
         }
-        let mut wire = self.shared.wire.borrow_mut();
-        if self.head_since_ms.take().is_some() && wire.give_up_head(&self.opening.input) {
-            drop(wire);
+        let mut frames = self.opening.frames.borrow_mut();
+        let is_head_late = self.head_since_ms.take().is_some();
+        if is_head_late && frames.wire.give_up_head(&self.opening.input) {
+            drop(frames);
             self.is_head_given_up = true;
             self.idle_since_ms = now_ms;
             self.log(Level::Info, format_args!("{CLIENT_TIMED_OUT}"));
@@ -313,10 +322,10 @@ impl Http2Connection {
         if !self.shared.is_idle() {
             return Ok(());
         }
-        if !wire.is_open() {
+        if !frames.wire.is_open() {
             return Err(CloseReason::HeaderTimeout);
         }
-        wire.go_away();
+        frames.wire.go_away();
         Ok(())
     }
 
@@ -366,9 +375,9 @@ impl Http2Connection {
                 break Ok(Taken::UpToTurn);
             }
             let step = self
-                .shared
-                .wire
+                .frames()
                 .borrow_mut()
+                .wire
                 .receive(rest, &mut reader, now_ms);
             let step = match step {
                 Ok(step) => step,
@@ -379,7 +388,7 @@ impl Http2Connection {
                 Event::More => break Ok(Taken::All),
                 Event::Nothing | Event::Sendable | Event::GoingAway => {}
                 Event::Prioritized { stream, priority } => {
-                    if let Some(stream) = self.shared.stream(stream) {
+                    if let Some(stream) = self.shared.stream(stream.into()) {
                         stream.prioritize(priority);
                     }
                 }
@@ -389,16 +398,16 @@ impl Http2Connection {
                     fault,
                 } => {
                     self.make_room();
-                    self.request(stream, ends, fault, &mut reader);
+                    self.request(stream.into(), ends, fault, &mut reader);
                 }
                 Event::Data { stream, data, ends } => {
-                    if let Some(stream) = self.shared.stream(stream) {
+                    if let Some(stream) = self.shared.stream(stream.into()) {
                         stream.came(data, ends);
                     }
                 }
                 Event::Trailers { stream } => {
                     let trailers = std::mem::take(&mut reader.head.fields);
-                    if let Some(stream) = self.shared.stream(stream) {
+                    if let Some(stream) = self.shared.stream(stream.into()) {
                         stream.ended_by(trailers);
                     }
                 }
@@ -419,8 +428,8 @@ impl Http2Connection {
     }
 
     /// Tells a stream whose request is not answered yet what has come of it.
-    fn tell(&self, id: StreamId, tells: fn(&Stream)) {
-        if let Some(stream) = self.shared.stream(id) {
+    fn tell(&self, id: h2::StreamId, tells: fn(&Stream)) {
+        if let Some(stream) = self.shared.stream(id.into()) {
             tells(&stream);
         }
     }
@@ -428,9 +437,9 @@ impl Http2Connection {
     /// Notes since when a head is not whole.
     fn note_partial_head(&mut self, now_ms: u64) {
         let is_partial = self
-            .shared
-            .wire
+            .frames()
             .borrow()
+            .wire
             .has_partial_head(&self.opening.input);
         self.is_head_given_up &= is_partial;
         self.head_since_ms = match is_partial && !self.is_head_given_up {
@@ -442,7 +451,12 @@ impl Http2Connection {
     /// Whether DATA has come that is more than a stream's window takes whose request has not run.
     fn overruns(&self, input: &[u8]) -> bool {
         self.fresh.as_ref().is_some_and(|stream| {
-            !stream.has_run() && self.shared.wire.borrow().overruns_window(stream.id, input)
+            !stream.has_run()
+                && self
+                    .frames()
+                    .borrow()
+                    .wire
+                    .overruns_window(number(stream.id), input)
         })
     }
 
@@ -464,10 +478,7 @@ impl Http2Connection {
             .shared
             .has_place(self.opening.plan.events.connections_max)
         {
-            self.shared
-                .wire
-                .borrow_mut()
-                .reset(id, ErrorCode::RefusedStream);
+            self.shared.reset(id, ResetReason::Refused);
             return;
         }
         self.opening.facts.requests += 1;
@@ -492,7 +503,7 @@ impl Http2Connection {
         self.limit_requests();
         let asks_for_tunnel = exchange.request().head().is_extended_connect;
         if asks_for_tunnel {
-            tunnel::complete_request(&mut exchange);
+            routing::complete_tunnel_request(&mut exchange);
         }
         let stream = Stream::new(id, &self.shared, ends, asks_for_tunnel);
         self.shared.begin(&stream);
@@ -517,7 +528,7 @@ impl Http2Connection {
             .now_ms()
             .saturating_sub(facts.accepted_ms);
         if facts.requests >= settings.keepalive_requests || age_ms > settings.keepalive_time_ms {
-            self.shared.wire.borrow_mut().go_away();
+            self.frames().borrow_mut().wire.go_away();
         }
     }
 
@@ -526,7 +537,7 @@ impl Http2Connection {
         if let Some(plan) = self.opening.lane.plan()
             && !self.move_to(plan)
         {
-            self.shared.wire.borrow_mut().go_away();
+            self.frames().borrow_mut().wire.go_away();
         }
     }
 
@@ -621,8 +632,8 @@ impl Http2Connection {
 
     /// Writes what the socket takes of the output.
     pub(super) fn flush(&self) -> io::Result<()> {
-        let mut wire = self.shared.wire.borrow_mut();
-        let output = wire.output();
+        let mut frames = self.frames().borrow_mut();
+        let output = frames.wire.output();
         let mut sent = 0;
         let written = loop {
             let rest = &output[sent..];
@@ -653,7 +664,7 @@ impl Http2Connection {
 
     fn failed(&self, error: ConnectionError) {
         self.log(Level::Info, format_args!("{}", error.reason));
-        self.shared.wire.borrow_mut().fail(error);
+        self.frames().borrow_mut().wire.fail(error);
     }
 }
 

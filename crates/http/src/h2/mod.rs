@@ -1,4 +1,5 @@
-//! What only HTTP/2 knows of its clients: a connection that many requests share.
+//! What only HTTP/2 knows of its clients: frames, and how their connection is read and written. Its
+//! requests and their answers are [`crate::streams`]'s.
 //!
 //! ```text
 //!  socket ─► connection (frames in, frames out; parked while nothing is open, else a future)
@@ -10,11 +11,7 @@
 //! windows, the output and priorities let them, and wake its future. The frames themselves are
 //! `wire::h2`'s.
 
-mod answer;
 pub(crate) mod connection;
 pub(crate) mod drive;
+pub(crate) mod frames;
 pub(crate) mod output_pool;
-pub(crate) mod places;
-pub(crate) mod shared;
-pub(crate) mod stream;
-mod tunnel;

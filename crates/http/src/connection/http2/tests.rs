@@ -19,10 +19,10 @@ use super::super::slot::{DrivenWork, Slot};
 use super::super::tests::{Lane, Restless};
 use super::{Spoken, by_first_bytes};
 use crate::exchange::Exchange;
-use crate::h2::shared::Shared;
 use crate::phase::{Handler, HandlerPlace, Verdict};
 use crate::plan::{Builder, Family, LocationDraft};
 use crate::response::Body;
+use crate::streams::shared::Shared;
 use crate::testing;
 
 #[test]

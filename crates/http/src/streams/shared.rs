@@ -6,9 +6,8 @@ use std::rc::{Rc, Weak};
 
 use tokio::sync::Notify;
 use turnpike_lane::clock::Clock;
-use turnpike_wire::h2::{Connection, ErrorCode, StreamId};
 
-use super::output_pool::OutputPool;
+use super::frames::{Frames, ResetReason, StreamId};
 use super::places::{Need, StreamPlaces};
 use super::stream::{LanePlace, SendPlace, Stream};
 use crate::running::{RequestId, Running};
@@ -23,18 +22,17 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 const GROWTH_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Bytes of the rest of an answer that the output is written for at once.
-pub(super) const SHORT_REST_BYTES: usize = 32 * 1024;
+pub(crate) const SHORT_REST_BYTES: usize = 32 * 1024;
 
 /// A connection, for its future and for its answers.
 pub(crate) struct Shared {
-    pub(super) outputs: Rc<OutputPool>,
-    pub(super) wire: RefCell<Connection>,
+    pub(super) frames: Rc<RefCell<dyn Frames>>,
     /// Streams whose requests are not answered yet, by their numbers.
     streams: RefCell<Vec<Rc<Stream>>>,
     /// The streams whose answers wait for room, in the order in which they get it.
     waiting: RefCell<BTreeSet<(SendPlace, StreamId)>>,
     /// Notified when the connection's future has something to do.
-    pub(super) work: Notify,
+    pub(crate) work: Notify,
     /// The stream that was let go on last, and has not sent since.
     sender: Cell<Option<StreamId>>,
     /// Counts the turns of streams that share a priority.
@@ -55,20 +53,18 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(
-        wire: Connection,
+        frames: Rc<RefCell<dyn Frames>>,
         clock: &Rc<Clock>,
-        outputs: &Rc<OutputPool>,
         places: &Rc<StreamPlaces>,
     ) -> Rc<Self> {
         Rc::new_cyclic(|shared| Self {
-            outputs: Rc::clone(outputs),
             clock: Rc::clone(clock),
             places: Rc::clone(places),
             number: places.add(Weak::clone(shared)),
             placed: Cell::new(0),
             moved_ms: Cell::new(clock.now_ms()),
             is_leaving: Cell::new(false),
-            wire: RefCell::new(wire),
+            frames,
             streams: RefCell::default(),
             waiting: RefCell::default(),
             work: Notify::new(),
@@ -79,33 +75,33 @@ impl Shared {
     }
 
     /// Takes up a stream, whose number is higher than those of all before it.
-    pub(super) fn begin(&self, stream: &Rc<Stream>) {
+    pub(crate) fn begin(&self, stream: &Rc<Stream>) {
         self.places.began(self.placed.get());
         self.placed.set(self.placed.get() + 1);
         self.streams.borrow_mut().push(Rc::clone(stream));
     }
 
     /// Whether all requests are answered.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.streams.borrow().is_empty()
     }
 
     /// The client has gone: nobody wants the answers any more.
-    pub(super) fn went(&self) {
+    pub(crate) fn went(&self) {
         for stream in self.streams.borrow().iter() {
             stream.went();
         }
     }
 
     /// The stream of that number, where its request is not answered yet.
-    pub(super) fn stream(&self, id: StreamId) -> Option<Rc<Stream>> {
+    pub(crate) fn stream(&self, id: StreamId) -> Option<Rc<Stream>> {
         let streams = self.streams.borrow();
         let at = streams.binary_search_by_key(&id, |stream| stream.id).ok()?;
         streams.get(at).cloned()
     }
 
     /// Whether the request of a stream is not answered yet.
-    pub(super) fn holds(&self, stream: &Stream) -> bool {
+    pub(crate) fn holds(&self, stream: &Stream) -> bool {
         self.stream(stream.id).is_some()
     }
 
@@ -121,11 +117,11 @@ impl Shared {
 
     /// Bytes of frames that wait for the socket.
     pub(crate) fn unsent_bytes(&self) -> usize {
-        self.wire.borrow_mut().output().len()
+        self.frames.borrow_mut().unsent_bytes()
     }
 
     /// Whether bodies may add to the output.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.unsent_bytes() < OUTPUT_BYTES_MAX
     }
 
@@ -133,22 +129,18 @@ impl Shared {
     /// what windows and output take, and one frame only where others share the turn. A short rest
     /// is worth having whole.
     pub(super) fn room_bytes(&self, stream: &Stream, chunk_bytes: usize) -> usize {
-        let output_bytes = self.wire.borrow_mut().output().len();
+        let output_bytes = self.unsent_bytes();
         let room_bytes = match OUTPUT_BYTES_MAX.saturating_sub(output_bytes) {
             0 => return 0,
             _ if !self.may_go_on(stream) => chunk_bytes,
             left => left.max(SHORT_REST_BYTES).max(chunk_bytes),
         };
-        room_bytes.min(self.wire.borrow().window(stream.id))
+        room_bytes.min(self.frames.borrow().window(stream.id))
     }
 
-    /// Gives an output without memory the lane's, which has grown already.
+    /// Makes ready to take more frames.
     pub(super) fn prepare_output(&self) {
-        let mut wire = self.wire.borrow_mut();
-        let output = wire.output();
-        if output.capacity() == 0 {
-            *output = self.outputs.take();
-        }
+        self.frames.borrow_mut().prepare_output();
     }
 
     /// Calls for every request that is answered by a future.
@@ -190,22 +182,22 @@ impl Shared {
 
     /// Whether a stream is about to send: the output is written once no other can add to it, so
     /// that one call carries the answers of many streams.
-    pub(super) fn is_filling(&self) -> bool {
+    pub(crate) fn is_filling(&self) -> bool {
         self.sender.get().is_some()
     }
 
     /// Lets the stream that is due next go on, where anything can be sent. Returns whether there is
     /// one.
-    pub(super) fn wake_sender(&self) -> bool {
+    pub(crate) fn wake_sender(&self) -> bool {
         if !self.has_room() {
             return false;
         }
         let next = {
-            let (waiting, wire) = (self.waiting.borrow(), self.wire.borrow());
+            let (waiting, frames) = (self.waiting.borrow(), self.frames.borrow());
             let mut due = waiting.iter().map(|(_, id)| *id);
-            match wire.is_window_closed() {
+            match frames.is_window_closed() {
                 true => None,
-                false => due.find(|id| wire.window(*id) > 0),
+                false => due.find(|id| frames.window(*id) > 0),
             }
         };
         let Some(next) = next.and_then(|id| self.stream(id)) else {
@@ -235,9 +227,9 @@ impl Shared {
     /// Whether a stream may send on, no other one being due before it, nor sharing its turn.
     pub(super) fn may_go_on(&self, stream: &Stream) -> bool {
         let waiting = self.waiting.borrow();
-        let wire = self.wire.borrow();
+        let frames = self.frames.borrow();
         let mut due = waiting.range(..(stream.last_place_before(), StreamId::MAX));
-        !due.any(|(_, id)| wire.window(*id) > 0)
+        !due.any(|(_, id)| frames.window(*id) > 0)
     }
 
     /// The request of a stream is answered, or never will be.
@@ -257,7 +249,7 @@ impl Shared {
 
     /// Whether another request may begin on the connection, of a lane with that many
     /// `worker_connections`.
-    pub(super) fn has_place(&self, connections_max: usize) -> bool {
+    pub(crate) fn has_place(&self, connections_max: usize) -> bool {
         let now_ms = self.clock.now_ms();
         self.places
             .has_place(self.placed.get(), connections_max, now_ms)
@@ -318,13 +310,13 @@ impl Shared {
 
     /// The pace of a request's client, where it is the client that the request waits for.
     fn pace(&self, stream: &Stream, now_ms: u64) -> Pace {
-        let wire = self.wire.borrow();
-        let may_client_send = !stream.is_whole() && wire.may_receive(stream.id);
+        let frames = self.frames.borrow();
+        let may_client_send = !stream.is_whole() && frames.may_receive(stream.id);
         if !stream.waits_for_room() && !may_client_send {
             return Pace::Steady;
         }
         let is_in_turn = stream.waits_for_room()
-            && wire.window(stream.id) > 0
+            && frames.window(stream.id) > 0
             && !stream.traffic.is_long_ago(self.moved_ms.get(), now_ms);
         match stream.traffic.pace(now_ms) {
             // Its client takes the bytes of others, and this one is due behind them.
@@ -337,7 +329,7 @@ impl Shared {
     /// end of what its client begins with.
     pub(crate) fn is_at_rest(&self, now_ms: u64, late_ms: u64) -> bool {
         let is_late = || now_ms.saturating_sub(self.moved_ms.get()) >= late_ms;
-        self.is_idle() && (self.wire.borrow().is_open() || is_late())
+        self.is_idle() && (self.frames.borrow().is_open() || is_late())
     }
 
     /// Whether the connection has requests, and no client of any moves it; since when, in the
@@ -361,8 +353,8 @@ impl Shared {
     }
 
     /// Ends a stream that has no whole answer.
-    pub(super) fn reset(&self, stream: &Stream, code: ErrorCode) {
-        self.wire.borrow_mut().reset(stream.id, code);
+    pub(crate) fn reset(&self, id: StreamId, reason: ResetReason) {
+        self.frames.borrow_mut().reset(id, reason);
     }
 }
 

@@ -10,30 +10,12 @@ use turnpike_lane::turns;
 
 use super::answer::End;
 use super::stream::Stream;
-use crate::base64;
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::Body;
 
 /// Bytes of a DATA frame: the payload that every client takes.
 const FRAME_BYTES: usize = 16 * 1024;
-
-/// Adds what HTTP/1 asks for a WebSocket with and an extended CONNECT does not have: the key of
-/// the handshake (RFC 6455 section 4.1), whose answer shows that the server has understood it.
-pub(super) fn complete_request(exchange: &mut Exchange) {
-    let is_websocket = exchange
-        .field(b"Upgrade")
-        .is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
-    if !is_websocket || exchange.field(b"Sec-WebSocket-Key").is_some() {
-        return;
-    }
-    let random = [exchange.lane.random(), exchange.lane.random()];
-    let key = base64::encode(random.map(u64::to_ne_bytes).as_flattened());
-    exchange.read_request(|request| {
-        let fields = &mut request.head_mut().fields;
-        fields.add(b"Sec-WebSocket-Key", key.as_bytes());
-    });
-}
 
 /// Replaces an answer that opens no tunnel and would be taken for one that does: by RFC 8441
 /// section 5 any 2xx does.
@@ -108,8 +90,8 @@ impl Stream {
             }
             let mut sent = 0;
             if self.shared.has_room() {
-                let mut wire = self.shared.wire.borrow_mut();
-                sent = wire.send_data(self.id, rest, false, FRAME_BYTES);
+                let mut frames = self.shared.frames.borrow_mut();
+                sent = frames.send_data(self.id, rest, false, FRAME_BYTES);
             }
             self.shared.moved(self, sent);
             taken_bytes.set(taken_bytes.get() + sent as u64);
@@ -127,9 +109,9 @@ impl Stream {
 
     /// Ends our side; the client's is not waited for.
     pub(crate) fn finish_tunnel(&self) {
-        let mut wire = self.shared.wire.borrow_mut();
-        wire.send_data(self.id, &[], true, FRAME_BYTES);
-        drop(wire);
+        let mut frames = self.shared.frames.borrow_mut();
+        frames.send_data(self.id, &[], true, FRAME_BYTES);
+        drop(frames);
         self.shared.work.notify_one();
     }
 }

@@ -5,10 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use turnpike_lane::turns;
-use turnpike_wire::h2::ErrorCode;
-use turnpike_wire::h2::hpack::{Encoder, Indexing};
 use turnpike_wire::message::{Field, Known};
 
+use super::frames::{FieldBlock, Indexing, ResetReason};
 use super::stream::Stream;
 use super::tunnel;
 use crate::client::Client;
@@ -22,7 +21,7 @@ use crate::segments::{self, Segment};
 
 /// How far an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendProgress {
+pub(crate) enum SendProgress {
     Done,
     /// Windows, the output or other streams hold it back.
     WantsRoom,
@@ -32,7 +31,7 @@ pub(super) enum SendProgress {
 
 /// An answer whose head is sent. The present piece stands in the response's text, or is a body in
 /// memory, which is sent from where it stands.
-pub(super) struct BegunAnswer {
+pub(crate) struct BegunAnswer {
     /// Whether the whole body stands in memory.
     is_in_memory: bool,
     /// Bytes of the piece that were sent.
@@ -43,7 +42,7 @@ pub(super) struct BegunAnswer {
 }
 
 /// Where a driven exchange goes on.
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// What its walk has come to.
     Outcome(Outcome),
     /// The answer is partly sent.
@@ -51,18 +50,14 @@ pub(super) enum Stage {
 }
 
 /// A head that is written as a header block.
-struct HeadBlock<'a> {
-    encoder: &'a mut Encoder,
-    block: &'a mut Vec<u8>,
-}
+struct HeadBlock<'a>(&'a mut dyn FieldBlock);
 
 impl HeadWriter for HeadBlock<'_> {
     fn status(&mut self, status: u16, _reason: &str) {
         // HTTP/2 has no 101: a tunnel begins with a success (RFC 8441 section 5).
         let status = if status == 101 { 200 } else { status };
         let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
-        self.encoder
-            .field(b":status", &digits, Indexing::WhenRepeated, self.block);
+        self.0.field(b":status", &digits, Indexing::WhenRepeated);
     }
 
     fn field(&mut self, name: &str, value: &[u8]) {
@@ -70,8 +65,7 @@ impl HeadWriter for HeadBlock<'_> {
             "Server" | "Content-Type" | "Vary" | "Allow" | "Date" => Indexing::WhenRepeated,
             _ => Indexing::No,
         };
-        self.encoder
-            .field(name.as_bytes(), value, indexing, self.block);
+        self.0.field(name.as_bytes(), value, indexing);
     }
 
     fn span(&mut self, bytes: &[u8], field: &Field) {
@@ -90,14 +84,14 @@ impl HeadWriter for HeadBlock<'_> {
             _ => Indexing::WhenRepeated,
         };
         let (name, value) = (field.name.of(bytes), field.value.of(bytes));
-        self.encoder.field(name, value, indexing, self.block);
+        self.0.field(name, value, indexing);
     }
 }
 
 impl BegunAnswer {
     /// Sends the head, and makes ready to send the body. The first piece of a body shows whether
     /// there is any; of one at hand there is, and it is made once it can be sent.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         exchange: &mut Exchange,
         stream: &Stream,
     ) -> Result<BegunAnswer, BodyFailed> {
@@ -131,10 +125,9 @@ impl BegunAnswer {
         let ends = is_empty && exchange.response.trailers().is_empty() && !is_tunnel;
         let shared = Rc::clone(&stream.shared);
         shared.prepare_output();
-        let mut block = shared.outputs.block.borrow_mut();
-        let mut wire = shared.wire.borrow_mut();
-        let written = wire.send_head(stream.id, ends, &mut block, |encoder, block| {
-            response_head::write(exchange, &mut HeadBlock { encoder, block });
+        let mut frames = shared.frames.borrow_mut();
+        let written = frames.send_head(stream.id, ends, &mut |block| {
+            response_head::write(exchange, &mut HeadBlock(block));
         });
         exchange.account.head_written(written as u64);
         exchange.account.sent(written as u64);
@@ -164,7 +157,7 @@ impl BegunAnswer {
     }
 
     /// Bytes that are left of the present piece, where it is the last one.
-    pub(super) fn rest_bytes(&self, exchange: &Exchange) -> usize {
+    pub(crate) fn rest_bytes(&self, exchange: &Exchange) -> usize {
         match self.more {
             true => usize::MAX,
             false => self.piece(exchange).len(),
@@ -172,7 +165,7 @@ impl BegunAnswer {
     }
 
     /// Sends what may be sent now, at most about `bytes_max` of the body.
-    pub(super) fn advance(
+    pub(crate) fn advance(
         &mut self,
         exchange: &mut Exchange,
         stream: &Stream,
@@ -211,10 +204,10 @@ impl BegunAnswer {
             }
             let ends = !self.more && exchange.response.trailers().is_empty();
             let piece = self.piece(exchange);
-            let mut wire = stream.shared.wire.borrow_mut();
-            let sent = wire.send_data(stream.id, piece, ends, chunk_bytes.min(left));
-            self.is_done = ends && sent == rest && !wire.may_send(stream.id);
-            drop(wire);
+            let mut frames = stream.shared.frames.borrow_mut();
+            let sent = frames.send_data(stream.id, piece, ends, chunk_bytes.min(left));
+            self.is_done = ends && sent == rest && !frames.may_send(stream.id);
+            drop(frames);
             if sent == 0 && !self.is_done {
                 return Ok(SendProgress::WantsRoom);
             }
@@ -244,19 +237,18 @@ fn is_in_memory(exchange: &Exchange) -> bool {
 }
 
 fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
-    let mut block = stream.shared.outputs.block.borrow_mut();
-    let mut wire = stream.shared.wire.borrow_mut();
-    wire.send_head(stream.id, true, &mut block, |encoder, block| {
+    let mut frames = stream.shared.frames.borrow_mut();
+    frames.send_head(stream.id, true, &mut |block| {
         for (name, value) in exchange.response.trailers().iter() {
             if response_head::may_send(exchange, name, value) {
-                encoder.field(name, value, Indexing::No, block);
+                block.field(name, value, Indexing::No);
             }
         }
     });
 }
 
 /// Drives an exchange to its end.
-pub(super) async fn drive(exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
+pub(crate) async fn drive(exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
     stream.runs();
     let _unfinished = Unfinished(Rc::clone(&stream));
     let mut driven = DrivenExchange::new(exchange);
@@ -289,7 +281,7 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         let stream = &self.0;
         if stream.shared.holds(stream) {
-            stream.shared.reset(stream, ErrorCode::InternalError);
+            stream.shared.reset(stream.id, ResetReason::Failed);
             stream.shared.ended(stream);
         }
     }
@@ -314,7 +306,7 @@ async fn to_the_end(exchange: &mut Exchange, stream: &Rc<Stream>, stage: Stage) 
 
 /// How an answer has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The answer is sent whole.
     Whole,
     /// There is none.
@@ -368,7 +360,7 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: BegunAnswer)
                 answer.release_piece(exchange);
                 if rate.is_some() && stream.shared.has_room() {
                     tokio::task::yield_now().await;
-                    if stream.shared.wire.borrow().window(stream.id) > 0 {
+                    if stream.shared.frames.borrow().window(stream.id) > 0 {
                         continue;
                     }
                 }
@@ -405,15 +397,14 @@ fn held_back(exchange: &Exchange, error: &io::Error) -> End {
 }
 
 /// The exchange is over: it is logged, and what is not whole is reset.
-pub(super) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
-    let code = match ended {
+pub(crate) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
+    let reason = match ended {
         End::Whole => None,
-        End::TimedOut => Some(ErrorCode::ProtocolError),
-        // nginx's choice where the client was too slow.
-        End::Nothing if exchange.logged_status() == 408 => Some(ErrorCode::ProtocolError),
-        End::Nothing | End::Cut => Some(ErrorCode::InternalError),
-        End::Gone | End::TunnelEnded => Some(ErrorCode::Cancel),
-        End::GaveWay => Some(ErrorCode::EnhanceYourCalm),
+        End::TimedOut => Some(ResetReason::TooSlow),
+        End::Nothing if exchange.logged_status() == 408 => Some(ResetReason::TooSlow),
+        End::Nothing | End::Cut => Some(ResetReason::Failed),
+        End::Gone | End::TunnelEnded => Some(ResetReason::Cancelled),
+        End::GaveWay => Some(ResetReason::GaveWay),
     };
     stream.runs();
     exchange
@@ -421,8 +412,8 @@ pub(super) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
         .set_completed(matches!(ended, End::Whole | End::TunnelEnded));
     exchange.end_body();
     exchange.log_access();
-    if let Some(code) = code {
-        stream.shared.reset(stream, code);
+    if let Some(reason) = reason {
+        stream.shared.reset(stream.id, reason);
     }
     let lane = Rc::clone(&exchange.lane);
     lane.recycle(exchange);

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use turnpike_lane::clock::Clock;
@@ -5,8 +6,9 @@ use turnpike_wire::h2::{Connection, ConnectionRules, PREFACE, RequestReader};
 use turnpike_wire::message::HeadRules;
 
 use super::{Lack, Need, StreamPlaces};
-use crate::h2::shared::Shared;
-use crate::h2::stream::Stream;
+use crate::h2::frames::Http2Frames;
+use crate::streams::shared::Shared;
+use crate::streams::stream::Stream;
 
 /// A client whose requests have bodies that may come.
 struct Client {
@@ -35,7 +37,8 @@ impl Client {
             let step = wire.receive(rest, &mut reader, 0).expect("frames in order");
             rest = &rest[step.consumed..];
         }
-        let shared = Shared::new(wire, clock, &Rc::default(), places);
+        let frames = Rc::new(RefCell::new(Http2Frames::new(wire, &Rc::default())));
+        let shared = Shared::new(frames, clock, places);
         let streams = numbers(moves.len()).zip(moves).map(|(number, move_of)| {
             let stream = Stream::new(number, &shared, false, false);
             shared.begin(&stream);
@@ -48,7 +51,7 @@ impl Client {
     }
 
     /// The requests that have given way.
-    fn gave_way(&self) -> Vec<u32> {
+    fn gave_way(&self) -> Vec<u64> {
         let gave_way = self.streams.iter().filter(|one| one.gives_way_to_others());
         gave_way.map(|stream| stream.id).collect()
     }
@@ -61,8 +64,8 @@ impl Client {
 }
 
 /// The numbers of the first streams of a client.
-fn numbers(count: usize) -> impl Iterator<Item = u32> {
-    (0..count).map(|at| 2 * at as u32 + 1)
+fn numbers(count: usize) -> impl Iterator<Item = u64> {
+    (0..count).map(|at| 2 * at as u64 + 1)
 }
 
 /// A quarter of the default of `send_timeout`.
@@ -81,7 +84,7 @@ fn stalled_requests_give_way_before_slow_ones_and_those_that_move_never() {
         Client::with(&places, &clock, &[still]),
         Client::with(&places, &clock, &[at_speed; 5]),
     ];
-    let rounds: &[(bool, [&[u32]; 5])] = &[
+    let rounds: &[(bool, [&[u64]; 5])] = &[
         (true, [&[1, 5, 7], &[], &[], &[], &[]]),
         (true, [&[1, 5, 7], &[1, 3], &[], &[], &[]]),
         // No client stands still any more that has more than one request.

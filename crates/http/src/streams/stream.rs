@@ -7,10 +7,9 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use turnpike_lane::timeout::within;
 use turnpike_lane::turns;
-use turnpike_wire::h2::hpack::Indexing;
-use turnpike_wire::h2::{Priority, StreamId};
 use turnpike_wire::message::Fields;
 
+use super::frames::{Indexing, Priority, StreamId};
 use super::shared::Shared;
 use crate::arrived::Arrived;
 use crate::interim::InterimHead;
@@ -19,8 +18,8 @@ use crate::traffic::Traffic;
 
 /// A client's stream.
 pub struct Stream {
-    pub(super) id: StreamId,
-    pub(super) shared: Rc<Shared>,
+    pub(crate) id: StreamId,
+    pub(crate) shared: Rc<Shared>,
     /// What has come of the body; its window limits it.
     body: RefCell<Vec<u8>>,
     request: Cell<RequestProgress>,
@@ -43,12 +42,12 @@ pub struct Stream {
     pub(super) room: Notify,
     turn: Cell<u64>,
     /// The request, once a future answers it.
-    pub(super) running: RefCell<Option<Running>>,
+    pub(crate) running: RefCell<Option<Running>>,
     /// Notified when the request is to be closed, by an operator or for others.
     pub(super) closing: Notify,
     /// The request's place among those of the lane.
     pub(super) place: Cell<LanePlace>,
-    pub(super) traffic: Traffic,
+    pub(crate) traffic: Traffic,
     priority: Cell<Priority>,
 }
 
@@ -113,7 +112,7 @@ pub(crate) enum BodyPart {
 
 impl Stream {
     /// The stream of a request. `is_whole`: nothing follows its head.
-    pub(super) fn new(
+    pub(crate) fn new(
         id: StreamId,
         shared: &Rc<Shared>,
         is_whole: bool,
@@ -141,12 +140,12 @@ impl Stream {
             closing: Notify::new(),
             place: Cell::new(LanePlace::Held),
             traffic: Traffic::new(shared.now_ms()),
-            priority: Cell::new(shared.wire.borrow().priority(id)),
+            priority: Cell::new(shared.frames.borrow().priority(id)),
         })
     }
 
     /// A part of the body has come.
-    pub(super) fn came(&self, data: &[u8], ends: bool) {
+    pub(crate) fn came(&self, data: &[u8], ends: bool) {
         self.shared.moved(self, data.len());
         self.body.borrow_mut().extend_from_slice(data);
         if ends {
@@ -156,20 +155,20 @@ impl Stream {
     }
 
     /// The body ends by trailers.
-    pub(super) fn ended_by(&self, trailers: Fields) {
+    pub(crate) fn ended_by(&self, trailers: Fields) {
         self.trailers.set(trailers);
         self.request.set(RequestProgress::Whole);
         self.changed.notify_waiters();
     }
 
     /// The body is not as long as it was announced.
-    pub(super) fn came_malformed(&self) {
+    pub(crate) fn came_malformed(&self) {
         self.request.set(RequestProgress::Malformed);
         self.changed.notify_waiters();
     }
 
     /// The client does not want the answer any more.
-    pub(super) fn went(&self) {
+    pub(crate) fn went(&self) {
         self.is_gone.set(true);
         if self.request.get() == RequestProgress::Coming {
             self.request.set(RequestProgress::Cut);
@@ -184,7 +183,7 @@ impl Stream {
         self.shared.work.notify_one();
     }
 
-    pub(super) fn has_run(&self) -> bool {
+    pub(crate) fn has_run(&self) -> bool {
         self.has_run.get()
     }
 
@@ -236,7 +235,7 @@ impl Stream {
         } = self.priority.get();
         let order = match incremental {
             true => self.turn.get(),
-            false => u64::from(self.id),
+            false => self.id,
         };
         SendPlace {
             urgency,
@@ -262,7 +261,7 @@ impl Stream {
     }
 
     /// The client gives the stream another priority.
-    pub(super) fn prioritize(&self, priority: Priority) {
+    pub(crate) fn prioritize(&self, priority: Priority) {
         let waits = self.stops_waiting();
         self.priority.set(priority);
         if waits {
@@ -323,7 +322,7 @@ impl Stream {
         };
         self.grown_bytes.set(self.grown_bytes.get() + grown_bytes);
         let granted = u32::try_from(taken_bytes + grown_bytes).unwrap_or(u32::MAX);
-        self.shared.wire.borrow_mut().grant(self.id, granted);
+        self.shared.frames.borrow_mut().grant(self.id, granted);
         self.shared.work.notify_one();
     }
 
@@ -363,7 +362,7 @@ impl Stream {
     /// The whole body is read as fast as it comes: nothing holds the client back.
     pub(crate) fn open_window(&self) {
         if self.widens(BodyWindow::Open) {
-            self.shared.wire.borrow_mut().open_stream_window(self.id);
+            self.shared.frames.borrow_mut().open_stream_window(self.id);
             self.shared.work.notify_one();
         }
     }
@@ -372,8 +371,8 @@ impl Stream {
     /// read is granted again.
     pub(crate) fn widen_window(&self, buffer_bytes: usize) {
         if self.widens(BodyWindow::Widened) {
-            let mut wire = self.shared.wire.borrow_mut();
-            wire.allow_buffer(self.id, buffer_bytes);
+            let mut frames = self.shared.frames.borrow_mut();
+            frames.allow_buffer(self.id, buffer_bytes);
             self.shared.work.notify_one();
         }
     }
@@ -424,12 +423,11 @@ impl Stream {
             *digit += (rest % 10) as u8;
             rest /= 10;
         }
-        let mut block = self.shared.outputs.block.borrow_mut();
-        let mut wire = self.shared.wire.borrow_mut();
-        let sent = wire.send_head(self.id, false, &mut block, |encoder, block| {
-            encoder.field(b":status", &digits, Indexing::WhenRepeated, block);
+        let mut frames = self.shared.frames.borrow_mut();
+        let sent = frames.send_head(self.id, false, &mut |block| {
+            block.field(b":status", &digits, Indexing::WhenRepeated);
             for (name, value) in head.fields.iter() {
-                encoder.field(name, value, Indexing::No, block);
+                block.field(name, value, Indexing::No);
             }
         });
         self.shared.work.notify_one();
