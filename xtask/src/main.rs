@@ -20,6 +20,7 @@ mod go_program;
 mod grpc;
 mod h2spec;
 mod http2_frames;
+mod instructions;
 mod machine;
 mod options;
 mod otel;
@@ -65,7 +66,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
         arguments: "[build] [test] [applications] [tls] [peers] [http2] [accessibility] [package] \
-                    [cross] [bench]",
+                    [cross] [bench] [instructions]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },
@@ -207,6 +208,12 @@ const CHORES: &[Chore] = &[
                     [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
+    },
+    Chore {
+        name: "instructions",
+        arguments: "[--server PATH | --debug]",
+        summary: "count the instructions of a request by valgrind",
+        run: instructions::run,
     },
     Chore {
         name: "studies",

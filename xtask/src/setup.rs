@@ -168,6 +168,11 @@ const SETS: &[Set] = &[
         packages: &[package("chromium", "chromium"), package("npm", "npm")],
     },
     Set {
+        name: "instructions",
+        purpose: "to count the instructions of a request",
+        packages: &[package("valgrind", "valgrind")],
+    },
+    Set {
         name: "bench",
         purpose: "to run the lab's studies with every contender",
         packages: &[
