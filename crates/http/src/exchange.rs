@@ -308,7 +308,7 @@ impl Exchange {
     /// them.
     pub fn may_wait_for_upstream(&self) -> bool {
         let waiting_max = waiting_connections_max(self.plan.events.connections_max);
-        let sessions = self.lane.progress.sessions();
+        let sessions = self.lane.common.sessions();
         let streams = self.lane.stream_places();
         let working = self.lane.http1_working() + streams.busy_connections();
         if working + sessions > waiting_max {

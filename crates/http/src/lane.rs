@@ -13,8 +13,8 @@ use turnpike_lane::clock::Clock;
 use turnpike_lane::event_loop::WatchedSockets;
 use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::pipes::Pipes;
-use turnpike_lane::random::Random;
 use turnpike_lane::sys::simulation::{self, Fault};
+use turnpike_plan::protocol::LaneCommon;
 use turnpike_wire::h2::RequestReader;
 
 use crate::counters::{AllCounters, HttpCounters};
@@ -42,6 +42,8 @@ const KEPT_BUFFER_BYTES_MAX: usize = 72 * 1024;
 
 /// A lane's own things, whatever the plan.
 pub struct LaneShared {
+    /// What the lane's protocols share.
+    pub common: Rc<LaneCommon>,
     /// Number of the lane, from 0.
     pub index: usize,
     /// Time, read once a turn.
@@ -62,7 +64,6 @@ pub struct LaneShared {
     pub watched_sockets: OnceCell<WatchedSockets>,
     buffers: Buffers,
     waiting: WaitingRequests,
-    numbers: Numbers,
 }
 
 /// Requests that wait for something.
@@ -72,13 +73,6 @@ struct WaitingRequests {
     streams: Rc<StreamPlaces>,
     /// See [`LaneShared::http1_working`].
     http1: Cell<usize>,
-}
-
-/// Numbers that a lane makes up.
-struct Numbers {
-    random: Random,
-    /// The next connection number, and the end of the block it is from.
-    serials: Cell<(u64, u64)>,
 }
 
 /// What was used before and is used again.
@@ -133,26 +127,20 @@ pub type LanePlan = turnpike_plan::lane::LanePlan<Plan>;
 
 impl LaneShared {
     /// A lane's own things.
-    pub fn new(index: usize, all_counters: Arc<AllCounters>) -> Rc<Self> {
-        let clock = Rc::new(Clock::new());
-        let background = Background::default();
-        let seed = clock.now_ms() ^ ((index as u64 + 1) << 32) ^ u64::from(std::process::id());
+    pub fn new(common: Rc<LaneCommon>, all_counters: Arc<AllCounters>) -> Rc<Self> {
         Rc::new(Self {
-            index,
-            counters: all_counters.add_lane(index),
+            index: common.index,
+            counters: all_counters.add_lane(common.index),
             all_counters,
-            clock,
+            clock: Rc::clone(&common.clock),
             progress: LaneProgress::default(),
             shutdown: Shutdown::default(),
-            handshakes: Rc::new(Handshakes::new(background.wake().clone())),
-            background,
+            handshakes: Rc::clone(&common.handshakes),
+            background: Background::new(Rc::clone(&common.ended)),
             watched_sockets: OnceCell::new(),
             buffers: Buffers::default(),
             waiting: WaitingRequests::default(),
-            numbers: Numbers {
-                random: Random::new(seed),
-                serials: Cell::new((0, 0)),
-            },
+            common,
         })
     }
 
@@ -233,12 +221,7 @@ impl LaneShared {
 
     /// The number of a new connection, unique in the process.
     pub fn next_serial(&self) -> u64 {
-        let (mut next, mut end) = self.numbers.serials.get();
-        if next == end {
-            (next, end) = self.all_counters.serial_block();
-        }
-        self.numbers.serials.set((next + 1, end));
-        next
+        self.common.next_serial()
     }
 
     /// Empty room for a text that is made and thrown away again, such as a file's path.
@@ -286,9 +269,9 @@ impl LaneShared {
         self.buffers.request_reader.set(Some(reader));
     }
 
-    /// A random number; see [`Random`].
+    /// A random number; see [`LaneCommon::random`].
     pub fn random(&self) -> u64 {
-        self.numbers.random.next()
+        self.common.random()
     }
 }
 

@@ -11,8 +11,8 @@ use turnpike_conf::{ConfError, Entry, MemoryLoader, Registry, View};
 use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::SocketFacts;
+use turnpike_plan::protocol::{LaneCommon, ProcessCommon};
 
-use crate::counters::AllCounters;
 use crate::exchange::Exchange;
 use crate::h1::input::Input;
 use crate::h1::request::{self, HeadRead};
@@ -89,9 +89,14 @@ pub(crate) fn plan_with(families: &[&'static dyn Family], http: &str) -> Result<
     Plan::build(View::root(&scope), 1, families, &mut Nowhere).map_err(|errors| errors.to_string())
 }
 
+/// What the protocols of a lane share.
+pub(crate) fn common() -> Rc<LaneCommon> {
+    LaneCommon::new(0, &ProcessCommon::default(), || {})
+}
+
 /// An exchange on the first address of a plan, whose request is `input`; empty: none has come.
 pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
-    let lane = LaneShared::new(0, Arc::new(AllCounters::default()));
+    let lane = LaneShared::new(common(), Arc::default());
     let client = ConnectionFacts {
         serial: 1,
         peer: PeerAddress::Unix,

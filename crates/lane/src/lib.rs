@@ -12,6 +12,7 @@ pub mod clock;
 pub mod counters;
 pub mod event_loop;
 pub mod files;
+pub mod flows;
 pub mod gate;
 pub mod handshakes;
 pub mod heap;

@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use turnpike_lane::clock::Clock;
-use turnpike_lane::event_loop::{self, AcceptSettings, EventHandler, EventLoop, LaneGate, Mailbox};
+use turnpike_lane::event_loop::{
+    self, AcceptSettings, EventHandler, EventLoop, GateNumber, LaneGate, Mailbox, Owner,
+};
 use turnpike_lane::gate::{AcceptMode, Gate, ListenAddress, ListenOptions, Reuseport};
 use turnpike_lane::steering::{KernelBoard, LaneBoard, Level, SteerRules, Steering};
 use turnpike_lane::sys::socket::{Kind, PeerAddress};
@@ -50,7 +52,7 @@ struct Greeter {
 }
 
 impl EventHandler for Greeter {
-    fn accepted(&mut self, _: &mut EventLoop, _: u32, socket: OwnedFd, _: PeerAddress) {
+    fn accepted(&mut self, _: &mut EventLoop, _: GateNumber, socket: OwnedFd, _: PeerAddress) {
         if self.lane == 1 && self.signals.hang.load(SeqCst) {
             self.signals.hangs.store(true, SeqCst);
             while self.signals.hang.load(SeqCst) {
@@ -79,7 +81,7 @@ impl EventHandler for Greeter {
     fn make_room(&mut self, _: &mut EventLoop) -> bool {
         false
     }
-    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, error: &io::Error) {
+    fn accept_failed(&mut self, _: &mut EventLoop, _: GateNumber, error: &io::Error) {
         panic!("accept failed: {error}");
     }
     fn finished(&self) -> bool {
@@ -189,7 +191,10 @@ fn serve(lane: usize, gate: Arc<OwnedFd>, board: Option<Arc<LaneBoard>>, mut gre
         event_loop.set_heartbeat(Some(Box::new(pulse)));
     }
     let gates = vec![LaneGate {
-        number: 0,
+        number: GateNumber {
+            owner: Owner(0),
+            place: 0,
+        },
         socket: gate,
         mode: AcceptMode::Reuseport,
         kind: Kind::Stream,

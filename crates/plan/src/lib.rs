@@ -20,6 +20,7 @@ pub mod pattern_list;
 pub mod phases;
 pub mod ports;
 pub mod product;
+pub mod protocol;
 pub mod proxy_header;
 mod quoted;
 pub mod rate;

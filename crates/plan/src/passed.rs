@@ -1,8 +1,6 @@
 //! Connections on their way from one protocol to another. Their sockets are seen only by whoever
 //! serves them next.
 
-use std::os::fd::OwnedFd;
-
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::socket::PeerAddress;
@@ -33,57 +31,6 @@ pub struct PassedFacts {
     pub passes: u8,
     /// The addresses of ours that it has come through.
     pub came_through: Vec<ListenAddress>,
-}
-
-/// A connection that the event handler of one protocol was given, though its gate is another's. It
-/// is closed where it is dropped.
-pub struct AcceptedConnection {
-    gate: PlanGate,
-    socket: OwnedFd,
-    peer: PeerAddress,
-}
-
-/// A gate by its plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanGate {
-    /// The plan's number.
-    pub generation: u64,
-    /// The gate's place among those of its protocol.
-    pub place: usize,
-}
-
-/// The connections of one protocol on a lane, whose gates another protocol's handler accepts by.
-pub trait Acceptor {
-    /// Serves a connection that was accepted; closes it where the plan of its gate is gone.
-    fn accepted(
-        &mut self,
-        event_loop: &mut EventLoop,
-        gate: PlanGate,
-        socket: OwnedFd,
-        peer: PeerAddress,
-    );
-
-    /// Says that a connection of this gate was refused, since the lane may hold no more than
-    /// `connections_max`.
-    fn refused(&mut self, gate: PlanGate, connections_max: usize);
-}
-
-impl AcceptedConnection {
-    /// A connection that came by this gate.
-    pub fn new(gate: PlanGate, socket: OwnedFd, peer: PeerAddress) -> Self {
-        Self { gate, socket, peer }
-    }
-
-    /// Moves the connection to the protocol of its gate.
-    pub fn move_to(self, acceptor: &mut impl Acceptor, event_loop: &mut EventLoop) {
-        acceptor.accepted(event_loop, self.gate, self.socket, self.peer);
-    }
-
-    /// Closes the connection: the protocol of its gate says that the lane may hold no more than
-    /// `connections_max`.
-    pub fn refuse(self, acceptor: &mut impl Acceptor, connections_max: usize) {
-        acceptor.refused(self.gate, connections_max);
-    }
 }
 
 /// The connections of one protocol on a lane, to which others may be passed.

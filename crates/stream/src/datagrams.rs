@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::event_loop::EventLoop;
+use turnpike_lane::flows::{Arrival, ForwardedDatagram};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::datagram::{DATAGRAMS_MAX, Datagram};
 use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::client::Client;
-use crate::directory::{Stray, Way};
 use crate::flow::{FlowKey, Origin};
 use crate::lane::LanePlan;
 use crate::phase::NewClient;
@@ -21,75 +21,72 @@ use crate::sessions::{Sessions, log_full, steps};
 /// Calls that empty a gate in a turn: a flood is not to keep everything else on the lane waiting.
 const CALLS_PER_TURN_MAX: usize = 8;
 
-/// Datagrams of one flow with what is known of their way here.
-struct Arrival<'a> {
+/// Datagrams of one flow, and how they came here.
+struct Received<'a> {
     plan: &'a Rc<LanePlan>,
     listen: usize,
     key: FlowKey,
-    way: &'a Way,
+    arrival: &'a Arrival,
     /// Our address, where the gate is bound to all of them.
     source: Option<IpAddr>,
     datagrams: &'a [&'a [u8]],
 }
 
 impl Sessions {
-    /// Datagrams wait at a gate, that of the listen of that place in the plan of that generation.
-    /// `room`: sessions that may begin.
-    pub fn datagrams(
+    /// Reads the datagrams that wait at the gate of the listen of that place. `room`: sessions that
+    /// may begin.
+    pub(crate) fn read_datagrams(
         &mut self,
         event_loop: &mut EventLoop,
-        (generation, listen): (u64, usize),
+        listen: usize,
         gate: &Arc<OwnedFd>,
         mut room: usize,
     ) {
-        let plan = self.plan_with(generation, listen);
+        let plan = Rc::clone(&self.plan);
         let lane = Rc::clone(&self.lane);
-        let way = Way::Gate(Arc::clone(gate));
+        let arrival = Arrival::Gate(Arc::clone(gate));
         let mut batch = lane.batch();
         for _ in 0..CALLS_PER_TURN_MAX {
             let Ok(count) = batch.receive(gate.as_fd(), DATAGRAMS_MAX) else {
                 return;
             };
-            // What came to an address that is gone is read, and lost.
-            if let Some(plan) = &plan {
-                let place = (plan, listen, &way);
-                self.received(event_loop, place, batch.datagrams(), &mut room);
-            }
+            let place = (&plan, listen, &arrival);
+            self.received(event_loop, place, batch.datagrams(), &mut room);
             if count < DATAGRAMS_MAX {
                 return;
             }
         }
     }
 
-    /// Takes over datagrams of this lane's flows that came to other lanes, and those that sessions
-    /// left unread. `room`: as above.
-    pub fn take_strays(&mut self, event_loop: &mut EventLoop, mut room: usize) {
-        if !self.flows.has_strays() {
-            return;
-        }
-        for stray in self.flows.take_strays() {
-            let Stray {
-                address,
-                key,
+    /// Takes over a datagram of a flow of this lane that came to another one, or that a session
+    /// left unread. `room`: as above; a session that begins takes of it.
+    pub(crate) fn take_forwarded(
+        &mut self,
+        event_loop: &mut EventLoop,
+        datagram: ForwardedDatagram,
+        room: &mut usize,
+    ) {
+        let ForwardedDatagram {
+            gate_address,
+            peer,
+            local,
+            source,
+            arrival,
+            bytes,
+            ..
+        } = datagram;
+        let plan = Rc::clone(&self.plan);
+        let mut listens = plan.listens.iter();
+        if let Some(listen) = listens.position(|listen| listen.address == gate_address) {
+            let received = Received {
+                plan: &plan,
+                listen,
+                key: FlowKey { local, peer },
+                arrival: &arrival,
                 source,
-                way,
-                bytes,
-            } = stray;
-            let Some(plan) = self.plan_in_force() else {
-                return;
+                datagrams: &[&bytes],
             };
-            let mut listens = plan.listens.iter();
-            if let Some(listen) = listens.position(|listen| listen.address == address) {
-                let arrival = Arrival {
-                    plan: &plan,
-                    listen,
-                    key,
-                    way: &way,
-                    source,
-                    datagrams: &[&bytes],
-                };
-                self.arrived(event_loop, &arrival, &mut room);
-            }
+            self.arrived(event_loop, &received, room);
         }
     }
 
@@ -98,7 +95,7 @@ impl Sessions {
     fn received<'a>(
         &mut self,
         event_loop: &mut EventLoop,
-        (plan, listen, way): (&Rc<LanePlan>, usize, &Way),
+        (plan, listen, arrival): (&Rc<LanePlan>, usize, &Arrival),
         datagrams: impl Iterator<Item = Datagram<'a>>,
         room: &mut usize,
     ) {
@@ -114,31 +111,31 @@ impl Sessions {
                 count += 1;
             }
             if let Some((key, source)) = key_of(&plan.listens[listen].address, &first) {
-                let arrival = Arrival {
+                let received = Received {
                     plan,
                     listen,
                     key,
-                    way,
+                    arrival,
                     source,
                     datagrams: &run[..count],
                 };
-                self.arrived(event_loop, &arrival, room);
+                self.arrived(event_loop, &received, room);
             }
         }
     }
 
-    fn arrived(&mut self, event_loop: &mut EventLoop, arrival: &Arrival<'_>, room: &mut usize) {
-        let mut left = arrival.datagrams;
+    fn arrived(&mut self, event_loop: &mut EventLoop, received: &Received<'_>, room: &mut usize) {
+        let mut left = received.datagrams;
         while let Some((first, others)) = left.split_first() {
-            let Some((flow, taken)) = self.flows.takes(arrival.key, left.len()) else {
-                self.begin_flow(event_loop, arrival, first, room);
+            let Some((flow, taken)) = self.flows.takes(received.key, left.len()) else {
+                self.begin_flow(event_loop, received, first, room);
                 left = others;
                 continue;
             };
             let (its, others) = left.split_at(taken);
             match flow.place() {
                 Some(place) => {
-                    let sockets = event_loop.numbered_sockets();
+                    let sockets = event_loop.numbered_sockets(self.owner);
                     if !self.stepped.datagrams(&sockets, place, its) {
                         continue;
                     }
@@ -153,33 +150,35 @@ impl Sessions {
     fn begin_flow(
         &mut self,
         event_loop: &mut EventLoop,
-        arrival: &Arrival<'_>,
+        received: &Received<'_>,
         bytes: &[u8],
         room: &mut usize,
     ) {
-        let Arrival {
+        let Received {
             plan,
             listen,
             key,
             source,
             ..
-        } = *arrival;
-        let stray = || Stray {
-            address: plan.listens[listen].address.clone(),
-            key,
+        } = *received;
+        let datagram = || ForwardedDatagram {
+            key: self.flows.in_directory(key),
+            gate_address: plan.listens[listen].address.clone(),
+            peer: key.peer,
+            local: key.local,
             source,
-            way: arrival.way.clone(),
+            arrival: received.arrival.clone(),
             bytes: bytes.to_vec(),
         };
-        let gate = match arrival.way {
-            Way::Gate(gate) => Arc::clone(gate),
-            Way::Process(link) => return link.give_back(&stray()),
-            Way::Unknown => return,
+        let gate = match received.arrival {
+            Arrival::Gate(gate) => Arc::clone(gate),
+            Arrival::Process(behind) => return behind.give_back(&datagram()),
+            Arrival::Returned => return,
         };
         let server = &plan.servers[plan.listens[listen].default_server];
         let content = server.content.as_ref();
         let datagrams_max = content.map_or(1, |content| content.datagrams_max());
-        if datagrams_max != 1 && self.flows.leaves(key, &gate, stray) {
+        if datagrams_max != 1 && self.flows.forward(key, &gate, datagram) {
             return;
         }
         let Some(left) = room.checked_sub(1) else {
@@ -190,24 +189,24 @@ impl Sessions {
             return;
         };
         *room = left;
-        self.begin_session(event_loop, arrival, (gate, bytes), datagrams_max);
+        self.begin_session(event_loop, received, (gate, bytes), datagrams_max);
     }
 
     /// The session of a flow that is this lane's; `bytes` is its first datagram.
     fn begin_session(
         &mut self,
         event_loop: &mut EventLoop,
-        arrival: &Arrival<'_>,
+        received: &Received<'_>,
         (gate, bytes): (Arc<OwnedFd>, &[u8]),
         datagrams_max: u64,
     ) {
-        let Arrival {
+        let Received {
             plan,
             listen,
             key,
             source,
             ..
-        } = *arrival;
+        } = *received;
         let ends = [key.peer, key.local].map(PeerAddress::Inet);
         let mut session = Session::new(self.lane.clone(), plan.clone(), listen, ends);
         session.find_origin(None);
@@ -219,7 +218,7 @@ impl Sessions {
         let flow = Rc::clone(&registered.flow);
         match steps(&session, NewClient::Flow(Rc::clone(&flow))) {
             Ok(steps) => {
-                let sockets = event_loop.numbered_sockets();
+                let sockets = event_loop.numbered_sockets(self.owner);
                 let begun = (session, steps, Some(registered));
                 if let Some(place) = self.stepped.begin(&sockets, begun, "udp ") {
                     flow.set_place(place);

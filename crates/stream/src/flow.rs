@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use turnpike_lane::event_loop::Owner;
+use turnpike_lane::flows;
 use turnpike_lane::sys::datagram::{self, Route};
 
 /// Datagrams that wait in a flow for their session: more than a client sends before it waits for
@@ -34,6 +36,31 @@ pub(crate) struct FlowKey {
     /// The address of ours that the client sends to.
     pub(crate) local: SocketAddr,
     pub(crate) peer: SocketAddr,
+}
+
+impl FlowKey {
+    /// The same as the lane's directory of flows knows it.
+    pub(crate) fn in_directory(self, owner: Owner) -> flows::FlowKey {
+        flows::FlowKey::write(owner, |bytes| {
+            let mut count = 0;
+            let mut add = |part: &[u8]| {
+                bytes[count..count + part.len()].copy_from_slice(part);
+                count += part.len();
+            };
+            for address in [self.local, self.peer] {
+                match address.ip() {
+                    IpAddr::V4(ip) => add(&ip.octets()),
+                    IpAddr::V6(ip) => add(&ip.octets()),
+                }
+                add(&address.port().to_be_bytes());
+                if let SocketAddr::V6(address) = address {
+                    add(&address.flowinfo().to_be_bytes());
+                    add(&address.scope_id().to_be_bytes());
+                }
+            }
+            count
+        })
+    }
 }
 
 /// A key is hashed for every datagram: whole words cost less than the parts of an address one by

@@ -6,19 +6,19 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use turnpike_lane::event_loop::Owner;
+use turnpike_lane::flows::{self, Arrival, ForwardedDatagram, LaneFlows};
 use turnpike_lane::gate::ListenAddress;
 
-use crate::directory::{Elsewhere, FlowDirectory, Inbox, Stray, Way};
 use crate::flow::{Flow, FlowKey, Given, Origin};
 
 /// The flows of a lane that take more datagrams. As many as sessions at most, which
 /// `worker_connections` limits.
 pub(crate) struct FlowTable {
     flows: RefCell<HashMap<FlowKey, Rc<Flow>>>,
-    /// What sessions that have ended left unread: it begins other ones.
-    unread: RefCell<Vec<Stray>>,
-    directory: Arc<FlowDirectory>,
-    inbox: Arc<Inbox>,
+    /// As the other lanes know them.
+    lane: Rc<LaneFlows>,
+    owner: Owner,
 }
 
 /// A flow whose session is under way. The table knows it no more when this is dropped.
@@ -29,16 +29,12 @@ pub(crate) struct Registered {
 }
 
 impl FlowTable {
-    /// An empty table; `wake` wakes its lane.
-    pub(crate) fn new(
-        directory: Arc<FlowDirectory>,
-        wake: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
+    /// An empty table of the protocol with that number.
+    pub(crate) fn new(lane: Rc<LaneFlows>, owner: Owner) -> Self {
         Self {
             flows: RefCell::default(),
-            unread: RefCell::default(),
-            directory,
-            inbox: Arc::new(Inbox::new(wake)),
+            lane,
+            owner,
         }
     }
 
@@ -52,29 +48,25 @@ impl FlowTable {
         Some((flow, taken))
     }
 
+    /// The key as the lane's directory of flows knows it.
+    pub(crate) fn in_directory(&self, key: FlowKey) -> flows::FlowKey {
+        key.in_directory(self.owner)
+    }
+
     /// Gives a datagram that came by this gate to who else has its flow; `false`: it is this lane's
     /// from now on.
-    pub(crate) fn leaves(
+    pub(crate) fn forward(
         &self,
         key: FlowKey,
         gate: &Arc<OwnedFd>,
-        stray: impl Fn() -> Stray,
+        datagram: impl Fn() -> ForwardedDatagram,
     ) -> bool {
-        // A round takes the flow from a process that is there no more: there are two at most.
-        while let Some(owner) = self.directory.claim(key, &self.inbox, gate) {
-            if owner.put(stray()) {
-                return true;
-            }
-            if let Elsewhere::Process(link) = owner {
-                self.directory.forget(key, &link);
-            }
-        }
-        false
+        self.lane.forward(self.in_directory(key), gate, datagram)
     }
 
     /// Gives up a claim: no session begins.
     pub(crate) fn release(&self, key: FlowKey) {
-        self.directory.release(key, &self.inbox);
+        self.lane.release(self.in_directory(key));
     }
 
     /// Adds a flow whose session begins, which is given `datagrams_max` in all.
@@ -97,23 +89,6 @@ impl FlowTable {
         }
     }
 
-    /// Whether there may be such datagrams as [`FlowTable::take_strays`] takes.
-    pub(crate) fn has_strays(&self) -> bool {
-        self.inbox.is_filled() || !self.unread.borrow().is_empty()
-    }
-
-    /// Takes datagrams that are to find or begin a flow here: those that other lanes were given,
-    /// and those that sessions left unread.
-    pub(crate) fn take_strays(&self) -> impl Iterator<Item = Stray> + use<> {
-        let unread = std::mem::take(&mut *self.unread.borrow_mut());
-        self.inbox.take().into_iter().chain(unread)
-    }
-
-    /// Takes nothing from other lanes any more.
-    pub(crate) fn close(&self) {
-        self.inbox.close();
-    }
-
     fn forget(&self, key: FlowKey) {
         self.flows.borrow_mut().remove(&key);
         self.release(key);
@@ -128,11 +103,14 @@ impl Drop for Registered {
             self.table.forget(key);
         }
         while let Some(bytes) = self.flow.take() {
-            self.table.unread.borrow_mut().push(Stray {
-                address: self.address.clone(),
-                key,
-                source: self.flow.origin.source,
-                way: Way::Gate(Arc::clone(&self.flow.origin.gate)),
+            let Origin { key, source, gate } = &self.flow.origin;
+            self.table.lane.keep_unread(ForwardedDatagram {
+                key: self.table.in_directory(*key),
+                gate_address: self.address.clone(),
+                peer: key.peer,
+                local: key.local,
+                source: *source,
+                arrival: Arrival::Gate(Arc::clone(gate)),
                 bytes,
             });
         }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use turnpike_lane::clock::Clock;
 use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::pipes::Pipes;
-use turnpike_lane::random::Random;
 use turnpike_lane::sys::datagram::Batch;
 use turnpike_lane::sys::process;
+use turnpike_plan::protocol::LaneCommon;
 
 use crate::own_connections::OwnConnections;
 use crate::plan::Plan;
@@ -27,8 +27,8 @@ pub type LanePlan = turnpike_plan::lane::LanePlan<Plan>;
 pub struct LaneShared {
     /// Time, read once a turn.
     pub clock: Rc<Clock>,
-    /// Gives the number of a new connection, unique in the process.
-    next_serial: Box<dyn Fn() -> u64>,
+    /// What the lane's protocols share.
+    common: Rc<LaneCommon>,
     /// TLS handshakes of this turn, those of other protocols included.
     pub(crate) handshakes: Rc<Handshakes>,
     /// What sessions of all lanes have opened to addresses of ours.
@@ -36,7 +36,6 @@ pub struct LaneShared {
     /// The first number of a descriptor that sessions leave to others, and the limit above it.
     spare_descriptors_from: RawFd,
     descriptors_max: u64,
-    random: Random,
     /// For all datagrams of the lane; made with the first.
     batch: OnceCell<RefCell<Batch>>,
     pub pipes: Rc<Pipes>,
@@ -46,24 +45,17 @@ pub struct LaneShared {
 
 impl LaneShared {
     /// A lane's own things.
-    pub fn new(
-        clock: Rc<Clock>,
-        handshakes: Rc<Handshakes>,
-        own_connections: Arc<OwnConnections>,
-        seed: u64,
-        next_serial: impl Fn() -> u64 + 'static,
-    ) -> Rc<Self> {
+    pub(crate) fn new(common: Rc<LaneCommon>, own_connections: Arc<OwnConnections>) -> Rc<Self> {
         let descriptors_max = process::usage().files_max;
         let spare = (descriptors_max / SPARE_DESCRIPTORS_PART).min(SPARE_DESCRIPTORS_MAX);
         let spare_from = descriptors_max.saturating_sub(spare);
         Rc::new(Self {
-            clock,
-            next_serial: Box::new(next_serial),
-            handshakes,
+            clock: Rc::clone(&common.clock),
+            handshakes: Rc::clone(&common.handshakes),
+            common,
             own_connections,
             spare_descriptors_from: RawFd::try_from(spare_from).unwrap_or(RawFd::MAX),
             descriptors_max,
-            random: Random::new(seed),
             batch: OnceCell::new(),
             pipes: Rc::default(),
             buffer: RefCell::default(),
@@ -84,7 +76,7 @@ impl LaneShared {
 
     /// The number of a new connection.
     pub(crate) fn next_serial(&self) -> u64 {
-        (self.next_serial)()
+        self.common.next_serial()
     }
 
     /// Memory to receive datagrams into. It must be given back before anything waits.
@@ -99,8 +91,8 @@ impl LaneShared {
         buffer
     }
 
-    /// A random number; see [`Random`].
+    /// A random number; see [`LaneCommon::random`].
     pub fn random(&self) -> u64 {
-        self.random.next()
+        self.common.random()
     }
 }

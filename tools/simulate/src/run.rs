@@ -15,16 +15,14 @@ use std::sync::{Arc, Weak};
 
 use turnpike_conf::{ConfError, Entry, Registry};
 use turnpike_http::Product;
-use turnpike_http::connection::{Apply, Command, Connections};
-use turnpike_http::counters::AllCounters;
-use turnpike_http::lane::{LanePlan, LaneShared};
 use turnpike_http::plan::{Environment, Plan};
-use turnpike_lane::event_loop::{self, AcceptSettings, EventLoop, LaneGate, Mailbox};
+use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Mailbox};
 use turnpike_lane::gate::AcceptMode;
 use turnpike_lane::log::{ErrorLog, Level, LogFile, LogSet, Spec, SpecError};
 use turnpike_lane::sys::simulation::{self, Fault, Lookout};
 use turnpike_lane::sys::socket::Kind;
 use turnpike_lane::turns;
+use turnpike_protocols::{Apply, Command, LaneHandler, Plans, Process};
 
 use crate::client::Client;
 use crate::expected::PAGE;
@@ -125,16 +123,25 @@ impl Bench {
     /// # Errors
     /// An error of the machine, not of the lane.
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, String> {
+        let mut report = self.run_http(seed, options)?;
+        report.problems.extend(self.leftover_files()?);
+        Ok(report)
+    }
+
+    /// The part of a run that is about HTTP.
+    fn run_http(&self, seed: u64, options: Options) -> Result<Report, String> {
         let scenario = Scenario::new(seed);
         let folder = self.folder.display().to_string();
         let mut logs = self.logs(&scenario)?;
         let plans = self.plans(&scenario, &folder, &mut logs)?;
-        let old_plans: Vec<_> = plans.iter().map(Arc::downgrade).collect();
-        let mut applies = plans.into_iter().map(|plan| self.apply(plan));
+        let weak = |plans: &Plans| Arc::downgrade(&plans.http);
+        let old_plans: Vec<_> = plans.iter().map(weak).collect();
+        let mut applies = plans.into_iter().map(|plans| self.apply(plans));
         let first = applies.next().ok_or("no plan")?;
         let times_ms = scenario.reloads_ms.iter().copied();
         let reloads: VecDeque<_> = times_ms.zip(applies).collect();
-        let counters = Arc::new(AllCounters::default());
+        let process = Process::default();
+        let counters = process.http.clone();
         let mailbox = Mailbox::new().map_err(|error| format!("no mailbox: {error}"))?;
         let mailbox = Arc::new(mailbox);
         let clients = scenario.scripts.into_iter().map(Client::new).collect();
@@ -153,8 +160,7 @@ impl Bench {
         let world = World::new(start, mailbox.clone());
         let world = Rc::new(RefCell::new(world));
         simulation::enter(Some(Box::new(Shared(world.clone()))));
-        let served =
-            AssertUnwindSafe(|| serve(first, &old_plans, &world, counters.clone(), mailbox));
+        let served = AssertUnwindSafe(|| serve(first, &old_plans, &world, &process, &mailbox));
         let left = catch_unwind(served);
         simulation::enter(None);
         let mut world = Rc::into_inner(world)
@@ -191,7 +197,6 @@ impl Bench {
             Ok(Err(error)) => return Err(format!("no lane: {error}")),
             Err(_) => report.problems.push("a panic ended the lane".to_owned()),
         }
-        report.problems.extend(self.leftover_files()?);
         Ok(report)
     }
 
@@ -242,31 +247,31 @@ impl Bench {
         scenario: &Scenario,
         folder: &str,
         logs: &mut Logs,
-    ) -> Result<Vec<Arc<Plan>>, String> {
+    ) -> Result<Vec<Plans>, String> {
         let numbers = 1..=scenario.reloads_ms.len() as u64 + 1;
         let build = |number| {
             let text = scenario.settings.configuration(folder, number);
-            plan::build(&self.registry, &text, number, logs).map(Arc::new)
+            plan::build(&self.registry, &text, number, logs)
         };
         numbers.map(build).collect()
     }
 
-    /// A plan for the lane, with its gate.
-    fn apply(&self, plan: Arc<Plan>) -> Apply {
-        let gate = LaneGate {
-            number: 0,
+    /// Plans for the lane, with its gate.
+    fn apply(&self, plans: Plans) -> Apply {
+        let gate = plans.gate_number(0).map(|number| LaneGate {
+            number,
             socket: self.gate.clone(),
             mode: AcceptMode::Shared,
             kind: Kind::Stream,
-        };
+        });
         Apply {
             accept: AcceptSettings {
-                connections_max: plan.events.connections_max,
-                multi_accept: plan.events.multi_accept,
+                connections_max: plans.http.events.connections_max,
+                multi_accept: plans.http.events.multi_accept,
                 ..AcceptSettings::default()
             },
-            plan,
-            gates: vec![gate],
+            plans,
+            gates: gate.into_iter().collect(),
             heartbeat: None,
             cpus: None,
             // Nobody waits for it.
@@ -280,24 +285,20 @@ fn serve(
     first: Apply,
     plans: &[Weak<Plan>],
     world: &RefCell<World>,
-    counters: Arc<AllCounters>,
-    mailbox: Arc<Mailbox<Command>>,
+    process: &Process,
+    mailbox: &Arc<Mailbox<Command>>,
 ) -> io::Result<Left> {
-    let shared = LaneShared::new(0, counters);
+    let (mut handler, mut event_loop) = LaneHandler::begin(0, process, mailbox, first)?;
+    let shared = handler.protocols().http.shared();
     world.borrow_mut().counters = Some(shared.counters.clone());
-    let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
-    let plan = LanePlan::new(first.plan.clone());
-    let mut connections = Connections::new(shared.clone(), plan, mailbox);
-    let returned = connections.returned();
-    connections.apply(&mut event_loop, first);
     let spent_polls = turns::spent_polls();
-    let ended = event_loop::run(&mut event_loop, &mut connections, &returned);
+    let ended = handler.run(&mut event_loop);
     let spent_polls = turns::spent_polls() - spent_polls;
-    let (held, watched) = (connections.left(), event_loop.left());
+    let (held, watched) = (handler.protocols().http.left(), event_loop.left());
     let reloads = world.borrow().reloaded_ms.len();
     let is_held = |plan: &&Weak<Plan>| plan.strong_count() > 0;
     let old_plans = plans[..reloads].iter().filter(is_held).count();
-    drop(connections);
+    drop(handler);
     drop(event_loop);
     shared.forget_exchanges();
     Ok(Left {

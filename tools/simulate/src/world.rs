@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use turnpike_http::connection::{Apply, Command};
 use turnpike_http::counters::HttpCounters;
 use turnpike_lane::event_loop::Mailbox;
 use turnpike_lane::sys::simulation::{self, Fault, Lookout};
+use turnpike_protocols::{Apply, Command};
 
 use crate::client::{Client, Effect};
 use crate::origin::{self, OriginConnection, Origins};

@@ -44,7 +44,7 @@ const NAMESAKES: [(&str, &str); 2] = [
 const YIELDING_TRAITS: [&str; 3] = ["AsFd", "AsRawFd", "IntoRawFd"];
 
 /// Traits whose implementations are given connections, and where these are served.
-const TAKING_TRAITS: [&str; 2] = ["Receiver", "Acceptor"];
+const TAKING_TRAITS: [&str; 2] = ["Receiver", "Protocol"];
 const TAKERS: [&str; 2] = ["crates/http/src/connection", "crates/stream/src"];
 
 /// Checks one file that is no test.

@@ -6,20 +6,17 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use slab::Slab;
-use tokio::sync::Notify;
-use turnpike_lane::event_loop::Mailbox;
-use turnpike_lane::log::Level;
-use turnpike_plan::passed::AcceptedConnection;
+use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::log::{ErrorLog, Level};
 
-use super::commands::Command;
+use super::moving::Moving;
 use super::open::Connection;
 use super::return_queue::ReturnQueue;
 use super::rush::Rush;
 use super::shortage::Shortages;
 use super::slot::Slot;
 use super::successor_link::SuccessorLink;
-use super::successors::Successors;
-use crate::counters::CloseReason;
+use crate::counters::{CloseReason, Doing};
 use crate::exchange::Exchange;
 use crate::lane::{LanePlan, LaneShared};
 
@@ -29,7 +26,6 @@ pub struct Connections {
     pub(super) plan: Rc<LanePlan>,
     /// Plans before it that connections may still hold: what they buffer goes by time too.
     pub(super) old_plans: Vec<Weak<LanePlan>>,
-    pub(super) mailbox: Arc<Mailbox<Command>>,
     /// By token.
     pub(super) slots: Slab<Slot>,
     /// Where the search for idle connections goes on.
@@ -55,13 +51,8 @@ pub struct Connections {
     /// When the lane's time was last looked at, in its monotonic milliseconds.
     pub(super) ticked_ms: u64,
     pub(super) round: Round,
-    /// Accepted for others, until they take them: gates behind the plan's listens belong to other
-    /// protocols.
-    pub(super) others: Vec<AcceptedConnection>,
-    /// See [`Connections::take_cut`].
-    pub(super) cut_until_ms: Option<u64>,
-    /// Until when the log need not say again that the lane is full, in its monotonic milliseconds.
-    pub(super) full_said_until_ms: u64,
+    /// On their way to other lanes, until the lane takes them.
+    pub(super) moving: Vec<Box<Moving>>,
 }
 
 /// What is measured at the end of a round: the clock is read once for all of it.
@@ -72,12 +63,15 @@ pub(super) struct Round {
     pub(super) first_answers: u64,
 }
 
-/// Whether the lane goes on.
+/// Whether the lane goes on, and what becomes of its connections if it does not.
 pub(super) enum Ending {
     /// The lane or process serves.
     No,
     /// The lane finishes what it is at; other lanes take what waits.
-    Leaving(Successors),
+    Leaving {
+        /// Gates that the other lanes have.
+        addresses: Vec<ListenAddress>,
+    },
     /// The lane finishes what was begun.
     Draining {
         /// In the lane's monotonic milliseconds.
@@ -85,13 +79,11 @@ pub(super) enum Ending {
         /// The process that takes what waits for a request.
         successor: Option<Arc<SuccessorLink>>,
     },
-    /// The lane ends now.
-    Now,
 }
 
 impl Connections {
     /// No connections yet.
-    pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, mailbox: Arc<Mailbox<Command>>) -> Self {
+    pub(super) fn begin(lane: Rc<LaneShared>, plan: Rc<LanePlan>) -> Self {
         lane.use_plan(&plan);
         let return_queue = Rc::new(ReturnQueue {
             returned: RefCell::default(),
@@ -104,7 +96,6 @@ impl Connections {
             lane,
             plan,
             old_plans: Vec::new(),
-            mailbox,
             slots: Slab::new(),
             room_cursor: 0,
             stalled_cursor: 0,
@@ -120,41 +111,18 @@ impl Connections {
             ending: Ending::No,
             ticked_ms: 0,
             round: Round::default(),
-            others: Vec::new(),
-            cut_until_ms: None,
-            full_said_until_ms: 0,
+            moving: Vec::new(),
         }
     }
 
-    /// The number of the plan in force.
-    pub fn generation(&self) -> u64 {
-        self.plan.generation
-    }
-
-    /// How many of the gates are HTTP's; those behind them are others'.
-    pub fn listens(&self) -> usize {
-        self.plan.listens.len()
-    }
-
-    /// Takes the connections that came by gates of others.
-    pub fn take_others(&mut self) -> Vec<AcceptedConnection> {
-        std::mem::take(&mut self.others)
-    }
-
-    /// Takes the time up to which connections were accepted that a command has closed since the
-    /// last call, for those that hold others of the lane's connections.
-    pub fn take_cut(&mut self) -> Option<u64> {
-        self.cut_until_ms.take()
-    }
-
-    /// Whether the lane has the command to end at once.
-    pub fn is_terminated(&self) -> bool {
-        matches!(self.ending, Ending::Now)
+    /// The request that the lane has begun last; readable from every thread.
+    pub fn doing(&self) -> Arc<Doing> {
+        self.lane.progress.doing().clone()
     }
 
     /// Whether the process ends, so that no connection is kept.
     pub(super) fn is_draining(&self) -> bool {
-        matches!(self.ending, Ending::Draining { .. } | Ending::Now)
+        matches!(self.ending, Ending::Draining { .. })
     }
 
     /// Does it with the present plan and those before it that are still held.
@@ -166,11 +134,6 @@ impl Connections {
         });
     }
 
-    /// Notified when a driven connection is handed back.
-    pub fn returned(&self) -> Rc<Notify> {
-        self.return_queue.notify.clone()
-    }
-
     /// Counts for `stub_status`: requests that are answered.
     pub(super) fn count_writing(&self, more: u64) {
         let busy = self.driven - self.http2_connections + self.awaited;
@@ -179,6 +142,12 @@ impl Connections {
         self.lane.counters.writing.set(writing);
         self.lane.counters.streams.set(streams);
         self.lane.set_http1_working((writing - streams) as usize);
+    }
+
+    /// The lane's own things.
+    #[cfg(feature = "simulation")]
+    pub fn shared(&self) -> Rc<LaneShared> {
+        Rc::clone(&self.lane)
     }
 
     /// What is held: places, futures, connections whose answer is awaited, and work that no client
@@ -213,10 +182,16 @@ impl Connections {
 
     /// The same at another level.
     pub(super) fn report_as(&self, level: Level, message: std::fmt::Arguments<'_>) {
-        if let Some(listen) = self.plan.listens.first() {
-            let root = self.plan.server(listen.default_server).root;
-            self.plan.location(root).error_log.event(level, message);
+        if let Some(log) = self.log_of(0) {
+            log.event(level, message);
         }
+    }
+
+    /// The error log of the server of that listen, for what concerns no connection.
+    pub(super) fn log_of(&self, listen: usize) -> Option<&ErrorLog> {
+        let listen = self.plan.listens.get(listen)?;
+        let root = self.plan.server(listen.default_server).root;
+        Some(&self.plan.location(root).error_log)
     }
 
     pub(super) fn exchange(&self, connection: &Connection) -> Box<Exchange> {

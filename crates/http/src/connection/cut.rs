@@ -14,8 +14,7 @@ const WHY: &str = "the client had not sent its whole request when worker_shutdow
 
 impl Connections {
     /// Closes the connections that were accepted up to that time, in monotonic milliseconds.
-    pub(super) fn cut(&mut self, event_loop: &mut EventLoop, until_ms: u64) {
-        self.cut_until_ms = self.cut_until_ms.max(Some(until_ms));
+    pub(super) fn cut_all(&mut self, event_loop: &mut EventLoop, until_ms: u64) {
         let is_old = |slot: &Slot| match slot {
             Slot::InTurn => false,
             Slot::Parked(parked) => parked.connection.facts.accepted_ms <= until_ms,

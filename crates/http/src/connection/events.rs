@@ -1,54 +1,58 @@
-//! What connections do with the events of the lane's loop.
+//! What connections do with the events of their lane.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use turnpike_lane::event_loop::{EventHandler, EventLoop};
-use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::event_loop::{EventLoop, Owner};
+use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::turns;
-use turnpike_plan::passed::{AcceptedConnection, PlanGate};
+use turnpike_plan::protocol::{LaneCommon, Protocol};
 
 use super::background;
-use super::connections::{Connections, Ending};
+use super::commands::Command;
+use super::connections::Connections;
+use super::moving::Moving;
 use super::return_queue::{DrivenSlot, Left};
 use super::sampled_logs;
 use super::slot::Slot;
-use crate::counters::CloseReason;
+use super::successor_link::SuccessorLink;
+use crate::counters::{AllCounters, CloseReason};
+use crate::lane::{LanePlan, LaneShared};
 use crate::plan::index::ListenIndex;
+use crate::plan::resolved::Plan;
 
-/// The time between two lines of the log that say that a lane is full, in milliseconds: it tries to
-/// accept some fifty times a second.
-const FULL_LINES_MS: u64 = 60_000;
+impl Protocol for Connections {
+    type Plan = Plan;
+    type Process = AllCounters;
+    type Moving = Box<Moving>;
+    type Successor = SuccessorLink;
+    type Command = Command;
 
-/// The system has too many files open, errno(3) on Linux.
-const ENFILE: i32 = 23;
+    fn new(
+        lane: Rc<LaneCommon>,
+        _owner: Owner,
+        process: &Arc<AllCounters>,
+        plan: Arc<Plan>,
+    ) -> Self {
+        let lane = LaneShared::new(lane, Arc::clone(process));
+        Self::begin(lane, LanePlan::new(plan))
+    }
 
-/// The process has too many files open.
-const EMFILE: i32 = 24;
-
-impl EventHandler for Connections {
     fn accepted(
         &mut self,
         event_loop: &mut EventLoop,
-        gate: u32,
+        place: u32,
         socket: OwnedFd,
         peer: PeerAddress,
     ) {
         self.round.has_worked = true;
-        if let Some(place) = (gate as usize).checked_sub(self.plan.listens.len()) {
-            let generation = self.plan.generation;
-            let gate = PlanGate { generation, place };
-            let other = AcceptedConnection::new(gate, socket, peer);
-            self.others.push(other);
-            return;
-        }
         let transport = Transport::plain(socket);
-        let connection = self.begun(event_loop, ListenIndex(gate), transport, peer);
+        let connection = self.begun(event_loop, ListenIndex(place), transport, peer);
         let served = AssertUnwindSafe(|| self.first_transaction(event_loop, connection));
         if catch_unwind(served).is_err() {
             self.panicked();
@@ -81,7 +85,6 @@ impl EventHandler for Connections {
     }
 
     fn turn_ended(&mut self, event_loop: &mut EventLoop) {
-        self.lane.handshakes.turn_ended();
         if std::mem::take(&mut self.round.has_worked) {
             self.measure_round(event_loop);
         }
@@ -117,8 +120,64 @@ impl EventHandler for Connections {
         }
     }
 
-    fn commands(&mut self, event_loop: &mut EventLoop) {
-        self.obey(event_loop);
+    fn take_plan(&mut self, event_loop: &mut EventLoop, plan: Arc<Plan>) {
+        self.serve_by(event_loop, plan);
+    }
+
+    fn flush(&mut self) {
+        self.every_plan(LanePlan::flush);
+    }
+
+    fn obey(&mut self, event_loop: &mut EventLoop, command: Command) {
+        match command {
+            Command::ListRequests { to } => {
+                // Who asked may have given up.
+                let _ = to.send(self.request_list(event_loop.clock.now_ms()));
+            }
+            Command::CloseRequest { id, to } => {
+                if self.close_request(event_loop, id) {
+                    let _ = to.send(());
+                }
+            }
+        }
+    }
+
+    fn cut(&mut self, event_loop: &mut EventLoop, until_ms: u64) {
+        self.cut_all(event_loop, until_ms);
+    }
+
+    fn announce_end(&mut self, event_loop: &mut EventLoop) {
+        self.lane.shutdown.drain();
+        self.tell_of_end(event_loop);
+    }
+
+    fn drain(&mut self, event_loop: &mut EventLoop, successor: Option<Arc<SuccessorLink>>) {
+        self.begin_drain(event_loop, successor);
+    }
+
+    fn leave(&mut self, event_loop: &mut EventLoop, plan: &Plan) {
+        self.begin_leave(event_loop, plan);
+    }
+
+    fn gates_closed(&mut self, event_loop: &mut EventLoop) {
+        self.hurry(event_loop);
+    }
+
+    fn take_moving(&mut self) -> Vec<Box<Moving>> {
+        std::mem::take(&mut self.moving)
+    }
+
+    fn was_moved(&mut self) {
+        self.lane.counters.active.sub();
+        self.lane.counters.moved.add();
+    }
+
+    fn keep(&mut self, event_loop: &mut EventLoop, moving: Box<Moving>) {
+        self.keep_here(event_loop, *moving);
+    }
+
+    fn adopt(&mut self, event_loop: &mut EventLoop, moving: Box<Moving>) {
+        self.adopt_connection(event_loop, *moving);
     }
 
     fn connections(&self) -> usize {
@@ -133,53 +192,22 @@ impl EventHandler for Connections {
         self.close_to_make_room(event_loop)
     }
 
-    fn stays_full(&mut self, event_loop: &mut EventLoop) {
-        let now_ms = event_loop.clock.now_ms();
-        if now_ms >= self.full_said_until_ms {
-            self.full_said_until_ms = now_ms + FULL_LINES_MS;
-            let most = self.plan.events.connections_max;
-            let message = format_args!(
-                "{most} worker_connections are not enough; new connections wait, since none can \
-                 be closed"
-            );
-            self.report_as(Level::Alert, message);
-        }
+    /// Connections, and futures beside them: requests of HTTP/2, and those that no client waits
+    /// for.
+    fn held(&self) -> usize {
+        self.slots.len() + self.driven - self.driven_connections
     }
 
-    fn accept_failed(&mut self, _event_loop: &mut EventLoop, gate: u32, error: &io::Error) {
-        // A gate of others says so in the log of the first server.
-        let listens = &self.plan.listens;
-        let Some(listen) = listens.get(gate as usize).or(listens.first()) else {
-            return;
-        };
-        let root = self.plan.server(listen.default_server).root;
-        let log = &self.plan.location(root).error_log;
-        let level = match error.raw_os_error() {
-            Some(ENFILE | EMFILE) => Level::Crit,
-            _ => Level::Alert,
-        };
-        log.event(level, format_args!("accept4() failed {}", Errno(error)));
+    fn gates(&self) -> usize {
+        self.plan.listens.len()
     }
 
-    fn finished(&self) -> bool {
-        match &self.ending {
-            Ending::No => false,
-            // Another lane may just be handing something over.
-            Ending::Leaving(_) | Ending::Draining { .. } => {
-                self.held() == 0 && self.mailbox.close_if_empty()
-            }
-            Ending::Now => true,
-        }
+    fn gate_log(&self, place: u32) -> Option<&ErrorLog> {
+        self.log_of(place as usize)
     }
 }
 
 impl Connections {
-    /// Connections, and futures beside them: requests of HTTP/2, and those that no client waits
-    /// for.
-    pub(super) fn held(&self) -> usize {
-        self.slots.len() + self.driven - self.driven_connections
-    }
-
     /// A driven connection is handed back, or what is left of it.
     fn take_back(&mut self, event_loop: &mut EventLoop, slot: DrivenSlot, left: Left) {
         let token = slot.token;

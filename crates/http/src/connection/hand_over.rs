@@ -2,7 +2,7 @@
 //! from one process to another, when another one serves.
 //!
 //! ```text
-//!  lane that goes:    parked ─► Moving ─► mailbox of a successor ─► parked there
+//!  lane that goes:    parked ─► Moving ─► the lane, which gives it to another ─► parked there
 //!                     driven ─► finished here ─► as above
 //!  process that goes: parked ─► Packet ─► link ─► Moving ─► mailbox of a lane there
 //! ```
@@ -22,21 +22,22 @@ use super::moving::{Moving, Origin};
 use super::open::Connection;
 use super::slot::{Parked, Slot};
 use super::successor_link::{Packet, Sent, SuccessorLink};
-use super::successors::Successors;
 use crate::counters::CloseReason;
 use crate::h1::input::Input;
 use crate::plan::ListenIndex;
 
 impl Connections {
-    /// Hands a connection to a lane that stays; gives it back where that cannot be.
-    pub(super) fn hand_over(&self, successors: &Successors, parked: Parked) -> Option<Parked> {
+    /// Has a connection move to a lane that stays; gives it back where that cannot be.
+    fn hand_over(&mut self, parked: Parked) -> Option<Parked> {
         let Parked {
             connection,
             waits_for,
             deadline_ms,
         } = parked;
         let address = &connection.plan.listen(connection.facts.listen).address;
-        if !successors.have(address) {
+        let is_there =
+            matches!(&self.ending, Ending::Leaving { addresses } if addresses.contains(address));
+        if !is_there {
             return Some(Parked {
                 connection,
                 waits_for,
@@ -46,14 +47,13 @@ impl Connections {
         let address = address.clone();
         let Connection {
             transport,
-            input,
             facts,
             no_delay,
-            plan,
             proxy_header,
             security,
+            ..
         } = connection;
-        let moving = Box::new(Moving {
+        self.moving.push(Box::new(Moving {
             transport,
             facts,
             no_delay,
@@ -62,27 +62,33 @@ impl Connections {
             address,
             waits_for,
             origin: Origin::Lane { deadline_ms },
-        });
-        match successors.give(moving) {
-            Ok(()) => {
-                self.lane.counters.active.sub();
-                self.lane.counters.moved.add();
-                None
-            }
-            Err(moving) => Some(Parked {
-                connection: Connection {
-                    transport: moving.transport,
-                    input,
-                    facts: moving.facts,
-                    no_delay: moving.no_delay,
-                    plan,
-                    proxy_header,
-                    security: moving.security,
-                },
-                waits_for: moving.waits_for,
-                deadline_ms,
-            }),
+        }));
+        None
+    }
+
+    /// Has a parked connection move to another lane where this one goes; gives it back where it
+    /// stays. It has left its place.
+    pub(super) fn move_parked(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        parked: Parked,
+    ) -> Option<Parked> {
+        if token.is_some() {
+            event_loop.unwatch(parked.connection.transport.as_fd());
         }
+        let back = self.hand_over(parked);
+        self.unpark(event_loop, token);
+        back
+    }
+
+    /// Keeps a connection that no lane takes any more: those that stay have ended.
+    pub(super) fn keep_here(&mut self, event_loop: &mut EventLoop, moving: Moving) {
+        self.ending = Ending::Leaving {
+            addresses: Vec::new(),
+        };
+        self.lane.counters.active.sub();
+        self.adopt_connection(event_loop, moving);
     }
 
     /// Hands over all that is parked.
@@ -145,7 +151,7 @@ impl Connections {
     }
 
     /// Takes a connection of another lane over, or of the process before.
-    pub(super) fn adopt(&mut self, event_loop: &mut EventLoop, moving: Moving) {
+    pub(super) fn adopt_connection(&mut self, event_loop: &mut EventLoop, moving: Moving) {
         let listens = &self.plan.listens;
         let place = listens
             .iter()

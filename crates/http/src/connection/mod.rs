@@ -23,12 +23,12 @@ mod commands;
 mod connections;
 mod cut;
 mod driven;
+mod ending;
 mod events;
 mod hand_over;
 mod handshake;
 mod http2;
 mod moving;
-mod obey;
 mod open;
 mod parked;
 mod passed;
@@ -45,13 +45,11 @@ mod slot;
 mod splicing;
 mod stalled;
 mod successor_link;
-mod successors;
 #[cfg(test)]
 mod tests;
 mod transfer;
 
-pub use commands::{Apply, Command, Leave};
+pub use commands::Command;
 pub use connections::Connections;
 pub use moving::Moving;
 pub use successor_link::{SuccessorLink, offer, take_connections};
-pub use successors::RoundRobin;

@@ -87,12 +87,8 @@ impl Connections {
         token: Option<u32>,
         parked: Parked,
     ) -> Option<u32> {
-        if let Ending::Leaving(successors) = &self.ending {
-            if token.is_some() {
-                event_loop.unwatch(parked.connection.transport.as_fd());
-            }
-            let back = self.hand_over(successors, parked);
-            self.unpark(event_loop, token);
+        if matches!(self.ending, Ending::Leaving { .. }) {
+            let back = self.move_parked(event_loop, token, parked);
             return self.put_anew(event_loop, back?);
         }
         match token {

@@ -2,6 +2,7 @@
 //! that it has filled.
 
 use turnpike_lane::heap;
+use turnpike_plan::protocol::Protocol as _;
 
 use super::connections::Connections;
 

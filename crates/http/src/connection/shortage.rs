@@ -77,7 +77,7 @@ impl Connections {
     pub(super) fn spare_connections(&mut self, now_ms: u64) {
         let working = self.lane.http1_working() + self.lane.stream_places().busy_connections();
         let waiting_max = waiting_connections_max(self.plan.events.connections_max);
-        if working + self.lane.progress.sessions() >= waiting_max {
+        if working + self.lane.common.sessions() >= waiting_max {
             self.close_stalled(now_ms, ROOM_CONNECTIONS_MAX);
         }
     }

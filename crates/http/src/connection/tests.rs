@@ -2,39 +2,40 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod only_http;
+
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::sync_channel;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_lane::event_loop::{
-    self, AcceptSettings, EventHandler as _, EventLoop, Mailbox, WatchedSocket,
-};
+use turnpike_lane::event_loop::{EventHandler as _, EventLoop, Mailbox, WatchedSocket};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::socket::{self, More, PeerAddress};
 use turnpike_lane::turns;
 
-use super::connections::{Connections, Ending};
+use super::connections::Ending;
 use super::return_queue::Left;
 use super::slot::{DrivenWork, Slot};
-use super::{Apply, Command, Leave, SuccessorLink, offer, take_connections};
+use super::{SuccessorLink, offer, take_connections};
 use crate::client::Client;
-use crate::counters::{AllCounters, CloseReason};
+use crate::counters::CloseReason;
 use crate::exchange::Exchange;
-use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{Awaiting, Handler, HandlerPlace, Verdict, Waiting, Work};
 use crate::plan::{Builder, Family, LocationDraft, Plan};
 use crate::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use crate::testing;
 
+pub(super) use only_http::Command;
+use only_http::{GATE, OnlyHttp};
+
 /// A lane without a thread: the test takes its turns.
 pub(super) struct Lane {
     pub(super) event_loop: EventLoop,
-    pub(super) connections: Connections,
+    pub(super) connections: OnlyHttp,
     pub(super) mailbox: Arc<Mailbox<Command>>,
 }
 
@@ -48,26 +49,13 @@ impl Lane {
     }
 
     pub(super) fn serving(plan: Arc<Plan>) -> Lane {
-        let shared = LaneShared::new(0, Arc::new(AllCounters::default()));
         let mailbox = Arc::new(Mailbox::new().unwrap());
-        let event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd()).unwrap();
-        let connections = Connections::new(shared, LanePlan::new(plan.clone()), mailbox.clone());
-        let mut lane = Lane {
+        let (connections, event_loop) = OnlyHttp::begin(plan, &mailbox);
+        Lane {
             event_loop,
             connections,
             mailbox,
-        };
-        let (done, _) = sync_channel(1);
-        let apply = Apply {
-            plan,
-            gates: Vec::new(),
-            accept: AcceptSettings::default(),
-            heartbeat: None,
-            cpus: None,
-            done,
-        };
-        lane.connections.apply(&mut lane.event_loop, apply);
-        lane
+        }
     }
 
     /// A client whose connection this lane has accepted and that has sent nothing yet.
@@ -75,7 +63,7 @@ impl Lane {
         let (client, ours) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         self.connections
-            .accepted(&mut self.event_loop, 0, ours.into(), PeerAddress::Unix);
+            .accepted(&mut self.event_loop, GATE, ours.into(), PeerAddress::Unix);
         client
     }
 
@@ -85,12 +73,10 @@ impl Lane {
     }
 
     fn leave(&mut self, successor: &Lane) {
-        let (done, _) = sync_channel(1);
-        self.tell(Command::Leave(Box::new(Leave {
+        self.tell(Command::Leave {
             plan: plan(),
-            successors: vec![successor.mailbox.clone()],
-            done,
-        })));
+            successor: successor.mailbox.clone(),
+        });
     }
 
     pub(super) fn turn(&mut self) {
@@ -99,8 +85,7 @@ impl Lane {
 
     /// Serves until the lane has the command to end.
     pub(super) fn run(&mut self) {
-        let returned = self.connections.returned();
-        event_loop::run(&mut self.event_loop, &mut self.connections, &returned).unwrap();
+        self.connections.run(&mut self.event_loop);
     }
 
     /// Whether the client's request is answered by this lane.

@@ -98,14 +98,10 @@ counters! {
         "Times that the lane did not respond while connections waited for it.";
 }
 
-/// Numbers that a lane takes from the process at a time: large enough that lanes seldom meet.
-const SERIAL_BLOCK: u64 = 64;
-
 /// What the lanes of a process have in common to count with.
 #[derive(Default)]
 pub struct AllCounters {
     lanes: Mutex<Vec<(usize, Arc<HttpCounters>)>>,
-    serials: AtomicU64,
     gates: Mutex<Vec<WatchedGate>>,
     process: Mutex<ProcessCounts>,
     /// When a configuration was last put in force, and whether the last one was.
@@ -158,12 +154,6 @@ impl AllCounters {
     /// One counter summed over all lanes.
     pub fn total(&self, counter: impl Fn(&HttpCounters) -> &Counter) -> u64 {
         self.lanes().iter().map(|lane| counter(lane).value()).sum()
-    }
-
-    /// The first of a block of connection numbers, and the one behind its last.
-    pub(crate) fn serial_block(&self) -> (u64, u64) {
-        let first = self.serials.fetch_add(SERIAL_BLOCK, Relaxed) + 1;
-        (first, first + SERIAL_BLOCK)
     }
 }
 

@@ -12,7 +12,6 @@ use tokio::sync::Notify;
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Tasks until the lane takes them up.
-#[derive(Default)]
 pub(crate) struct Background {
     requests: RefCell<Vec<Task>>,
     streams: RefCell<Vec<Task>>,
@@ -22,6 +21,16 @@ pub(crate) struct Background {
 }
 
 impl Background {
+    /// No tasks. `wake` wakes the lane while it waits for driven connections.
+    pub(super) fn new(wake: Rc<Notify>) -> Self {
+        Self {
+            requests: RefCell::default(),
+            streams: RefCell::default(),
+            under_way: Cell::new(0),
+            wake,
+        }
+    }
+
     /// Adds a request that no client waits for.
     pub(super) fn add_request(&self, task: Task) {
         self.under_way.set(self.under_way.get() + 1);

@@ -13,23 +13,12 @@ pub struct LaneProgress {
     /// Batches so far.
     batches: Cell<u64>,
     is_in_batch: Cell<bool>,
-    sessions: Cell<usize>,
 }
 
 impl LaneProgress {
     /// The request that the lane has begun last; readable from every thread.
     pub fn doing(&self) -> &Arc<Doing> {
         &self.doing
-    }
-
-    /// How many connections of the lane another protocol serves.
-    pub fn sessions(&self) -> usize {
-        self.sessions.get()
-    }
-
-    /// Notes how many connections of the lane another protocol serves.
-    pub fn note_sessions(&self, count: usize) {
-        self.sessions.set(count);
     }
 
     /// From now on requests are begun that had all come before.

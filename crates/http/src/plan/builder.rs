@@ -337,7 +337,7 @@ impl<'e> Builder<'e> {
             servers: self.servers,
             locations: self.locations.into_iter().flatten().collect(),
             sample_sources: self.sample_sources,
-            released: None,
+            kept: Vec::new(),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The plan itself: flat tables that lanes only read.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use turnpike_plan::builder::Shared;
 use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::metrics;
+use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
 use turnpike_plan::regex::Undecided;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 use turnpike_plan::variables::{Subject, VariableTable};
@@ -38,8 +40,8 @@ pub struct Plan {
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Location>,
     pub(super) sample_sources: Vec<Arc<dyn SampleSource>>,
-    /// Called when the last lane has let go of the plan.
-    pub(super) released: Option<Box<dyn Fn(u64) + Send + Sync>>,
+    /// See [`ProtocolPlan::keep`].
+    pub(super) kept: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A server block.
@@ -115,11 +117,6 @@ impl Plan {
         &self.servers[index.0 as usize]
     }
 
-    /// How many server blocks there are.
-    pub fn server_count(&self) -> usize {
-        self.servers.len()
-    }
-
     /// The location of that index.
     pub fn location(&self, index: LocationIndex) -> &Location {
         &self.locations[index.0 as usize]
@@ -150,19 +147,7 @@ impl Plan {
         &self.shared.variables
     }
 
-    /// What carries out the verb of that name on the control socket.
-    pub fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
-        let mut commands = self.shared.commands.iter();
-        let (_, command) = commands.find(|(row, _)| row.name == name)?;
-        Some(command.clone())
-    }
-
-    /// The verbs that this plan offers.
-    pub fn commands(&self) -> impl Iterator<Item = &'static CommandRow> + '_ {
-        self.shared.commands.iter().map(|(row, _)| *row)
-    }
-
-    /// What reads the metrics of the families.
+    /// What reads the metrics of the families, of all protocols.
     pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
         &self.shared.readers
     }
@@ -171,15 +156,35 @@ impl Plan {
     pub fn add_metric_readers(&mut self, readers: &[Arc<dyn metrics::Reader>]) {
         self.shared.readers.extend_from_slice(readers);
     }
+}
 
-    /// The work of the families that goes on in the background while the plan is in force.
-    pub fn services(&self) -> &[Arc<dyn Service>] {
+impl ProtocolPlan for Plan {
+    fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>> {
+        self.listens.iter().map(|listen| PlanListen {
+            address: &listen.address,
+            options: &listen.options,
+            mode: listen.mode,
+        })
+    }
+
+    fn server_count(&self) -> usize {
+        self.servers.len()
+    }
+
+    fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
+        &self.shared.commands
+    }
+
+    fn services(&self) -> &[Arc<dyn Service>] {
         &self.shared.services
     }
 
-    /// What to call, with the generation, when no lane holds the plan any more.
-    pub fn on_release(&mut self, released: Box<dyn Fn(u64) + Send + Sync>) {
-        self.released = Some(released);
+    fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
+        self.metric_readers()
+    }
+
+    fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
+        self.kept.push(kept);
     }
 }
 
@@ -235,14 +240,6 @@ impl Plan {
 impl HasLaneStates for Plan {
     fn lane_states(&self) -> &[LaneStateMaker] {
         &self.shared.lane_states
-    }
-}
-
-impl Drop for Plan {
-    fn drop(&mut self) {
-        if let Some(released) = &self.released {
-            released(self.generation);
-        }
     }
 }
 

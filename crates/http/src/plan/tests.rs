@@ -11,6 +11,7 @@ use crate::exchange::Exchange;
 use crate::testing;
 use turnpike_plan::control::{Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_plan::metrics::{self, Kind, Reader, Samples};
+use turnpike_plan::protocol::ProtocolPlan as _;
 
 /// The location that a path leads to, by its name; `-` for the server's own.
 fn located(exchange: &Exchange, path: &str) -> String {

@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::{EventHandler, EventLoop, TOKEN_GATE};
+use super::token::{Owner, Token};
+use super::{EventHandler, EventLoop};
 use crate::gate::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
 use crate::steering::LanePulse;
 use crate::sys::socket::{self, Kind};
@@ -58,11 +59,20 @@ impl Pulse for LanePulse {
     }
 }
 
+/// The number of a gate: the protocol that it belongs to, and which of its gates it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateNumber {
+    /// The protocol that serves it.
+    pub owner: Owner,
+    /// The place among the listens of that protocol's plan.
+    pub place: u32,
+}
+
 /// A gate of a lane.
 #[derive(Clone)]
 pub struct LaneGate {
     /// The number for [`EventHandler::accepted`].
-    pub number: u32,
+    pub number: GateNumber,
     /// The listening socket; other lanes may share it.
     pub socket: Arc<OwnedFd>,
     /// The way in which lanes share it.
@@ -426,7 +436,7 @@ impl EventLoop {
                 continue;
             }
             let interest = entry.gate.mode.interest();
-            let token = TOKEN_GATE + index as u64;
+            let token = Token::Gate(index as u32).encode();
             match self.epoll.add(entry.gate.socket.as_fd(), interest, token) {
                 Ok(()) => entry.watched = true,
                 Err(error) => result = Err(error),

@@ -22,6 +22,7 @@ mod gates;
 mod mailbox;
 mod numbered_sockets;
 mod run;
+mod token;
 mod watched_sockets;
 mod wheel;
 
@@ -33,10 +34,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 pub use deadlines::{Deadlines, Timer};
-pub use gates::{AcceptSettings, LaneGate, Pulse, waiting_connections_max};
+pub use gates::{AcceptSettings, GateNumber, LaneGate, Pulse, waiting_connections_max};
 pub use mailbox::Mailbox;
 pub use numbered_sockets::NumberedSockets;
 pub use run::run;
+pub use token::Owner;
 pub use watched_sockets::{WatchedSocket, WatchedSockets};
 pub use wheel::Wheel;
 
@@ -45,6 +47,7 @@ use crate::sys::epoll::{Epoll, Event, EventBuffer, Interest};
 use crate::sys::simulation::{self, Fault};
 use crate::sys::socket::PeerAddress;
 use gates::Gates;
+use token::Token;
 
 /// The most events from the kernel at a time. With more, the last would wait for all others.
 const EVENTS_PER_TURN_MAX: usize = 512;
@@ -58,11 +61,6 @@ const IDLE_TICK_MS: u64 = 1_000;
 /// The longest wait that is brief, in milliseconds. Those of the wheel may be ten times as late.
 const BRIEF_MS_MAX: u64 = 16;
 
-const TOKEN_MAILBOX: u64 = u64::MAX;
-const TOKEN_GATE: u64 = 1 << 32;
-const TOKEN_WATCHED_SOCKET: u64 = 1 << 33;
-const TOKEN_NUMBERED_SOCKET: u64 = 1 << 63;
-
 /// A future on the lane's own runtime.
 pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -72,7 +70,7 @@ pub trait EventHandler {
     fn accepted(
         &mut self,
         event_loop: &mut EventLoop,
-        gate: u32,
+        gate: GateNumber,
         socket: OwnedFd,
         peer: PeerAddress,
     );
@@ -84,14 +82,21 @@ pub trait EventHandler {
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool);
     /// A watched socket has input for the parked connection with this token.
     fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32);
-    /// The socket with this number has an event; see [`NumberedSockets`]. Lanes that number none
-    /// are never called.
-    fn numbered_socket_ready(&mut self, _event_loop: &mut EventLoop, _number: u64, _event: Event) {}
+    /// The socket with this number of its owner has an event; see [`NumberedSockets`]. Lanes that
+    /// number none are never called.
+    fn numbered_socket_ready(
+        &mut self,
+        _event_loop: &mut EventLoop,
+        _owner: Owner,
+        _number: u64,
+        _event: Event,
+    ) {
+    }
     /// The deadline of this token may have passed.
     fn due(&mut self, event_loop: &mut EventLoop, token: u32);
-    /// The exact deadline of a timer with this number has passed; see
+    /// The exact deadline of a timer with this number of its owner has passed; see
     /// [`EventLoop::numbered_timer`]. Lanes without such timers are never called.
-    fn numbered_timer_due(&mut self, _event_loop: &mut EventLoop, _number: u64) {}
+    fn numbered_timer_due(&mut self, _event_loop: &mut EventLoop, _owner: Owner, _number: u64) {}
     /// All events of a turn were handled.
     fn turn_ended(&mut self, event_loop: &mut EventLoop);
     /// Called about every 100 ms while there are connections, otherwise every second.
@@ -106,13 +111,13 @@ pub trait EventHandler {
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool;
     /// Whether the handler takes connections of this gate even while the lane is full, to refuse
     /// them: their clients are told at once, and other gates go on.
-    fn refuses_when_full(&self, _gate: u32) -> bool {
+    fn refuses_when_full(&self, _gate: GateNumber) -> bool {
         false
     }
     /// The lane is full, and no connection may be closed: new ones wait in their queues.
     fn stays_full(&mut self, _event_loop: &mut EventLoop) {}
     /// Accepting failed and is tried again later; called once per failure.
-    fn accept_failed(&mut self, event_loop: &mut EventLoop, gate: u32, error: &io::Error);
+    fn accept_failed(&mut self, event_loop: &mut EventLoop, gate: GateNumber, error: &io::Error);
     /// Whether the lane has finished its work and ends.
     fn finished(&self) -> bool;
 }
@@ -145,7 +150,7 @@ impl EventLoop {
     /// The error of epoll_create1(2).
     pub fn new(clock: Rc<Clock>, mailbox: BorrowedFd<'_>) -> io::Result<Self> {
         let epoll = Rc::new(Epoll::new()?);
-        epoll.add(mailbox, Interest::READ, TOKEN_MAILBOX)?;
+        epoll.add(mailbox, Interest::READ, Token::Mailbox.encode())?;
         let turns = Rc::new(Cell::new(1));
         Ok(Self {
             watched_sockets: WatchedSockets::new(Rc::clone(&epoll), Rc::clone(&turns)),
@@ -168,9 +173,9 @@ impl EventLoop {
         self.watched_sockets.clone()
     }
 
-    /// Watches sockets that the handler gives numbers to.
-    pub fn numbered_sockets(&self) -> NumberedSockets {
-        NumberedSockets::new(Rc::clone(&self.epoll))
+    /// Watches sockets that this owner gives numbers to.
+    pub fn numbered_sockets(&self, owner: Owner) -> NumberedSockets {
+        NumberedSockets::new(Rc::clone(&self.epoll), owner)
     }
 
     /// Watches a parked connection for input. The watch is edge-triggered: the kernel polls a
@@ -185,7 +190,8 @@ impl EventLoop {
         }
         self.watched_in[index] = self.turns.get();
         let interest = Interest::READ | Interest::PEER_CLOSED | Interest::EDGE;
-        self.epoll.add(socket, interest, u64::from(token))
+        self.epoll
+            .add(socket, interest, Token::Parked(token).encode())
     }
 
     /// Ends the watch. Closing the socket does the same.
@@ -198,7 +204,7 @@ impl EventLoop {
     /// removes the timer when it waits no more.
     pub fn wait_until(&mut self, token: u32, deadline_ms: u64) -> Option<Timer> {
         if deadline_ms <= self.clock.now_ms() + BRIEF_MS_MAX
-            && let Some(timer) = self.deadlines.add(u64::from(token))
+            && let Some(timer) = self.deadlines.add(Token::Parked(token).encode())
         {
             self.deadlines.set(&timer, deadline_ms);
             return Some(timer);
@@ -207,10 +213,10 @@ impl EventLoop {
         None
     }
 
-    /// A timer of which [`EventHandler::numbered_timer_due`] tells by this number. `None`: the lane
-    /// has as many timers as it may have.
-    pub fn numbered_timer(&mut self, number: u64) -> Option<Timer> {
-        self.deadlines.add(TOKEN_NUMBERED_SOCKET + number)
+    /// A timer of which [`EventHandler::numbered_timer_due`] tells by this number of its owner.
+    /// `None`: the lane has as many timers as it may have.
+    pub fn numbered_timer(&mut self, owner: Owner, number: u64) -> Option<Timer> {
+        self.deadlines.add(Token::Numbered(owner, number).encode())
     }
 
     /// Runs a future on the lane's runtime. The caller counts it in [`EventHandler::driven`] until
@@ -238,14 +244,13 @@ impl EventLoop {
             // Connections that are here come first: what a new one asks for came later.
             let mut has_gates = false;
             for event in events.iter() {
-                match is_gate(event.token) {
-                    true => has_gates = true,
-                    false => self.take(handler, event),
+                match Token::decode(event.token) {
+                    Token::Gate(_) => has_gates = true,
+                    token => self.take(handler, token, event),
                 }
             }
-            let tokens = events.iter().map(|event| event.token);
-            for token in tokens.filter(|token| has_gates && is_gate(*token)) {
-                self.accept(handler, (token - TOKEN_GATE) as usize);
+            if has_gates {
+                self.take_gates(handler, &events);
             }
         }
         self.events = events;
@@ -254,21 +259,30 @@ impl EventLoop {
     }
 
     /// Handles an event that is not a gate's.
-    fn take<R: EventHandler>(&mut self, handler: &mut R, event: Event) {
+    fn take<R: EventHandler>(&mut self, handler: &mut R, token: Token, event: Event) {
         let closed = event.is_peer_closed() || event.is_hang_up() || event.is_error();
-        match event.token {
-            TOKEN_MAILBOX => handler.commands(self),
-            token if token >= TOKEN_NUMBERED_SOCKET => {
-                handler.numbered_socket_ready(self, token - TOKEN_NUMBERED_SOCKET, event);
-            }
-            token if token >= TOKEN_WATCHED_SOCKET => {
-                let place = (token - TOKEN_WATCHED_SOCKET) as usize;
-                if let Some(waiter) = self.watched_sockets.event(place, closed) {
+        match token {
+            Token::Parked(place) if self.is_stale(place as usize) => {}
+            Token::Parked(place) => handler.ready(self, place, closed),
+            Token::Watched(place) => {
+                if let Some(waiter) = self.watched_sockets.event(place as usize, closed) {
                     handler.watched_socket_ready(self, waiter);
                 }
             }
-            token if self.is_stale(token as usize) => {}
-            token => handler.ready(self, token as u32, closed),
+            Token::Numbered(owner, number) => {
+                handler.numbered_socket_ready(self, owner, number, event);
+            }
+            Token::Mailbox => handler.commands(self),
+            Token::Gate(_) => {}
+        }
+    }
+
+    /// Accepts from the gates that have events.
+    fn take_gates<R: EventHandler>(&mut self, handler: &mut R, events: &EventBuffer) {
+        for event in events.iter() {
+            if let Token::Gate(place) = Token::decode(event.token) {
+                self.accept(handler, place as usize);
+            }
         }
     }
 
@@ -284,12 +298,13 @@ impl EventLoop {
         let now_ms = self.clock.now_ms();
         // One that is set anew for a time that has passed has its turn in the next round.
         for _ in 0..self.deadlines.len() {
-            match self.deadlines.expire(now_ms) {
-                Some(token) if token >= TOKEN_NUMBERED_SOCKET => {
-                    handler.numbered_timer_due(self, token - TOKEN_NUMBERED_SOCKET);
+            match self.deadlines.expire(now_ms).map(Token::decode) {
+                Some(Token::Numbered(owner, number)) => {
+                    handler.numbered_timer_due(self, owner, number);
                 }
-                Some(token) => handler.due(self, token as u32),
-                None => break,
+                Some(Token::Parked(place)) => handler.due(self, place),
+                // No other has one.
+                Some(Token::Gate(_) | Token::Watched(_) | Token::Mailbox) | None => break,
             }
         }
         if now_ms >= self.next_tick_ms {
@@ -324,11 +339,6 @@ impl EventLoop {
         };
         self.deadlines.sleep_ms(tick_ms, self.clock.now_ms()) as i32
     }
-}
-
-/// Whether a token is a gate's.
-fn is_gate(token: u64) -> bool {
-    (TOKEN_GATE..TOKEN_WATCHED_SOCKET).contains(&token)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ struct Heirloom {
 }
 
 impl EventHandler for Heirloom {
-    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: PeerAddress) {
+    fn accepted(&mut self, _: &mut EventLoop, _: GateNumber, _: OwnedFd, _: PeerAddress) {
         self.seen.push((ACCEPTED, false));
     }
 
@@ -59,7 +59,7 @@ impl EventHandler for Heirloom {
     fn make_room(&mut self, _: &mut EventLoop) -> bool {
         false
     }
-    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: &io::Error) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: GateNumber, _: &io::Error) {}
     fn finished(&self) -> bool {
         false
     }
@@ -107,7 +107,10 @@ fn connections_that_are_ready_come_before_new_ones() {
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     let gate = LaneGate {
-        number: 0,
+        number: GateNumber {
+            owner: Owner(0),
+            place: 0,
+        },
         socket: Arc::new(listener.into()),
         mode: AcceptMode::Shared,
         kind: Kind::Stream,
@@ -168,7 +171,7 @@ struct Alarms {
 }
 
 impl EventHandler for Alarms {
-    fn numbered_timer_due(&mut self, event_loop: &mut EventLoop, number: u64) {
+    fn numbered_timer_due(&mut self, event_loop: &mut EventLoop, _: Owner, number: u64) {
         self.told.push((number, event_loop.clock.now_ms()));
     }
     fn due(&mut self, event_loop: &mut EventLoop, token: u32) {
@@ -184,7 +187,7 @@ impl EventHandler for Alarms {
     fn connections(&self) -> usize {
         1
     }
-    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: PeerAddress) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: GateNumber, _: OwnedFd, _: PeerAddress) {}
     fn ready(&mut self, _: &mut EventLoop, _: u32, _: bool) {}
     fn watched_socket_ready(&mut self, _: &mut EventLoop, _: u32) {}
     fn turn_ended(&mut self, _: &mut EventLoop) {}
@@ -193,7 +196,7 @@ impl EventHandler for Alarms {
     fn make_room(&mut self, _: &mut EventLoop) -> bool {
         false
     }
-    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: &io::Error) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: GateNumber, _: &io::Error) {}
 }
 
 #[test]
@@ -203,7 +206,7 @@ fn exact_deadlines_end_the_wait_of_the_bare_loop_and_of_the_nested_one() {
         let now_ms = event_loop.clock.now_ms();
         let mut timers = Vec::new();
         for (number, after_ms) in [(0, 6), (1, 2), (2, 4), (3, 3), (4, 20)] {
-            let timer = event_loop.numbered_timer(number).unwrap();
+            let timer = event_loop.numbered_timer(Owner(1), number).unwrap();
             event_loop.deadlines.set(&timer, now_ms + after_ms);
             timers.push(timer);
         }
@@ -239,7 +242,7 @@ fn waits_that_are_not_brief_need_no_timer() {
         expected: 1,
     };
     assert_eq!(event_loop.sleep_ms(&handler), TICK_MS as i32);
-    let timer = event_loop.numbered_timer(0).unwrap();
+    let timer = event_loop.numbered_timer(Owner(1), 0).unwrap();
     assert_eq!(event_loop.sleep_ms(&handler), TICK_MS as i32);
     event_loop.deadlines.set(&timer, now_ms);
     assert_eq!(event_loop.sleep_ms(&handler), 0);

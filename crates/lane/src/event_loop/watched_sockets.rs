@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use slab::Slab;
 
-use super::TOKEN_WATCHED_SOCKET;
+use super::token::Token;
 use crate::sys::epoll::{Epoll, Interest};
 
 /// The watched sockets of a lane.
@@ -86,9 +86,8 @@ impl WatchedSockets {
             registration,
         };
         let interest = interest | Interest::PEER_CLOSED | Interest::EDGE;
-        self.shared
-            .epoll
-            .add(socket, interest, TOKEN_WATCHED_SOCKET + registration as u64)?;
+        let token = Token::Watched(registration as u32).encode();
+        self.shared.epoll.add(socket, interest, token)?;
         Ok(watched_socket)
     }
 

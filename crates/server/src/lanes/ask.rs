@@ -14,8 +14,8 @@ use turnpike_lane::sys::socket_option;
 use turnpike_plan::background::run_command;
 use turnpike_plan::control::{Arguments, Command, text};
 use turnpike_plan::metrics::{Format, Kind, Samples, write_json, write_prometheus};
+use turnpike_protocols::Plans;
 
-use super::plans::Plans;
 use super::self_check::SelfCheck;
 use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
@@ -82,7 +82,7 @@ impl LaneService {
         let verbs = self.plan.as_ref().map(Plans::verbs).unwrap_or_default();
         json!({
             "pid": std::process::id(),
-            "generation": self.plan.as_ref().map(|plan| plan.http.generation),
+            "generation": self.plan.as_ref().map(|plan| plan.generation),
             "lanes": self.lanes.len(),
             "servers": self.plan.as_ref().map(Plans::server_count),
             "listens": self.plan.as_ref().map(|plan| plan.listens().count()),
@@ -143,13 +143,13 @@ impl LaneService {
             return;
         };
         let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
-            let address = plan.listen(*listen)?.address.to_string();
+            let address = plan.listens().nth(*listen)?.address.to_string();
             Some(WatchedGate::new(address, *lane, socket))
         };
         self.counters
             .watch_gates(self.listening_sockets.iter().filter_map(gate).collect());
         self.counters
-            .set_process(|process| process.generation = plan.http.generation);
+            .set_process(|process| process.generation = plan.generation);
     }
 
     fn connection_counts(&self) -> Value {
@@ -185,7 +185,7 @@ impl LaneService {
         };
         let mut before = vec![0; plan.listens().count()];
         let gate = |(number, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
-            let listen = plan.listen(*number)?;
+            let listen = plan.listens().nth(*number)?;
             let wanted = match listen.mode.has_gate_per_lane() {
                 true => self.lanes.len(),
                 false => 1,

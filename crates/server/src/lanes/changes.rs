@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value, json};
 use turnpike_conf::{Entry, View};
+use turnpike_protocols::Plans;
 
 use super::environment::Zones;
-use super::plans::Plans;
 use crate::configuration::Configuration;
 
 /// Stands between the name of a block and that of one in it.

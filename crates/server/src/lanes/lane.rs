@@ -1,22 +1,17 @@
 //! The lanes' threads.
 
 use std::io;
-use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
-use turnpike_http::connection::{Apply, Command, Connections};
-use turnpike_http::counters::{AllCounters, Doing};
-use turnpike_http::lane::{LanePlan, LaneShared};
+use turnpike_http::counters::Doing;
 use turnpike_lane::affinity::CpuSet;
-use turnpike_lane::event_loop::{self, EventLoop, Mailbox};
+use turnpike_lane::event_loop::Mailbox;
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::stack;
-use turnpike_stream::directory::FlowDirectory;
-use turnpike_stream::own_connections::OwnConnections;
+use turnpike_protocols::{Apply, Command, LaneHandler, Process};
 
-use super::handler::{LaneHandler, StreamPlans, StreamSources};
 use crate::service::Reporter;
 
 /// Stack of a lane's thread in bytes. Nothing on it grows with the input.
@@ -29,7 +24,6 @@ pub(super) struct Lane {
     /// The CPUs that it was last told to run on.
     pub(super) cpus: Option<CpuSet>,
     facts: Arc<OnceLock<Facts>>,
-    stream_plans: Arc<StreamPlans>,
     end: Arc<LaneEnd>,
 }
 
@@ -48,7 +42,11 @@ impl LaneEnd {
         if self.start.running.fetch_sub(1, Ordering::SeqCst) == 1 {
             // Another process may still ask for flows, also in vain.
             let reporter = self.start.reporter.clone();
-            self.start.flows.at_end(move || reporter.drained());
+            self.start
+                .process
+                .common
+                .flows
+                .at_end(move || reporter.drained());
         }
     }
 }
@@ -65,12 +63,8 @@ pub(super) struct Facts {
 /// What every lane is started with.
 #[derive(Clone)]
 pub(super) struct Start {
-    /// Counters of all lanes.
-    pub(super) counters: Arc<AllCounters>,
-    /// Which lane has a flow of UDP.
-    pub(super) flows: Arc<FlowDirectory>,
-    /// What sessions of all lanes have opened to addresses of ours.
-    pub(super) own_connections: Arc<OwnConnections>,
+    /// What lanes share.
+    pub(super) process: Arc<Process>,
     /// Lanes that run.
     pub(super) running: Arc<AtomicUsize>,
     /// Told when the last one ends.
@@ -80,7 +74,7 @@ pub(super) struct Start {
 }
 
 impl Lane {
-    /// Starts a lane on its CPUs with its first plan.
+    /// Starts a lane on its CPUs with its first plans.
     ///
     /// # Errors
     /// When there is no descriptor or thread for it.
@@ -88,20 +82,13 @@ impl Lane {
         index: usize,
         cpus: Option<CpuSet>,
         start: Start,
-        (apply, stream): (Apply, Arc<turnpike_stream::plan::Plan>),
+        apply: Apply,
     ) -> io::Result<Self> {
         let mailbox = Arc::new(Mailbox::new()?);
         let letters = mailbox.clone();
         let own_cpus = cpus.clone();
         let facts = Arc::new(OnceLock::new());
         let own_facts = facts.clone();
-        let stream_plans = Arc::new(StreamPlans::default());
-        let sources = StreamSources {
-            plans: stream_plans.clone(),
-            flows: start.flows.clone(),
-            own_connections: start.own_connections.clone(),
-            mailbox: mailbox.clone(),
-        };
         start.running.fetch_add(1, Ordering::SeqCst);
         let end = Arc::new(LaneEnd {
             has_ended: AtomicBool::new(false),
@@ -112,18 +99,7 @@ impl Lane {
             .name(format!("lane {index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                if let Err(error) = run(
-                    index,
-                    cpus,
-                    &start,
-                    &letters,
-                    &own_facts,
-                    FirstPlans {
-                        apply,
-                        stream,
-                        sources,
-                    },
-                ) {
+                if let Err(error) = run(index, cpus, &start, &letters, &own_facts, apply) {
                     start
                         .error_log
                         .event(Level::Emerg, format_args!("lane {index} failed ({error})"));
@@ -136,7 +112,6 @@ impl Lane {
             thread,
             cpus: own_cpus,
             facts,
-            stream_plans,
             end,
         })
     }
@@ -156,9 +131,8 @@ impl Lane {
         self.thread.is_finished()
     }
 
-    /// Has it take up a plan, and the plan of stream of the same number.
-    pub(super) fn apply(&self, apply: Apply, stream: Arc<turnpike_stream::plan::Plan>) {
-        self.stream_plans.add(stream);
+    /// Has it take plans up.
+    pub(super) fn apply(&self, apply: Apply) {
         self.send(Command::Apply(Box::new(apply)));
     }
 
@@ -182,21 +156,15 @@ impl Lane {
     }
 }
 
-/// The plans that a lane begins with, and where those of stream come from later. They are moved
-/// into its handlers: nothing else on the lane may hold a plan for as long as the lane lives.
-struct FirstPlans {
-    apply: Apply,
-    stream: Arc<turnpike_stream::plan::Plan>,
-    sources: StreamSources,
-}
-
+/// Runs a lane to its end. Its first plans are moved into its handler: nothing else on the lane may
+/// hold a plan for as long as the lane lives.
 fn run(
     index: usize,
     cpus: Option<CpuSet>,
     start: &Start,
     mailbox: &Arc<Mailbox<Command>>,
     facts: &OnceLock<Facts>,
-    plans: FirstPlans,
+    apply: Apply,
 ) -> io::Result<()> {
     if let Some(cpus) = cpus
         && let Err(error) = cpus.pin_this_thread()
@@ -204,22 +172,11 @@ fn run(
         let message = format_args!("sched_setaffinity() failed for lane {index} ({error})");
         start.error_log.event(Level::Alert, message);
     }
-    let shared = LaneShared::new(index, start.counters.clone());
+    let (mut handler, mut event_loop) = LaneHandler::begin(index, &start.process, mailbox, apply)?;
     // It is set once: the lane has just begun.
     let _ = facts.set(Facts {
         thread: stack::thread_number(),
-        doing: shared.progress.doing().clone(),
+        doing: handler.protocols().http.doing(),
     });
-    let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
-    let FirstPlans {
-        apply,
-        stream,
-        sources,
-    } = plans;
-    let plan = LanePlan::new(apply.plan.clone());
-    let connections = Connections::new(shared.clone(), plan, mailbox.clone());
-    let returned = connections.returned();
-    let mut handler = LaneHandler::new(shared, connections, stream, sources);
-    handler.http().apply(&mut event_loop, apply);
-    event_loop::run(&mut event_loop, &mut handler, &returned)
+    handler.run(&mut event_loop)
 }

@@ -7,7 +7,6 @@ mod ask;
 mod changes;
 mod environment;
 mod express;
-mod handler;
 mod lane;
 mod plans;
 mod rates;
@@ -36,7 +35,7 @@ pub fn needs(configuration: &Configuration) -> Result<Needs, Errors> {
     let plans = plans::build(configuration, 0, &mut site)?;
     let findings = site.into_findings();
     Ok(Needs {
-        listens: plans.listens().collect(),
+        listens: plans::listens(&plans).collect(),
         ..findings
     })
 }

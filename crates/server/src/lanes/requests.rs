@@ -5,9 +5,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnpike_http::connection::Command;
+use turnpike_http::connection;
 use turnpike_http::running::{REQUESTS_MAX, RequestId, RequestList, RunningRequest};
 use turnpike_plan::control::{Arguments, text};
+use turnpike_protocols::{Command, OwnCommand};
 
 use super::ask::run_work;
 use super::service::LaneService;
@@ -42,7 +43,7 @@ impl LaneService {
         let mut lists: Vec<(usize, Receiver<RequestList>)> = Vec::new();
         for (index, lane) in self.all_lanes().enumerate() {
             let (to, list) = sync_channel(1);
-            lane.send(Command::ListRequests { to });
+            lane.send(own(connection::Command::ListRequests { to }));
             lists.push((index, list));
         }
         let work = move || {
@@ -63,7 +64,8 @@ impl LaneService {
     fn close_request(&self, number: u64, id: RequestId) {
         let (to, closed) = sync_channel(1);
         for lane in self.all_lanes() {
-            lane.send(Command::CloseRequest { id, to: to.clone() });
+            let to = to.clone();
+            lane.send(own(connection::Command::CloseRequest { id, to }));
         }
         drop(to);
         // The lanes that do not have the request drop their ends without a message.
@@ -76,6 +78,11 @@ impl LaneService {
         };
         run_work(self.reporter.clone(), number, work);
     }
+}
+
+/// A command that HTTP knows.
+fn own(command: connection::Command) -> Command {
+    Command::Own(OwnCommand::Http(command))
 }
 
 /// The lists of all lanes as one, the oldest request first.

@@ -9,7 +9,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnpike_http::connection::{Apply, Command, Leave};
 use turnpike_http::counters::{AllCounters, CloseReason, HttpCounters};
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
@@ -20,14 +19,13 @@ use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::{self, Background};
 use turnpike_plan::environment::KEPT_WORDS;
-use turnpike_stream::directory::FlowDirectory;
-use turnpike_stream::own_connections::OwnConnections;
+use turnpike_protocols::{Apply, Command, Leave, Plans, Process};
 
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
 use super::express::ExpressLane;
 use super::lane::{Lane, Start};
-use super::plans::{self, Plans};
+use super::plans;
 use super::rates::Rates;
 use super::succession::Adopters;
 use super::watchdog::{LaneView, Watchdog};
@@ -48,11 +46,9 @@ const APPLY_LOOK: Duration = Duration::from_millis(50);
 /// The service of a serving process: its lanes and what they share.
 pub(super) struct LaneService {
     pub(super) reporter: Reporter,
+    /// What lanes share.
+    pub(super) process: Arc<Process>,
     pub(super) counters: Arc<AllCounters>,
-    /// Which lane has a flow of UDP.
-    pub(super) flows: Arc<FlowDirectory>,
-    /// What sessions of all lanes have opened to addresses of ours.
-    pub(super) own_connections: Arc<OwnConnections>,
     pub(super) running: Arc<AtomicUsize>,
     pub(super) lanes: Vec<Lane>,
     /// Lanes that a configuration had no place for, and that are not at their end yet.
@@ -98,11 +94,11 @@ pub(super) struct LaneService {
 impl LaneService {
     pub(super) fn new(reporter: Reporter) -> Self {
         turnpike_plan::time::prepare();
+        let process = Arc::<Process>::default();
         Self {
             reporter,
-            counters: Arc::default(),
-            flows: Arc::default(),
-            own_connections: Arc::default(),
+            counters: Arc::clone(&process.http),
+            process,
             running: Arc::default(),
             lanes: Vec::new(),
             leaving: Vec::new(),
@@ -238,7 +234,7 @@ impl LaneService {
                 .as_ref()
                 .and_then(|affinity| affinity.lane(index));
             let apply = Apply {
-                plan: plan.http.clone(),
+                plans: plan.clone(),
                 gates: self.lane_gates[index].clone(),
                 accept,
                 heartbeat: self.heartbeat(index, fresh_board),
@@ -247,22 +243,24 @@ impl LaneService {
             };
             if let Some(lane) = self.lanes.get_mut(index) {
                 lane.cpus = cpus;
-                lane.apply(apply, plan.stream.clone());
+                lane.apply(apply);
                 continue;
             }
-            let start = Start {
-                counters: self.counters.clone(),
-                flows: self.flows.clone(),
-                own_connections: self.own_connections.clone(),
-                running: self.running.clone(),
-                reporter: self.reporter.clone(),
-                error_log: generation.error_log.clone(),
-            };
-            let plans = (apply, plan.stream.clone());
-            self.lanes.push(Lane::start(index, cpus, start, plans)?);
+            let start = self.lane_start(&generation.error_log);
+            self.lanes.push(Lane::start(index, cpus, start, apply)?);
         }
         drop(done);
         Ok((told, self.wait_for(told, &finished)))
+    }
+
+    /// What a new lane is started with.
+    pub(super) fn lane_start(&self, error_log: &ErrorLog) -> Start {
+        Start {
+            process: self.process.clone(),
+            running: self.running.clone(),
+            reporter: self.reporter.clone(),
+            error_log: error_log.clone(),
+        }
     }
 
     /// The gates of each of so many lanes.
@@ -288,7 +286,7 @@ impl LaneService {
     /// Starts what a plan has run in the background, before a lane takes the plan up.
     fn start_services(&self, plan: &Plans, error_log: &ErrorLog) {
         let services = plan.services();
-        if let Err(error) = self.background.start(plan.http.generation, &services) {
+        if let Err(error) = self.background.start(plan.generation, &services) {
             error_log.event(
                 Level::Alert,
                 format_args!(
@@ -318,7 +316,7 @@ impl LaneService {
         let successors: Vec<_> = self.lanes.iter().map(Lane::mailbox).collect();
         for lane in going {
             lane.send(Command::Leave(Box::new(Leave {
-                plan: plan.http.clone(),
+                plans: plan.clone(),
                 successors: successors.clone(),
                 done: done.clone(),
             })));
@@ -426,7 +424,7 @@ impl LaneService {
         let mut plan = built.map_err(|errors| errors.to_string())?;
         let (reporter, background) = (self.reporter.clone(), self.background.clone());
         let number = generation.number;
-        plan.on_release(move || {
+        plans::on_release(&mut plan, move || {
             background.stop(number);
             reporter.released(number);
         });
@@ -454,7 +452,7 @@ impl LaneService {
         self.choose_adopters();
         match self.listening_sockets.is_empty() {
             true => self.hand_flows_over(&generation.error_log),
-            false => self.flows.take_up(),
+            false => self.process.common.flows.take_up(),
         }
         self.apply_to_standby_lane(&plan);
         self.plan = Some(plan);
@@ -570,17 +568,17 @@ impl Service for LaneService {
         if self.lanes.is_empty() {
             self.reporter.drained();
         }
-        let successor = self.ready_successor();
+        let successors = self.ready_successors();
         for lane in self.all_lanes() {
-            let successor = successor.clone();
-            lane.send(Command::Quit { successor });
+            let successors = successors.clone();
+            lane.send(Command::Quit { successors });
         }
         for (number, lane) in self.lanes.iter().enumerate() {
             if self.watchdog.is_given_up(number) {
                 lane.give_up();
             }
         }
-        if self.flows.has_successor() {
+        if self.process.common.flows.has_successor() {
             // Lanes have closed their gates when they have done this too.
             self.flush_logs();
             let log = self.watchdog.log().cloned();
@@ -644,7 +642,7 @@ pub(super) fn gates_of_all(
 }
 
 fn is_udp(plan: &Plans, place: usize) -> bool {
-    let listen = plan.listen(place);
+    let listen = plan.listens().nth(place);
     listen.is_some_and(|listen| listen.address.kind() == Kind::Datagram)
 }
 
@@ -652,14 +650,14 @@ fn gate_of(
     plan: &Plans,
     (place, owner, socket): &(usize, Option<usize>, Arc<OwnedFd>),
 ) -> Option<LaneGate> {
-    let listen = plan.listen(*place)?;
+    let listen = plan.listens().nth(*place)?;
     let mut mode = listen.mode;
     if owner.is_some() && !mode.has_gate_per_lane() {
         // Through it an upgrade asks this very lane, which is not to wait for the mutex.
         mode = AcceptMode::Reuseport;
     }
     Some(LaneGate {
-        number: u32::try_from(*place).ok()?,
+        number: plan.gate_number(*place)?,
         socket: socket.clone(),
         mode,
         kind: listen.address.kind(),

@@ -7,13 +7,12 @@
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use turnpike_http::connection::{Apply, Command, Leave};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::Beat;
 use turnpike_lane::sys::process::monotonic_ns;
+use turnpike_protocols::{Apply, Command, Leave, Plans};
 
-use super::lane::{Lane, Start};
-use super::plans::Plans;
+use super::lane::Lane;
 use super::service::{LaneService, gates_of_all};
 
 /// Silence of the stand-by lane that says of the whole process that it hangs.
@@ -43,7 +42,7 @@ impl LaneService {
     pub(super) fn apply_to_standby_lane(&self, plan: &Plans) {
         if let Some(standby_lane) = &self.standby_lane {
             let apply = self.standby_lane_apply(plan);
-            standby_lane.apply(apply, plan.stream.clone());
+            standby_lane.apply(apply);
         }
     }
 
@@ -51,17 +50,10 @@ impl LaneService {
         let Some(plan) = self.plan.clone() else {
             return;
         };
-        let start = Start {
-            counters: self.counters.clone(),
-            flows: self.flows.clone(),
-            own_connections: self.own_connections.clone(),
-            running: self.running.clone(),
-            reporter: self.reporter.clone(),
-            error_log: log.clone(),
-        };
+        let start = self.lane_start(log);
         let number = self.lanes.len();
-        let plans = (self.standby_lane_apply(&plan), plan.stream.clone());
-        match Lane::start(number, None, start, plans) {
+        let apply = self.standby_lane_apply(&plan);
+        match Lane::start(number, None, start, apply) {
             Ok(lane) => {
                 self.standby_lane = Some(lane);
                 self.watchdog.standby_lane_started(number);
@@ -91,7 +83,7 @@ impl LaneService {
         // Nobody waits for it to have left.
         let (done, _) = sync_channel(1);
         standby_lane.send(Command::Leave(Box::new(Leave {
-            plan: plan.http,
+            plans: plan,
             successors: successors.map(|(_, lane)| lane.mailbox()).collect(),
             done,
         })));
@@ -135,7 +127,7 @@ impl LaneService {
         let mut gates = gates_of_all(plan, &self.listening_sockets);
         gates.retain(|gate| self.may_open(gate));
         Apply {
-            plan: plan.http.clone(),
+            plans: plan.clone(),
             gates,
             accept: self.accept_settings(plan, self.lanes.len()),
             heartbeat: self.pulse(self.lanes.len()),

@@ -8,8 +8,9 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use turnpike_http::connection::{Apply, RoundRobin, SuccessorLink, offer, take_connections};
+use turnpike_http::connection::{SuccessorLink, offer, take_connections};
 use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_protocols::{Apply, Moving, RoundRobin, Successors};
 
 use super::lane::Lane;
 use super::service::LaneService;
@@ -36,7 +37,7 @@ impl LaneService {
         if let Some(link) = links.flows {
             let reporter = self.reporter.clone();
             let free = move || reporter.datagrams_free();
-            match self.flows.follow(link, free) {
+            match self.process.common.flows.follow(link, free) {
                 Ok(()) => self.are_datagrams_held = true,
                 Err(error) => log_flows_failed(&generation.error_log, &error),
             }
@@ -66,7 +67,7 @@ impl LaneService {
                     );
                     thread_log.event(Level::Alert, message);
                 };
-                let give = |moving| adopters.lanes().give(moving).is_ok();
+                let give = |moving| adopters.lanes().give(Moving::Http(moving)).is_ok();
                 if let Err(error) = take_connections(link.as_fd(), give, lost) {
                     let message = format_args!(
                         "recvmsg() failed {}, no more connections of the serving process before \
@@ -116,14 +117,14 @@ impl LaneService {
         let (done, _) = sync_channel(lanes);
         for (index, lane) in self.lanes.iter().enumerate() {
             let apply = Apply {
-                plan: plan.http.clone(),
+                plans: plan.clone(),
                 gates: self.lane_gates[index].clone(),
                 accept: self.accept_settings(&plan, index),
                 heartbeat: None,
                 cpus: None,
                 done: done.clone(),
             };
-            lane.apply(apply, plan.stream.clone());
+            lane.apply(apply);
         }
         self.apply_to_standby_lane(&plan);
         self.plan = Some(plan);
@@ -135,23 +136,24 @@ impl LaneService {
     pub(super) fn add_successor(&mut self, links: SuccessionLinks, log: &ErrorLog) {
         self.successor = links.connections;
         if let Some(link) = links.flows
-            && let Err(error) = self.flows.add_successor(link)
+            && let Err(error) = self.process.common.flows.add_successor(link)
         {
             log_flows_failed(log, &error);
         }
     }
 
     /// The process that takes this one's connections, if it serves by now.
-    pub(super) fn ready_successor(&mut self) -> Option<Arc<SuccessorLink>> {
-        self.successor
-            .take()
-            .and_then(SuccessorLink::new)
-            .map(Arc::new)
+    pub(super) fn ready_successors(&mut self) -> Successors {
+        let link = self.successor.take();
+        Successors {
+            http: link.and_then(SuccessorLink::new).map(Arc::new),
+            ..Successors::default()
+        }
     }
 
     /// No lane reads datagrams any more.
     pub(super) fn hand_flows_over(&self, log: &ErrorLog) {
-        if let Err(error) = self.flows.hand_over() {
+        if let Err(error) = self.process.common.flows.hand_over() {
             log_flows_failed(log, &error);
         }
     }

@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use turnpike_http::connection::Command;
 use turnpike_http::counters::AllCounters;
 use turnpike_lane::event_loop::LaneGate;
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
@@ -27,6 +26,7 @@ use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::{Beat, LaneBoard};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
+use turnpike_protocols::Command;
 
 use super::lane::Lane;
 use spinning::Spinning;

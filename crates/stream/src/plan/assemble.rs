@@ -68,7 +68,7 @@ impl Plan {
             destinations: Vec::new(),
             servers: draft.servers,
             shared,
-            kept: None,
+            kept: Vec::new(),
         })
     }
 }

@@ -15,6 +15,7 @@ use turnpike_plan::builder::Shared;
 use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::metrics;
+use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
 use turnpike_plan::server_names::NameTable;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 
@@ -84,8 +85,8 @@ pub struct Plan {
     /// The places of listens of TCP and UDP, by port.
     by_port: HashMap<u16, Vec<usize>>,
     shared: Shared<Session>,
-    /// Kept until the last session has let go of the plan.
-    pub kept: Option<Arc<dyn Any + Send + Sync>>,
+    /// See [`ProtocolPlan::keep`].
+    kept: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A listening address with the servers behind it.
@@ -214,20 +215,35 @@ impl Plan {
     pub fn host_name(&self) -> &str {
         &self.shared.host_name
     }
+}
 
-    /// The verbs that this plan offers, each with what carries it out.
-    pub fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
+impl ProtocolPlan for Plan {
+    fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>> {
+        self.listens.iter().map(|listen| PlanListen {
+            address: &listen.address,
+            options: &listen.options,
+            mode: listen.mode,
+        })
+    }
+
+    fn server_count(&self) -> usize {
+        self.servers.len()
+    }
+
+    fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
         &self.shared.commands
     }
 
-    /// What reads the metrics of the families.
-    pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
+    fn services(&self) -> &[Arc<dyn Service>] {
+        &self.shared.services
+    }
+
+    fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
         &self.shared.readers
     }
 
-    /// The work of the families that goes on in the background while the plan is in force.
-    pub fn services(&self) -> &[Arc<dyn Service>] {
-        &self.shared.services
+    fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
+        self.kept.push(kept);
     }
 }
 

@@ -14,9 +14,8 @@ use turnpike_lane::sys::process::{self, Limit, Resource};
 use turnpike_lane::turns;
 use turnpike_wire::h2::PREFACE;
 
-use super::super::Command;
 use super::super::slot::{DrivenWork, Slot};
-use super::super::tests::{Lane, Restless};
+use super::super::tests::{Command, Lane, Restless};
 use super::{Spoken, by_first_bytes};
 use crate::exchange::Exchange;
 use crate::phase::{Handler, HandlerPlace, Verdict};

@@ -5,8 +5,8 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use super::super::directory::Inbox;
 use super::*;
-use crate::directory::Inbox;
 
 /// Far longer than a message takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ impl Lane {
         }
     }
 
-    fn next(&self) -> Stray {
+    fn next(&self) -> ForwardedDatagram {
         self.woken.recv_timeout(PATIENCE).unwrap();
         self.inbox.take().pop_front().unwrap()
     }
@@ -37,21 +37,24 @@ fn gate() -> Arc<OwnedFd> {
     Arc::new(gate.into())
 }
 
-fn stray(key: FlowKey, gate: &Arc<OwnedFd>, text: &str) -> Stray {
-    Stray {
-        address: ListenAddress::Udp(([0, 0, 0, 0], 53).into()),
+fn datagram(key: FlowKey, gate: &Arc<OwnedFd>, text: &str) -> ForwardedDatagram {
+    ForwardedDatagram {
         key,
-        source: Some(key.local.ip()),
-        way: Way::Gate(Arc::clone(gate)),
+        gate_address: OWN,
+        peer: ([192, 0, 2, 7], 1).into(),
+        local: LOCAL,
+        source: Some(LOCAL.ip()),
+        arrival: Arrival::Gate(Arc::clone(gate)),
         bytes: text.into(),
     }
 }
 
-fn key(port: u16) -> FlowKey {
-    FlowKey {
-        local: ([192, 0, 2, 1], 53).into(),
-        peer: ([192, 0, 2, 7], port).into(),
-    }
+const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 53);
+const OWN: ListenAddress =
+    ListenAddress::Udp(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 53));
+
+fn key(number: u16) -> FlowKey {
+    FlowKey::read(Owner(1), &number.to_be_bytes()).unwrap()
 }
 
 /// Two processes, and what is told when the second one may read the gates.
@@ -82,26 +85,26 @@ fn a_flow_stays_with_its_process_until_it_ends() {
     is_free.recv_timeout(PATIENCE).unwrap();
     for port in ports {
         let owner = after.claim(key(port), &new.inbox, &gate).unwrap();
-        assert!(owner.put(stray(key(port), &gate, "question")));
+        assert!(owner.put(datagram(key(port), &gate, "question")));
         let got = old.next();
         assert_eq!(
             (got.key, got.bytes.as_slice()),
             (key(port), &b"question"[..])
         );
-        assert_eq!(got.source, Some(key(port).local.ip()));
-        assert_eq!(got.address, ListenAddress::Udp(([0, 0, 0, 0], 53).into()));
-        assert!(matches!(got.way, Way::Process(_)));
+        assert_eq!(got.source, Some(LOCAL.ip()));
+        assert_eq!((got.gate_address, got.local), (OWN, LOCAL));
+        assert!(matches!(got.arrival, Arrival::Process(_)));
     }
     assert!(!is_elsewhere(&after, key(u16::MAX), &new), "a new one");
     before.release(key(7), &old.inbox);
     let owner = after.claim(key(7), &new.inbox, &gate).unwrap();
-    assert!(owner.put(stray(key(7), &gate, "late")));
+    assert!(owner.put(datagram(key(7), &gate, "late")));
     let returned = new.next();
     assert_eq!(
         (returned.key, returned.bytes.as_slice()),
         (key(7), &b"late"[..])
     );
-    assert!(matches!(returned.way, Way::Gate(own) if Arc::ptr_eq(&own, &gate)));
+    assert!(matches!(returned.arrival, Arrival::Gate(own) if Arc::ptr_eq(&own, &gate)));
     assert!(!is_elsewhere(&after, key(7), &new));
 }
 
@@ -124,7 +127,7 @@ fn a_process_between_two_others_passes_on() {
     is_free.recv_timeout(PATIENCE).unwrap();
     for (port, lane) in [(1, &of_first), (2, &of_second)] {
         let owner = third.claim(key(port), &of_third.inbox, &gate).unwrap();
-        assert!(owner.put(stray(key(port), &gate, "question")));
+        assert!(owner.put(datagram(key(port), &gate, "question")));
         assert_eq!(lane.next().key, key(port));
     }
     // Only when the first process is done may the second one end.
@@ -136,7 +139,7 @@ fn a_process_between_two_others_passes_on() {
     first.release(key(1), &of_first.inbox);
     has_ended.recv_timeout(PATIENCE).unwrap();
     assert!(
-        !owner.put(stray(key(1), &gate, "late")),
+        !owner.put(datagram(key(1), &gate, "late")),
         "the link has ended"
     );
     while is_elsewhere(&third, key(1), &of_third) {
@@ -178,6 +181,13 @@ fn addresses_and_datagrams_are_read_as_they_were_written() {
         }
         assert_eq!(read_address(&mut message.as_slice()), Some(address));
     }
-    assert!(read_stray(b"\x04", Way::Unknown).is_none());
+    let mut message = Vec::new();
+    write_key(&mut message, &key(7));
+    for length in 0..message.len() {
+        assert_eq!(read_key(&mut &message[..length]), None);
+    }
+    assert_eq!(read_key(&mut message.as_slice()), Some(key(7)));
+    assert_eq!(read_key(&mut [0, u8::MAX].as_slice()), None);
+    assert!(read_datagram(b"\x04", Arrival::Returned).is_none());
     assert_eq!(read_address(&mut [9; 40].as_slice()), None);
 }

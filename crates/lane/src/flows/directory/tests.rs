@@ -5,12 +5,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::event_loop::Owner;
+use crate::gate::ListenAddress;
 
-fn key(port: u16) -> FlowKey {
-    FlowKey {
-        local: ([127, 0, 0, 1], 53).into(),
-        peer: ([192, 0, 2, 1], port).into(),
-    }
+fn key(number: u16) -> FlowKey {
+    FlowKey::read(Owner(1), &number.to_be_bytes()).unwrap()
 }
 
 fn inbox() -> (Arc<Inbox>, Arc<AtomicUsize>) {
@@ -27,12 +26,15 @@ fn gate() -> Arc<OwnedFd> {
     Arc::new(gate.into())
 }
 
-fn stray() -> Stray {
-    Stray {
-        address: ListenAddress::Udp(key(0).local),
+fn datagram() -> ForwardedDatagram {
+    let local = ([127, 0, 0, 1], 53).into();
+    ForwardedDatagram {
         key: key(7),
+        gate_address: ListenAddress::Udp(local),
+        peer: ([192, 0, 2, 1], 7).into(),
+        local,
         source: None,
-        way: Way::Gate(gate()),
+        arrival: Arrival::Gate(gate()),
         bytes: b"question".to_vec(),
     }
 }
@@ -42,7 +44,7 @@ fn a_flow_stays_with_the_lane_that_claimed_it_until_that_lets_go() {
     let directory = FlowDirectory::default();
     let ((one, _), (other, _)) = (inbox(), inbox());
     let gate = gate();
-    let claim = |port: u16, inbox: &Arc<Inbox>| directory.claim(key(port), inbox, &gate);
+    let claim = |number: u16, inbox: &Arc<Inbox>| directory.claim(key(number), inbox, &gate);
     assert!(claim(7, &one).is_none());
     assert!(claim(7, &one).is_none());
     let owner = claim(7, &other);
@@ -59,13 +61,24 @@ fn a_flow_stays_with_the_lane_that_claimed_it_until_that_lets_go() {
 #[test]
 fn an_inbox_wakes_its_lane_and_is_bounded() {
     let (inbox, woken) = inbox();
-    for _ in 0..STRAYS_MAX + 10 {
-        inbox.put(stray());
+    for _ in 0..DATAGRAMS_MAX + 10 {
+        inbox.put(datagram());
     }
-    assert_eq!(woken.load(Ordering::Relaxed), STRAYS_MAX);
-    assert_eq!(inbox.take().len(), STRAYS_MAX);
+    assert_eq!(woken.load(Ordering::Relaxed), DATAGRAMS_MAX);
+    assert_eq!(inbox.take().len(), DATAGRAMS_MAX);
     assert_eq!(inbox.take().len(), 0);
     inbox.close();
-    inbox.put(stray());
+    inbox.put(datagram());
     assert_eq!(inbox.take().len(), 0);
+}
+
+#[test]
+fn a_key_is_known_by_its_owner_and_its_bytes() {
+    let key = |owner: u8, bytes: &[u8]| FlowKey::read(Owner(owner), bytes);
+    assert_eq!(key(1, b"ab"), key(1, b"ab"));
+    assert_ne!(key(1, b"ab"), key(2, b"ab"));
+    assert_ne!(key(1, b"a"), key(1, b"a\0"));
+    assert_eq!(key(3, b"ab").unwrap().owner(), Owner(3));
+    assert!(key(1, &[1; super::super::KEY_BYTES_MAX]).is_some());
+    assert!(key(1, &[1; super::super::KEY_BYTES_MAX + 1]).is_none());
 }

@@ -1,4 +1,4 @@
-//! Flows of UDP through a change of the serving process: the flows of the process before stay with
+//! Flows through a change of the serving process: the flows of the process before stay with
 //! it, though the one after it reads the sockets.
 //!
 //! ```text
@@ -22,46 +22,50 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
-use turnpike_lane::gate::ListenAddress;
-use turnpike_lane::sys::descriptor;
-use turnpike_lane::sys::socket::{self, More};
-
-use crate::directory::{FlowDirectory, Stray, Way};
-use crate::flow::FlowKey;
+use super::directory::FlowDirectory;
+use super::{Arrival, FlowKey, ForwardedDatagram, KEY_BYTES_MAX, ProcessBehind};
+use crate::event_loop::Owner;
+use crate::gate::ListenAddress;
+use crate::sys::descriptor;
+use crate::sys::socket::{self, More};
 
 /// Bytes of a message: the largest datagram, with its addresses before it.
 const MESSAGE_BYTES_MAX: usize = 65_536 + 256;
 
-/// Keys of a message: as many as fit, at most 50 bytes each.
+/// Keys of a message.
 const KEYS_MAX: usize = 1_000;
 
-const HELD: u8 = 1;
+// They fit, each with its owner and its length.
+const _: () = assert!(KEYS_MAX * (2 + KEY_BYTES_MAX) < MESSAGE_BYTES_MAX);
+
+// 1, 3 and 4 had keys of another form in versions before; they are passed over.
 const FREE: u8 = 2;
-const DATAGRAM: u8 = 3;
-const RETURNED: u8 = 4;
 const DONE: u8 = 5;
+const HELD: u8 = 6;
+const DATAGRAM: u8 = 7;
+const RETURNED: u8 = 8;
 
 /// One end of the link between two serving processes.
-pub(crate) struct FlowLink {
+pub(super) struct FlowLink {
     socket: OwnedFd,
 }
 
 impl FlowLink {
     /// Sends a datagram to the process that has its flow; `false`: the link has ended. Where it is
     /// full the datagram is lost, as in a socket whose buffer is full.
-    pub(crate) fn pass_on(&self, stray: &Stray) -> bool {
-        self.send_datagram(DATAGRAM, stray)
+    pub(super) fn pass_on(&self, datagram: &ForwardedDatagram) -> bool {
+        self.send_datagram(DATAGRAM, datagram)
     }
 
     /// Sends a datagram back whose flow has ended. It is lost where the link is full, and where
     /// nobody is there.
-    pub(crate) fn give_back(&self, stray: &Stray) {
-        self.send_datagram(RETURNED, stray);
+    pub(super) fn give_back(&self, datagram: &ForwardedDatagram) {
+        self.send_datagram(RETURNED, datagram);
     }
 
-    fn send_datagram(&self, kind: u8, stray: &Stray) -> bool {
+    fn send_datagram(&self, kind: u8, datagram: &ForwardedDatagram) -> bool {
         let mut message = vec![kind];
-        write_stray(&mut message, stray);
+        write_datagram(&mut message, datagram);
         match socket::send(self.socket.as_fd(), &message, More::No) {
             Ok(_) => true,
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
@@ -73,12 +77,11 @@ impl FlowLink {
     ///
     /// # Errors
     /// The other process is gone.
-    pub(crate) fn hand_over(&self, keys: &[FlowKey]) -> io::Result<()> {
+    pub(super) fn hand_over(&self, keys: &[FlowKey]) -> io::Result<()> {
         for keys in keys.chunks(KEYS_MAX) {
             let mut message = vec![HELD];
             for key in keys {
-                write_address(&mut message, key.local);
-                write_address(&mut message, key.peer);
+                write_key(&mut message, key);
             }
             descriptor::send_packet(self.socket.as_fd(), &message)?;
         }
@@ -87,7 +90,7 @@ impl FlowLink {
 
     /// Says that no flow is left here. Where the link is full a thread waits, since a lane may not;
     /// one that has ended needs no word.
-    pub(crate) fn finish(self: &Arc<Self>) {
+    pub(super) fn finish(self: &Arc<Self>) {
         let sent = socket::send(self.socket.as_fd(), &[DONE], More::No);
         if sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             let link = Arc::clone(self);
@@ -109,7 +112,7 @@ impl FlowLink {
 ///
 /// # Errors
 /// Those of starting a thread.
-pub(crate) fn listen(
+pub(super) fn listen(
     directory: &Arc<FlowDirectory>,
     socket: OwnedFd,
     free: impl FnOnce() + Send + 'static,
@@ -148,49 +151,63 @@ fn take(directory: &FlowDirectory, link: &Arc<FlowLink>, kind: u8, mut message: 
             }
         }
         DATAGRAM => {
-            if let Some(stray) = read_stray(message, Way::Process(Arc::clone(link))) {
-                directory.deliver(stray, link);
+            if let Some(datagram) =
+                read_datagram(message, Arrival::Process(ProcessBehind(Arc::clone(link))))
+            {
+                directory.deliver(datagram, link);
             }
         }
         // Datagrams that are on their way there come back before the other end closes.
         DONE => link.end(),
         RETURNED => {
-            if let Some(stray) = read_stray(message, Way::Unknown) {
-                directory.returned(stray, link);
+            if let Some(datagram) = read_datagram(message, Arrival::Returned) {
+                directory.returned(datagram, link);
             }
         }
         _ => {}
     }
 }
 
-fn write_stray(message: &mut Vec<u8>, stray: &Stray) {
-    let ListenAddress::Udp(own) = stray.address else {
+fn write_datagram(message: &mut Vec<u8>, datagram: &ForwardedDatagram) {
+    let ListenAddress::Udp(own) = datagram.gate_address else {
         return;
     };
-    write_address(message, own);
-    write_address(message, stray.key.local);
-    write_address(message, stray.key.peer);
-    message.push(u8::from(stray.source.is_some()));
-    message.extend_from_slice(&stray.bytes);
+    write_key(message, &datagram.key);
+    for address in [own, datagram.local, datagram.peer] {
+        write_address(message, address);
+    }
+    message.push(u8::from(datagram.source.is_some()));
+    message.extend_from_slice(&datagram.bytes);
 }
 
-fn read_stray(mut message: &[u8], way: Way) -> Option<Stray> {
-    let own = read_address(&mut message)?;
+fn read_datagram(mut message: &[u8], arrival: Arrival) -> Option<ForwardedDatagram> {
     let key = read_key(&mut message)?;
+    let own = read_address(&mut message)?;
+    let local = read_address(&mut message)?;
+    let peer = read_address(&mut message)?;
     let [has_source] = read(&mut message)?;
-    Some(Stray {
-        address: ListenAddress::Udp(own),
+    Some(ForwardedDatagram {
         key,
-        source: (has_source != 0).then(|| key.local.ip()),
-        way,
+        gate_address: ListenAddress::Udp(own),
+        peer,
+        local,
+        source: (has_source != 0).then(|| local.ip()),
+        arrival,
         bytes: message.to_vec(),
     })
 }
 
+/// Writes the owner, the length and the bytes.
+fn write_key(message: &mut Vec<u8>, key: &FlowKey) {
+    message.extend([key.owner.0, key.length]);
+    message.extend_from_slice(key.bytes());
+}
+
 fn read_key(message: &mut &[u8]) -> Option<FlowKey> {
-    let local = read_address(message)?;
-    let peer = read_address(message)?;
-    Some(FlowKey { local, peer })
+    let [owner, length] = read(message)?;
+    let (bytes, rest) = message.split_at_checked(usize::from(length))?;
+    *message = rest;
+    FlowKey::read(Owner(owner), bytes)
 }
 
 /// The family, the address, the port, and for IPv6 the flow label and the scope.

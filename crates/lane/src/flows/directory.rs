@@ -1,30 +1,26 @@
-//! Which lane has a flow of UDP: a datagram may come by a gate of another one, when the number of
-//! lanes has changed, when a lane is rescued, or when the kernel's choice among gates has.
+//! The directory of the flows of all lanes of a process, and of those that another process has.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use turnpike_lane::gate::ListenAddress;
-
-use crate::flow::FlowKey;
-use crate::succession::{self, FlowLink};
+use super::succession::{self, FlowLink};
+use super::{Arrival, FlowKey, ForwardedDatagram};
 
 /// Parts of the directory, each with a lock of its own, so that lanes seldom meet at one.
 const SHARDS: usize = 64;
 
 /// Datagrams that wait for a lane to take them over: some rounds of what a busy gate gives. More
 /// are lost, as in a socket whose buffer is full.
-const STRAYS_MAX: usize = 1024;
+const DATAGRAMS_MAX: usize = 1024;
 
 /// The flows of all lanes of a process, and those that another process has whose gates are ours.
 pub struct FlowDirectory {
-    shards: [Mutex<HashMap<FlowKey, Owner>>; SHARDS],
+    shards: [Mutex<HashMap<FlowKey, FlowOwner>>; SHARDS],
     hasher: RandomState,
     /// Processes that come after this one.
     successors: Mutex<Vec<Arc<FlowLink>>>,
@@ -35,13 +31,13 @@ pub struct FlowDirectory {
 }
 
 /// The owner of a flow.
-enum Owner {
+enum FlowOwner {
     Lane(Arc<Inbox>),
     /// A process before this one, and the address that its last datagram came from.
     Process(Arc<FlowLink>, Option<Asker>),
 }
 
-impl Owner {
+impl FlowOwner {
     /// Whether it is the lane with this inbox.
     fn is_lane(&self, inbox: &Arc<Inbox>) -> bool {
         matches!(self, Self::Lane(own) if Arc::ptr_eq(own, inbox))
@@ -62,27 +58,27 @@ enum Asker {
 }
 
 /// The owner of a flow that a lane does not have.
-pub(crate) enum Elsewhere {
+pub(super) enum Elsewhere {
     Lane(Arc<Inbox>),
     Process(Arc<FlowLink>),
 }
 
 impl Elsewhere {
     /// Gives it a datagram; `false`: that process is there no more.
-    pub(crate) fn put(&self, stray: Stray) -> bool {
+    pub(super) fn put(&self, datagram: ForwardedDatagram) -> bool {
         match self {
             Self::Lane(inbox) => {
-                inbox.put(stray);
+                inbox.put(datagram);
                 true
             }
-            Self::Process(link) => link.pass_on(&stray),
+            Self::Process(link) => link.pass_on(&datagram),
         }
     }
 }
 
 /// Where a lane is given datagrams that came to another one.
-pub(crate) struct Inbox {
-    strays: Mutex<Strays>,
+pub(super) struct Inbox {
+    datagrams: Mutex<Datagrams>,
     /// There is something in it: the lane looks in every turn, mostly in vain.
     is_filled: AtomicBool,
     /// Wakes the lane.
@@ -90,32 +86,10 @@ pub(crate) struct Inbox {
 }
 
 #[derive(Default)]
-struct Strays {
-    queue: VecDeque<Stray>,
+struct Datagrams {
+    queue: VecDeque<ForwardedDatagram>,
     /// The lane has ended.
     closed: bool,
-}
-
-/// A datagram that came to another lane than that of its flow.
-pub(crate) struct Stray {
-    /// The address that it came by.
-    pub(crate) address: ListenAddress,
-    pub(crate) key: FlowKey,
-    /// Our address, where the gate is bound to all of them.
-    pub(crate) source: Option<IpAddr>,
-    pub(crate) way: Way,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// How a datagram came to a lane.
-#[derive(Clone)]
-pub(crate) enum Way {
-    /// By a gate.
-    Gate(Arc<OwnedFd>),
-    /// From the process that reads the gates, whose it is if its flow has ended here.
-    Process(Arc<FlowLink>),
-    /// From the process that had its flow; another datagram has begun the flow anew.
-    Unknown,
 }
 
 impl Default for FlowDirectory {
@@ -134,7 +108,7 @@ impl FlowDirectory {
     /// Notes that a flow is the lane's with this inbox. Returns who has it already, where that is
     /// another lane that still runs, or another process; that one gives a datagram which came by
     /// this gate back when the flow has ended.
-    pub(crate) fn claim(
+    pub(super) fn claim(
         &self,
         key: FlowKey,
         inbox: &Arc<Inbox>,
@@ -142,21 +116,23 @@ impl FlowDirectory {
     ) -> Option<Elsewhere> {
         let mut shard = self.shard(key);
         match shard.get_mut(&key) {
-            Some(Owner::Lane(owner)) if !Arc::ptr_eq(owner, inbox) && !owner.strays().closed => {
+            Some(FlowOwner::Lane(owner))
+                if !Arc::ptr_eq(owner, inbox) && !owner.datagrams().closed =>
+            {
                 return Some(Elsewhere::Lane(Arc::clone(owner)));
             }
-            Some(Owner::Process(link, asker)) => {
+            Some(FlowOwner::Process(link, asker)) => {
                 *asker = Some(Asker::Lane(Arc::clone(inbox), Arc::clone(gate)));
                 return Some(Elsewhere::Process(Arc::clone(link)));
             }
-            Some(Owner::Lane(_)) | None => {}
+            Some(FlowOwner::Lane(_)) | None => {}
         }
-        shard.insert(key, Owner::Lane(Arc::clone(inbox)));
+        shard.insert(key, FlowOwner::Lane(Arc::clone(inbox)));
         None
     }
 
     /// Forgets a flow of the lane with this inbox.
-    pub(crate) fn release(&self, key: FlowKey, inbox: &Arc<Inbox>) {
+    pub(super) fn release(&self, key: FlowKey, inbox: &Arc<Inbox>) {
         let mut shard = self.shard(key);
         if shard.get(&key).is_some_and(|owner| owner.is_lane(inbox)) {
             shard.remove(&key);
@@ -167,7 +143,7 @@ impl FlowDirectory {
         }
     }
 
-    fn shard(&self, key: FlowKey) -> MutexGuard<'_, HashMap<FlowKey, Owner>> {
+    fn shard(&self, key: FlowKey) -> MutexGuard<'_, HashMap<FlowKey, FlowOwner>> {
         let place = self.hasher.hash_one(key) as usize % SHARDS;
         locked(&self.shards[place])
     }
@@ -250,25 +226,25 @@ impl FlowDirectory {
     }
 
     /// Gives a successor's datagram to the lane that has its flow, or back.
-    pub(crate) fn deliver(&self, stray: Stray, from: &Arc<FlowLink>) {
-        let mut shard = self.shard(stray.key);
-        let owner = match shard.get_mut(&stray.key) {
-            Some(Owner::Lane(inbox)) if !inbox.strays().closed => {
+    pub(super) fn deliver(&self, datagram: ForwardedDatagram, from: &Arc<FlowLink>) {
+        let mut shard = self.shard(datagram.key);
+        let owner = match shard.get_mut(&datagram.key) {
+            Some(FlowOwner::Lane(inbox)) if !inbox.datagrams().closed => {
                 Elsewhere::Lane(Arc::clone(inbox))
             }
-            Some(Owner::Process(link, asker)) => {
+            Some(FlowOwner::Process(link, asker)) => {
                 *asker = Some(Asker::Process(Arc::clone(from)));
                 Elsewhere::Process(Arc::clone(link))
             }
-            Some(Owner::Lane(_)) | None => {
+            Some(FlowOwner::Lane(_)) | None => {
                 drop(shard);
-                from.give_back(&stray);
+                from.give_back(&datagram);
                 return;
             }
         };
         drop(shard);
         // A process that has just ended took the flow with it.
-        owner.put(stray);
+        owner.put(datagram);
     }
 }
 
@@ -288,42 +264,47 @@ impl FlowDirectory {
     }
 
     /// Notes a flow of the process at the other end, unless it has begun anew here.
-    pub(crate) fn add_held(&self, key: FlowKey, link: &Arc<FlowLink>) {
+    pub(super) fn add_held(&self, key: FlowKey, link: &Arc<FlowLink>) {
         let mut shard = self.shard(key);
-        let is_ours = |owner: &Owner| matches!(owner, Owner::Lane(inbox) if !inbox.strays().closed);
+        let is_ours = |owner: &FlowOwner| match owner {
+            FlowOwner::Lane(inbox) => !inbox.datagrams().closed,
+            FlowOwner::Process(..) => false,
+        };
         if shard.get(&key).is_some_and(is_ours) {
             return;
         }
-        shard.insert(key, Owner::Process(Arc::clone(link), None));
+        shard.insert(key, FlowOwner::Process(Arc::clone(link), None));
     }
 
     /// A flow of the process at the other end has ended: its datagram begins another one.
-    pub(crate) fn returned(&self, mut stray: Stray, link: &Arc<FlowLink>) {
-        let mut shard = self.shard(stray.key);
-        let is_theirs = |owner: &Owner| owner.is_process(link);
-        if shard.get(&stray.key).is_some_and(is_theirs) {
-            let owner = shard.remove(&stray.key);
+    pub(super) fn returned(&self, mut datagram: ForwardedDatagram, link: &Arc<FlowLink>) {
+        let mut shard = self.shard(datagram.key);
+        let is_theirs = |owner: &FlowOwner| owner.is_process(link);
+        if shard.get(&datagram.key).is_some_and(is_theirs) {
+            let owner = shard.remove(&datagram.key);
             drop(shard);
             match owner {
-                Some(Owner::Process(_, Some(Asker::Lane(inbox, gate)))) => {
-                    stray.way = Way::Gate(gate);
-                    inbox.put(stray);
+                Some(FlowOwner::Process(_, Some(Asker::Lane(inbox, gate)))) => {
+                    datagram.arrival = Arrival::Gate(gate);
+                    inbox.put(datagram);
                 }
-                Some(Owner::Process(_, Some(Asker::Process(link)))) => link.give_back(&stray),
+                Some(FlowOwner::Process(_, Some(Asker::Process(link)))) => {
+                    link.give_back(&datagram)
+                }
                 _ => {}
             }
             return;
         }
-        let inbox = match shard.get(&stray.key) {
-            Some(Owner::Lane(inbox)) => Arc::clone(inbox),
+        let inbox = match shard.get(&datagram.key) {
+            Some(FlowOwner::Lane(inbox)) => Arc::clone(inbox),
             _ => return,
         };
         drop(shard);
-        inbox.put(stray);
+        inbox.put(datagram);
     }
 
     /// A flow is not that process's any more, which is there no more.
-    pub(crate) fn forget(&self, key: FlowKey, link: &Arc<FlowLink>) {
+    pub(super) fn forget(&self, key: FlowKey, link: &Arc<FlowLink>) {
         let mut shard = self.shard(key);
         if shard.get(&key).is_some_and(|owner| owner.is_process(link)) {
             shard.remove(&key);
@@ -331,7 +312,7 @@ impl FlowDirectory {
     }
 
     /// The process at the other end has no flows any more.
-    pub(crate) fn link_ended(&self, link: &Arc<FlowLink>) {
+    pub(super) fn link_ended(&self, link: &Arc<FlowLink>) {
         locked(&self.successors).retain(|other| !Arc::ptr_eq(other, link));
         for shard in &self.shards {
             locked(shard).retain(|_, owner| !owner.is_process(link));
@@ -349,48 +330,48 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Inbox {
     /// An empty inbox; `wake` is called when something is put into it.
-    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(super) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
-            strays: Mutex::default(),
+            datagrams: Mutex::default(),
             is_filled: AtomicBool::new(false),
             wake: Box::new(wake),
         }
     }
 
     /// Puts a datagram in. It is lost where too many wait, and where the lane has just ended.
-    pub(crate) fn put(&self, stray: Stray) {
-        let mut strays = self.strays();
-        if strays.closed || strays.queue.len() >= STRAYS_MAX {
+    pub(super) fn put(&self, datagram: ForwardedDatagram) {
+        let mut datagrams = self.datagrams();
+        if datagrams.closed || datagrams.queue.len() >= DATAGRAMS_MAX {
             return;
         }
-        strays.queue.push_back(stray);
+        datagrams.queue.push_back(datagram);
         self.is_filled.store(true, Ordering::Relaxed);
-        drop(strays);
+        drop(datagrams);
         (self.wake)();
     }
 
     /// Whether there may be something in it. What is put in later wakes the lane.
-    pub(crate) fn is_filled(&self) -> bool {
+    pub(super) fn is_filled(&self) -> bool {
         self.is_filled.load(Ordering::Relaxed)
     }
 
     /// Takes everything out.
-    pub(crate) fn take(&self) -> VecDeque<Stray> {
-        let mut strays = self.strays();
+    pub(super) fn take(&self) -> VecDeque<ForwardedDatagram> {
+        let mut datagrams = self.datagrams();
         self.is_filled.store(false, Ordering::Relaxed);
-        std::mem::take(&mut strays.queue)
+        std::mem::take(&mut datagrams.queue)
     }
 
     /// Takes nothing any more.
-    pub(crate) fn close(&self) {
-        *self.strays() = Strays {
+    pub(super) fn close(&self) {
+        *self.datagrams() = Datagrams {
             closed: true,
-            ..Strays::default()
+            ..Datagrams::default()
         };
     }
 
-    fn strays(&self) -> MutexGuard<'_, Strays> {
-        locked(&self.strays)
+    fn datagrams(&self) -> MutexGuard<'_, Datagrams> {
+        locked(&self.datagrams)
     }
 }
 
