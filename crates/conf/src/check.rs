@@ -210,11 +210,10 @@ impl Checker<'_> {
                 format!("\"{name}\" directive is not supported yet"),
             );
         } else {
-            let hint = match suggestion(&index, name, context) {
-                Some(meant) => format!(", did you mean \"{meant}\"?"),
-                None => String::new(),
-            };
-            self.error(directive, format!("unknown directive \"{name}\"{hint}"));
+            let meant = suggestion(&index, name, context);
+            let hint = meant.map(|meant| format!(", did you mean \"{meant}\"?"));
+            let message = format!("unknown directive \"{name}\"");
+            self.error_with_hint(directive, message, hint.unwrap_or_default());
         }
         None
     }
@@ -251,7 +250,12 @@ impl Checker<'_> {
     }
 
     fn error(&mut self, directive: &Directive, message: impl Into<String>) {
-        let error = ConfError::at(&self.tree.sources, directive.span, message.into());
+        self.error_with_hint(directive, message.into(), String::new());
+    }
+
+    fn error_with_hint(&mut self, directive: &Directive, message: String, hint: String) {
+        let mut error = ConfError::at(&self.tree.sources, directive.span, message);
+        error.hint = hint;
         self.errors.push(directive.sequence, error);
     }
 }

@@ -1,4 +1,4 @@
-//! Configuration errors: nginx's message, then ` in FILE:LINE`. Each one prevents a start.
+//! Configuration errors: nginx's message, our hint, then ` in FILE:LINE`. Each prevents a start.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,11 +17,32 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 pub struct ConfError {
     /// The message, in nginx's words if it has some.
     pub message: String,
+    /// What was meant, or what to write instead: it goes on with the message. Empty if nothing is
+    /// known.
+    pub hint: String,
     /// The file and the line; `None` for the main file itself and for the command line.
     pub place: Option<(String, u32)>,
 }
 
 impl ConfError {
+    /// An error of the configuration as a whole.
+    pub fn unplaced(message: impl Into<String>) -> ConfError {
+        ConfError {
+            message: message.into(),
+            hint: String::new(),
+            place: None,
+        }
+    }
+
+    /// The message with its place, as nginx has it, without the hint.
+    pub fn plain(&self) -> String {
+        let plain = ConfError {
+            hint: String::new(),
+            ..self.clone()
+        };
+        plain.to_string()
+    }
+
     /// An error at a place; `sources` gives the file's name.
     pub(crate) fn at(sources: &Sources, span: Span, message: String) -> ConfError {
         ConfError::named(sources.name(span.file), span, message)
@@ -31,13 +52,11 @@ impl ConfError {
     pub(crate) fn named(file: Option<&str>, span: Span, mut message: String) -> ConfError {
         message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
         if span.file == FileId::COMMAND_LINE {
-            return ConfError {
-                message: format!("{message} in command line"),
-                place: None,
-            };
+            return ConfError::unplaced(format!("{message} in command line"));
         }
         ConfError {
             message,
+            hint: String::new(),
             place: file.map(|file| (file.to_owned(), span.line)),
         }
     }
@@ -46,6 +65,7 @@ impl ConfError {
 impl fmt::Display for ConfError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)?;
+        formatter.write_str(&self.hint)?;
         match &self.place {
             Some((file, line)) => write!(formatter, " in {file}:{line}"),
             None => Ok(()),
@@ -112,7 +132,7 @@ impl Collector {
     pub(crate) fn append_hints(&mut self, hints: &HashMap<u32, String>) {
         for (sequence, error) in &mut self.errors {
             if let Some(hint) = hints.get(sequence) {
-                error.message.push_str(hint);
+                error.hint.push_str(hint);
             }
         }
     }

@@ -59,8 +59,16 @@ pub(crate) struct Lexer<'a> {
     position: usize,
     line: u32,
     given_up: bool,
-    /// The errors since they were last taken: line and message.
-    pub(crate) problems: Vec<(u32, String)>,
+    /// The errors since they were last taken.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// An error in a text.
+pub(crate) struct Problem {
+    pub(crate) line: u32,
+    pub(crate) message: String,
+    /// See [`crate::ConfError::hint`].
+    pub(crate) hint: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,8 +214,9 @@ impl<'a> Lexer<'a> {
             b';' | b'{' => return Some(self.finish(run, byte == b'{')),
             b'}' => {
                 let clean = run.words.is_empty();
-                if !clean {
-                    self.unexpected();
+                if let Some(last) = run.words.last() {
+                    let line = last.span.line;
+                    self.unexpected_with(format!(", is a \";\" missing in line {line}?"));
                 }
                 return Some(Token::BlockEnd { clean });
             }
@@ -298,7 +307,14 @@ impl<'a> Lexer<'a> {
         } else {
             "unexpected end of parameter, expecting \";\""
         };
-        self.problems.push((self.line, message.to_owned()));
+        let hint = match run.state {
+            State::Quote(quote) => {
+                let (quote, line) = (char::from(quote), run.start_line);
+                format!(", is the closing {quote} missing of the quote that opens in line {line}?")
+            }
+            _ => String::new(),
+        };
+        self.problem(self.line, message.to_owned(), hint);
         self.give_up();
         Token::End { clean: false }
     }
@@ -318,7 +334,7 @@ impl<'a> Lexer<'a> {
                 format!("too long parameter \"{}...\" started", text_of(shown))
             }
         };
-        self.problems.push((run.start_line, message));
+        self.problem(run.start_line, message, String::new());
         run.broken = true;
         // The rest of the word is skipped; it is reported again if that is too long too.
         run.start = self.position;
@@ -326,6 +342,10 @@ impl<'a> Lexer<'a> {
 
     /// Reports the last character as unexpected; it is shown completely if it is UTF-8.
     fn unexpected(&mut self) {
+        self.unexpected_with(String::new());
+    }
+
+    fn unexpected_with(&mut self, hint: String) {
         let start = self.position - 1;
         let rest = &self.bytes[start..self.bytes.len().min(start + 4)];
         let whole = rest
@@ -336,8 +356,16 @@ impl<'a> Lexer<'a> {
             Some(character) => character.to_string(),
             None => text_of(&rest[..1]),
         };
-        self.problems
-            .push((self.line, format!("unexpected \"{shown}\"")));
+        let message = format!("unexpected \"{shown}\"");
+        self.problem(self.line, message, hint);
+    }
+
+    fn problem(&mut self, line: u32, message: String, hint: String) {
+        self.problems.push(Problem {
+            line,
+            message,
+            hint,
+        });
     }
 
     fn is_file(&self) -> bool {

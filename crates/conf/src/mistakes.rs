@@ -65,7 +65,7 @@ impl Mistakes {
             }
             let sequence = sequence(&error);
             if let Some(hint) = self.hints.get(&sequence) {
-                error.message.push_str(hint);
+                error.hint.push_str(hint);
             }
             self.errors.add(sequence, error);
         }

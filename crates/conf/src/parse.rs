@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::error::{Collector, ConfError, Errors};
 use crate::glob;
-use crate::lexer::{Draft, Lexer, Token};
+use crate::lexer::{Draft, Lexer, Problem, Token};
 use crate::source::{Loader, Sources};
 use crate::text::text_of;
 use crate::tree::{Directive, FileId, Span, Tree, Word};
@@ -99,8 +99,13 @@ impl Parser<'_> {
             let token = lexer.next();
             self.sequence += 1;
             let span = lexer.span();
-            for (line, message) in std::mem::take(&mut lexer.problems) {
-                self.error(Span { line, ..span }, message);
+            for Problem {
+                line,
+                message,
+                hint,
+            } in std::mem::take(&mut lexer.problems)
+            {
+                self.error_with_hint(Span { line, ..span }, message, hint);
             }
             if self.errors.is_full() {
                 lexer.give_up();
@@ -116,7 +121,7 @@ impl Parser<'_> {
                         let opening = self.open_blocks.last();
                         let hint = unclosed::hint(lexer.bytes(), span.file, opening, out);
                         let message = "unexpected end of file, expecting \"}\"";
-                        self.error(span, format!("{message}{hint}"));
+                        self.error_with_hint(span, message, hint);
                         lexer.give_up();
                     }
                     return span;
@@ -274,18 +279,19 @@ impl Parser<'_> {
     fn report(&mut self, from: Option<Span>, message: String) {
         match from {
             Some(span) => self.error(span, message),
-            None => self.errors.push(
-                self.sequence,
-                ConfError {
-                    message,
-                    place: None,
-                },
-            ),
+            None => self
+                .errors
+                .push(self.sequence, ConfError::unplaced(message)),
         }
     }
 
     fn error(&mut self, span: Span, message: impl Into<String>) {
-        let error = ConfError::at(&self.sources, span, message.into());
+        self.error_with_hint(span, message, String::new());
+    }
+
+    fn error_with_hint(&mut self, span: Span, message: impl Into<String>, hint: String) {
+        let mut error = ConfError::at(&self.sources, span, message.into());
+        error.hint = hint;
         self.errors.push(self.sequence, error);
     }
 }

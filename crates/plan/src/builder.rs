@@ -204,10 +204,7 @@ impl<'e, S> Builder<'e, S> {
             let message = format!("unknown \"{name}\" variable");
             match first_use(block, name) {
                 Some(span) => block.error(span, message),
-                None => ConfError {
-                    message,
-                    place: None,
-                },
+                None => ConfError::unplaced(message),
             }
         });
         let errors: Vec<ConfError> = errors.collect();

@@ -211,12 +211,9 @@ impl<T: Copy + PartialEq> Port<T> {
                 let is_wanted = !alone || matches!(name, NameMatch::Pattern(_));
                 if is_wanted && !names.add(name, member.server) {
                     let (name, address) = (name.text(), &self.request.address);
-                    environment.warn(ConfError {
-                        message: format!(
-                            "conflicting server name \"{name}\" on {address}, ignored"
-                        ),
-                        place: None,
-                    });
+                    let message =
+                        format!("conflicting server name \"{name}\" on {address}, ignored");
+                    environment.warn(ConfError::unplaced(message));
                 }
             }
         }

@@ -5,10 +5,11 @@
 use turnpike_conf::{DiskLoader, Errors, Loader, MemoryLoader};
 
 use crate::configuration::Configuration;
-use crate::families::advice;
+use crate::hints;
 use crate::needs::Needs;
 use crate::paths::Paths;
 use crate::{embedded, lanes, zone_memory};
+use turnpike_plan::product::Product;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -28,6 +29,10 @@ impl Checked {
         let zones = &checked.needs.zone_bytes;
         let warning = zone_memory::warning(zones, zone_memory::limit_bytes());
         checked.needs.warnings.extend(warning);
+        if checked.configuration.settings.product == Product::Turnpike {
+            let missing = hints::of_files(&checked.configuration);
+            checked.needs.warnings.extend(missing);
+        }
         Ok(checked)
     }
 
@@ -41,14 +46,20 @@ impl Checked {
         globals: Option<&str>,
     ) -> Result<Checked, Errors> {
         let (configuration, mut mistakes) = Configuration::examine(loader, paths, globals);
-        let needs = match lanes::needs(&configuration) {
+        let mut needs = match lanes::needs(&configuration) {
             Ok(needs) => needs,
             Err(errors) => {
                 mistakes.add(&configuration.tree, errors.0);
                 Needs::default()
             }
         };
-        mistakes.finish().map_err(advised).map(|()| Checked {
+        if let Err(errors) = mistakes.finish() {
+            return Err(hints::add(errors, &configuration));
+        }
+        if configuration.settings.product == Product::Turnpike {
+            needs.warnings.extend(hints::of_letters(&configuration));
+        }
+        Ok(Checked {
             configuration,
             needs,
         })
@@ -60,47 +71,10 @@ impl Checked {
         globals: Option<&str>,
     ) -> (Configuration, Result<(), Errors>) {
         let (configuration, mistakes) = Configuration::examine(disk(paths), paths, globals);
-        (configuration, mistakes.finish().map_err(advised))
+        let read = mistakes.finish();
+        let read = read.map_err(|errors| hints::add(errors, &configuration));
+        (configuration, read)
     }
-}
-
-/// A sentence as a part of another one.
-fn clause(sentence: &str) -> String {
-    let mut letters = sentence.trim_end_matches('.').chars();
-    let first = letters.next().map(|first| first.to_ascii_lowercase());
-    first.into_iter().chain(letters).collect()
-}
-
-/// Says of directives that do not work here what to do instead.
-fn advised(mut errors: Errors) -> Errors {
-    for error in &mut errors.0 {
-        let hint = hint(&error.message);
-        error.message.push_str(&hint.unwrap_or_default());
-    }
-    errors
-}
-
-/// What a message about a refused directive goes on with, if there is advice.
-fn hint(message: &str) -> Option<String> {
-    let unknown = message.strip_prefix("unknown directive \"");
-    if let Some(name) = unknown.and_then(|rest| rest.strip_suffix('"')) {
-        let advice = advice::find(name)?;
-        let (module, instead) = (advice.module, clause(advice.instead));
-        return Some(format!(" of the module \"{module}\"; {instead}"));
-    }
-    let advice = advice::find(&refused(message)?)?;
-    Some(format!(" ({}); {}", advice.module, clause(advice.instead)))
-}
-
-/// The directive that a message refuses, with the parameter if it refuses only that.
-fn refused(message: &str) -> Option<String> {
-    let known = message.strip_suffix(" is not supported yet")?;
-    if let Some(parameter) = known.strip_prefix("the \"") {
-        let (parameter, directive) = parameter.split_once("\" parameter of \"")?;
-        return Some(format!("{} {parameter}", directive.strip_suffix('"')?));
-    }
-    let name = known.strip_prefix('"')?;
-    name.strip_suffix("\" directive").map(str::to_owned)
 }
 
 /// The disk, or the text of the built-in configuration.

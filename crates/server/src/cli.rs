@@ -6,6 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
+use turnpike_conf::nearest;
+
 /// What `-s` asks of a running server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
@@ -51,6 +53,10 @@ pub struct Options {
 pub enum ArgumentError {
     /// The text is no option, or no value of it.
     Invalid(String),
+    /// The text is no command of `-s`.
+    Signal(String),
+    /// The text is a long option, which there are none of but for `--help` and `--version`.
+    Long(String),
     /// The value of an option is missing: its flag, and what the value is called.
     NoValue(char, &'static str),
 }
@@ -59,6 +65,8 @@ impl fmt::Display for ArgumentError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ArgumentError::Invalid(text) => write!(out, "invalid option: \"{text}\""),
+            ArgumentError::Signal(text) => write!(out, "invalid option: \"-s {text}\""),
+            ArgumentError::Long(_) => write!(out, "invalid option: \"-\""),
             ArgumentError::NoValue(flag, name) => {
                 write!(out, "option \"-{flag}\" requires {name}")
             }
@@ -67,6 +75,45 @@ impl fmt::Display for ArgumentError {
 }
 
 impl std::error::Error for ArgumentError {}
+
+/// The commands of `-s`, and the long options that people try, with the short ones.
+const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
+const LONG_OPTIONS: &[(&str, &str)] = &[
+    ("config", "-c FILE"),
+    ("conf", "-c FILE"),
+    ("prefix", "-p FOLDER"),
+    ("test", "-t"),
+    ("signal", "-s SIGNAL"),
+    ("quiet", "-q"),
+    ("version", "-v"),
+    ("help", "-h"),
+];
+
+impl ArgumentError {
+    /// What was probably meant, as a sentence; nginx's message comes first.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ArgumentError::Signal(text) => Some(match nearest(text, SIGNALS.into_iter()) {
+                Some(meant) => format!("did you mean \"-s {meant}\"?"),
+                None => format!("-s takes {}", SIGNALS.join(", ")),
+            }),
+            ArgumentError::Long(text) => {
+                let name = text.trim_start_matches('-').split('=').next().unwrap_or("");
+                let names = LONG_OPTIONS.iter().map(|(long, _)| *long);
+                let meant = nearest(name, names);
+                let row = LONG_OPTIONS.iter().find(|(long, _)| Some(*long) == meant);
+                Some(match row {
+                    Some((_, short)) => format!("there is no option \"{text}\": write {short}"),
+                    None => format!("there is no option \"{text}\": -h lists the options"),
+                })
+            }
+            ArgumentError::Invalid(text) if text.chars().count() == 1 => {
+                Some("-h lists the options".to_owned())
+            }
+            ArgumentError::Invalid(_) | ArgumentError::NoValue(..) => None,
+        }
+    }
+}
 
 impl From<ArgumentError> for String {
     fn from(error: ArgumentError) -> String {
@@ -114,6 +161,10 @@ pub fn parse(arguments: &[OsString]) -> Result<Options, ArgumentError> {
                 continue;
             }
             let Some(name) = value_name(*flag) else {
+                if let (0, Some(b'-')) = (index, flags.first()) {
+                    let text = argument.to_string_lossy();
+                    return Err(ArgumentError::Long(text.into_owned()));
+                }
                 return Err(ArgumentError::Invalid(char::from(*flag).to_string()));
             };
             let attached = &flags[index + 1..];
@@ -194,10 +245,7 @@ fn command(value: &OsStr) -> Result<Command, ArgumentError> {
         b"quit" => Ok(Command::Quit),
         b"reopen" => Ok(Command::Reopen),
         b"reload" => Ok(Command::Reload),
-        _ => Err(ArgumentError::Invalid(format!(
-            "-s {}",
-            value.to_string_lossy()
-        ))),
+        _ => Err(ArgumentError::Signal(value.to_string_lossy().into_owned())),
     }
 }
 

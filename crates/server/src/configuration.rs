@@ -64,11 +64,9 @@ impl Configuration {
         // Where text could not be read, the section may be in it.
         let mut written = tree.directives.iter();
         if mistakes.is_empty() && !written.any(|directive| directive.name.text == "events") {
-            let message = "no \"events\" section in configuration".to_owned();
-            errors.push(ConfError {
-                message,
-                place: None,
-            });
+            errors.push(ConfError::unplaced(
+                "no \"events\" section in configuration",
+            ));
         }
         mistakes.add(&tree, errors);
         let configuration = Configuration {

@@ -14,6 +14,7 @@ pub mod control;
 pub mod embedded;
 mod error_output;
 pub mod families;
+mod hints;
 pub mod lanes;
 mod manual;
 pub mod master;
@@ -68,12 +69,23 @@ pub fn main() -> ExitCode {
         print!("{}", version_text(&help));
         return ExitCode::SUCCESS;
     }
+    let product = Product::of_program(&title::program());
+    let asks_version = arguments.iter().any(|argument| argument == "--version");
+    if asks_version && product == Product::Turnpike {
+        let version = Options {
+            version: true,
+            ..Options::default()
+        };
+        print!("{}", version_text(&version));
+        return ExitCode::SUCCESS;
+    }
     let options = match cli::parse(&arguments) {
         Ok(options) => options,
         Err(message) => {
-            let product = Product::of_program(&title::program());
             write_standard_error(&format!("{}: {message}\n", product.name()));
-            if let Some(word) = cli::first_word(&arguments) {
+            if let Some(hint) = message.hint() {
+                write_standard_error(&format!("turnpike: {hint}\n"));
+            } else if let Some(word) = cli::first_word(&arguments) {
                 write_standard_error(&subcommands::hint(&word.to_string_lossy()));
             }
             return ExitCode::FAILURE;

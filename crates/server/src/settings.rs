@@ -385,10 +385,7 @@ impl<'a> Reader<'a, '_> {
         match (found, entry) {
             (Ok(account), _) => return Some(account),
             (Err(message), Some(entry)) => self.fail(entry, message),
-            (Err(message), None) => self.errors.push(ConfError {
-                message,
-                place: None,
-            }),
+            (Err(message), None) => self.errors.push(ConfError::unplaced(message)),
         }
         None
     }

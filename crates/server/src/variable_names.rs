@@ -18,6 +18,24 @@ pub(crate) fn run(_arguments: &[OsString]) -> ExitCode {
     }
 }
 
+/// The names of all variables that `http` or `stream` has without a definition.
+pub(crate) fn names(is_in_stream: bool) -> impl Iterator<Item = &'static str> {
+    let http = BUILTIN
+        .iter()
+        .chain(DATES)
+        .chain(SOCKET)
+        .map(|row| row.name);
+    let families = turnpike_modules::FAMILIES.iter();
+    let families = families.flat_map(|family| family.variables().iter().map(|row| row.name));
+    let stream = turnpike_stream::variables::BUILTIN
+        .iter()
+        .map(|row| row.name);
+    let of_stream = turnpike_modules::STREAM_FAMILIES.iter();
+    let of_stream = of_stream.flat_map(|family| family.variables().iter().map(|row| row.name));
+    let http = http.chain(families).filter(move |_| !is_in_stream);
+    http.chain(stream.chain(of_stream).filter(move |_| is_in_stream))
+}
+
 /// The reference in Markdown.
 fn page() -> String {
     let mut page = HEAD.to_owned();

@@ -8,6 +8,7 @@
 mod activity;
 mod cgroup;
 mod counters;
+mod holders;
 mod host;
 mod interrupts;
 mod kernel;
@@ -23,6 +24,7 @@ mod tests;
 pub use activity::{CpuTimes, ProcessMemory};
 pub use cgroup::Cgroup;
 pub use counters::{PacketWork, Pressure};
+pub use holders::{Endpoint, Holder};
 pub use host::{Host, list};
 pub use interrupts::Interrupt;
 pub use kernel::Kernel;

@@ -380,3 +380,63 @@ fn answers_about_sockets_that_are_cut_short_are_left() {
     assert!(!sockets::messages(&bytes, &mut found));
     assert!(sockets::messages(&[], &mut found) && found.is_empty());
 }
+
+#[test]
+fn who_holds_an_address_is_read_from_the_tables_and_the_descriptors() {
+    let head = "  sl  local_address rem_address   st ...\n";
+    let row = |local: &str, state: &str, inode: u32| {
+        format!("   0: {local} 00000000:0000 {state} 0:0 0:0 0 0 0 {inode} 1 0\n")
+    };
+    let tcp = [
+        head.to_owned(),
+        row("0100007F:1F90", "0A", 11),
+        row("0200007F:1F90", "0A", 12),
+        row("0100007F:1F91", "01", 13),
+    ];
+    let tcp6 = [
+        head.to_owned(),
+        row("00000000000000000000000000000000:0050", "0A", 14),
+    ];
+    let stat = |parent: u32, started: u32| {
+        let zeros = "0 ".repeat(17);
+        format!("1 (x) S {parent} {zeros}{started}")
+    };
+    let (folder, host) = recorded(&[
+        ("proc/net/tcp", &tcp.concat()),
+        ("proc/net/tcp6", &tcp6.concat()),
+        (
+            "proc/net/unix",
+            "Num ...\n0: 2 0 10000 1 1 15 /run/a.sock\n",
+        ),
+        ("proc/20/comm", "turnpike-serve\n"),
+        ("proc/20/stat", &stat(21, 900)),
+        ("proc/20/fd/0", ""),
+        ("proc/21/comm", "turnpike-master\n"),
+        ("proc/21/stat", &stat(1, 800)),
+        ("proc/21/fd/0", ""),
+        ("proc/22/comm", "php\n"),
+        ("proc/22/stat", &stat(1, 700)),
+        ("proc/22/fd/0", ""),
+    ]);
+    for (process, socket) in [(20, 11), (21, 11), (22, 12), (22, 14), (22, 15)] {
+        let link = folder.path().join(format!("proc/{process}/fd/{socket}"));
+        symlink(format!("socket:[{socket}]"), link).unwrap();
+    }
+    let tcp = |text: &str| Endpoint::Tcp(text.parse().unwrap());
+    let cases = [
+        (tcp("127.0.0.1:8080"), Some((21, "turnpike-master"))),
+        (tcp("127.0.0.2:8080"), Some((22, "php"))),
+        (tcp("127.0.0.3:8080"), None),
+        (tcp("127.0.0.1:8081"), None),
+        (tcp("192.0.2.1:80"), Some((22, "php"))),
+        (Endpoint::Unix("/run/a.sock"), Some((22, "php"))),
+        (Endpoint::Unix("/run/b.sock"), None),
+    ];
+    for (endpoint, expected) in cases {
+        let found = host.holder(endpoint);
+        let found = found
+            .as_ref()
+            .map(|holder| (holder.process, holder.name.as_str()));
+        assert_eq!(found, expected, "{endpoint:?}");
+    }
+}

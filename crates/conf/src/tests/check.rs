@@ -174,7 +174,7 @@ fn errors_of_all_kinds_are_in_reading_order() {
         "unexpected \";\" in F:3",
         "unknown directive \"bogus\" in F:6",
         "unexpected \"z\" in F:7",
-        "unexpected \"}\" in F:9",
+        "unexpected \"}\", is a \";\" missing in line 8? in F:9",
         "unexpected end of file, expecting \";\" or \"}\" in F:10",
     ];
     assert_eq!(errors(text, Some("worker_processes 2;")), expected);

@@ -85,11 +85,20 @@ const MISTAKES: &[(&str, &[&str])] = &[
     (";", &["unexpected \";\" in F:1"]),
     ("\n\n{}", &["unexpected \"{\" in F:3"]),
     ("}", &["unexpected \"}\" in F:1"]),
-    ("a b }", &["unexpected \"}\" in F:1"]),
-    ("h {\n a b\n}\nc;", &["unexpected \"}\" in F:3"]),
+    (
+        "a b }",
+        &["unexpected \"}\", is a \";\" missing in line 1? in F:1"],
+    ),
+    (
+        "h {\n a b\n}\nc;",
+        &["unexpected \"}\", is a \";\" missing in line 2? in F:3"],
+    ),
     ("a \"b\"c;", &["unexpected \"c\" in F:1"]),
     ("a \"b\"é;", &["unexpected \"é\" in F:1"]),
-    ("a 'b'}", &["unexpected \"}\" in F:1"]),
+    (
+        "a 'b'}",
+        &["unexpected \"}\", is a \";\" missing in line 1? in F:1"],
+    ),
     (
         "a",
         &["unexpected end of file, expecting \";\" or \"}\" in F:1"],
@@ -100,7 +109,8 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "h {\n a \"b;\n}\n",
-        &["unexpected end of file, expecting \";\" or \"}\" in F:4"],
+        &["unexpected end of file, expecting \";\" or \"}\", \
+           is the closing \" missing of the quote that opens in line 2? in F:4"],
     ),
     (
         "h {\n a b;\n",

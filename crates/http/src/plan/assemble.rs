@@ -242,13 +242,9 @@ impl Builder<'_> {
     fn check_connections(&mut self, events: &EventsSettings, listens: usize) {
         let connections = events.connections_max;
         if listens > 0 && connections <= listens {
-            self.report(ConfError {
-                message: format!(
-                    "{connections} worker_connections are not enough for {listens} listening \
-                     sockets"
-                ),
-                place: None,
-            });
+            self.report(ConfError::unplaced(format!(
+                "{connections} worker_connections are not enough for {listens} listening sockets"
+            )));
         }
     }
 

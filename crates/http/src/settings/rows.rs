@@ -71,9 +71,10 @@ pub const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         merge: Merge::Own,
         variables: None,
-        syntax: "address[:port[-port]] | port | unix:path [default_server] [backlog=number] \
-            [deferred] [reuseport[=hash|steer]] [fastopen=number] [rcvbuf=size] [sndbuf=size] \
-            [bind] [http2] [ipv6only=on|off] [so_keepalive=on|off|idle:interval:count]",
+        syntax: "address[:port[-port]] | port | unix:path [default_server] [ssl] \
+            [proxy_protocol] [backlog=number] [deferred] [reuseport[=hash|steer]] \
+            [fastopen=number] [rcvbuf=size] [sndbuf=size] [bind] [http2] [ipv6only=on|off] \
+            [so_keepalive=on|off|idle:interval:count]",
         default: "*:80 | *:8000",
         summary: "Listens on an address. `reuseport` gives every lane its own socket. With \
             `reuseport=steer` the kernel prefers the lane on the packet's CPU while that lane is \

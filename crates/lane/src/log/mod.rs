@@ -90,8 +90,9 @@ pub enum Sink {
     File(Arc<LogFile>),
     /// The process's standard error.
     Stderr,
-    /// Standard error in the short form `nginx: [level] message`, for a user at a terminal.
-    Console,
+    /// Standard error in the short form `NAME: [level] message` with the program's name, for a user
+    /// at a terminal.
+    Console(&'static str),
     /// A syslog server, by RFC 3164.
     Syslog(Arc<Syslog>),
     /// Memory, for a caller that reports the messages itself.
@@ -103,7 +104,7 @@ pub enum Sink {
 impl Sink {
     fn is_shown(&self) -> bool {
         match self {
-            Sink::Stderr | Sink::Console => true,
+            Sink::Stderr | Sink::Console(_) => true,
             Sink::Json(sink) => sink.is_shown(),
             Sink::File(_) | Sink::Syslog(_) | Sink::Kept(_) => false,
         }
@@ -176,19 +177,30 @@ impl ErrorLog {
         ErrorLog::new(Vec::new())
     }
 
-    /// A log that shows lines of `warn` and above at the terminal.
-    pub fn console() -> ErrorLog {
-        ErrorLog::none().with_console()
+    /// A log that shows lines of `warn` and above at the terminal, under the program's name.
+    pub fn console(name: &'static str) -> ErrorLog {
+        ErrorLog::none().with_console(name)
+    }
+
+    /// The same targets, with another program's name at the terminal.
+    pub fn named(&self, name: &'static str) -> ErrorLog {
+        let mut targets = self.0.targets.clone();
+        for target in &mut targets {
+            if let Sink::Console(shown) = &mut target.sink {
+                *shown = name;
+            }
+        }
+        ErrorLog::new(targets)
     }
 
     /// The same targets and the console, unless a target is standard error already: used until the
     /// server has started.
-    pub fn with_console(&self) -> ErrorLog {
+    pub fn with_console(&self, name: &'static str) -> ErrorLog {
         let mut targets = self.0.targets.clone();
         if !targets.iter().any(|target| target.sink.is_shown()) {
             targets.push(Target {
                 level: Level::Warn,
-                sink: Sink::Console,
+                sink: Sink::Console(name),
             });
         }
         ErrorLog::new(targets)
@@ -300,7 +312,10 @@ fn deliver(sink: &Sink, level: Level, line: &Line) {
     match sink {
         Sink::File(file) => file.write_line(line.whole()),
         Sink::Stderr => to_stderr(&[line.whole()]),
-        Sink::Console => to_stderr(&[b"nginx: [", level.name().as_bytes(), b"] ", line.message()]),
+        Sink::Console(name) => {
+            let begin = format!("{name}: [{}] ", level.name());
+            to_stderr(&[begin.as_bytes(), line.message()]);
+        }
         Sink::Syslog(syslog) => syslog.send(level, line.text()),
         Sink::Kept(kept) => kept.add(line.message()),
         // `write_about` has taken these.
@@ -311,7 +326,7 @@ fn deliver(sink: &Sink, level: Level, line: &Line) {
 fn deliver_object(sink: &Sink, level: Level, object: &str) {
     match sink {
         Sink::File(file) => file.write_line(object.as_bytes()),
-        Sink::Stderr | Sink::Console => to_stderr(&[object.as_bytes()]),
+        Sink::Stderr | Sink::Console(_) => to_stderr(&[object.as_bytes()]),
         Sink::Syslog(syslog) => syslog.send(level, object.trim_end().as_bytes()),
         Sink::Kept(kept) => kept.add(object.as_bytes()),
         Sink::Json(sink) => deliver_object(sink, level, object),

@@ -194,18 +194,14 @@ fn log_default<S>(builder: &mut Builder<'_, S>) -> Result<Arc<Log>, ConfError> {
     if let Some(log) = &builder.store::<Store>().log_default {
         return Ok(Arc::clone(log));
     }
-    let unplaced = |message| ConfError {
-        message,
-        place: None,
-    };
     let path = builder.environment.default_place(PATH_DEFAULT);
-    let file = open(builder, &path).map_err(unplaced)?;
+    let file = open(builder, &path).map_err(ConfError::unplaced)?;
     let store = builder.store::<Store>();
     let combined = store.formats.get("combined");
     let format = combined.map(|(_, format)| Arc::clone(format));
     let log = Arc::new(Log {
         output: Output::File { file, buffer: None },
-        format: format.ok_or_else(|| unplaced("unknown log format \"combined\"".to_owned()))?,
+        format: format.ok_or_else(|| ConfError::unplaced("unknown log format \"combined\""))?,
         condition: None,
     });
     store.log_default = Some(Arc::clone(&log));

@@ -139,17 +139,16 @@ impl Report {
     }
 
     fn error(&mut self, error: &ConfError) {
-        let (state, name) = classify(&error.message);
+        let said = format!("{}{}", error.message, error.hint);
+        let (state, name) = classify(&said);
         let is_of_directive = matches!(state, State::Refused | State::Unknown);
         let known = advice::find(&name).filter(|_| is_of_directive);
         let text = match known {
             Some(advice) => format!("{}. {}", advice.module, advice.instead),
-            None if !is_of_directive => sentence(&error.message),
+            None if !is_of_directive => sentence(&said),
             // It says what to do itself.
-            None if error.message.contains("; ") || error.message.ends_with('?') => {
-                sentence(&error.message)
-            }
-            None => format!("{}. Remove the line.", sentence(&error.message)),
+            None if said.contains("; ") || said.ends_with('?') => sentence(&said),
+            None => format!("{}. Remove the line.", sentence(&said)),
         };
         let place = error.place.as_ref();
         self.add(

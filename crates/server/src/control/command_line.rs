@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write as _};
+use std::iter::Peekable;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,7 +15,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::geteuid;
 use serde_json::Value;
-use turnpike_conf::{Errors, text_of};
+use turnpike_conf::{Errors, nearest, text_of};
 use turnpike_lane::sys::process::ProcessHandle;
 use turnpike_load::{OptionUsage, Usage};
 use turnpike_plan::control::{Arguments, CommandRow};
@@ -294,7 +295,7 @@ fn absolute(arguments: &mut Arguments, name: &str) -> Result<(), String> {
 fn read(arguments: &[OsString]) -> Result<Line, String> {
     let mut line = Line::default();
     let mut nginx: Vec<OsString> = Vec::new();
-    let mut rest = arguments.iter();
+    let mut rest = arguments.iter().peekable();
     while let Some(argument) = rest.next() {
         match argument.as_bytes() {
             b"--json" => line.json = true,
@@ -320,14 +321,19 @@ fn read(arguments: &[OsString]) -> Result<Line, String> {
     Ok(line)
 }
 
-/// `--binary PATH` is `binary=PATH`.
+/// `--binary PATH` is `binary=PATH`, and `--all` is `all=on`.
 fn long_option<'a>(
     name: &[u8],
-    rest: &mut impl Iterator<Item = &'a OsString>,
+    rest: &mut Peekable<impl Iterator<Item = &'a OsString>>,
 ) -> Result<String, String> {
     let name = text_of(name);
     if name.contains('=') {
         return Ok(name);
+    }
+    if is_switch(&name) {
+        let value = rest.next_if(|word| *word == "on" || *word == "off");
+        let value = value.map_or("on".into(), |word| word.to_string_lossy());
+        return Ok(format!("{name}={value}"));
     }
     let value = rest.next().ok_or_else(|| {
         format!("no option \"--{name}\", or one that lacks its value: try --help")
@@ -335,8 +341,22 @@ fn long_option<'a>(
     Ok(format!("{name}={}", text_of(OsStr::as_bytes(value))))
 }
 
+/// Whether a verb has an argument of this name that needs no value.
+fn is_switch(name: &str) -> bool {
+    let own = VERBS.iter().map(|verb| &verb.row);
+    let mut words = own
+        .chain(family_verbs())
+        .flat_map(|row| row.arguments.split_whitespace());
+    words.any(|word| word.trim_matches(['[', ']']) == format!("{name}=on"))
+}
+
 /// The request that the words ask for.
 fn request(words: &[String]) -> Result<(String, Arguments), String> {
+    // `--soft` may stand before the verb.
+    let (mut words, named): (Vec<&String>, Vec<&String>) =
+        words.iter().partition(|word| !word.contains('='));
+    words.extend(named);
+    let words: Vec<String> = words.into_iter().cloned().collect();
     let first = words.first().map_or("", String::as_str);
     if let Some(verb) = VERBS.iter().find(|verb| verb.row.name == first) {
         return Ok((first.to_owned(), arguments(&verb.row, &words[1..])?));
@@ -352,11 +372,25 @@ fn request(words: &[String]) -> Result<(String, Arguments), String> {
         None if !is_subject && let Some(row) = alone(first) => {
             Ok((row.name.to_owned(), arguments(row, &words[1..])?))
         }
-        None => {
-            let known: String = family_verbs().filter(of_subject).map(usage).collect();
-            Err(format!("\"{first}\" can be followed by:{known}"))
-        }
+        None => Err(unknown_verb(first, second)),
     }
+}
+
+/// What is wrong with the word behind a subject, then all that can stand there.
+fn unknown_verb(subject: &str, word: &str) -> String {
+    let rows = family_verbs().filter(|row| subject_of(row).0 == subject);
+    let rows: Vec<&CommandRow> = rows.collect();
+    let verbs = rows.iter().map(|row| subject_of(row).1);
+    let wrong = match word {
+        _ if rows.is_empty() => return format!("there is no subcommand \"{subject}\""),
+        "" => format!("\"{subject}\" needs a verb"),
+        word => match nearest(word, verbs) {
+            Some(meant) => format!("unknown verb \"{word}\", did you mean \"{meant}\"?"),
+            None => format!("unknown verb \"{word}\""),
+        },
+    };
+    let known: String = rows.into_iter().map(usage).collect();
+    format!("{wrong}\n\"{subject}\" can be followed by:{known}")
 }
 
 /// How a family's verb is written, and what it does.
@@ -580,5 +614,33 @@ mod tests {
         assert_eq!(line.words, ["status", "binary=/b"]);
         assert_eq!(line.options.prefix, Some("/srv/".into()));
         assert_eq!(line.options.configuration, Some("x".into()));
+    }
+
+    #[test]
+    fn a_switch_takes_no_option_for_its_value() {
+        let cases: &[(&str, &[&str], Option<&str>)] = &[
+            (
+                "cache purge --all -p /a",
+                &["cache", "purge", "all=on"],
+                Some("/a/"),
+            ),
+            (
+                "cache purge -p /a --soft off --all",
+                &["cache", "purge", "soft=off", "all=on"],
+                Some("/a/"),
+            ),
+            (
+                "-p /a cache --soft purge --tag t",
+                &["cache", "soft=on", "purge", "tag=t"],
+                Some("/a/"),
+            ),
+        ];
+        for (text, words, prefix) in cases {
+            let arguments: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            let line = read(&arguments).unwrap_or_default();
+            assert_eq!(line.words, *words, "{text}");
+            assert_eq!(line.options.prefix, prefix.map(OsString::from), "{text}");
+        }
+        assert!(request(&["cache".into(), "soft=on".into(), "purge".into()]).is_ok());
     }
 }

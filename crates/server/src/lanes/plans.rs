@@ -73,8 +73,6 @@ fn twice(plans: &Plans) -> Option<ConfError> {
     let mut seen = std::collections::HashSet::new();
     let mut listens = plans.listens().map(|listen| listen.address);
     let address = listens.find(|address| !seen.insert(*address))?;
-    Some(ConfError {
-        message: format!("bind() to {address} failed (98: Address already in use)"),
-        place: None,
-    })
+    let message = format!("bind() to {address} failed (98: Address already in use)");
+    Some(ConfError::unplaced(message))
 }

@@ -582,7 +582,7 @@ impl Service for LaneService {
             // Lanes have closed their gates when they have done this too.
             self.flush_logs();
             let log = self.watchdog.log().cloned();
-            self.hand_flows_over(&log.unwrap_or_else(ErrorLog::console));
+            self.hand_flows_over(&log.unwrap_or_else(ErrorLog::none));
         }
     }
 

@@ -9,12 +9,18 @@ use std::process::ExitCode;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::signal;
+use turnpike_plan::product::Product;
 
-use super::{loaded, orphan, pid_file};
+use super::loaded::{self, Reading};
+use super::{orphan, pid_file};
 use crate::adoption;
 use crate::checked::Checked;
 use crate::cli::Command;
 use crate::paths::Paths;
+
+/// Goes on with nginx's message where there is no such master.
+const NOT_RUNNING: &str =
+    "; no server with this configuration runs: \"turnpike -c FILE\" starts it";
 
 /// Sends the command's signal to the master that the configuration's pid file names.
 pub(super) fn send(
@@ -23,7 +29,13 @@ pub(super) fn send(
     globals: Option<&str>,
     log: &ErrorLog,
 ) -> ExitCode {
-    let Some(checked) = loaded::read(paths, globals, log) else {
+    let Reading {
+        checked,
+        product,
+        log,
+    } = loaded::read(paths, globals, log);
+    let log = &log;
+    let Some(checked) = checked else {
         return ExitCode::FAILURE;
     };
     log.event(Level::Notice, format_args!("signal process started"));
@@ -38,7 +50,11 @@ pub(super) fn send(
         Ok(process) => process,
         Err(message) => {
             // nginx says this one at level error, and to the person who asked.
-            log.event(Level::Error, format_args!("{message}"));
+            let hint = match product {
+                Product::Turnpike => NOT_RUNNING,
+                Product::Nginx => "",
+            };
+            log.event(Level::Error, format_args!("{message}{hint}"));
             return ExitCode::FAILURE;
         }
     };
@@ -51,8 +67,13 @@ pub(super) fn send(
     match signal::send(process, number) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            let is_gone = error.raw_os_error() == Some(nix::libc::ESRCH);
+            let hint = match product {
+                Product::Turnpike if is_gone => NOT_RUNNING,
+                Product::Turnpike | Product::Nginx => "",
+            };
             let error = Errno(&error);
-            let message = format_args!("kill({process}, {number}) failed {error}");
+            let message = format_args!("kill({process}, {number}) failed {error}{hint}");
             log.event(Level::Alert, message);
             ExitCode::FAILURE
         }

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use turnpike_express::Passed;
 use turnpike_lane::gate::Gate;
-use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::process;
 
@@ -52,26 +52,29 @@ pub(super) struct Inherited {
     pub(super) succession: SuccessionLinks,
 }
 
+/// What is to be logged once the configuration tells how, in its order.
+pub(super) type Said = Vec<(Level, String)>;
+
 /// Takes over what the environment names; `None` when this is not another binary's start. To be
 /// called before this process opens anything that lasts.
-pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
+pub(super) fn take(said: &mut Said) -> Option<Inherited> {
     let sockets = env::var(SOCKETS_VARIABLE).ok()?;
-    log.event(
+    said.push((
         Level::Notice,
-        format_args!("using inherited sockets from \"{sockets}\""),
-    );
+        format!("using inherited sockets from \"{sockets}\""),
+    ));
     let mut gates = Vec::new();
     for number in sockets.split_terminator([';', ':']) {
         match adopt(number).and_then(Gate::adopt) {
             Ok(gate) => gates.push(gate),
-            Err(error) => log.event(
+            Err(error) => said.push((
                 Level::Emerg,
-                format_args!(
+                format!(
                     "invalid socket number \"{number}\" in {SOCKETS_VARIABLE} environment \
                      variable, ignoring it {}",
                     Errno(&error)
                 ),
-            ),
+            )),
         }
     }
     let adopted = |variable| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use turnpike_conf::Errors;
 use turnpike_lane::affinity::CpuSet;
-use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
+use turnpike_lane::log::{Errno, ErrorLog, Form, Level, LogFile, LogSet, Sink, Target};
 
 use super::failure::StartFailure;
 use super::gates::{GateSet, NotOpened, Opening};
@@ -21,7 +21,8 @@ use crate::error_output;
 use crate::needs::Needs;
 use crate::paths::Paths;
 use crate::sandbox::Sandbox;
-use crate::settings::ProcessSettings;
+use crate::settings::Settings;
+use turnpike_plan::product::Product;
 
 /// What is in force, or about to be.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl LoadedConfiguration {
         old_gates: &GateSet,
         log: &ErrorLog,
     ) -> Result<LoadedConfiguration, LoadError> {
-        let checked = read(paths, globals, log).ok_or(LoadError::Files)?;
+        let checked = logged_as(paths, globals, log).ok_or(LoadError::Files)?;
         LoadedConfiguration::of(checked, old_logs, old_gates, log)
     }
 
@@ -61,7 +62,8 @@ impl LoadedConfiguration {
         let loader = watch::rereading(configuration);
         let globals = configuration.globals.as_deref();
         let checked = Checked::read_through(loader, &configuration.paths, globals);
-        let checked = logged(checked, log).ok_or(LoadError::Files)?;
+        let product = configuration.settings.product;
+        let checked = logged(checked, product, log).ok_or(LoadError::Files)?;
         LoadedConfiguration::of(checked, &self.logs, &self.gates, log)
     }
 
@@ -85,12 +87,12 @@ impl LoadedConfiguration {
             needs,
         } = checked;
         let listens = needs.listens.clone();
-        let process = &configuration.settings.process;
-        let homes = process.homes();
+        let settings = &configuration.settings;
+        let homes = settings.process.homes();
         let opening = Opening {
             // The built-in configuration is for a person who waits for the answer.
             is_patient: !configuration.paths.embedded,
-            ..opening(process, &homes, log)
+            ..opening(settings, &homes, log)
         };
         let mut gates = old_gates
             .extend(listens, opening)
@@ -120,27 +122,27 @@ impl LoadedConfiguration {
     /// Stays in force after all, `given_up` being given up. Returns whether the serving process
     /// must be told of sockets that are left of it.
     pub(super) fn reinstate(&mut self, given_up: LoadedConfiguration) -> bool {
-        let process = &self.configuration.settings.process;
-        let homes = process.homes();
-        let opening = opening(process, &homes, &self.log);
+        let settings = &self.configuration.settings;
+        let homes = settings.process.homes();
+        let opening = opening(settings, &homes, &self.log);
         self.gates.reinstate(given_up.gates, opening)
     }
 
     /// Has the kernel choose among the sockets as this configuration wants it, after another
     /// master had it choose by its own.
     pub(super) fn open_again(&mut self) {
-        let process = &self.configuration.settings.process;
-        let homes = process.homes();
-        let opening = opening(process, &homes, &self.log);
+        let settings = &self.configuration.settings;
+        let homes = settings.process.homes();
+        let opening = opening(settings, &homes, &self.log);
         self.gates.open_again(opening);
     }
 
     /// Puts the steering program in charge where another master's was before: see
     /// [`GateSet::steer_again`].
     pub(super) fn steer_again(&mut self) -> (bool, bool) {
-        let process = &self.configuration.settings.process;
-        let homes = process.homes();
-        let opening = opening(process, &homes, &self.log);
+        let settings = &self.configuration.settings;
+        let homes = settings.process.homes();
+        let opening = opening(settings, &homes, &self.log);
         self.gates.steer_again(opening)
     }
 
@@ -222,22 +224,69 @@ impl LoadedConfiguration {
 }
 
 /// How listening sockets are opened for lanes as these settings have them.
-fn opening<'a>(process: &ProcessSettings, homes: &'a [CpuSet], log: &'a ErrorLog) -> Opening<'a> {
+fn opening<'a>(settings: &Settings, homes: &'a [CpuSet], log: &'a ErrorLog) -> Opening<'a> {
     Opening {
-        lanes: process.lanes,
+        lanes: settings.process.lanes,
         homes,
         log,
         is_patient: false,
+        product: settings.product,
     }
 }
 
-/// Reads the configuration and logs what is wrong with it.
-pub(super) fn read(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Option<Checked> {
-    logged(Checked::read(paths, globals), log)
+/// A configuration that was read, if it could be, with whose name it gives the server, and the log
+/// of that name until its own logs are open.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) checked: Option<Checked>,
+    pub(super) product: Product,
+    pub(super) log: ErrorLog,
 }
 
-/// Logs what is wrong with a configuration, or worth a warning.
-fn logged(checked: Result<Checked, Errors>, log: &ErrorLog) -> Option<Checked> {
+/// Reads the configuration and logs what is wrong with it.
+pub(super) fn read(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Reading {
+    let checked = Checked::read(paths, globals);
+    let settings = match &checked {
+        Ok(checked) => checked.configuration.settings.clone(),
+        // The lines that give the name and the log may be right.
+        Err(_) => Checked::read_in_part(paths, globals).0.settings,
+    };
+    let product = settings.product;
+    let log = json_log(paths, &settings).unwrap_or_else(|| log.named(product.name()));
+    Reading {
+        checked: logged(checked, product, &log),
+        product,
+        log,
+    }
+}
+
+/// Reads the configuration of a server that runs, and logs there what is wrong with it.
+fn logged_as(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Option<Checked> {
+    let checked = Checked::read(paths, globals);
+    let product = match &checked {
+        Ok(checked) => checked.configuration.settings.product,
+        Err(_) => paths.product,
+    };
+    logged(checked, product, log)
+}
+
+/// The log before the configuration was read, where it is a file that the configuration wants lines
+/// of JSON in.
+fn json_log(paths: &Paths, settings: &Settings) -> Option<ErrorLog> {
+    let path = paths.error_log.as_ref()?;
+    let mut specs = settings.error_logs.iter();
+    specs.find(|spec| spec.file() == Some(path) && spec.form == Form::Json)?;
+    let file = LogFile::open(path).ok()?;
+    let target = Target {
+        level: Level::Notice,
+        sink: Sink::Json(Box::new(Sink::File(Arc::new(file)))),
+    };
+    Some(ErrorLog::new(vec![target]).with_console(settings.product.name()))
+}
+
+/// Logs what is wrong with a configuration, or worth a warning. Under nginx's name a hint has a
+/// line of its own: tools read nginx's.
+fn logged(checked: Result<Checked, Errors>, product: Product, log: &ErrorLog) -> Option<Checked> {
     match checked {
         Ok(checked) => {
             let warnings = checked.configuration.settings.warnings.iter();
@@ -248,7 +297,13 @@ fn logged(checked: Result<Checked, Errors>, log: &ErrorLog) -> Option<Checked> {
         }
         Err(errors) => {
             for error in &errors.0 {
-                log.event(Level::Emerg, format_args!("{error}"));
+                let hint = error.hint.trim_start_matches([',', ';', ' ']);
+                if product == Product::Turnpike || hint.is_empty() {
+                    log.event(Level::Emerg, format_args!("{error}"));
+                    continue;
+                }
+                log.event(Level::Emerg, format_args!("{}", error.plain()));
+                log.event(Level::Emerg, format_args!("{hint}"));
             }
             None
         }

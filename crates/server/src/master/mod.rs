@@ -23,7 +23,10 @@ mod systemd;
 pub(crate) mod trial;
 mod watch;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use turnpike_conf::text_of;
@@ -32,6 +35,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, Sink, Target};
 use crate::cli::Options;
 use crate::paths::Paths;
 use crate::standard_error::write_standard_error;
+use loaded::Reading;
 
 /// Everything that nginx's own command line does: check, command, or serve.
 pub fn main(options: &Options) -> ExitCode {
@@ -48,7 +52,7 @@ pub fn main(options: &Options) -> ExitCode {
     if let Some(command) = options.command {
         return control::send(command, &paths, globals, &log);
     }
-    run::run(&paths, globals, &log)
+    run::run(options, &paths, globals, &log)
 }
 
 /// The log until the configuration has been read: `-e`, with a copy for the person who starts.
@@ -72,8 +76,9 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
             Err(error) => {
                 let named = options.error_log.is_some();
                 if named || paths.prefix.exists() {
+                    let name = paths.product.name();
                     write_standard_error(&format!(
-                        "nginx: [alert] could not open error log file: open() \"{}\" failed {}\n",
+                        "{name}: [alert] could not open error log file: open() \"{}\" failed {}\n",
                         path.display(),
                         Errno(&error)
                     ));
@@ -85,24 +90,29 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
         }
     }
     match sink {
-        Sink::Stderr => ErrorLog::console(),
-        sink => ErrorLog::new(vec![Target { level, sink }]).with_console(),
+        Sink::Stderr => ErrorLog::console(paths.product.name()),
+        sink => ErrorLog::new(vec![Target { level, sink }]).with_console(paths.product.name()),
     }
 }
 
 /// `-t` and `-T`.
 fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
     let name = paths.name();
-    let checked = loaded::read(paths, globals, log);
+    let Reading {
+        checked,
+        product,
+        log,
+    } = loaded::read(paths, globals, log);
+    let product = product.name();
     let can_start = checked.as_ref().is_some_and(|checked| {
         if !options.quiet {
             write_standard_error(&format!(
-                "nginx: the configuration file {name} syntax is ok\n"
+                "{product}: the configuration file {name} syntax is ok\n"
             ));
         }
         let failures = trial::failures(checked);
         for failure in &failures {
-            failure.log(log, checked.configuration.settings.product);
+            failure.log(&log, checked.configuration.settings.product);
         }
         for sentence in folders::unreachable(checked) {
             log.event(Level::Warn, format_args!("{sentence}"));
@@ -110,31 +120,56 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
         failures.is_empty()
     });
     let (Some(checked), true) = (checked, can_start) else {
-        tell_of_missing_prefix(paths);
-        write_standard_error(&format!("nginx: configuration file {name} test failed\n"));
+        tell_of_places(options, paths);
+        write_standard_error(&format!(
+            "{product}: configuration file {name} test failed\n"
+        ));
         return ExitCode::FAILURE;
     };
     if let Some(wish) = &checked.needs.express {
-        express::tell(wish, log);
+        express::tell(wish, &log);
     }
     if !options.quiet {
         write_standard_error(&format!(
-            "nginx: configuration file {name} test is successful\n"
+            "{product}: configuration file {name} test is successful\n"
         ));
     }
     if options.dump {
         let dump = checked.configuration.tree.sources.dump();
         if let Err(error) = write_out(&dump) {
-            write_standard_error(&format!("nginx: write() failed {}\n", Errno(&error)));
+            write_standard_error(&format!("{product}: write() failed {}\n", Errno(&error)));
             return ExitCode::FAILURE;
         }
     }
     ExitCode::SUCCESS
 }
 
-/// The likely reason why a first start fails: nothing is installed where nginx's rules look.
-fn tell_of_missing_prefix(paths: &Paths) {
-    if !paths.embedded && !paths.prefix.exists() {
+/// The likely reasons why a first start fails: the file is in the current folder and not below the
+/// prefix, there is none beside `-g`, or nothing is installed where nginx's rules look.
+fn tell_of_places(options: &Options, paths: &Paths) {
+    let given = options.configuration.as_ref().map(Path::new);
+    if let Some(file) = given.filter(|file| file.is_relative() && options.prefix.is_none())
+        && !paths.configuration.exists()
+        && file.exists()
+    {
+        let file = file.display();
+        write_standard_error(&format!(
+            "turnpike: \"{file}\" is in the current folder, and relative paths begin at \"{}\": \
+             \"-p . -c {file}\" takes it from here\n",
+            paths.prefix.display()
+        ));
+        return;
+    }
+    let has_block = |text: &OsString| text.as_bytes().contains(&b'{');
+    if paths.embedded && options.globals.as_ref().is_some_and(has_block) {
+        write_standard_error(
+            "turnpike: there is no configuration file, and \"-g\" only adds directives to one: \
+             write a file and name it with -c FILE\n",
+        );
+    }
+    // A missing file with an absolute path has nothing to do with the prefix.
+    let is_elsewhere = given.is_some_and(|file| file.is_absolute() && !file.exists());
+    if !paths.embedded && !is_elsewhere && !paths.prefix.exists() {
         let prefix = paths.prefix.display();
         write_standard_error(&format!(
             "turnpike: relative paths begin at \"{prefix}\", which is not there: -p names another \

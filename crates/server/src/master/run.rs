@@ -11,13 +11,16 @@ use turnpike_lane::sys::process::{self, Limit, Resource};
 use turnpike_plan::product::Product;
 
 use super::daemon::{self, Detached};
-use super::gates::{GateSet, NotOpened};
-use super::loaded::{self, LoadError, LoadedConfiguration};
+use super::gates::{self, GateSet, NotOpened};
+use super::inherit::Said;
+use super::loaded::{self, LoadError, LoadedConfiguration, Reading};
 use super::supervise::{Master, Origin};
 use super::systemd;
 use super::{inherit, orphan, pid_file};
 use crate::checked::Checked;
+use crate::cli::Options;
 use crate::embedded;
+use crate::needs::Listen;
 use crate::paths::Paths;
 use crate::standard_error::write_standard_error;
 
@@ -27,7 +30,12 @@ const LIFE_LOOKS_MAX: u32 = 20;
 const LIFE_PAUSE: Duration = Duration::from_millis(25);
 
 /// Opens everything, goes into the background if asked to, and serves until told to end.
-pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
+pub(super) fn run(
+    options: &Options,
+    paths: &Paths,
+    globals: Option<&str>,
+    log: &ErrorLog,
+) -> ExitCode {
     let descriptors = process::limit(Resource::OpenFiles).ok();
     raise_descriptor_limit(descriptors);
     let (origin, loaded) = match open(paths, globals, log) {
@@ -37,7 +45,7 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             return ExitCode::FAILURE;
         }
         Err(_) => {
-            super::tell_of_missing_prefix(paths);
+            super::tell_of_places(options, paths);
             return ExitCode::FAILURE;
         }
     };
@@ -80,9 +88,15 @@ fn open(
     globals: Option<&str>,
     log: &ErrorLog,
 ) -> Result<(Origin, LoadedConfiguration), LoadError> {
-    let inherited = inherit::take(log);
-    let passed = GateSet::inherited(systemd::sockets(log), true);
-    let checked = loaded::read(paths, globals, log).ok_or(LoadError::Files)?;
+    let mut said = Said::new();
+    let inherited = inherit::take(&mut said);
+    let passed = GateSet::inherited(systemd::sockets(&mut said), true);
+    let Reading { checked, log, .. } = loaded::read(paths, globals, log);
+    let log = &log;
+    for (level, message) in said {
+        log.event(level, format_args!("{message}"));
+    }
+    let checked = checked.ok_or(LoadError::Files)?;
     let origin = match inherited {
         Some(inherited) => Origin::Inherited(inherited),
         None => predecessor(&checked, &passed, log)?,
@@ -106,7 +120,12 @@ fn predecessor(checked: &Checked, passed: &GateSet, log: &ErrorLog) -> Result<Or
     let settings = &configuration.settings;
     let pid_file = &settings.pid_file;
     if let Some(process) = living_master(pid_file) {
-        if !GateSet::shares_addresses(&needs.listens) {
+        let is_its = |listen: &Listen| {
+            let holder = gates::holder(&listen.address);
+            holder.is_some_and(|holder| i32::try_from(holder.process) == Ok(process))
+        };
+        let is_told = settings.product == Product::Turnpike && needs.listens.iter().any(is_its);
+        if !is_told && !GateSet::shares_addresses(&needs.listens) {
             // The kernel refuses what is in use.
             return Ok(Origin::Fresh);
         }

@@ -11,9 +11,11 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use turnpike_lane::gate::Gate;
-use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::process::monotonic_ns;
+
+use super::inherit::Said;
 
 /// The first descriptor that is passed.
 const LISTEN_START: i32 = 3;
@@ -24,7 +26,7 @@ const SIGNS_PER_TIMEOUT: u32 = 2;
 
 /// Listening sockets that systemd has opened for this process. To be called before it opens
 /// anything that lasts.
-pub(super) fn sockets(log: &ErrorLog) -> Vec<Gate> {
+pub(super) fn sockets(said: &mut Said) -> Vec<Gate> {
     let number = |name| env::var(name).ok()?.parse::<u32>().ok();
     let count = number("LISTEN_FDS").and_then(|count| i32::try_from(count).ok());
     let (Some(count), true) = (count, number("LISTEN_PID") == Some(process::id())) else {
@@ -36,15 +38,15 @@ pub(super) fn sockets(log: &ErrorLog) -> Vec<Gate> {
             Ok(gate) => {
                 let address = gate.address();
                 let message = format_args!("using the socket of systemd at {address}");
-                log.event(Level::Notice, message);
+                said.push((Level::Notice, message.to_string()));
                 gates.push(gate);
             }
             Err(error) => {
                 let message = format_args!(
-                    "descriptor {number} of systemd is no socket {}",
+                    "descriptor {number} of systemd is not a socket {}",
                     Errno(&error)
                 );
-                log.event(Level::Emerg, message);
+                said.push((Level::Emerg, message.to_string()));
             }
         }
     }

@@ -86,7 +86,7 @@ pub fn process_main(product: Product) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             crate::standard_error::write_standard_error(&format!(
-                "nginx: [alert] the serving process failed {}\n",
+                "turnpike: [alert] the serving process failed {}\n",
                 Errno(&error)
             ));
             ExitCode::FAILURE
@@ -98,7 +98,7 @@ pub fn process_main(product: Product) -> ExitCode {
 pub fn thread_main(channel: OwnedFd) {
     if let Err(error) = Serving::new(channel, None).and_then(Serving::run) {
         crate::standard_error::write_standard_error(&format!(
-            "nginx: [alert] the serving thread failed {}\n",
+            "turnpike: [alert] the serving thread failed {}\n",
             Errno(&error)
         ));
     }
@@ -163,7 +163,7 @@ impl Serving {
             service: lanes::service(reporter.clone()),
             reporter,
             logs: LogSet::new(),
-            log: ErrorLog::console(),
+            log: ErrorLog::console("turnpike"),
             shutdown_timeout: None,
             cuts: VecDeque::new(),
             has_served: false,

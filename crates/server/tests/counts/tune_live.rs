@@ -116,7 +116,7 @@ turnpike tune: no server runs: ./other.pid names process N, which is gone
 turnpike tune: process N is not root's: root does not run the program of another user
 turnpike tune: /mnt/shared/sleep is not run by root, since others than root can change /mnt/shared
 error: invalid value '0' for '--worse-share <PERCENT>': above 0 and at most 100 percent
-is refused before anything is changed: nginx: [emerg] unknown dir
+is refused before anything is changed: turnpike: [emerg] unknown dir
 Nothing is changed.
 ";
 

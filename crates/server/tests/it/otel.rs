@@ -217,7 +217,7 @@ fn a_decision_holds_through_internal_redirects_and_waiting_spans_survive_reloads
     ask(&server, "/a", "");
     ask(&server, "/c", "");
     server.signal(Signal::SIGHUP);
-    server.wait_for_log("error.log", "worker generation 2 started");
+    server.wait_for_log("error.log", "serving with configuration 2");
     ask(&server, "/a", "");
     assert_eq!(collector.spans(), []);
     server.signal(Signal::SIGQUIT);
@@ -242,7 +242,7 @@ fn a_plan_that_a_reload_replaces_still_sends_its_spans() {
         location,
     ));
     server.signal(Signal::SIGHUP);
-    server.wait_for_log("error.log", "worker generation 2 started");
+    server.wait_for_log("error.log", "serving with configuration 2");
     ask(&server, "/b", "");
     check_span(&collector.wait_for_spans(1)[0], &[("http.target", "/a")]);
     server.signal(Signal::SIGQUIT);

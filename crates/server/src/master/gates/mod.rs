@@ -20,6 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use turnpike_express::{Passed, Wish};
+use turnpike_host::{Endpoint, Holder, Host};
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{
     AcceptMode, BIND_ATTEMPTS_MAX, BIND_PAUSE_MS, Gate, GateError, ListenAddress, ListenOptions,
@@ -28,6 +29,7 @@ use turnpike_lane::gate::{
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::steering::KernelBoard;
 use turnpike_lane::sys::socket_option;
+use turnpike_plan::product::Product;
 
 use crate::channel::{BOARD_NAME, Extra, ListeningSocket, express_extras};
 use crate::needs::Listen;
@@ -84,6 +86,8 @@ pub(super) struct Opening<'a> {
     /// Whether an address that is in use is tried again, as nginx does: a program that is just
     /// ending may still hold it.
     pub(super) is_patient: bool,
+    /// The name that the server goes by: nginx tells of each try.
+    pub(super) product: Product,
 }
 
 impl GateSet {
@@ -470,6 +474,20 @@ impl GateSet {
     }
 }
 
+/// The process that has an address, if this user may see that.
+pub(super) fn holder(address: &ListenAddress) -> Option<Holder> {
+    let path = match address {
+        ListenAddress::Unix(path) => String::from_utf8_lossy(path),
+        ListenAddress::Tcp(_) | ListenAddress::Udp(_) => "".into(),
+    };
+    let endpoint = match address {
+        ListenAddress::Tcp(address) => Endpoint::Tcp(*address),
+        ListenAddress::Udp(address) => Endpoint::Udp(*address),
+        ListenAddress::Unix(_) => Endpoint::Unix(&path),
+    };
+    Host::here().holder(endpoint)
+}
+
 fn open_patiently(
     address: &ListenAddress,
     options: &ListenOptions,
@@ -477,8 +495,12 @@ fn open_patiently(
     ignored: &mut Vec<GateError>,
 ) -> Result<Gate, NotOpened> {
     let Opening {
-        log, is_patient, ..
+        log,
+        is_patient,
+        product,
+        ..
     } = opening;
+    let is_own_name = product == Product::Turnpike;
     let mut tries = 0;
     loop {
         let failure = match Gate::open(address, options, ignored) {
@@ -486,9 +508,18 @@ fn open_patiently(
             Err(failure) => failure,
         };
         let (sentence, error) = (failure.sentence(address), Errno(&failure.error));
-        log.event(Level::Emerg, format_args!("{sentence} {error}"));
-        tries += 1;
         let in_use = failure.is_address_in_use();
+        if tries == 0 || !is_own_name {
+            let holder = match in_use && is_own_name {
+                true => holder(address),
+                false => None,
+            };
+            let holder = holder
+                .map(|Holder { process, name }| format!("; process {process} ({name}) has it"));
+            let holder = holder.unwrap_or_default();
+            log.event(Level::Emerg, format_args!("{sentence} {error}{holder}"));
+        }
+        tries += 1;
         if !in_use || !is_patient {
             return Err(NotOpened { in_use });
         }

@@ -29,6 +29,7 @@ fn opening(log: &ErrorLog, lanes: usize) -> Opening<'_> {
         lanes,
         homes: &[],
         log,
+        product: Product::Turnpike,
         is_patient: false,
     }
 }

@@ -148,7 +148,7 @@ impl Master {
         let mut master = Master {
             paths: paths.clone(),
             globals: globals.map(str::to_owned),
-            log: loaded.log.with_console(),
+            log: loaded.log.with_console(settings.product.name()),
             loaded,
             generation: 0,
             pid_file: None,

@@ -241,7 +241,7 @@ impl Master {
         if child.state == State::Starting {
             child.state = State::Serving;
         }
-        let message = format_args!("worker generation {generation} started");
+        let message = format_args!("serving with configuration {generation}");
         self.log.event(Level::Notice, message);
         self.paused(generation);
         if self.on_trial(generation) {

@@ -1,6 +1,7 @@
 //! Tests of the command line's output and exit status.
 
 mod check;
+mod mistakes;
 mod own_name;
 mod trial;
 
@@ -45,7 +46,10 @@ fn version_texts_are_what_tools_read() {
 #[test]
 fn mistakes_on_the_command_line_are_named() {
     let cases: &[(&[&str], &str)] = &[
-        (&["-x"], "turnpike: invalid option: \"x\"\n"),
+        (
+            &["-x"],
+            "turnpike: invalid option: \"x\"\nturnpike: -h lists the options\n",
+        ),
         (
             &["serve"],
             "turnpike: invalid option: \"serve\"\n\
@@ -66,7 +70,11 @@ fn mistakes_on_the_command_line_are_named() {
             "turnpike: invalid option: \"load\"\n\
              turnpike: \"load\" takes no server options before it\n",
         ),
-        (&["-s", "halt"], "turnpike: invalid option: \"-s halt\"\n"),
+        (
+            &["-s", "halt"],
+            "turnpike: invalid option: \"-s halt\"\n\
+             turnpike: -s takes stop, quit, reopen, reload\n",
+        ),
         (&["-c"], "turnpike: option \"-c\" requires file name\n"),
     ];
     for (arguments, text) in cases {
@@ -103,8 +111,8 @@ fn a_good_configuration_passes() {
     let output = turnpike(&folder.arguments(&["-t"]));
     let path = format!("{}/nginx.conf", folder.name());
     let expected = format!(
-        "nginx: the configuration file {path} syntax is ok\n\
-         nginx: configuration file {path} test is successful\n"
+        "turnpike: the configuration file {path} syntax is ok\n\
+         turnpike: configuration file {path} test is successful\n"
     );
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), expected));
     let quiet = turnpike(&folder.arguments(&["-tq"]));
@@ -150,8 +158,8 @@ fn the_built_in_configuration_passes() {
     for arguments in [&["-t"][..], &["-t", "-g", "worker_rlimit_core 1m;"]] {
         assert_eq!(
             stderr(&turnpike(arguments)),
-            "nginx: the configuration file built-in.conf syntax is ok\n\
-             nginx: configuration file built-in.conf test is successful\n"
+            "turnpike: the configuration file built-in.conf syntax is ok\n\
+             turnpike: configuration file built-in.conf test is successful\n"
         );
     }
 }
@@ -201,15 +209,17 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
                 "module \"a.so\" cannot be loaded: modules are built in, and this one is none of \
                  them; remove the line and what needs it in @:2",
                 "\"worker_processes\" directive invalid value in @:3",
-                "\"worker_priority\" directive invalid number in @:4",
+                "\"worker_priority\" directive invalid number; \"x\" is not a whole number without a \
+                 unit in @:4",
             ],
         ),
         (
             "events { }\nerror_log a loud;\nworker_cpu_affinity 2;\nthread_pool a b=1;",
             &[
-                "invalid log level \"loud\" in @:2",
+                "invalid log level \"loud\"; known here: emerg, alert, crit, error, warn, notice, \
+                 info, debug in @:2",
                 "invalid character \"2\" in \"worker_cpu_affinity\" in @:3",
-                "invalid parameter \"b=1\" in @:4",
+                "invalid parameter \"b=1\"; known here: threads, max_queue in @:4",
             ],
         ),
         (
@@ -238,13 +248,13 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
         for message in *messages {
             let message = message.replace('@', &path);
             assert!(
-                shown.contains(&format!("nginx: [emerg] {message}\n")),
+                shown.contains(&format!("turnpike: [emerg] {message}\n")),
                 "{message}: {shown}"
             );
             let log = folder.read("error.log");
             assert!(log.contains(&format!(": {message}\n")), "{message}: {log}");
         }
-        let failed = format!("nginx: configuration file {path} test failed\n");
+        let failed = format!("turnpike: configuration file {path} test failed\n");
         assert!(shown.ends_with(&failed), "{shown}");
         assert_eq!(output.status.code(), Some(1));
     }
@@ -273,7 +283,7 @@ fn a_refused_directive_says_what_to_do_instead() {
     let path = format!("{}/nginx.conf", folder.name());
     for message in REFUSED {
         let message = message.replace('@', &path);
-        let line = format!("nginx: [emerg] {message}\n");
+        let line = format!("turnpike: [emerg] {message}\n");
         assert!(shown.contains(&line), "{message}: {shown}");
     }
 }
@@ -297,7 +307,7 @@ fn a_refused_parameter_says_what_to_do_instead() {
         folder.write("nginx.conf", text).unwrap();
         let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
         let path = format!("{}/nginx.conf", folder.name());
-        let line = format!("nginx: [emerg] {}\n", expected.replace('@', &path));
+        let line = format!("turnpike: [emerg] {}\n", expected.replace('@', &path));
         assert!(shown.contains(&line), "{line}: {shown}");
     }
 }
@@ -321,7 +331,8 @@ const ONE_MISTAKE: &[(&str, &str)] = &[
     ),
     (
         "error_log stderr loud;\nerror_log a.log;\nevents { } http { server { listen unix:s; } }",
-        "invalid log level \"loud\" in @:1",
+        "invalid log level \"loud\"; known here: emerg, alert, crit, error, warn, notice, info, \
+         debug in @:1",
     ),
 ];
 
@@ -333,7 +344,7 @@ fn what_follows_from_a_mistake_is_not_listed() {
         let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
         let path = format!("{}/nginx.conf", folder.name());
         let mistakes = shown.lines().filter(|line| line.contains("[emerg]"));
-        let expected = format!("nginx: [emerg] {}", expected.replace('@', &path));
+        let expected = format!("turnpike: [emerg] {}", expected.replace('@', &path));
         assert_eq!(mistakes.collect::<Vec<_>>(), [expected], "{shown}");
     }
 }
@@ -401,7 +412,7 @@ fn what_nginx_accepts_with_a_warning_is_accepted() {
             .collect();
         let expected = match *expected {
             "" => Vec::new(),
-            expected => vec![format!("nginx: [warn] {}", expected.replace('@', &path))],
+            expected => vec![format!("turnpike: [warn] {}", expected.replace('@', &path))],
         };
         assert_eq!(warnings, expected, "{text}: {shown}");
         assert!(output.status.success(), "{text}: {shown}");
@@ -417,24 +428,25 @@ fn older_names_of_the_buffer_size_are_those_of_nginx() {
         (
             "proxy_upstream_buffer 1k;",
             "",
-            "nginx: [warn] the \"proxy_upstream_buffer\" directive is deprecated, use the \
+            "turnpike: [warn] the \"proxy_upstream_buffer\" directive is deprecated, use the \
              \"proxy_buffer_size\" directive instead in @:1",
         ),
         (
             "proxy_buffer_size 1k;",
             "proxy_downstream_buffer 2k;",
-            "nginx: [warn] the \"proxy_downstream_buffer\" directive is deprecated, use the \
+            "turnpike: [warn] the \"proxy_downstream_buffer\" directive is deprecated, use the \
              \"proxy_buffer_size\" directive instead in @:1",
         ),
         (
             "",
             "proxy_buffer_size 1k; proxy_upstream_buffer 1k;",
-            "nginx: [emerg] \"proxy_upstream_buffer\" directive is duplicate in @:1",
+            "turnpike: [emerg] \"proxy_upstream_buffer\" directive is duplicate in @:1",
         ),
         (
             "proxy_upstream_buffer many;",
             "",
-            "nginx: [emerg] \"proxy_upstream_buffer\" directive invalid value in @:1",
+            "turnpike: [emerg] \"proxy_upstream_buffer\" directive invalid value; a size is in \
+             bytes, or a number with k or m in @:1",
         ),
     ] {
         let text = format!("events {{ }} stream {{ {around} server {{ {server} {inside} }} }}");
@@ -492,7 +504,7 @@ fn an_inherited_mistake_is_reported_once() {
         let path = format!("{}/nginx.conf", folder.name());
         let found = shown
             .lines()
-            .filter_map(|line| line.strip_prefix("nginx: [emerg] "));
+            .filter_map(|line| line.strip_prefix("turnpike: [emerg] "));
         let found: Vec<String> = found.map(|line| line.replace(&path, "@")).collect();
         assert_eq!(found, *messages, "{shown}");
     }
@@ -559,7 +571,8 @@ fn a_command_without_a_server_names_what_is_missing() {
     folder.write("nginx.conf", configuration("")).unwrap();
     let output = turnpike(&folder.arguments(&["-s", "reload"]));
     let expected = format!(
-        "nginx: [error] open() \"{}/nginx.pid\" failed (2: No such file or directory)\n",
+        "turnpike: [error] open() \"{}/nginx.pid\" failed (2: No such file or directory); no \
+         server with this configuration runs: \"turnpike -c FILE\" starts it\n",
         folder.name()
     );
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), expected));
@@ -629,8 +642,9 @@ fn warnings_are_reported_once_and_are_no_errors() {
     let name = folder.path().join("nginx.conf");
     for (text, line) in [("10.0.0.1/8", 6), ("2001:db8::1/32", 7)] {
         let name = name.display();
-        let message =
-            format!("nginx: [warn] low address bits of {text} are meaningless in {name}:{line}\n");
+        let message = format!(
+            "turnpike: [warn] low address bits of {text} are meaningless in {name}:{line}\n"
+        );
         assert_eq!(shown.matches(&message).count(), 1, "{shown}");
     }
     assert_eq!(shown.matches("[warn] low address").count(), 2, "{shown}");
@@ -652,7 +666,7 @@ fn a_name_that_two_servers_have_is_a_warning() {
     let [warning] = warnings[..] else {
         panic!("{shown}");
     };
-    let begin = "nginx: [warn] conflicting server name \"b\" on unix:";
+    let begin = "turnpike: [warn] conflicting server name \"b\" on unix:";
     assert!(warning.starts_with(begin), "{warning}");
     assert!(warning.ends_with("s, ignored"), "{warning}");
 }
@@ -685,7 +699,7 @@ fn zones_that_exceed_the_control_groups_memory_are_a_warning() {
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
-    let warning = "nginx: [warn] the zones can grow to 22.0 MB, more than the 16.0 MB of memory \
+    let warning = "turnpike: [warn] the zones can grow to 22.0 MB, more than the 16.0 MB of memory \
                    that the control group allows; the largest is \"hot\" of \"proxy_cache_path\" \
                    with 12.0 MB: make zones smaller, or raise the limit\n";
     let shown = check("16777216");
@@ -728,7 +742,8 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "keepalive_timeout abc; server { client_max_body_size 10x; location / { expires soon; } }",
         &[
             "\"keepalive_timeout\" directive invalid value in %:6",
-            "\"client_max_body_size\" directive invalid value in %:6",
+            "\"client_max_body_size\" directive invalid value; a size is in bytes, or a number with \
+             k, m or g in %:6",
             "\"expires\" directive invalid value in %:6",
         ],
     ),
@@ -740,7 +755,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "server { listen 127.0.0.1:1 ssl; ssl_certificate none.pem; ssl_certificate_key none; }",
         &[
             "cannot load certificate \"&/none.pem\": BIO_new_file() failed (2: No such file or \
-             directory) in %:6",
+             directory); there is no file \"&/none.pem\" in %:6",
         ],
     ),
 ];
@@ -753,12 +768,12 @@ fn a_mistake_is_reported_once_with_its_place_and_without_consequences() {
         folder.write("nginx.conf", &text).unwrap();
         let output = turnpike(&folder.arguments(&["-t"]));
         let shown = stderr(&output);
-        let lines = shown.lines().filter(|line| line.starts_with("nginx: ["));
+        let lines = shown.lines().filter(|line| line.starts_with("turnpike: ["));
         let lines: Vec<&str> = lines.collect();
         let name = format!("{}/nginx.conf", folder.name());
         let expected = expected.iter().map(|line| {
             let line = line.replace('%', &name).replace('&', folder.name());
-            format!("nginx: [emerg] {line}")
+            format!("turnpike: [emerg] {line}")
         });
         assert_eq!(lines, expected.collect::<Vec<String>>(), "{http}");
         assert_eq!(output.status.code(), Some(1), "{http}");

@@ -149,7 +149,7 @@ fn a_test_fails_where_the_start_fails() {
         let text = format!("daemon off; {first} events {{ }} {text}");
         let full = |text: &str| text.replace('@', folder.name()).replace("PORT", &port);
         folder.write("nginx.conf", full(&text)).unwrap();
-        let expected = format!("nginx: [emerg] {}\n", full(expected));
+        let expected = format!("turnpike: [emerg] {}\n", full(expected));
         let before = paths(folder.path());
         let tested = turnpike(&folder.arguments(&["-t"]));
         let shown = stderr(&tested);

@@ -215,7 +215,7 @@ fn a_connection_lives_through_a_reload_and_is_served_by_the_new_configuration() 
         turnpike_testkit::wait_for(|| (!server.log("began").is_empty()).then_some(())).unwrap();
         server.write_configuration(&text.replace("first", "second"));
         server.signal(Signal::SIGHUP);
-        server.wait_for_log("error.log", "worker generation 2 started");
+        server.wait_for_log("error.log", "serving with configuration 2");
         peer.send(request(3, "/"));
         read_until(&peer, "second");
         assert!(download.join().unwrap() == big());

@@ -110,7 +110,7 @@ fn lanes_start_and_end_under_load_without_lost_requests() {
                 server.signal(Signal::SIGHUP);
                 server.wait_for_log(
                     "error.log",
-                    &format!("worker generation {} started", index + 2),
+                    &format!("serving with configuration {}", index + 2),
                 );
                 let until = answered.load(SeqCst) + 2 * CLIENTS * REQUESTS_EACH;
                 wait_for("requests", || {
@@ -225,7 +225,7 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
             },
         );
         server.wait_for_log("error.log", "lane 1 works again");
-        server.wait_for_log("error.log", "worker generation 2 started");
+        server.wait_for_log("error.log", "serving with configuration 2");
         wait_for("the third lane", || {
             lanes_of(serving_of(&server)[0]).len() == 3
         });
@@ -263,7 +263,7 @@ fn another_lane_is_started_if_none_works() {
                 .write("nginx.conf", configuration(&text))
                 .unwrap();
             server.signal(Signal::SIGHUP);
-            server.wait_for_log("error.log", "worker generation 2 started");
+            server.wait_for_log("error.log", "serving with configuration 2");
             waiting.iter_mut().for_each(|stream| ask(stream, false));
         });
         server.wait_for_log("error.log", "lane 0 works again; the stand-by lane 1 ends");

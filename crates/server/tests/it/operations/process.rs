@@ -370,7 +370,7 @@ fn a_start_that_fails_leaves_no_pid_file() {
         let output = turnpike(&folder.arguments(&[]));
         let shown = stderr(&output);
         assert!(
-            shown.contains("nginx: [emerg] ") && shown.contains(message),
+            shown.contains("turnpike: [emerg] ") && shown.contains(message),
             "{shown}"
         );
         assert_eq!(output.status.code(), Some(1));

@@ -181,7 +181,7 @@ fn the_serving_process_is_in_it_and_serves() {
         .write("nginx.conf", configuration(&text(3)))
         .unwrap();
     server.signal(Signal::SIGHUP);
-    server.wait_for_log("error.log", "worker generation 2 started");
+    server.wait_for_log("error.log", "serving with configuration 2");
     assert_eq!(serving_of(&server), [serving]);
     assert!(ask(port).ends_with("ok"));
     // Without a sandbox, another process is needed.

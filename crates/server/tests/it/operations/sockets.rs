@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{configuration, serving_of, start, stderr, turnpike, wait_for};
@@ -69,7 +70,7 @@ fn reload(server: &Server, main: &str, generation: u32) {
     server.signal(Signal::SIGHUP);
     server.wait_for_log(
         "error.log",
-        &format!("worker generation {generation} started"),
+        &format!("serving with configuration {generation}"),
     );
 }
 
@@ -175,23 +176,43 @@ fn an_idle_connection_does_not_delay_a_graceful_end() {
 }
 
 #[test]
-fn a_taken_port_gives_nginxs_message() {
+fn a_taken_port_is_told_once_with_who_has_it_or_as_nginx_does() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let folder = Folder::create().unwrap();
-    folder
-        .write("nginx.conf", configuration(&http(&[&address.to_string()])))
-        .unwrap();
-    let output = turnpike(&folder.arguments(&[]));
+    let in_use = format!("[emerg] bind() to {address} failed (98: Address already in use)");
+    let last = "[emerg] still could not bind()\n";
+    let own = std::process::id();
+    let name = fs::read_to_string("/proc/self/comm").unwrap();
+    let holder = format!("; process {own} ({}) has it\n", name.trim());
+    let check = |(main, count, begin, end): (&str, usize, &str, &str)| {
+        let folder = Folder::create().unwrap();
+        let text = format!("{main} {}", configuration(&http(&[&address.to_string()])));
+        folder.write("nginx.conf", text).unwrap();
+        let output = turnpike(&folder.arguments(&[]));
+        let shown = stderr(&output);
+        assert_eq!(shown.matches(&in_use).count(), count, "{shown}");
+        assert!(shown.contains(&format!("{begin}{in_use}{end}")), "{shown}");
+        assert!(shown.ends_with(&format!("{begin}{last}")), "{shown}");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(!folder.has("nginx.pid"));
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| check(("compatibility nginx;", 5, "nginx: ", "\n")));
+        check(("", 1, "turnpike: ", holder.as_str()));
+    });
+}
+
+#[test]
+fn a_second_start_says_that_this_server_runs_already() {
+    let port = free_port();
+    let server = start(&http(&[&format!("127.0.0.1:{port}")]));
+    let output = turnpike(&server.files().arguments(&[]));
     let shown = stderr(&output);
-    let message = format!("[emerg] bind() to {address} failed (98: Address already in use)\n");
-    assert!(shown.contains(&message), "{shown}");
-    assert!(
-        shown.ends_with("nginx: [emerg] still could not bind()\n"),
-        "{shown}"
-    );
+    let master = server.pid();
+    let already = format!("turnpike: [emerg] this server runs already: process {master} holds ");
+    assert!(shown.starts_with(&already), "{shown}");
+    assert_eq!(shown.lines().count(), 1, "{shown}");
     assert_eq!(output.status.code(), Some(1));
-    assert!(!folder.has("nginx.pid"));
 }
 
 #[test]

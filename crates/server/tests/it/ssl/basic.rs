@@ -194,7 +194,7 @@ fn sessions_are_resumed_on_every_lane_and_over_a_reload() {
             wait_for(|| {
                 let generations = server.log("error.log");
                 generations
-                    .contains("worker generation 2 started")
+                    .contains("serving with configuration 2")
                     .then_some(())
             });
             for _ in 0..4 {
@@ -270,7 +270,7 @@ fn a_reload_closes_no_connection() {
         server.signal(Signal::SIGHUP);
         server.wait_for_log(
             "error.log",
-            &format!("worker generation {} started", round + 1),
+            &format!("serving with configuration {}", round + 1),
         );
     }
     drop(input);

@@ -198,7 +198,7 @@ fn a_certificate_names_its_responder_and_a_reload_keeps_the_answer() {
     let is_shown = || shown(&server, "a.test", "-tls1_3") == GOOD;
     assert!(wait_for(|| is_shown().then_some(())).is_some());
     server.signal(Signal::SIGHUP);
-    server.wait_for_log("error.log", "worker generation 2 started");
+    server.wait_for_log("error.log", "serving with configuration 2");
     assert!(is_shown());
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }

@@ -222,7 +222,7 @@ fn checks_that_cannot_be_made_are_refused() {
     let cases = [
         ("health_check udp;", "\"udp\" parameter requires \"match\""),
         ("health_check match=none;", "unknown match \"none\" in"),
-        ("health_check uri=/;", "invalid parameter \"uri=/\" in"),
+        ("health_check uri=/;", "invalid parameter \"uri=/\""),
         (
             "health_check persistent;",
             "\"persistent\" parameter requires \"mandatory\"",
