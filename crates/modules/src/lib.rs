@@ -28,6 +28,7 @@ mod dav;
 mod echo;
 mod empty_gif;
 mod entity;
+mod expiry;
 mod express;
 mod fastcgi;
 mod file_access;

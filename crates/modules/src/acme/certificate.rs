@@ -15,6 +15,7 @@ use turnpike_wire::hex;
 
 use super::key_type::KeyType;
 use super::schedule::Schedule;
+use crate::expiry::{Expiring, Validity};
 use crate::pem_key;
 
 /// Bytes of a digest that tell the files of certificates apart.
@@ -102,6 +103,28 @@ impl Certificate {
         let all = format!("{text} {:?}", self.key_type);
         let sum = digest(&SHA256, all.as_bytes());
         format!("{first}-{}.pem", hex::text(&sum.as_ref()[..DIGEST_BYTES]))
+    }
+}
+
+impl Expiring for Certificate {
+    fn name(&self) -> String {
+        format!("acme {}: {self}", self.issuer)
+    }
+
+    fn names(&self) -> String {
+        self.to_string()
+    }
+
+    fn validity(&self) -> Option<Validity> {
+        let issued = self.issued()?;
+        Some(Validity {
+            not_before_s: issued.not_before_s,
+            not_after_s: issued.not_after_s,
+        })
+    }
+
+    fn is_renewed(&self) -> bool {
+        true
     }
 }
 

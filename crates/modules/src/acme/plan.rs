@@ -19,6 +19,7 @@ use super::issuer::{Issuer, IssuerService, Live};
 use super::key_type::KeyType;
 use super::settings::{AccountKey, IssuerSettings};
 use crate::by_location::ByLocation;
+use crate::expiry::{self, Expiring};
 use crate::issued::IssuedSource;
 use crate::own_request::Outlet;
 use crate::upstream;
@@ -203,6 +204,8 @@ fn certificate(
     let kept = builder.environment.zone(&key, &make).downcast();
     let certificate = kept.unwrap_or_else(|_| Arc::clone(&made));
     issuer.add(&certificate);
+    let log = builder.error_log(server)?;
+    expiry::watch(builder, &log, Arc::clone(&certificate) as Arc<dyn Expiring>);
     Ok(Some(certificate))
 }
 

@@ -3,6 +3,8 @@
 
 use turnpike_wire::certificate::Certificate;
 
+use crate::expiry::Validity;
+
 /// The oddities of a chain in DER, of which the server's own certificate is the first, at this time
 /// in Unix seconds. `name` is that of its file.
 ///
@@ -17,9 +19,13 @@ pub(super) fn oddities<'a>(
     for (number, der) in (1..).zip(chain) {
         let own = Certificate::read(der);
         if let Some(own) = &own {
-            if now_s > own.not_after_s {
-                found.push(format!("certificate {number} of \"{name}\" has expired"));
-            } else if now_s < own.not_before_s {
+            let validity = Validity {
+                not_before_s: own.not_before_s,
+                not_after_s: own.not_after_s,
+            };
+            let title = format!("certificate {number} of \"{name}\"");
+            found.extend(validity.warning(&title, false, now_s));
+            if now_s < own.not_before_s {
                 found.push(format!(
                     "certificate {number} of \"{name}\" is not valid yet"
                 ));

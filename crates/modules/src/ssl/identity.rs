@@ -12,6 +12,7 @@ use super::commands::Commands;
 use super::ocsp::now_s;
 use super::source::Source;
 use super::{chain, files, private_key};
+use crate::expiry::{self, FromFile};
 use crate::issued::IssuedSource;
 
 /// What a text begins with that stands in the configuration itself, in place of a file's name.
@@ -185,6 +186,11 @@ pub(super) fn certified<S>(
     let name = name.lines().next().unwrap_or_default();
     for oddity in chain::oddities(name, ders, now_s()) {
         builder.warn(view, certificate, oddity);
+    }
+    let end = identity.cert.first();
+    if let Some(file) = end.and_then(|end| FromFile::read(name, end)) {
+        let log = builder.error_log(view)?;
+        expiry::watch(builder, &log, Arc::new(file));
     }
     Ok(identity)
 }

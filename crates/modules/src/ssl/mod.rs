@@ -43,8 +43,11 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder as HttpBuilder, Family, LocationDraft};
 
 use turnpike_http::variables::VariableRow;
+use turnpike_lane::counters::Row as MetricRow;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificatesByName, HTTP2};
+
+use crate::expiry;
 
 pub(crate) use identity::has_variables;
 pub(crate) use peers::PeerDirectives;
@@ -124,6 +127,10 @@ impl Family for Ssl {
 
     fn variables(&self) -> &'static [VariableRow] {
         &VARIABLES
+    }
+
+    fn metrics(&self) -> &'static [MetricRow] {
+        expiry::METRICS
     }
 
     fn location(

@@ -113,6 +113,13 @@ pub(crate) const VERBS: &[Verb] = &[
     ),
     verb(
         Home::Serving,
+        "certificates",
+        "",
+        "Lists the certificates in use with the days that they are valid for, the first to expire \
+         first.",
+    ),
+    verb(
+        Home::Serving,
         "requests",
         "[close=ID]",
         "Lists the requests that are in progress, the oldest first. With close=ID it closes one \

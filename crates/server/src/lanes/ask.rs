@@ -16,6 +16,7 @@ use turnpike_plan::control::{Arguments, Command, text};
 use turnpike_plan::metrics::{Format, Kind, Samples, write_json, write_prometheus};
 use turnpike_protocols::Plans;
 
+use super::certificates;
 use super::self_check::SelfCheck;
 use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
@@ -40,6 +41,7 @@ impl LaneService {
             "gates" => Ok(self.gate_list()),
             "metrics" => self.metrics(&arguments),
             "connections" => Ok(self.connection_counts()),
+            "certificates" => Ok(certificates::list(&self.family_samples())),
             LIFE_VERB => self.life(),
             "requests" => match self.requests(number, &arguments) {
                 Ok(()) => return,
@@ -87,9 +89,19 @@ impl LaneService {
             "servers": self.plan.as_ref().map(Plans::server_count),
             "listens": self.plan.as_ref().map(|plan| plan.listens().count()),
             "verbs": verbs,
+            "connections_max": self.connections_max(),
+            "certificate": certificates::first(&self.family_samples()),
             "totals": totals,
             "rates": rates,
         })
+    }
+
+    /// The connections that all lanes can have, those to upstream servers and listening sockets
+    /// among them.
+    fn connections_max(&self) -> Option<usize> {
+        let plan = self.plan.as_ref()?;
+        let each = plan.http.events.connections_max;
+        Some(each.saturating_mul(self.lanes.len()))
     }
 
     /// Whether some lane comes round: this thread does, or it would not answer.
@@ -118,9 +130,14 @@ impl LaneService {
         json!({ "lanes": lanes })
     }
 
-    fn metrics(&self, arguments: &Arguments) -> Result<Value, RequestError> {
+    /// The metrics of the families in force.
+    fn family_samples(&self) -> Samples {
         let readers = self.plan.as_ref().map(|plan| plan.http.metric_readers());
-        let mut samples = Samples::of(readers.unwrap_or_default());
+        Samples::of(readers.unwrap_or_default())
+    }
+
+    fn metrics(&self, arguments: &Arguments) -> Result<Value, RequestError> {
+        let mut samples = self.family_samples();
         samples.read(&*self.counters);
         let format = match text(arguments, "format")? {
             None | Some("prometheus") => Format::Prometheus,

@@ -4,6 +4,7 @@
 //! How a request is answered is not known here.
 
 mod ask;
+mod certificates;
 mod changes;
 mod environment;
 mod express;

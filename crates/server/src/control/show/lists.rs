@@ -99,6 +99,43 @@ pub(super) fn zones(answer: &Value) -> Option<String> {
     Some(table(columns, zones, "no cache zones"))
 }
 
+/// Stored responses of a URL: a row a response; without any, why others were not stored.
+pub(super) fn stored(answer: &Value) -> Option<String> {
+    let columns: &[Column] = &[
+        ("ZONE", |one| text(one, "zone")),
+        ("KEY", |one| text(one, "key")),
+        ("STATUS", |one| text(one, "status")),
+        ("BYTES", |one| bytes(number(one, "bytes"))),
+        ("AGE", |one| seconds(number(one, "age_s"))),
+        ("FRESH FOR", |one| match one["fresh_for_s"].as_i64() {
+            Some(..=0) => "stale".to_owned(),
+            _ => seconds(number(one, "fresh_for_s")),
+        }),
+        ("TAGS", |one| names(&one["tags"]).join(" ")),
+        ("PLACE", |one| match &one["path"] {
+            Value::String(path) => path.clone(),
+            _ => "memory".to_owned(),
+        }),
+    ];
+    let stored = answer["stored"].as_array()?;
+    if !stored.is_empty() {
+        return Some(table(columns, stored, ""));
+    }
+    let reasons: &[Column] = &[
+        ("ZONE", |one| text(one, "zone")),
+        ("NOT STORED", |one| text(one, "responses")),
+        ("BECAUSE", |one| text(one, "reason")),
+    ];
+    let list = table(
+        reasons,
+        answer["not_stored"].as_array()?,
+        "no response was refused",
+    );
+    Some(format!(
+        "nothing is stored for this URL; of all responses since start:\n{list}"
+    ))
+}
+
 /// Lanes: a row a lane.
 pub(super) fn lanes(answer: &Value) -> Option<String> {
     let columns: &[Column] = &[
@@ -153,6 +190,31 @@ pub(super) fn connections(answer: &Value) -> Option<String> {
     Some(table(columns, &rows, ""))
 }
 
+/// Certificates: a row a certificate.
+pub(super) fn certificates(answer: &Value) -> Option<String> {
+    let columns: &[Column] = &[
+        ("CERTIFICATE", |one| text(one, "certificate")),
+        ("NAMES", |one| text(one, "names")),
+        ("EXPIRES", |one| date(number(one, "expires_unix_s"))),
+        ("DAYS LEFT", |one| match one["days_left"].as_i64() {
+            Some(..0) => "expired".to_owned(),
+            _ => text(one, "days_left"),
+        }),
+    ];
+    let certificates = answer["certificates"].as_array()?;
+    Some(table(columns, certificates, "no certificates in use"))
+}
+
+/// The certificate that expires first, as a line of the state.
+fn first_certificate(one: &Value) -> Option<String> {
+    let when = match one["days_left"].as_i64()? {
+        ..0 => "has expired".to_owned(),
+        days => format!("expires in {}", count(days.unsigned_abs(), "day")),
+    };
+    let name = text(one, "certificate");
+    Some(format!("certificate    {name} {when}, before all others"))
+}
+
 /// Verbs: a line a verb, with the first sentence about it.
 pub(super) fn verbs(answer: &Value) -> Option<String> {
     let columns: &[Column] = &[
@@ -191,7 +253,7 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     );
     let _ = writeln!(
         out,
-        "generation     {}; since the start {}, {} failed",
+        "generation     {}; {} since start, {} failed",
         text(answer, "generation"),
         count(number(answer, "reloads"), "reload"),
         text(answer, "reloads_failed"),
@@ -213,31 +275,36 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     let totals = &serving["totals"];
     let _ = writeln!(
         out,
-        "connections    {} open: {} reading, {} writing, {} waiting; {} accepted",
+        "connections    {} open of at most {}: {} reading, {} writing, {} waiting; {} accepted",
         text(totals, "connections_active"),
+        text(serving, "connections_max"),
         text(totals, "connections_reading"),
         text(totals, "connections_writing"),
         text(totals, "connections_waiting"),
         text(totals, "connections_accepted"),
     );
     let _ = writeln!(out, "{}", streams(totals));
-    let uptime_s = number(answer, "uptime_s").max(1) as f64;
-    let requests = number(totals, "requests");
-    let _ = writeln!(
-        out,
-        "requests       {requests}, {:.1}/s on average since the start",
-        requests as f64 / uptime_s,
-    );
+    let _ = writeln!(out, "{}", requests(answer, totals));
     let _ = writeln!(
         out,
         "traffic        {} received, {} sent",
         bytes(number(totals, "received_bytes")),
         bytes(number(totals, "sent_bytes")),
     );
-    if let Some(text) = rates(&serving["rates"]) {
-        let _ = writeln!(out, "{text}");
+    let rates = rates(&serving["rates"]);
+    let certificate = first_certificate(&serving["certificate"]);
+    for line in rates.into_iter().chain(certificate) {
+        let _ = writeln!(out, "{line}");
     }
     Some(out)
+}
+
+/// The requests since the start.
+fn requests(answer: &Value, totals: &Value) -> String {
+    let uptime_s = number(answer, "uptime_s").max(1) as f64;
+    let requests = number(totals, "requests");
+    let average = requests as f64 / uptime_s;
+    format!("requests       {requests}, {average:.1}/s on average since start")
 }
 
 /// The requests of HTTP/2 that wait, which have a limit of their own.

@@ -21,9 +21,11 @@ const VIEWS: &[(&str, View)] = &[
     ("reload", lists::reload),
     ("upstream.", lists::upstreams),
     ("cache.list", lists::zones),
+    ("cache.show", lists::stored),
     ("lanes", lists::lanes),
     ("gates", lists::gates),
     ("connections", lists::connections),
+    ("certificates", lists::certificates),
     ("requests", requests::requests),
     ("verbs", lists::verbs),
 ];

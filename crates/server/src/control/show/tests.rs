@@ -78,10 +78,10 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
     } });
     let shown = answer("status", &status);
     for line in [
-        "generation     3; since the start 1 reload, 0 failed\n",
+        "generation     3; 1 reload since start, 0 failed\n",
         "serving        pid -: 1 lane, 2 servers, 0 listens; 0 restarts\n",
         "HTTP/2         3 requests wait; for lack of room 2 closed, 1 refused\n",
-        "requests       400, 40.0/s on average since the start\n",
+        "requests       400, 40.0/s on average since start\n",
         "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, \
          2.00 KiB/s out\n",
     ] {

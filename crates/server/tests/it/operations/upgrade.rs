@@ -114,7 +114,7 @@ fn after_an_upgrade_generations_go_on_and_reloads_begin_at_none() {
     let socket = daemon.folder.path().join("nginx.control");
     let output = turnpike(&["status", "--socket", socket.to_str().unwrap()]);
     let shown = String::from_utf8(output.stdout).unwrap();
-    let line = "\ngeneration     2; since the start 0 reloads, 0 failed\n";
+    let line = "\ngeneration     2; 0 reloads since start, 0 failed\n";
     assert!(shown.contains(line), "{shown}");
 }
 
@@ -418,4 +418,29 @@ fn a_killed_new_master_leaves_the_old_one_to_serve() {
     let output = turnpike(&["status", "--json", "--socket", socket.to_str().unwrap()]);
     let status: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(status["pid"], old);
+}
+
+#[test]
+fn a_log_of_objects_has_nothing_else_after_an_upgrade_and_a_command() {
+    let daemon = Daemon::configured(|folder, port| {
+        format!(
+            "daemon on; pid nginx.pid; error_log error.log notice format=json; events {{ }}
+             http {{ server {{ listen 127.0.0.1:{port}; listen unix:{folder}/s; }} }}"
+        )
+    });
+    daemon.start_again().unwrap();
+    daemon.upgrade(&[]).unwrap();
+    assert!(
+        turnpike(&daemon.folder.arguments(&["-s", "reopen"]))
+            .status
+            .success()
+    );
+    let log = daemon.log();
+    for said in ["using inherited sockets from ", "signal process started"] {
+        assert!(log.contains(said), "{log}");
+    }
+    for line in log.lines() {
+        let object: Result<serde_json::Value, _> = serde_json::from_str(line);
+        assert!(object.is_ok_and(|object| object.is_object()), "{line}");
+    }
 }

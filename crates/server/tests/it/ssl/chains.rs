@@ -4,13 +4,16 @@
 //! The same is tried with files whose lines are not as they should be: none of their certificates
 //! is left out. OpenSSL makes the certificates, and its client shows what it got.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use serde_json::Value;
 use turnpike_testkit::{Folder, Server, StartError, ports};
 
 use crate::support::tls::{DH_PARAMETERS, NEW_KEY, TURNPIKE, configured, openssl, s_client};
+use crate::support::{stderr, turnpike, wait_for};
 
 const NGINX: &str = "/usr/sbin/nginx";
 
@@ -177,6 +180,83 @@ fn chains_are_served_as_nginx_serves_them_and_oddities_are_warnings() {
             }
             None => assert!(!log.contains(&file), "{parts:?}: {log}"),
         }
+    }
+}
+
+/// Makes a certificate that expires in 60 hours.
+fn soon(keys: &Folder) {
+    let until = Command::new("date")
+        .args(["-u", "-d", "+60 hours", "+%Y%m%d%H%M%SZ"])
+        .output();
+    let until = String::from_utf8(until.unwrap().stdout).unwrap();
+    let sign = [
+        "ca", "-batch", "-notext", "-config", "ca.conf", "-in", "leaf.csr",
+    ];
+    let by = [
+        "-cert", "int.pem", "-keyfile", "int.key", "-out", "soon.pem",
+    ];
+    let dates = ["-startdate", "20200101000000Z", "-enddate", until.trim()];
+    openssl(keys.path(), &[&sign[..], &by, &dates].concat());
+}
+
+#[test]
+fn certificates_are_listed_with_their_days_and_warned_of_before_they_expire() {
+    let keys = keys();
+    soon(&keys);
+    let blocks = [
+        ("leaf", "leaf"),
+        ("old", "old"),
+        ("soon", "leaf"),
+        ("leaf", "leaf"),
+    ];
+    let blocks = blocks
+        .iter()
+        .enumerate()
+        .map(|(at, (file, key))| server_block(&format!("s{at}.test"), &format!("{file}.pem"), key));
+    let configuration = configured(&keys, &blocks.collect::<String>());
+    let main = "control %FOLDER%/control.sock;";
+    let builder = Server::builder(TURNPIKE).configuration(&format!("{main} {configuration}"));
+    let server = builder.start();
+    let socket = server.folder().join("control.sock");
+    wait_for("the socket", || UnixStream::connect(&socket).is_ok());
+    let socket = socket.to_str().unwrap();
+    let shown = |words: &[&str]| {
+        let output = turnpike(&[words, &["--socket", socket]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let answer: Value = serde_json::from_str(&shown(&["certificates", "--json"])).unwrap();
+    let list = answer["certificates"].as_array().unwrap();
+    let rows: Vec<(String, Value)> = list
+        .iter()
+        .map(|row| {
+            (
+                row["certificate"].as_str().unwrap().to_owned(),
+                row["names"].clone(),
+            )
+        })
+        .collect();
+    let folder = keys.path().display();
+    let expected = ["old", "soon", "leaf"].map(|file| {
+        let name = if file == "soon" { "leaf" } else { file };
+        (format!("{folder}/{file}.pem"), Value::from(name))
+    });
+    assert_eq!(rows, expected);
+    assert_eq!(list[1]["days_left"], 2);
+    let text = shown(&["certificates"]);
+    assert!(
+        text.lines().nth(1).unwrap().ends_with("  expired"),
+        "{text}"
+    );
+    let status = shown(&["status"]);
+    let line = format!("\ncertificate    {folder}/old.pem has expired, before all others\n");
+    assert!(status.contains(&line), "{status}");
+    let log = server.log("error.log") + &server.output();
+    let expiry = "turnpike_certificate_expiry_timestamp_seconds{certificate=";
+    assert_eq!(shown(&["metrics"]).matches(expiry).count(), 3);
+    for (file, what) in [("old", "has expired"), ("soon", "expires in 2 days")] {
+        let warning = format!("certificate 1 of \"{folder}/{file}.pem\" {what}");
+        assert!(log.contains(&warning), "{warning}: {log}");
     }
 }
 
