@@ -24,11 +24,17 @@ const KEY_PLACES: usize = 64 * 1024;
 /// more of them, all files that are loaded later count as stale.
 const UNLOADED_MAX: usize = 64 * 1024;
 
+/// Begins the range of a slice in a key.
+const RANGE_UNIT: &[u8] = b"bytes=";
+
 /// The target of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// All variants of this key.
     Key(Vec<u8>),
+    /// All variants of this key, and of the keys that go on with a range (`bytes=0-1048575`): the
+    /// slices of a file.
+    Sliced(Vec<u8>),
     /// All keys with this prefix.
     Prefix(Vec<u8>),
     /// All responses for this host, in lower case.
@@ -59,11 +65,37 @@ pub trait Labels {
     fn has_tag(&self, tag: &[u8]) -> bool;
 }
 
+/// Whether a text is a range of bytes as `$slice_range` has it.
+fn is_range(text: &[u8]) -> bool {
+    let range = text.strip_prefix(RANGE_UNIT);
+    let mut parts = range.unwrap_or_default().split(|byte| *byte == b'-');
+    let mut is_number = || {
+        let part = parts.next().unwrap_or_default();
+        !part.is_empty() && part.iter().all(u8::is_ascii_digit)
+    };
+    is_number() && is_number() && parts.next().is_none()
+}
+
+/// A key without the range at its end, where it has one.
+pub fn without_range(key: &[u8]) -> &[u8] {
+    match key
+        .windows(RANGE_UNIT.len())
+        .rposition(|part| part == RANGE_UNIT)
+    {
+        Some(at) if is_range(&key[at..]) => &key[..at],
+        _ => key,
+    }
+}
+
 impl Target {
     /// Whether the target includes a resource.
     pub fn concerns(&self, labels: &impl Labels) -> bool {
         match self {
             Self::Key(key) => labels.key() == key,
+            Self::Sliced(key) => {
+                let rest = labels.key().strip_prefix(key.as_slice());
+                rest.is_some_and(|rest| rest.is_empty() || is_range(rest))
+            }
             Self::Prefix(prefix) => labels.key().starts_with(prefix),
             Self::Host(host) => labels.host().eq_ignore_ascii_case(host),
             Self::Tag(tag) => labels.has_tag(tag),

@@ -120,6 +120,11 @@ pub struct StoredFile {
 }
 
 impl Resource {
+    /// The variants, the newest first.
+    pub fn variants(&self) -> &[Arc<Variant>] {
+        &self.variants
+    }
+
     /// The variant that a request selects; the most recent one of several (RFC 9111 section 4). A
     /// response to HEAD serves only HEAD, and a part is never selected.
     pub fn select(&self, head_request: bool, field: RequestField<'_>) -> Option<&Arc<Variant>> {

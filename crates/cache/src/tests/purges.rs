@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::zones::{
     Folder, MEGABYTE, NOW_MS, disk_zone, entry, files, find, manage, path_of, store, wait_for,
 };
-use crate::purge::{Manner, Target};
+use crate::purge::{Manner, Target, without_range};
 use crate::vary::Selection;
 use crate::zone::{NewResponse, Zone};
 
@@ -93,4 +93,31 @@ fn files_are_stale_if_too_many_keys_are_purged_before_they_are_found() {
     }
     zone.adopt(&path);
     assert!(!find(&zone, "/a").unwrap().timing().is_fresh(NOW_MS));
+}
+
+#[test]
+fn slices_are_told_from_other_keys() {
+    let zone = Zone::memory("z", MEGABYTE);
+    let keys = [
+        "/a",
+        "/abytes=0-3",
+        "/abytes=4-7",
+        "/abytes=4-",
+        "/abytes=4-7x",
+        "/b",
+        "/a2bytes=0-3",
+    ];
+    for key in keys {
+        zone.store_memory(entry(&zone, key, &[]), b"a"[..].into())
+            .unwrap();
+    }
+    assert_eq!(without_range(b"/abytes=0-3"), b"/a");
+    assert_eq!(without_range(b"/abytes=0-3x"), b"/abytes=0-3x");
+    let purged = zone.purge(&Target::Sliced(b"/a".to_vec()), Manner::Hard, NOW_MS);
+    assert_eq!(purged.keys, 3);
+    let left: Vec<&str> = keys
+        .into_iter()
+        .filter(|key| zone.has_key(key.as_bytes()))
+        .collect();
+    assert_eq!(left, ["/abytes=4-", "/abytes=4-7x", "/b", "/a2bytes=0-3"]);
 }

@@ -1,8 +1,9 @@
 //! The content of a zone and its use by requests, for lists and metrics.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Storage, WEIGHT_MAX, Zone};
+use super::{Resource, Storage, WEIGHT_MAX, Zone};
 use crate::tally::{Tally, Use};
 use crate::why::WhyNotStored;
 
@@ -28,6 +29,13 @@ impl Zone {
             bytes: self.stored_bytes.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
         }
+    }
+
+    /// The resources with these keys, at most so many. Every key is looked at: too long for a lane.
+    pub fn look_for(&self, is_wanted: &dyn Fn(&[u8]) -> bool, most: usize) -> Vec<Arc<Resource>> {
+        let all = self.index.iter();
+        let wanted = all.filter(|(key, _)| is_wanted(key));
+        wanted.take(most).map(|(_, resource)| resource).collect()
     }
 
     /// The limit of its bytes.

@@ -103,7 +103,9 @@ impl Cache {
         };
         self.write_key(exchange, key);
         if let Some(reply) = reply {
-            return Lookup::Answer(purge::by_request(exchange, &zone, key, reply));
+            let template = self.settings.key.as_ref();
+            let purge = purge::by_request(exchange, &zone, (template, key), reply);
+            return Lookup::Answer(purge);
         }
         exchange.upstream.answered_from(None);
         self.look_up_in(exchange, &zone, key)

@@ -20,6 +20,7 @@ mod purge;
 mod purge_rules;
 mod recorder;
 mod rows;
+mod show;
 mod status;
 #[cfg(test)]
 mod tests;

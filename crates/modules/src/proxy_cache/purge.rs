@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_cache::purge::{Manner, Target, tags};
+use turnpike_cache::purge::{Manner, Target, tags, without_range};
 use turnpike_cache::zone::{Purged, Storage, Zone};
 use turnpike_conf::{ConfError, Entry};
 use turnpike_http::client::Client;
@@ -16,6 +16,7 @@ use turnpike_wire::message::Head;
 
 use super::handler::request_field;
 use super::purge_rules::Reply;
+use super::show::{self, ShowCommand};
 use super::zones::Zones;
 use crate::html;
 use crate::pass::view::PassView;
@@ -35,13 +36,14 @@ const LIST: CommandRow = CommandRow {
 };
 
 /// The verbs.
-pub(super) const COMMANDS: &[CommandRow] = &[PURGE, LIST];
+pub(super) const COMMANDS: &[CommandRow] = &[PURGE, LIST, show::ROW];
 
 /// Offers the verbs with the zones of this plan.
 pub(super) fn offer(builder: &mut Builder<'_>) {
     let zones = builder.store::<Zones>().clone();
     builder.command(&COMMANDS[0], Arc::new(PurgeCommand(zones.clone())));
-    builder.command(&COMMANDS[1], Arc::new(ListCommand(zones)));
+    builder.command(&COMMANDS[1], Arc::new(ListCommand(zones.clone())));
+    builder.command(&COMMANDS[2], Arc::new(ShowCommand(zones)));
 }
 
 struct PurgeCommand(Zones);
@@ -122,11 +124,16 @@ impl Command for ListCommand {
     }
 }
 
+/// What a key has of a slice.
+const SLICE_RANGE: &[u8] = b"slice_range";
+
 /// A request that purges: its key, a prefix (`*` at the end), or the tags that it names.
+///
+/// `template` is that of the key: where it has a slice's range, all slices are purged.
 pub(super) fn by_request(
     exchange: &mut Exchange,
     zone: &Arc<Zone>,
-    key: &[u8],
+    (template, key): (Option<&Template>, &[u8]),
     reply: Reply,
 ) -> Verdict {
     let soft = exchange
@@ -139,11 +146,15 @@ pub(super) fn by_request(
         return Verdict::Undecided;
     }
     let now_ms = exchange.lane.clock.unix_ms();
-    if tags.is_empty() && key.last() != Some(&b'*') {
+    let is_sliced = template
+        .is_some_and(|template| memchr::memmem::find(template.text(), SLICE_RANGE).is_some());
+    let is_one = tags.is_empty() && key.last() != Some(&b'*');
+    if is_one && !is_sliced {
         let purged = zone.purge(&Target::Key(key.to_vec()), manner, now_ms);
         return verdict(exchange, purged, key, reply);
     }
     let targets = match tags.is_empty() {
+        true if is_one => vec![Target::Sliced(without_range(key).to_vec())],
         true => vec![Target::Prefix(key[..key.len() - 1].to_vec())],
         false => tags
             .into_iter()
@@ -169,7 +180,7 @@ struct PurgeLocation {
 impl Handler for PurgeLocation {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         let key = self.key.value(exchange);
-        by_request(exchange, &self.zone, &key, Reply::Page)
+        by_request(exchange, &self.zone, (Some(&self.key), &key), Reply::Page)
     }
 }
 
@@ -269,7 +280,8 @@ fn verdict(exchange: &mut Exchange, purged: Purged, key: &[u8], reply: Reply) ->
     }
 }
 
-fn unix_ms() -> u64 {
+/// The time, in Unix milliseconds.
+pub(super) fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.unwrap_or_default().as_millis() as u64
 }

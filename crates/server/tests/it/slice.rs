@@ -26,6 +26,7 @@ const CONFIGURATION: &str = "
                 proxy_cache parts;
                 proxy_cache_key $uri$slice_range;
                 proxy_cache_valid 200 206 1h;
+                proxy_cache_purge PURGE;
                 proxy_pass http://unix:%FOLDER%/origin.sock:/;
             }
             location /compressed/ {
@@ -393,4 +394,34 @@ fn stale_parts_are_renewed_in_the_background() {
     );
     server.write("broken", "");
     assert_eq!(digits(&server, "/background/digits", ""), "STALE");
+}
+
+#[test]
+fn a_purge_of_a_file_purges_its_slices_and_no_others() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(CONFIGURATION)
+        .file("html/digits", "0123456789")
+        .file("html/digits2", "0123456789")
+        .start();
+    let expect = |name: &str, cached: &str| {
+        let response = server.get(&format!("/cached/{name}"));
+        assert_eq!(response.header("X-Cache"), Some(cached), "{name}");
+    };
+    let purge = || {
+        let request = "PURGE /cached/digits HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        String::from_utf8(server.exchange(request)).unwrap()
+    };
+    for name in ["digits", "digits2"] {
+        expect(name, "MISS");
+        expect(name, "HIT");
+    }
+    let first = purge();
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    let again = purge();
+    assert!(again.starts_with("HTTP/1.1 404 "), "{again}");
+    expect("digits2", "HIT");
+    let before = server.log("origin.log").lines().count();
+    expect("digits", "MISS");
+    server.wait_for_log("origin.log", "/digits bytes=8-11\n");
+    assert_eq!(server.log("origin.log").lines().count(), before + 3);
 }

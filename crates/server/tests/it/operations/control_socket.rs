@@ -177,6 +177,8 @@ const QUESTIONS: &[&[&str]] = &[
     &["verbs"],
     &["upstream", "list"],
     &["cache", "list"],
+    &["cache", "show", "http://a/b"],
+    &["certificates"],
 ];
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use turnpike_testkit::Server;
+
 use crate::support::cache::{
     Counting, DISK, MEMORY, ask, command, response, server, status, wait_until,
 };
@@ -275,6 +277,39 @@ fn requests_purge_if_allowed() {
         .last()
         .is_some_and(|head| head.starts_with("PURGE /b "));
     assert!(passed, "without leave it is a request like others");
+}
+
+#[test]
+fn what_is_stored_for_a_url_is_shown_or_why_nothing_is() {
+    let show = |server: &Server, url: &str| {
+        let line = format!(r#"{{"id":1,"verb":"cache.show","url":"{url}"}}"#);
+        command(server, &line)["result"].clone()
+    };
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response(&format!("{FRESH}Cache-Tag: red\r\n"), "body"));
+        let server = server(&origin, zone, "");
+        ask(&server, "GET /a?b=1", "");
+        let answer = show(&server, "https://any.example/a?b=1");
+        let stored = answer["stored"].as_array().unwrap();
+        let [one] = stored.as_slice() else {
+            panic!("{answer}");
+        };
+        let key = format!("http://127.0.0.1:{}/a?b=1", origin.port());
+        assert_eq!((&one["zone"], &one["key"]), (&"Z".into(), &key.into()));
+        assert_eq!((&one["bytes"], &one["status"]), (&4.into(), &200.into()));
+        assert_eq!(one["tags"], serde_json::json!(["red"]));
+        assert_eq!(one["path"].is_null(), zone == MEMORY);
+        assert!(one["fresh_for_s"].as_i64().unwrap() > 0, "{one}");
+        // Without a key that ends so, those that have it somewhere.
+        assert_eq!(show(&server, "?b=")["stored"], answer["stored"]);
+        assert_eq!(show(&server, "/none")["stored"], serde_json::json!([]));
+    }
+    let origin = Counting::start(&response("Cache-Control: no-store\r\n", "x"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    let reasons = show(&server, "/a")["not_stored"].clone();
+    let expected = serde_json::json!([{ "zone": "Z", "reason": "no-store", "responses": 1 }]);
+    assert_eq!(reasons, expected);
 }
 
 #[test]
