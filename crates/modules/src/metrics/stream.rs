@@ -52,7 +52,7 @@ pub(super) const METRICS: [Row; 5] = [
         name: "stream_session_seconds",
         kind: Kind::Histogram,
         unit: "seconds",
-        help: "Time of sessions of a server of stream, in whole milliseconds.",
+        help: "Duration of sessions with a stream server, in whole milliseconds.",
         ..PLAIN
     },
 ];

@@ -73,7 +73,7 @@ fn look_up(group: &str, name: &str) -> Result<u64, String> {
 fn parse(text: &str) -> Result<u64, String> {
     text.trim()
         .parse()
-        .map_err(|_| format!("\"{}\" is no number", text.trim()))
+        .map_err(|_| format!("\"{}\" is not a number", text.trim()))
 }
 
 /// Makes a folder that nobody else may enter. What is there already under its name is somebody

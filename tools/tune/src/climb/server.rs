@@ -72,7 +72,7 @@ impl Server {
             let Some(knob) = knob_of(name) else {
                 let known = CONFIGURED.map(Knob::name).join(", ");
                 let text =
-                    format!("{file}: \"{name}\" is no setting of a climb; there are {known}");
+                    format!("{file}: \"{name}\" is not a setting of a climb; there are {known}");
                 return Err(text);
             };
             let unknown = levels

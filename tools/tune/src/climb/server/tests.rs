@@ -98,7 +98,7 @@ fn a_study_of_other_settings_is_refused() {
         (
             "name = \"backlog\"",
             "name = \"queue\"",
-            "\"queue\" is no setting of a climb",
+            "\"queue\" is not a setting of a climb",
         ),
         (
             "name = \"backlog 16\"",
