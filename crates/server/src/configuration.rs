@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use turnpike_conf::{ConfError, Errors, Loader, Mistakes, Scope, Tree, View};
+use turnpike_plan::product::Product;
 
 use crate::families;
 use crate::paths::Paths;
@@ -62,8 +63,7 @@ impl Configuration {
         let mut errors = Vec::new();
         let settings = Settings::read(root, paths, &mut errors);
         // Where text could not be read, the section may be in it.
-        let mut written = tree.directives.iter();
-        if mistakes.is_empty() && !written.any(|directive| directive.name.text == "events") {
+        if mistakes.is_empty() && lacks_sections(&tree, settings.product) {
             errors.push(ConfError::unplaced(
                 "no \"events\" section in configuration",
             ));
@@ -137,6 +137,15 @@ impl Configuration {
     pub fn under_prefix(&self, path: impl AsRef<Path>) -> PathBuf {
         self.paths.under_prefix(path)
     }
+}
+
+/// Whether a configuration lacks the sections without which it does not load: `events`, as in
+/// nginx. Under its own name the server does without it where something else is served: a file
+/// that was cut off or emptied by mistake is refused all the same.
+fn lacks_sections(tree: &Tree, product: Product) -> bool {
+    let has = |name: &str| tree.directives.iter().any(|one| one.name.text == name);
+    let serves = has("http") || has("stream");
+    !has("events") && (product == Product::Nginx || !serves)
 }
 
 /// Names only: the bytes may be a key's.

@@ -1,8 +1,11 @@
 //! Tests of the product name: the server's own, or nginx's if it is called so.
 
+use std::path::Path;
 use std::process::Command;
 
-use turnpike_testkit::Server;
+use turnpike_testkit::{Folder, Server};
+
+use crate::support::{TURNPIKE, stderr};
 
 const CONFIGURATION: &str = "
     error_log %FOLDER%/error.log notice;
@@ -81,6 +84,54 @@ fn server_fields_pages_and_the_log_carry_the_name() {
         assert_eq!(page.contains("prefers-color-scheme: dark"), own_style);
         assert_eq!(server.get("/number").text(), "1.31.4");
         server.wait_for_log("error.log", &format!(": {build}\n"));
+    }
+}
+
+/// What begins a file without an `events` section, whether the program has its own name, and
+/// whether the file loads.
+const WITHOUT_EVENTS: &[(&str, bool, bool)] = &[
+    ("http { server { listen unix:s; } }", true, true),
+    (
+        "stream { server { listen unix:s; proxy_pass unix:t; } }",
+        true,
+        true,
+    ),
+    (
+        "compatibility nginx; http { server { listen unix:s; } }",
+        true,
+        false,
+    ),
+    ("http { server { listen unix:s; } }", false, false),
+    (
+        "compatibility turnpike; http { server { listen unix:s; } }",
+        false,
+        true,
+    ),
+    // What was cut off or emptied serves nothing.
+    ("", true, false),
+    ("worker_processes 2;", true, false),
+];
+
+#[test]
+fn a_file_without_events_loads_under_the_own_name() {
+    let folder = Folder::create().unwrap();
+    let nginx = folder.path().join("nginx");
+    std::os::unix::fs::symlink(TURNPIKE, &nginx).unwrap();
+    for (text, own_name, loads) in WITHOUT_EVENTS {
+        folder.write("nginx.conf", text).unwrap();
+        let program = match own_name {
+            true => Path::new(TURNPIKE),
+            false => &nginx,
+        };
+        let output = Command::new(program)
+            .args(folder.arguments(&["-t"]))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let shown = stderr(&output);
+        let message = "[emerg] no \"events\" section in configuration\n";
+        assert_eq!(shown.contains(message), !loads, "{text:?}: {shown}");
+        assert_eq!(output.status.success(), *loads, "{text:?}: {shown}");
     }
 }
 

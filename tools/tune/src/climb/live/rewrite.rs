@@ -127,12 +127,13 @@ impl Original {
             self.set_main("worker_cpu_affinity", &mut edits);
             self.set_main("worker_processes", &mut edits);
         }
-        if levels.level(Knob::AcceptMutex) == 1 {
-            self.set("events", "accept_mutex", "off", &mut edits);
-        }
-        if levels.level(Knob::MultiAccept) == 1 {
-            self.set("events", "multi_accept", "on", &mut edits);
-        }
+        let events = [
+            (Knob::AcceptMutex, "accept_mutex", "off"),
+            (Knob::MultiAccept, "multi_accept", "on"),
+        ];
+        let events = events.iter().filter(|(knob, ..)| levels.level(*knob) == 1);
+        let events: Vec<_> = events.map(|(_, name, value)| (*name, *value)).collect();
+        self.set_events(&events, &mut edits);
         if levels.level(Knob::OpenFileCache) == 1 {
             self.set("http", "open_file_cache", "max=1000", &mut edits);
         }
@@ -157,21 +158,38 @@ impl Original {
         let wanted = format!("{name} auto;");
         match named(&self.tree.directives, name).last() {
             Some(directive) => edits.extend(replaced(directive, "auto", wanted)),
-            None => {
-                let main = self.tree.sources.file(FileId(0));
-                let bytes = main.map(|source| &*source.bytes).unwrap_or_default();
-                let from = if bytes.starts_with(b"\xEF\xBB\xBF") {
-                    3
-                } else {
-                    0
-                };
-                edits.insert(Edit {
-                    file: 0,
-                    from,
-                    to: from,
-                    text: wanted + "\n",
-                });
+            None => drop(edits.insert(self.at_start(wanted + "\n"))),
+        }
+    }
+
+    /// Text before the first directive of the main file.
+    fn at_start(&self, text: String) -> Edit {
+        let main = self.tree.sources.file(FileId(0));
+        let bytes = main.map(|source| &*source.bytes).unwrap_or_default();
+        let from = match bytes.starts_with(b"\xEF\xBB\xBF") {
+            true => 3,
+            false => 0,
+        };
+        Edit {
+            file: 0,
+            from,
+            to: from,
+            text,
+        }
+    }
+
+    /// Sets directives of `events`, which a file need not have.
+    fn set_events(&self, wanted: &[(&str, &str)], edits: &mut BTreeSet<Edit>) {
+        let has_block = named(&self.tree.directives, "events").next().is_some();
+        if has_block {
+            for (name, value) in wanted {
+                self.set("events", name, value, edits);
             }
+        } else if !wanted.is_empty() {
+            let lines = wanted.iter();
+            let lines = lines.map(|(name, value)| format!("    {name} {value};\n"));
+            let lines: String = lines.collect();
+            edits.insert(self.at_start(format!("events {{\n{lines}}}\n")));
         }
     }
 

@@ -38,6 +38,12 @@ const CASES: &[Case] = &[
         "events {\n    accept_mutex off;}",
     ),
     (
+        "http {}",
+        Knob::AcceptMutex,
+        1,
+        "events {\n    accept_mutex off;\n}\nhttp {}",
+    ),
+    (
         "events {# why\n}",
         Knob::MultiAccept,
         1,
@@ -95,7 +101,6 @@ const SAME: &[(&str, Knob, usize)] = &[
         2,
     ),
     ("events { accept_mutex off; }", Knob::AcceptMutex, 1),
-    ("http {}", Knob::AcceptMutex, 1),
     ("http { access_log off; }", Knob::AccessLog, 1),
     (
         "http { access_log a.log main buffer=8k; }",
