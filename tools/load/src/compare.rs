@@ -12,7 +12,7 @@ use clap::{CommandFactory as _, Parser};
 use serde_json::Value;
 
 use crate::mix::Random;
-use crate::units::{format_metric, format_time_us};
+use crate::units::{counted, format_metric, show_time_us};
 
 /// Resamples of an interval: enough for two digits of its ends.
 const RESAMPLES: usize = 2000;
@@ -29,6 +29,9 @@ struct CompareOptions {
     a: PathBuf,
     /// The report that is compared
     b: PathBuf,
+    /// Compare also runs that were set up differently
+    #[arg(long)]
+    force: bool,
 }
 
 /// The command line.
@@ -43,12 +46,22 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let options = match CompareOptions::try_parse_from(words) {
         Ok(options) => options,
         Err(error) => {
-            let _ = error.print();
+            crate::print_refusal("turnpike load compare", &error);
             return ExitCode::from(u8::from(error.use_stderr()));
         }
     };
     match (read(&options.a), read(&options.b)) {
         (Ok(a), Ok(b)) => {
+            crate::say(&format!("A: {}\nB: {}\n\n", setup(&a), setup(&b)));
+            let differences = differences(&a, &b);
+            if !differences.is_empty() && !options.force {
+                eprintln!(
+                    "turnpike load: A and B differ in more than the server: {}. Their figures say \
+                     nothing about it; --force compares them all the same",
+                    differences.join(", ")
+                );
+                return ExitCode::FAILURE;
+            }
             crate::say(&table(&a, &b));
             ExitCode::SUCCESS
         }
@@ -70,6 +83,53 @@ fn read(path: &Path) -> Result<Value, String> {
             "this is not a report of \"load --json=FILE\"".to_owned(),
         )),
     }
+}
+
+/// How a run was set up, in a line: `http://127.0.0.1:80, http/1.1, 10 connections, 2 threads`.
+fn setup(report: &Value) -> String {
+    let servers = report["servers"].as_array();
+    let servers = servers.into_iter().flatten().filter_map(Value::as_str);
+    let servers: Vec<&str> = servers.collect();
+    let servers = match servers.is_empty() {
+        // Reports of older versions do not name it.
+        true => "server unknown".to_owned(),
+        false => servers.join(" "),
+    };
+    let count = |name: &str| report[name].as_u64().unwrap_or_default() as usize;
+    let mut parts = vec![
+        servers,
+        report["protocol"].as_str().unwrap_or("?").to_owned(),
+        counted(count("connections"), "connection"),
+    ];
+    if report["protocol"] == "h2" {
+        parts.push(format!("{} each", counted(count("streams"), "stream")));
+    }
+    parts.push(counted(count("threads"), "thread"));
+    if let Some(per_s) = report["planned_per_s"].as_f64() {
+        let what = report["pacing"].as_str().unwrap_or("requests");
+        parts.push(format!("{} {what}/s planned", format_metric(per_s)));
+    }
+    parts.push(format!("{:.0} s", number(&report["duration_s"])));
+    parts.join(", ")
+}
+
+/// What must be alike in runs whose figures are compared, with its name.
+const ALIKE: &[(&str, &str)] = &[
+    ("protocol", "protocol"),
+    ("connections", "number of connections"),
+    ("streams", "number of streams"),
+    ("pacing", "what starts a request"),
+    ("planned_per_s", "planned rate"),
+];
+
+/// The names of what two runs differ in. What an older report does not say is no difference.
+fn differences(a: &Value, b: &Value) -> Vec<&'static str> {
+    let differs = |name: &str| match (a.get(name), b.get(name)) {
+        (Some(first), Some(second)) => first != second,
+        _ => false,
+    };
+    let rows = ALIKE.iter().filter(|(name, _)| differs(name));
+    rows.map(|(_, shown)| *shown).collect()
 }
 
 /// A figure: its name, its value in all of a report, and its values in each second.
@@ -94,21 +154,21 @@ const FIGURES: &[Figure] = &[
         name: "latency p50",
         whole: |report| number(&report["latency_us"]["p50"]),
         seconds: |report| times(report, "p50_us"),
-        show: format_time_us,
+        show: show_time_us,
         is_more_better: false,
     },
     Figure {
         name: "latency p99",
         whole: |report| number(&report["latency_us"]["p99"]),
         seconds: |report| times(report, "p99_us"),
-        show: format_time_us,
+        show: show_time_us,
         is_more_better: false,
     },
     Figure {
         name: "latency max",
         whole: |report| number(&report["latency_us"]["max"]),
         seconds: |report| times(report, "max_us"),
-        show: format_time_us,
+        show: show_time_us,
         is_more_better: false,
     },
 ];
@@ -266,6 +326,33 @@ mod tests {
         ];
         assert_eq!(said, expected, "{text}");
         assert!(text.contains("1.300  1.2"), "{text}");
+    }
+
+    /// A member of B's report with its value, and the name of the difference.
+    const SETUPS: &[(&str, &str, &[&str])] = &[
+        ("protocol", "\"h2\"", &["protocol"]),
+        ("connections", "20", &["number of connections"]),
+        ("streams", "4", &["number of streams"]),
+        ("planned_per_s", "100.0", &["planned rate"]),
+        ("threads", "1", &[]),
+        ("duration_s", "3.0", &[]),
+        ("servers", "[\"http://b:80\"]", &[]),
+    ];
+
+    #[test]
+    fn runs_that_were_set_up_differently_are_told_apart() {
+        let a = json!({
+            "servers": ["http://a:80"], "protocol": "http/1.1", "connections": 10, "streams": 1,
+            "threads": 2, "pacing": "answer", "planned_per_s": null, "duration_s": 10.0,
+        });
+        let line = "http://a:80, http/1.1, 10 connections, 2 threads, 10 s";
+        assert_eq!(setup(&a), line);
+        assert_eq!(differences(&a, &json!({})), [""; 0]);
+        for (name, value, expected) in SETUPS {
+            let mut b = a.clone();
+            b[*name] = serde_json::from_str(value).unwrap_or_default();
+            assert_eq!(differences(&a, &b), *expected, "{name}");
+        }
     }
 
     #[test]

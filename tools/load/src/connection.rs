@@ -72,6 +72,8 @@ pub(crate) struct Slot {
     http2: Option<Box<Http2>>,
     /// Requests that HTTP/2 has not put into frames yet.
     unasked: u16,
+    /// Whether it is in the loop's list of connections that may take another request.
+    pub(crate) is_offered: bool,
     pub(crate) state: State,
     /// Whether epoll reports room for sending.
     watches_room: bool,
@@ -108,6 +110,7 @@ impl Default for Slot {
             exchange: Exchange::default(),
             http2: None,
             unasked: 0,
+            is_offered: false,
             state: State::Free,
             watches_room: false,
             generation: 0,

@@ -56,7 +56,7 @@ pub use report::html::document;
 use report::limits::Limit;
 use report::{csv, hdr, html, json, limits, text};
 use run::Outcome;
-pub use usage::{OptionUsage, Usage};
+pub use usage::{OptionUsage, Usage, print_refusal};
 use watch::Console;
 
 /// Wrong usage, as wrk: nothing was run.
@@ -82,7 +82,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     let options = match Options::try_parse_from(std::iter::once(&name).chain(arguments)) {
         Ok(options) => options,
         Err(error) => {
-            let _ = error.print();
+            usage::print_refusal("turnpike load", &error);
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 });
         }
     };
@@ -154,11 +154,16 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
         }
     };
     let limits = limits::find(plan, &outcome);
-    if to_stdout && !outcome.refused {
+    let is_measured = !outcome.refused && outcome.hopeless.is_none();
+    if to_stdout && is_measured {
         say(&text::body(plan, options, &outcome, &limits));
     }
     if let Err(error) = write_files(plan, options, arguments, &outcome, &limits) {
         eprintln!("turnpike load: {error}");
+        return ExitCode::from(EXIT_FAILED);
+    }
+    if let Some(reason) = &outcome.hopeless {
+        eprintln!("{reason}");
         return ExitCode::from(EXIT_FAILED);
     }
     for line in diagnosis::lines(plan, &outcome.tally) {

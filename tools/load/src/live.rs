@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::tally::{ErrorKind, Errors};
-use crate::units::{format_binary, format_metric, format_time_us};
+use crate::units::{format_metric, show_bytes, show_time_us};
 use crate::worker::Progress;
 
 /// The program that draws.
@@ -196,7 +196,7 @@ fn lines(figures: &Figures) -> Vec<String> {
         .iter()
         .map(|percent| {
             let value = figures.latency.percentile(*percent) as f64 / 1e3;
-            format!("{percent}% {}", format_time_us(value))
+            format!("{percent}% {}", show_time_us(value))
         })
         .collect();
     let kinds: Vec<String> = ErrorKind::ALL
@@ -211,7 +211,7 @@ fn lines(figures: &Figures) -> Vec<String> {
     vec![
         format!("Rate         {}/s", format_metric(figures.rate)),
         format!("Answered     {}", figures.completed),
-        format!("Transfer     {}B/s", format_binary(figures.bytes_per_s)),
+        format!("Transfer     {}/s", show_bytes(figures.bytes_per_s)),
         format!("Connections  {}", figures.open),
         format!("Latency      {}", percentiles.join("   ")),
         format!("Statuses     {}", statuses.join("   ")),
@@ -243,9 +243,9 @@ mod tests {
         let expected = [
             "Rate         1.50k/s",
             "Answered     3000",
-            "Transfer     2.00KB/s",
+            "Transfer     2.00 KiB/s",
             "Connections  7",
-            "Latency      50% 2.00ms   90% 2.00ms   99% 2.00ms   99.9% 2.00ms   100% 2.00ms",
+            "Latency      50% 2.00 ms   90% 2.00 ms   99% 2.00 ms   99.9% 2.00 ms   100% 2.00 ms",
             "Statuses     2xx 3000   4xx 2",
             "Errors       1  refused 1",
         ];

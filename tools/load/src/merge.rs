@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use clap::{CommandFactory as _, Parser};
 
 use crate::report::hdr::{self, Tagged};
-use crate::units::format_time_us;
+use crate::units::show_time_us;
 
 /// Adds up HdrHistogram logs and prints their percentiles.
 #[derive(Debug, Parser)]
@@ -36,7 +36,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let options = match MergeOptions::try_parse_from(words) {
         Ok(options) => options,
         Err(error) => {
-            let _ = error.print();
+            crate::print_refusal("turnpike load merge", &error);
             return ExitCode::from(u8::from(error.use_stderr()));
         }
     };
@@ -80,7 +80,7 @@ fn table(tagged: &Tagged) -> String {
             histogram.max() as f64,
         ];
         for value in values {
-            text.push_str(&format!("{:>11}", format_time_us(value / 1e3)));
+            text.push_str(&format!("{:>11}", show_time_us(value / 1e3)));
         }
         text.push('\n');
     }

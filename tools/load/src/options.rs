@@ -22,11 +22,12 @@ use crate::units::{parse_metric, parse_rate, parse_time};
     max_term_width = 100,
     args_override_self = true,
     after_help = "Counts take k, M, G; times take us, ms, s, m, h (seconds without a unit).\n\
+        -R is wrk2's --rate; -z, -q and -m are oha's --duration, --rate and --method.\n\
         `turnpike load merge FILE...` adds up HdrHistogram logs written by --hdr.\n\
         `turnpike load compare A B` compares two reports written by --json=FILE."
 )]
 pub(crate) struct Options {
-    /// Where to send requests: http://HOST[:PORT]/PATH, https://..., unix:/SOCKET:/PATH
+    /// Where to send requests: [http://]HOST[:PORT]/PATH, https://..., unix:/SOCKET:/PATH
     #[arg(value_name = "URL")]
     pub(crate) urls: Vec<String>,
 
@@ -37,7 +38,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "N", value_parser = parse_metric)]
     pub(crate) threads: Option<u64>,
     /// Duration of the test [10s, or until --requests are done]
-    #[arg(short, long, value_name = "T", value_parser = parse_positive_time)]
+    #[arg(short, long, short_alias = 'z', value_name = "T", value_parser = parse_positive_time)]
     pub(crate) duration: Option<Duration>,
     /// Stop after this many requests (like ab)
     #[arg(short = 'n', long, value_name = "N", value_parser = parse_positive_count)]
@@ -59,8 +60,9 @@ pub(crate) struct Options {
     /// Requests per connection, then reconnect: N, FIRST-LAST, or N:WEIGHT,N:WEIGHT,...
     #[arg(short = 'C', long, value_name = "N")]
     pub(crate) connreqs: Option<Connreqs>,
-    /// Open loop: start N requests per second; latency counts from the intended start
-    #[arg(long, value_name = "N", value_parser = parse_rate, conflicts_with = "connrate")]
+    /// Open loop: start N requests per second in all; latency counts from the intended start
+    #[arg(short = 'R', long, short_alias = 'q', value_name = "N", value_parser = parse_rate)]
+    #[arg(conflicts_with_all = ["connrate", "pipeline"])]
     pub(crate) rate: Option<f64>,
     /// Open loop: open N connections per second, each with --connreqs requests [1]
     #[arg(long, value_name = "N", value_parser = parse_rate)]
@@ -74,7 +76,7 @@ pub(crate) struct Options {
     /// Speak HTTP/2: over TLS by ALPN, without TLS by prior knowledge
     #[arg(long, conflicts_with = "pipeline")]
     pub(crate) h2: bool,
-    /// Number of concurrent requests on each HTTP/2 connection
+    /// Number of concurrent requests on each HTTP/2 connection, at most
     #[arg(long, value_name = "N", default_value_t = 1, requires = "h2")]
     pub(crate) streams: u16,
     /// Make TLS connections and close them without a request
@@ -91,7 +93,7 @@ pub(crate) struct Options {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
     /// Method of the requests [GET, or POST with --body]
-    #[arg(short = 'X', long, value_name = "NAME")]
+    #[arg(short = 'X', long, short_alias = 'm', value_name = "NAME")]
     pub(crate) method: Option<String>,
     /// Send this file as the body (-p like ab)
     #[arg(short = 'p', long, value_name = "FILE")]
@@ -131,8 +133,8 @@ pub(crate) struct Options {
     /// Percentage of TLS connections that may resume a session
     #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
     pub(crate) tls_resume: f64,
-    /// Accept any certificate
-    #[arg(long)]
+    /// Accept any certificate (ab's -k, keep-alive, is always on here)
+    #[arg(short = 'k', long)]
     pub(crate) insecure: bool,
     /// Trust the certificates in this file instead of the system's
     #[arg(long, value_name = "FILE")]
@@ -188,7 +190,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) live: bool,
     /// Do not show a progress bar
-    #[arg(short, long)]
+    #[arg(long)]
     pub(crate) quiet: bool,
     /// Print the version
     #[arg(short, long)]
@@ -197,9 +199,6 @@ pub(crate) struct Options {
     /// ab's: continue after socket errors (always on here)
     #[arg(short = 'r', hide = true, action = ArgAction::SetTrue)]
     pub(crate) go_on: bool,
-    /// ab's: keep-alive (always on here, unless --no-keepalive)
-    #[arg(short = 'k', hide = true, action = ArgAction::SetTrue)]
-    pub(crate) keep_alive: bool,
     /// inject's, without effect here
     #[arg(short = 'b', hide = true, action = ArgAction::SetTrue)]
     pub(crate) inject_b: bool,
@@ -291,6 +290,13 @@ mod tests {
         let options =
             parse("--percentiles 95,99.5 http://a/").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(options.percentiles, [95.0, 99.5]);
+        // wrk2's and oha's letters.
+        for line in ["-R 5 -z 3 -m PUT a", "-q 5 -d 3 -X PUT a"] {
+            let options = parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert_eq!(options.rate, Some(5.0), "{line}");
+            assert_eq!(options.duration, Some(Duration::from_secs(3)), "{line}");
+            assert_eq!(options.method.as_deref(), Some("PUT"), "{line}");
+        }
         let error = parse("-s script.lua http://a/")
             .map_or_else(|error| error.to_string(), |_| String::new());
         assert!(error.contains("Lua scripts are not supported"), "{error}");

@@ -50,7 +50,8 @@ pub(crate) struct Plan {
     pub(crate) timeout: Duration,
     pub(crate) pacing: Pacing,
     pub(crate) connreqs: Connreqs,
-    /// Requests that a connection is given at once.
+    /// Requests that a connection is given at once; where a schedule starts requests, those that
+    /// it may have under way.
     pub(crate) pipeline: usize,
     pub(crate) http2: bool,
     /// Whether connections end with their handshake.
@@ -85,8 +86,8 @@ pub(crate) struct SocketPlan {
 pub(crate) enum PlanError {
     /// wrk's rule and words.
     FewerConnectionsThanThreads,
-    /// A number of threads or connections that cannot be meant.
-    Count(&'static str),
+    /// A number of threads or connections that cannot be meant; with the most that is taken.
+    Count(&'static str, u64),
     /// The method or a header would break the request.
     Request(String),
     /// A share outside 0 to 100.
@@ -108,7 +109,12 @@ impl std::fmt::Display for PlanError {
             PlanError::FewerConnectionsThanThreads => {
                 formatter.write_str("number of connections must be >= threads")
             }
-            PlanError::Count(what) => write!(formatter, "number of {what} out of range"),
+            PlanError::Count(what, most) => {
+                write!(
+                    formatter,
+                    "number of {what} out of range: it is 1 to {most}"
+                )
+            }
             PlanError::Request(text) => write!(formatter, "not fit for a request: {text:?}"),
             PlanError::Percent => formatter.write_str("--tls-resume takes 0 to 100"),
             PlanError::Cpus => formatter.write_str("--bindcpu takes a list like 0,2-3"),
@@ -131,6 +137,12 @@ impl std::fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
+    /// Whether requests of a schedule join others on a connection that is in use.
+    pub(crate) fn joins(&self) -> bool {
+        let is_scheduled = matches!(self.pacing, Pacing::Requests(..));
+        is_scheduled && self.http2 && self.pipeline > 1 && !self.targets.in_order
+    }
+
     /// Makes sense of the options; reads the files they name and resolves names.
     ///
     /// # Errors
@@ -205,16 +217,19 @@ fn counts(options: &Options) -> Result<(usize, usize), PlanError> {
         .or(options.users)
         .unwrap_or(CONNECTIONS_DEFAULT);
     if connections == 0 || connections > CONNECTIONS_MAX {
-        return Err(PlanError::Count("connections"));
+        return Err(PlanError::Count("connections", CONNECTIONS_MAX));
     }
     let threads = options.threads.unwrap_or(THREADS_DEFAULT.min(connections));
     if threads == 0 || threads > THREADS_MAX {
-        return Err(PlanError::Count("threads"));
+        return Err(PlanError::Count("threads", THREADS_MAX));
     }
     if connections < threads {
         return Err(PlanError::FewerConnectionsThanThreads);
     }
-    let narrow = |count| usize::try_from(count).map_err(|_| PlanError::Count("connections"));
+    let narrow = |count| {
+        let narrowed = usize::try_from(count);
+        narrowed.map_err(|_| PlanError::Count("connections", CONNECTIONS_MAX))
+    };
     Ok((narrow(threads)?, narrow(connections)?))
 }
 

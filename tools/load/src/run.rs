@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
+use crate::diagnosis;
 use crate::environment::{Machine, Snapshot, ThreadTime};
 use crate::plan::Plan;
 use crate::sys;
@@ -16,6 +17,10 @@ use crate::worker::{Control, Progress, Worker};
 
 /// Time between the main thread's looks at the run.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often a reason is looked for why nothing is answered: a busy machine may not answer at the
+/// first look.
+const LOOKS_MAX: u32 = 8;
 
 /// How long several endpoints may refuse every connection until the run ends.
 const REFUSED_TIME: Duration = Duration::from_secs(1);
@@ -57,6 +62,8 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: bool,
     /// Whether the run ended at once, because the target does not listen.
     pub(crate) refused: bool,
+    /// Why no request could be answered, where the server is there and that is for certain.
+    pub(crate) hopeless: Option<String>,
     pub(crate) machine: Machine,
     pub(crate) before: Snapshot,
     /// The most connections were open, as far as was seen.
@@ -134,12 +141,12 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunErro
         tally.merge(&part);
         threads.push(report);
     }
-    let wall_ns = threads
-        .iter()
-        .map(|thread| thread.wall_ns)
-        .max()
-        .unwrap_or(0);
+    let walls_ns = threads.iter().map(|thread| thread.wall_ns);
+    let wall_ns = walls_ns.max().unwrap_or(0);
     let measured = measured(plan, &tally, wall_ns, watched.interrupted);
+    // A short run is over before it is looked at.
+    let hopeless = watched.hopeless;
+    let hopeless = hopeless.or_else(|| diagnosis::hopeless(plan, &tally.errors, tally.completed));
     Ok(Outcome {
         tally,
         threads,
@@ -148,6 +155,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunErro
         clock_started,
         interrupted: watched.interrupted,
         refused: watched.refused,
+        hopeless,
         machine,
         before,
         peak: watched.peak,
@@ -167,6 +175,9 @@ struct Start {
 struct Watched {
     interrupted: bool,
     refused: bool,
+    /// Why no request can be answered, and how often that was looked for.
+    hopeless: Option<String>,
+    looks: u32,
     peak: Snapshot,
     open_max: u64,
 }
@@ -204,6 +215,25 @@ impl Watched {
             let is_only = plan.targets.endpoints.len() == 1;
             if (is_only || elapsed > REFUSED_TIME) && is_refused(&seen) {
                 self.refused = true;
+                control.abandon();
+            }
+            self.look_for_reason(plan, control, &seen);
+        }
+    }
+}
+
+impl Watched {
+    /// Ends a run in which nothing can be answered.
+    fn look_for_reason(&mut self, plan: &Plan, control: &Control, seen: &[Progress]) {
+        let answered: u64 = seen.iter().map(|one| one.completed).sum();
+        let is_failing = |one: &&Progress| diagnosis::may_be_hopeless(plan, &one.errors);
+        let Some(failing) = seen.iter().find(is_failing) else {
+            return;
+        };
+        if answered == 0 && self.hopeless.is_none() && self.looks < LOOKS_MAX {
+            self.looks += 1;
+            self.hopeless = diagnosis::hopeless(plan, &failing.errors, answered);
+            if self.hopeless.is_some() {
                 control.abandon();
             }
         }

@@ -5,7 +5,7 @@
 //! written out once, before the run.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -112,6 +112,8 @@ pub(crate) struct Url {
 pub(crate) enum TargetError {
     /// Not a URL this tool understands.
     Url(String),
+    /// A URL whose port is none: the URL, and the port.
+    Port(String, String),
     /// A name cannot be resolved, or the file behind a socket cannot be named.
     Resolve(String, io::Error),
     /// A file cannot be read.
@@ -131,7 +133,11 @@ impl std::fmt::Display for TargetError {
         match self {
             TargetError::Url(url) => write!(
                 formatter,
-                "invalid URL: {url} (it begins with http://, https:// or unix:/)"
+                "invalid URL: {url} (it must be http://HOST/, https://HOST/ or unix:/SOCKET:/)"
+            ),
+            TargetError::Port(url, port) => write!(
+                formatter,
+                "invalid URL: {url} (\"{port}\" is not a port: 1 to 65535)"
             ),
             TargetError::Resolve(name, error) => {
                 write!(formatter, "unable to connect to {name} {error}")
@@ -257,7 +263,8 @@ impl Targets {
 }
 
 impl Url {
-    /// Reads `http://host[:port]/path`, `https://...` or `unix:/socket/file:/path`.
+    /// Reads `http://host[:port]/path`, `https://...` or `unix:/socket/file:/path`. What names a
+    /// host and no scheme is meant with `http://`, as curl has it.
     ///
     /// # Errors
     /// When the text is none of these.
@@ -272,9 +279,12 @@ impl Url {
         {
             return Ok(Url::unix(rest));
         }
-        let (tls, rest) = match text.split_once("://") {
+        let is_scheme = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let parts = text.split_once("://");
+        let (tls, rest) = match parts.filter(|(scheme, _)| is_scheme(scheme)) {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            None if names_host(text) => (false, text),
             _ => return Err(bad()),
         };
         let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
@@ -284,7 +294,14 @@ impl Url {
             .rsplit_once('@')
             .map_or(authority, |(_, host)| host);
         let (host, port) = split_authority(authority).ok_or_else(bad)?;
-        let port = port.unwrap_or(if tls { 443 } else { 80 });
+        let port = match port {
+            None if tls => 443,
+            None => 80,
+            Some(port) => match port.parse() {
+                Ok(number @ 1..) => number,
+                _ => return Err(TargetError::Port(text.to_owned(), port.to_owned())),
+            },
+        };
         let target = match target.as_bytes().first() {
             None => "/".to_owned(),
             Some(b'/') => target.to_owned(),
@@ -402,7 +419,19 @@ fn read_lines(path: &Path) -> Result<Vec<(usize, String)>, TargetError> {
         .collect())
 }
 
-fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
+/// Whether a text without a scheme begins with what can only be a host: this machine's name, an
+/// address, or a name with a port.
+fn names_host(text: &str) -> bool {
+    let end = text.find(['/', '?', '#']).unwrap_or(text.len());
+    let authority = text.get(..end).unwrap_or_default();
+    let Some((host, port)) = split_authority(authority) else {
+        return false;
+    };
+    let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty();
+    host == "localhost" || host.parse::<IpAddr>().is_ok() || port.is_some_and(is_number)
+}
+
+fn split_authority(authority: &str) -> Option<(String, Option<&str>)> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;
         (host, after.strip_prefix(':'))
@@ -412,8 +441,7 @@ fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
             None => (authority, None),
         }
     };
-    let port = port.map(str::parse::<u16>).transpose().ok()?;
-    (!host.is_empty() && port != Some(0)).then(|| (host.to_owned(), port))
+    (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
 fn resolve(url: &Url, unix: Option<&Path>, label: String) -> Result<Endpoint, TargetError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::tally::Tally;
-use crate::units::{format_metric, format_time_us, parse_rate, parse_time};
+use crate::units::{format_metric, parse_rate, parse_time, show_time_us};
 
 /// A condition that makes the run a failure, as `p99>20ms`.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +91,7 @@ impl Threshold {
             return Some(format!("Failed: {} (nothing was answered)", self.text));
         }
         let shown = match is_time {
-            true => format_time_us(value / 1e3),
+            true => show_time_us(value / 1e3),
             false => format_metric(value),
         };
         holds.then(|| format!("Failed: {} (it is {shown})", self.text))

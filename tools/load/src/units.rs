@@ -109,6 +109,43 @@ pub(crate) fn format_time_us(us: f64) -> String {
     }
 }
 
+/// Microseconds as everything but wrk's text shows them: `850 us`, `64.1 ms`, `1.10 s`.
+pub(crate) fn show_time_us(us: f64) -> String {
+    match us {
+        us if us < 1e3 => format!("{} us", three_digits(us)),
+        us if us < 1e6 => format!("{} ms", three_digits(us / 1e3)),
+        us => format!("{} s", three_digits(us / 1e6)),
+    }
+}
+
+/// Bytes as everything but wrk's text shows them: `512 B`, `1.50 KiB`.
+pub(crate) fn show_bytes(bytes: f64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut amount = bytes;
+    let mut unit = UNITS[0];
+    for next in &UNITS[1..] {
+        if amount < 1000.0 {
+            break;
+        }
+        amount /= 1024.0;
+        unit = next;
+    }
+    match unit {
+        "B" => format!("{amount:.0} B"),
+        unit => format!("{} {unit}", three_digits(amount)),
+    }
+}
+
+/// Three digits, or the whole number where it has more.
+fn three_digits(value: f64) -> String {
+    let digits = match value {
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}")
+}
+
 /// Whole seconds as wrk prints them in its first line: `30s`, `10m`.
 pub(crate) fn format_time_s(seconds: f64) -> String {
     format_scaled(seconds, &TIME_S, 0)
@@ -171,6 +208,29 @@ pub(crate) fn counted(number: usize, thing: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_and_bytes_have_a_space_before_their_unit() {
+        let times = [
+            (2.5, "2.50 us"),
+            (850.0, "850 us"),
+            (1500.0, "1.50 ms"),
+            (64_140.0, "64.1 ms"),
+            (1_100_000.0, "1.10 s"),
+            (600e6, "600 s"),
+        ];
+        for (us, expected) in times {
+            assert_eq!(show_time_us(us), expected);
+        }
+        let sizes = [
+            (512.0, "512 B"),
+            (1536.0, "1.50 KiB"),
+            (1_638_400.0, "1.56 MiB"),
+        ];
+        for (bytes, expected) in sizes {
+            assert_eq!(show_bytes(bytes), expected);
+        }
+    }
 
     #[test]
     fn one_thing_is_no_plural() {

@@ -1,5 +1,7 @@
-//! What a command line takes, as data: manual pages and shell completions are written from it.
+//! What a command line takes, as data: manual pages and shell completions are written from it. And
+//! what is said of a command line that is refused.
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// A command with its options and what can follow it.
@@ -46,6 +48,52 @@ impl Usage {
             subcommands: subcommands.map(Usage::of).collect(),
         }
     }
+}
+
+/// Prints what is wrong with the command line of `program`: an unknown word with the one that was
+/// likely meant, anything else in the words of the library that reads options. `--help` too is such
+/// an error, and goes to standard output.
+pub fn print_refusal(program: &str, error: &clap::Error) {
+    match unknown_word(error) {
+        Some(text) => {
+            eprintln!("{program}: {text}\n{program} --help lists what there is");
+        }
+        None => {
+            // A reader that went away is no reason to break off.
+            let _ = error.print();
+        }
+    }
+}
+
+/// The sentence about a word that is neither an option nor a command.
+fn unknown_word(error: &clap::Error) -> Option<String> {
+    let (what, word, suggested) = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            ("option", ContextKind::InvalidArg, ContextKind::SuggestedArg)
+        }
+        ErrorKind::InvalidSubcommand => (
+            "command",
+            ContextKind::InvalidSubcommand,
+            ContextKind::SuggestedSubcommand,
+        ),
+        _ => return None,
+    };
+    let first = |kind| match error.get(kind)? {
+        ContextValue::String(text) => Some(text.as_str()),
+        ContextValue::Strings(texts) => texts.first().map(String::as_str),
+        _ => None,
+    };
+    let word = first(word)?;
+    let what = match word.starts_with('-') {
+        true => what,
+        false if what == "option" => "argument",
+        false => what,
+    };
+    let meant = first(suggested).map(|meant| format!(", did you mean \"{meant}\"?"));
+    Some(format!(
+        "unknown {what} \"{word}\"{}",
+        meant.unwrap_or_default()
+    ))
 }
 
 fn option(argument: &Arg) -> OptionUsage {

@@ -104,6 +104,9 @@ pub(crate) struct Worker<'p> {
     slots: Vec<Slot>,
     /// Slots without a request, each with the time since when; open loop only.
     idle: VecDeque<(u32, u64)>,
+    /// Slots in use on which a request of the schedule can join others, each with the time since
+    /// when: HTTP/2 with several streams, in an open loop.
+    joinable: VecDeque<(u32, u64)>,
     /// Slots that may start later: ramp-up, think time, pauses after failures.
     due: BinaryHeap<Reverse<(u64, u32)>>,
     /// Slots whose answer came with the events at hand and which go on after all of these.
@@ -151,6 +154,7 @@ impl<'p> Worker<'p> {
         Ok(Worker {
             slots: std::iter::repeat_with(Slot::default).take(count).collect(),
             idle: VecDeque::with_capacity(count),
+            joinable: VecDeque::new(),
             due: due.collect(),
             ready: Vec::with_capacity(EVENTS_MAX),
             alertness: Alertness::default(),
@@ -229,6 +233,35 @@ impl<'p> Worker<'p> {
         self.thread.current = index;
         let step = slot.advance(&mut self.thread, event.events());
         self.follow(index, step);
+        self.offer(index);
+    }
+
+    /// Lists a slot in use on which another request of the schedule can start.
+    fn offer(&mut self, index: u32) {
+        if !self.thread.plan.joins() {
+            return;
+        }
+        let streams = self.thread.plan.pipeline;
+        let slot = self.slots.get_mut(index as usize);
+        if let Some(slot) = slot.filter(|slot| !slot.is_offered && slot.has_room(streams)) {
+            slot.is_offered = true;
+            let now_ns = self.thread.clock.now_ns();
+            self.joinable.push_back((index, now_ns));
+        }
+    }
+
+    /// The first slot of the list that still has room.
+    fn first_joinable(&mut self) -> Option<(u32, u64)> {
+        let streams = self.thread.plan.pipeline;
+        while let Some(first) = self.joinable.front().copied() {
+            let slot = self.slots.get_mut(first.0 as usize)?;
+            if slot.has_room(streams) {
+                return Some(first);
+            }
+            slot.is_offered = false;
+            self.joinable.pop_front();
+        }
+        None
     }
 
     /// Goes on from what became of a step.
@@ -354,6 +387,32 @@ impl<'p> Worker<'p> {
             }
             self.start(index, intended_ns, now_ns);
         }
+        while starts < STARTS_MAX
+            && let Some((index, since_ns)) = self.first_joinable()
+            && let Some(intended_ns) = self.arrival(now_ns)
+        {
+            starts += self.weigh(now_ns);
+            if intended_ns >= self.thread.measure_from_ns {
+                let late_ns = now_ns.saturating_sub(intended_ns.max(since_ns));
+                self.thread.tally.lag.record(late_ns);
+            }
+            self.join(index, intended_ns, now_ns);
+        }
+    }
+
+    /// Starts a request on the first slot of the list of those in use.
+    fn join(&mut self, index: u32, intended_ns: u64, now_ns: u64) {
+        self.joinable.pop_front();
+        let Some(slot) = self.slots.get_mut(index as usize) else {
+            return;
+        };
+        slot.is_offered = false;
+        self.thread.quota -= 1;
+        self.thread.tally.issued += 1;
+        self.thread.current = index;
+        let step = slot.join(&mut self.thread, intended_ns, now_ns);
+        self.follow(index, step);
+        self.offer(index);
     }
 
     /// How much of [`STARTS_MAX`] one more start takes: all when the turn, begun at `now_ns`, has
@@ -389,7 +448,11 @@ impl<'p> Worker<'p> {
         }
         let pipeline = u32::try_from(plan.pipeline).unwrap_or(1);
         let quota = u32::try_from(self.thread.quota).unwrap_or(u32::MAX);
-        let batch = pipeline.min(slot.left).min(quota).max(1);
+        let batch = match plan.pacing {
+            // Each has a time of its own: a rate is a rate.
+            Pacing::Requests(..) => 1,
+            Pacing::Closed | Pacing::Connections(..) => pipeline.min(slot.left).min(quota).max(1),
+        };
         if slot.left != u32::MAX {
             slot.left -= batch.min(slot.left);
         }
@@ -406,6 +469,7 @@ impl<'p> Worker<'p> {
             slot.open(&mut self.thread, now_ns)
         };
         self.follow(index, step);
+        self.offer(index);
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
@@ -434,7 +498,7 @@ impl<'p> Worker<'p> {
         if let Some(Reverse((due_ns, _))) = self.due.peek() {
             wake_ns = wake_ns.min(*due_ns);
         }
-        if !self.idle.is_empty()
+        if !(self.idle.is_empty() && self.joinable.is_empty())
             && self.thread.quota > 0
             && let Some(next_ns) = self.schedule.as_ref().and_then(Schedule::peek_ns)
         {

@@ -199,6 +199,28 @@ fn wrong_usage_ends_with_a_message_and_status_1() {
         ("", "Usage:"),
         ("not-a-url", "invalid URL: not-a-url"),
         (
+            "http://127.0.0.1:99999/",
+            "(\"99999\" is not a port: 1 to 65535)",
+        ),
+        (
+            "-c 0 http://127.0.0.1/",
+            "number of connections out of range: it is 1 to 10000000",
+        ),
+        (
+            "--threads 0 http://127.0.0.1/",
+            "number of threads out of range: it is 1 to 1024",
+        ),
+        (
+            "--duraton 3 http://127.0.0.1/",
+            "turnpike load: unknown option \"--duraton\", did you mean \"--duration\"?\n\
+             turnpike load --help lists what there is\n",
+        ),
+        ("-Y http://127.0.0.1/", "unknown option \"-Y\"\n"),
+        (
+            "--rate 5 --pipeline 2 http://127.0.0.1/",
+            "cannot be used with",
+        ),
+        (
             "-t 4 -c 2 http://127.0.0.1/",
             "number of connections must be >= threads",
         ),

@@ -22,6 +22,8 @@ struct Habits {
     connection_requests: Option<usize>,
     /// Each so many-th request of a connection is reset.
     resets_each: Option<usize>,
+    /// Requests that are waited for before any is answered.
+    batch: usize,
 }
 
 struct Peer {
@@ -65,6 +67,7 @@ fn serve(mut socket: TcpStream, habits: Habits, most: &AtomicUsize) {
     let mut input = Vec::new();
     let mut piece = [0; 64 * 1024];
     let (mut has_preface, mut knows, mut served) = (false, false, 0);
+    let mut waiting = Vec::new();
     while let Ok(count @ 1..) = socket.read(&mut piece) {
         input.extend_from_slice(&piece[..count]);
         if !has_preface && input.len() >= 24 {
@@ -78,7 +81,9 @@ fn serve(mut socket: TcpStream, habits: Habits, most: &AtomicUsize) {
         if knew {
             most.fetch_max(asked.len(), Ordering::SeqCst);
         }
-        for stream in asked {
+        waiting.extend(asked);
+        let is_whole = waiting.len() >= habits.batch;
+        for stream in waiting.drain(..if is_whole { waiting.len() } else { 0 }) {
             served += 1;
             let over = habits.connection_requests.is_some_and(|most| served > most);
             let is_reset = habits.resets_each.is_some_and(|each| served % each == 0);
@@ -197,4 +202,56 @@ fn every_stream_is_accounted_for() {
         let opened = peer.connections.load(Ordering::SeqCst);
         assert!(connections.contains(&opened), "{line}: {opened}");
     }
+}
+
+/// A server of HTTP/1.1 only.
+fn plain_peer() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let _ = socket.read(&mut [0; 4096]);
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_without_http2_ends_the_run_at_once() {
+    let address = plain_peer();
+    let output = peers::load(&format!("-t 1 -c 1 -d 1h --h2 http://{address}/"));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let line = format!("{address} answers in HTTP/1.1: leave --h2 out, or switch HTTP/2 on there");
+    assert!(text.starts_with(&line), "{text}");
+    assert_eq!(output.status.code(), Some(2), "{text}");
+}
+
+#[test]
+fn a_rate_is_a_rate_whatever_the_streams_are() {
+    for options in ["--streams 10", "--streams 1", "--streams 10 -c 5"] {
+        let peer = start(Habits::default());
+        let url = format!("http://{}/", peer.address);
+        // The schedule has 50 starts in this time, late or not.
+        let line = format!("-t 1 -c 1 --h2 --rate 100 -d 500ms -T 20s {options} {url}");
+        let (report, _) = load_json(&line);
+        let requests = &report["requests"];
+        let count = |name: &str| requests[name].as_u64().unwrap();
+        assert_eq!(count("started") + count("unsent"), 50, "{line}: {requests}");
+    }
+}
+
+#[test]
+fn requests_of_a_schedule_join_those_under_way() {
+    let habits = Habits {
+        batch: 4,
+        ..Habits::default()
+    };
+    let peer = start(habits);
+    let url = format!("http://{}/", peer.address);
+    let line = format!("-t 1 -c 1 --h2 --streams 4 --rate 100 -n 8 -d 1h -T 1m {url}");
+    let (report, status) = load_json(&line);
+    assert_eq!(status, 0, "{report:#}");
+    assert_eq!(report["requests"]["answered"], 8, "{report:#}");
+    assert_eq!(peer.connections.load(Ordering::SeqCst), 1);
 }

@@ -21,6 +21,27 @@ impl Slot {
         self.http2.is_none() || self.transport.speaks_http2()
     }
 
+    /// Whether one more request fits on a connection that has some under way, `streams` at most.
+    pub(crate) fn has_room(&self, streams: usize) -> bool {
+        let asks = matches!(self.state, State::AwaitingHead | State::AwaitingBody);
+        let may_ask = self.http2.as_ref().is_some_and(|http2| http2.may_ask());
+        let is_below = usize::from(self.pending) < streams;
+        asks && may_ask && is_below && self.unasked == 0 && self.left > 0
+    }
+
+    /// Starts a request beside those that are under way.
+    pub(crate) fn join(&mut self, thread: &mut Thread<'_>, intended_ns: u64, now_ns: u64) -> Step {
+        let targets = &thread.plan.targets;
+        let drawn = targets.draw_at(self.endpoint as usize, &mut thread.random);
+        self.target = u32::try_from(drawn).unwrap_or(0);
+        self.intended_ns = intended_ns;
+        self.left -= u32::from(self.left != u32::MAX);
+        self.pending += 1;
+        self.unasked += 1;
+        self.ask(thread, now_ns);
+        self.send_frames(thread)
+    }
+
     /// Puts requests that wait into frames, as far as the server takes them.
     pub(super) fn ask(&mut self, thread: &mut Thread<'_>, now_ns: u64) {
         let targets = &thread.plan.targets;

@@ -9,7 +9,7 @@ use crate::run::Outcome;
 use crate::series::Interval;
 use crate::svg::{Anchor, Svg, ticks};
 use crate::tally::ErrorKind;
-use crate::units::{counted, format_binary, format_metric, format_time_us};
+use crate::units::{counted, format_metric, show_bytes, show_time_us};
 
 /// The style sheet of the lab's reports and of this one.
 const REPORT_STYLE: &str = include_str!("report.css");
@@ -139,7 +139,7 @@ fn round(value: f64) -> String {
 }
 
 fn time(ns: u64) -> String {
-    format_time_us(ns as f64 / 1e3)
+    show_time_us(ns as f64 / 1e3).replace(" us", " µs")
 }
 
 fn warnings(outcome: &Outcome, limits: &[Limit]) -> Vec<String> {
@@ -164,12 +164,9 @@ fn figures(outcome: &Outcome) -> Vec<(String, String)> {
         ),
         (
             "transfer per second".to_owned(),
-            format!("{}B", format_binary(tally.bytes as f64 / seconds)),
+            format!("{}/s", show_bytes(tally.bytes as f64 / seconds)),
         ),
-        (
-            "mean latency".to_owned(),
-            format_time_us(tally.latency.mean() / 1e3),
-        ),
+        ("mean latency".to_owned(), time(tally.latency.mean() as u64)),
     ];
     rows.extend(PERCENTILES.iter().map(|percent| {
         let value = time(tally.latency.percentile(*percent));

@@ -7,11 +7,12 @@ use serde::Serialize;
 
 use crate::environment::{Machine, Snapshot};
 use crate::histogram::Histogram;
-use crate::plan::Plan;
+use crate::plan::{Pacing, Plan};
 use crate::report::limits::{Limit, shares};
 use crate::report::text::{last_byte, memory};
 use crate::run::{Outcome, ThreadReport};
 use crate::tally::ErrorKind;
+use crate::target::Endpoint;
 
 /// The version of the schema.
 const SCHEMA: &str = "turnpike-load/1";
@@ -24,6 +25,12 @@ pub(crate) struct Report {
     started_unix_s: f64,
     threads: usize,
     connections: usize,
+    /// The servers, as `https://HOST:PORT`, in the order of the command line.
+    servers: Vec<String>,
+    /// What starts a request: `answer`, or a schedule of `requests` or `connections`.
+    pacing: &'static str,
+    /// Of a schedule.
+    planned_per_s: Option<f64>,
     /// `http/1.1` or `h2`.
     protocol: &'static str,
     /// Requests under way at once on each connection of HTTP/2.
@@ -152,12 +159,16 @@ pub(crate) fn report(
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     let (run_bytes, connection_bytes) = memory(outcome);
+    let (pacing, planned_per_s) = pacing(plan);
     Report {
         schema: SCHEMA,
         command,
         started_unix_s: started.as_secs_f64(),
         threads: plan.threads,
         connections: plan.connections,
+        servers: servers(plan),
+        pacing,
+        planned_per_s,
         protocol: if plan.http2 { "h2" } else { "http/1.1" },
         streams: if plan.http2 { plan.pipeline } else { 1 },
         duration_s: seconds,
@@ -219,6 +230,26 @@ fn series(outcome: &Outcome) -> Series {
         series.max_us.push(interval.max_us);
     }
     series
+}
+
+/// What starts a request, and how many times a second.
+fn pacing(plan: &Plan) -> (&'static str, Option<f64>) {
+    match plan.pacing {
+        Pacing::Closed => ("answer", None),
+        Pacing::Requests(_, per_s) => ("requests", Some(per_s)),
+        Pacing::Connections(_, per_s) => ("connections", Some(per_s)),
+    }
+}
+
+/// The servers that requests are sent to; the first ones stand for all.
+fn servers(plan: &Plan) -> Vec<String> {
+    const SHOWN_MAX: usize = 4;
+    let endpoints = plan.targets.endpoints.iter().take(SHOWN_MAX);
+    let url = |endpoint: &Endpoint| {
+        let scheme = if endpoint.tls { "https" } else { "http" };
+        format!("{scheme}://{}", endpoint.label)
+    };
+    endpoints.map(url).collect()
 }
 
 fn parts(plan: &Plan, outcome: &Outcome) -> BTreeMap<&'static str, Summary> {

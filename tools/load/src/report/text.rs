@@ -8,7 +8,9 @@ use crate::plan::{Pacing, Plan};
 use crate::report::limits::{Limit, shares};
 use crate::run::Outcome;
 use crate::tally::{ErrorClass, ErrorKind, Tally};
-use crate::units::{format_binary, format_metric, format_time_s, format_time_us};
+use crate::units::{
+    counted, format_binary, format_metric, format_time_s, format_time_us, show_bytes, show_time_us,
+};
 
 /// The percentiles wrk prints.
 const PERCENTILES: [f64; 4] = [50.0, 75.0, 90.0, 99.0];
@@ -31,7 +33,7 @@ pub(crate) fn head(plan: &Plan, options: &Options) -> String {
     };
     let http2 = match (plan.http2, plan.pipeline) {
         (false, _) => String::new(),
-        (true, streams) => format!(" with {streams} streams each (HTTP/2)"),
+        (true, streams) => format!(" with {} each (HTTP/2)", counted(streams, "stream")),
     };
     format!(
         "Running {what} test @ {place}\n  {} threads and {} connections{http2}\n",
@@ -152,7 +154,7 @@ fn histogram(latency: &Histogram) -> String {
     let mut text = "  Latency Histogram\n".to_owned();
     for (bound, count) in rows {
         let bar = "#".repeat((count as f64 / most * BAR_COLUMNS).ceil() as usize);
-        let time = format_time_us(bound / 1e3);
+        let time = show_time_us(bound / 1e3);
         let _ = writeln!(
             text,
             "  {}",
@@ -213,7 +215,7 @@ pub(crate) fn detail(text: &mut String, plan: &Plan, outcome: &Outcome) {
         let _ = write!(text, "  {name:<20}{:>11}", histogram.count());
         for percent in DETAIL_PERCENTILES {
             let value = histogram.percentile(percent) as f64 / 1e3;
-            let _ = write!(text, "{:>10}", format_time_us(value));
+            let _ = write!(text, "{:>10}", show_time_us(value));
         }
         text.push('\n');
     }
@@ -233,7 +235,7 @@ pub(crate) fn detail(text: &mut String, plan: &Plan, outcome: &Outcome) {
         let per_request = thread.time.running_ns as f64 / 1e3 / thread.completed.max(1) as f64;
         let _ = writeln!(
             text,
-            "Thread {index}: {:.1}% on a CPU, {:.1}% waiting for one, {per_request:.2}us of CPU \
+            "Thread {index}: {:.1}% on a CPU, {:.1}% waiting for one, {per_request:.2} us of CPU \
              per request",
             running * 100.0,
             queued * 100.0
@@ -259,8 +261,8 @@ fn machine(text: &mut String, outcome: &Outcome) {
     let (bytes, each) = memory(outcome);
     let _ = writeln!(
         text,
-        "Memory: {}B more than before the run, {each} bytes a connection",
-        format_binary(bytes as f64)
+        "Memory: {} more than before the run, {each} bytes a connection",
+        show_bytes(bytes as f64)
     );
 }
 

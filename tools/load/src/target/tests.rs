@@ -40,6 +40,25 @@ fn urls_are_read() {
         ("HTTPS://a.test?q", true, "a.test", 443, "a.test", "/?q"),
         ("http://[::1]:81/a", false, "::1", 81, "[::1]:81", "/a"),
         ("http://u:p@a.test/", false, "a.test", 80, "a.test", "/"),
+        // No scheme.
+        (
+            "127.0.0.1:24310",
+            false,
+            "127.0.0.1",
+            24310,
+            "127.0.0.1:24310",
+            "/",
+        ),
+        ("a.test:81/x", false, "a.test", 81, "a.test:81", "/x"),
+        ("[::1]/x", false, "::1", 80, "[::1]", "/x"),
+        (
+            "localhost/?u=http://b",
+            false,
+            "localhost",
+            80,
+            "localhost",
+            "/?u=http://b",
+        ),
     ];
     for (text, tls, host, port, authority, target) in cases {
         let url = Url::parse(text).unwrap();
@@ -58,6 +77,10 @@ fn urls_are_read() {
         "http://",
         "http://a:x/",
         "http://a:0/",
+        "http://a:65536/",
+        "http:/a",
+        "user@localhost",
+        "a/b:80",
         "http://a b/",
     ] {
         assert!(Url::parse(text).is_err(), "{text}");
