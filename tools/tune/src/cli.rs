@@ -121,7 +121,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     let options = match Options::try_parse_from(std::iter::once(&name).chain(arguments)) {
         Ok(options) => options,
         Err(error) => {
-            let _ = error.print();
+            turnpike_load::print_refusal("turnpike tune", &error);
             return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 });
         }
     };

@@ -43,6 +43,17 @@ pub(crate) fn make(
     Ok(())
 }
 
+/// Keeps the runs of a climb that has come to no end; without any, the folder is left as it is.
+///
+/// # Errors
+/// In words.
+pub(crate) fn keep(folder: &Path, record: &str, runs: usize) -> Result<(), String> {
+    match runs {
+        0 => Ok(()),
+        _ => write(&folder.join("runs.json"), record),
+    }
+}
+
 /// Writes a file.
 ///
 /// # Errors

@@ -27,6 +27,9 @@ const BUSY_POLL_US: u32 = 50;
 const EPOLL_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Why a climb ends that a person has ended: what was measured until then is kept.
+const INTERRUPTED: &str = "it was interrupted";
+
 /// Which server is driven, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
@@ -150,14 +153,14 @@ impl Field {
 impl Bench for Field {
     fn run(&mut self, levels: Levels) -> Result<Run, Failure> {
         if is_asked() {
-            return Err(Failure::Climb("interrupted".to_owned()));
+            return Err(Failure::Over(INTERRUPTED.to_owned()));
         }
         if let Some(why) = pressed(&Host::here()) {
             return Err(Failure::Climb(why));
         }
         // Ctrl-C during a run is no fault of the levels.
         let failure = |why: String| match is_asked() {
-            true => Failure::Climb("interrupted".to_owned()),
+            true => Failure::Over(INTERRUPTED.to_owned()),
             false => Failure::Levels(why),
         };
         let clock = Clock::start();

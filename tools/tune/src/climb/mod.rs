@@ -19,6 +19,7 @@ mod judge;
 mod knobs;
 mod live;
 mod optimum;
+mod progress;
 mod record;
 mod search;
 mod server;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use turnpike_host::Host;
-use turnpike_lab::bench;
+use turnpike_lab::bench::{self, is_asked};
 
 use crate::cli::{EXIT_FAILED, EXIT_USAGE, Failed, say};
 use crate::report;
@@ -37,6 +38,7 @@ use field::{Field, Wish};
 use goal::Reached;
 use knobs::{Knob, Levels};
 use optimum::Optimum;
+use progress::Shown;
 use record::Climbing;
 use search::{Bench, Climbed, Effort, Failure};
 use server::Server;
@@ -83,6 +85,9 @@ const PAIRS_MIN: usize = 8;
 /// look's 95 % nearly whole (J. L. Haybittle 1971; R. Peto and others 1976); with 7 degrees of
 /// freedom that is 5.41 deviations against 2.36.
 const EARLY_FACTOR: f64 = 5.41 / 2.36;
+
+/// Ended by Ctrl-C, as a shell has it.
+const EXIT_INTERRUPTED: u8 = 130;
 
 /// A climb beside the best of the grid missed its goals.
 const EXIT_MISSED: u8 = 6;
@@ -168,16 +173,24 @@ fn searched(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(Climbed, Option<Optimum>), Failure> {
     let effort = climbing.effort;
-    let climbed = search::climb(bench, Levels::default(), effort, |tried| {
+    let mut climbed = search::climb(bench, Levels::default(), effort, |tried| {
         progress(&table::line(tried));
     })?;
-    if !climbing.has_grid {
+    if !climbing.has_grid || climbed.over.is_some() {
         return Ok((climbed, None));
     }
     let optimum = optimum::find(bench, climbed.levels, effort, |left| {
         progress(&format!("a run of each of {left} combinations"));
-    })?;
-    Ok((climbed, Some(optimum)))
+    });
+    match optimum {
+        Ok(optimum) => Ok((climbed, Some(optimum))),
+        // The climb is whole all the same.
+        Err(Failure::Over(why)) => {
+            climbed.over = Some(why);
+            Ok((climbed, None))
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 fn real(command: &Climb, server: &Server, folder: &Path) -> Result<ExitCode, String> {
@@ -187,17 +200,36 @@ fn real(command: &Climb, server: &Server, folder: &Path) -> Result<ExitCode, Str
         connections: command.connections,
         seconds: if command.quick { 0.6 } else { 3.0 },
     };
+    let about = if command.quick {
+        "a quarter of an hour"
+    } else {
+        "some hours"
+    };
+    eprintln!(
+        "Climbing with {} in network namespaces of its own, which takes {about} on an idle \
+         machine. Ctrl-C ends it, and keeps what was measured.",
+        climbing.server
+    );
     let guard = guard::start(folder, None)?;
     let mut field = Field::new(wish, folder, Host::here().own_cpus())?;
-    let result = searched(&mut field, &climbing, &mut |line| eprintln!("{line}"));
+    let mut shown = Shown::new(&mut field);
+    let result = searched(&mut shown, &climbing, &mut |line| eprintln!("{line}"));
+    drop(shown);
     let record = record::text(&climbing, &field.runs);
     if let Some(path) = &command.record {
         bundle::write(path, &record)?;
     }
-    let status = ended(command, &climbing, &result.map_err(Failure::text)?, &record)?;
+    if let (Err(_), Some(path)) = (&result, &command.bundle) {
+        bundle::keep(path, &record, field.runs.len())?;
+    }
+    let result = result.map_err(Failure::text)?;
+    let status = ended(command, &climbing, &result, &record)?;
     drop(field);
     guard.release();
-    Ok(status)
+    Ok(match is_asked() {
+        true => ExitCode::from(EXIT_INTERRUPTED),
+        false => status,
+    })
 }
 
 /// Says how a climb has ended, and writes its bundle.

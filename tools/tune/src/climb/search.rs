@@ -53,6 +53,13 @@ pub(crate) trait Bench {
 
     /// Hears the verdict on a step, and which levels stay.
     fn judged(&mut self, _verdict: Verdict, _now: Levels) {}
+
+    /// Hears that a step is tried, from 1, and how many there are.
+    fn begins(&mut self, _step: usize, _steps: usize, _text: &str) {}
+
+    /// Hears how many pairs of runs a step has, of how many at most, and the mean ratio of its
+    /// rates to those without it.
+    fn paired(&mut self, _pairs: usize, _pairs_max: usize, _ratio: Option<f64>) {}
 }
 
 /// Why a run gave no figure.
@@ -192,6 +199,10 @@ pub(crate) fn climb(
     let start_rate = first.connections_per_s;
     let mut present = first;
     let mut left = cause::groups(effort.has_all_knobs);
+    let steps = left
+        .iter()
+        .map(|knobs| candidates(start, knobs).len())
+        .sum();
     let mut climbed = Climbed {
         cause: binds,
         start_rate,
@@ -203,6 +214,7 @@ pub(crate) fn climb(
     while let Some(knobs) = cause::next(&mut left, binds) {
         let chosen_for = binds;
         for candidate in candidates(climbed.levels, knobs) {
+            bench.begins(climbed.tried.len() + 1, steps, &candidate.text);
             let left_out = bench.left_out(climbed.levels, candidate.levels);
             let left_out =
                 left_out.or_else(|| cause::without_effect(knobs, &present).map(ToOwned::to_owned));
@@ -277,6 +289,7 @@ pub(super) fn compare(
     loop {
         let goal = pairs.len() + effort.pairs.max(1);
         while pairs.len() < goal {
+            bench.paired(pairs.len(), effort.pairs_max, ratio(&pairs));
             let both = match pair(bench, now, candidate.levels, pairs.len())? {
                 Ok(both) => both,
                 Err((verdict, why)) => return Ok(unmeasured(candidate, verdict, why)),
@@ -292,6 +305,13 @@ pub(super) fn compare(
             return Ok(tried);
         }
     }
+}
+
+/// The mean of the new rates by the old ones.
+fn ratio(pairs: &[(Run, Run)]) -> Option<f64> {
+    let ratios = pairs.iter();
+    let ratios = ratios.map(|(old, new)| new.connections_per_s / old.connections_per_s.max(1.0));
+    (!pairs.is_empty()).then(|| ratios.sum::<f64>() / pairs.len() as f64)
 }
 
 /// Whether others used so much of the machine during a pair that its ratio is theirs.

@@ -21,6 +21,7 @@ use clap::Args;
 use turnpike_lab::bench;
 
 use super::knobs::Levels;
+use super::progress::Shown;
 use super::search::{self, Failure};
 use super::{Climb, bundle, guard, record, table};
 use crate::cli::{EXIT_FAILED, EXIT_USAGE, Failed, say};
@@ -167,10 +168,23 @@ fn climbed(command: &Climb, service: &mut Service) -> Result<String, String> {
     climbing.server = service.name();
     climbing.effort.has_all_knobs = true;
     let effort = climbing.effort;
+    eprintln!(
+        "Climbing on {}. Ctrl-C ends it and puts everything back.",
+        climbing.server
+    );
     service.begin().map_err(Failure::text)?;
-    let result = search::climb(service, Levels::default(), effort, |tried| {
+    let mut shown = Shown::new(service);
+    let result = search::climb(&mut shown, Levels::default(), effort, |tried| {
         eprintln!("{}", table::line(tried));
     });
+    drop(shown);
+    if let (Err(_), Some(path)) = (&result, &command.bundle) {
+        bundle::keep(
+            path,
+            &record::text(&climbing, &service.runs),
+            service.runs.len(),
+        )?;
+    }
     let climbed = result.map_err(Failure::text)?;
     service.settle(climbed.levels).map_err(Failure::text)?;
     let mut text = table::ladder(&climbed, report::width());
