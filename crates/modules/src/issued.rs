@@ -5,6 +5,11 @@ use std::sync::Arc;
 
 use turnpike_plan::tls::CertificateSource;
 
-/// Where handshakes of the server that is being read get `$acme_certificate`; `None`: it has none.
+/// What an issuer has for the server that is being read.
 #[derive(Default)]
-pub(crate) struct IssuedSource(pub(crate) Option<Arc<dyn CertificateSource>>);
+pub(crate) struct IssuedSource {
+    /// Where handshakes get `$acme_certificate`; `None`: it has none.
+    pub(crate) source: Option<Arc<dyn CertificateSource>>,
+    /// Whether the server would have one, if it had a name that can be certified.
+    pub(crate) lacks_name: bool,
+}

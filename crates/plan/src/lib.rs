@@ -22,6 +22,7 @@ pub mod ports;
 pub mod product;
 pub mod protocol;
 pub mod proxy_header;
+pub mod public_name;
 mod quoted;
 pub mod rate;
 pub mod regex;

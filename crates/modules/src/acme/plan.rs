@@ -10,6 +10,7 @@ use turnpike_conf::{ConfError, Context, Entry, View, value};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_plan::environment::FolderKind;
+use turnpike_plan::public_name;
 use turnpike_upstream::{TlsConnector, TlsSettings};
 use turnpike_wire::hex;
 
@@ -158,7 +159,7 @@ pub(super) fn location(
     is_server: bool,
 ) -> Result<(), ConfError> {
     if is_server {
-        builder.store::<IssuedSource>().0 = None;
+        *builder.store::<IssuedSource>() = IssuedSource::default();
     }
     let store = builder.store::<Store>();
     if store.issuers.is_empty() && view.nearest("acme_certificate").is_none() {
@@ -169,13 +170,13 @@ pub(super) fn location(
     }
     let server = view.enclosing(Context::Server);
     let certificate = match server {
-        Some(server) => certificate(server, builder)?,
+        Some(server) => certificate(server, builder, is_server)?,
         None => None,
     };
     if let Some(certificate) = certificate {
         if is_server {
             let source = Arc::new(Source(Arc::clone(&certificate)));
-            builder.store::<IssuedSource>().0 = Some(source);
+            builder.store::<IssuedSource>().source = Some(source);
         }
         let certificates = &builder.store::<Store>().certificates;
         certificates.insert(draft.index, Arc::new(certificate));
@@ -183,13 +184,56 @@ pub(super) fn location(
     Ok(())
 }
 
+/// The directive of `http`, for a server that is secure and names no certificate.
+fn of_all(server: View<'_>) -> Option<&Entry> {
+    let http = server.enclosing(Context::Http)?;
+    let entry = http.own("acme_certificate")?;
+    let mut words = server
+        .own_all("listen")
+        .flat_map(|listen| &listen.arguments);
+    let is_secure = words.any(|word| word.text == "ssl");
+    let needs_one = is_secure && !server.flag("ssl_reject_handshake");
+    (needs_one && server.nearest("ssl_certificate").is_none()).then_some(entry)
+}
+
+/// The names of a server that a public authority certifies. The others are warned of where
+/// `tells`: an order for them would fail as a whole.
+fn public_names(server: View<'_>, builder: &mut Builder<'_>, tells: bool) -> Vec<String> {
+    let mut public = Vec::new();
+    for entry in server.own_all("server_name") {
+        for word in &entry.arguments {
+            match public_name::check(&word.text) {
+                Ok(()) => public.push(word.text.clone()),
+                Err(why) if tells => {
+                    let name = &word.text;
+                    let message = format!("no certificate is ordered for \"{name}\": it is {why}");
+                    builder.warn(server, entry, message);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    public
+}
+
+/// The certificate of a server; its names that are left out are warned of where `tells`.
 fn certificate(
     server: View<'_>,
     builder: &mut Builder<'_>,
+    tells: bool,
 ) -> Result<Option<Arc<Certificate>>, ConfError> {
-    let Some(entry) = server.own("acme_certificate") else {
+    let own = server.own("acme_certificate");
+    let Some(entry) = own.or_else(|| of_all(server)) else {
         return Ok(None);
     };
+    let names = match own {
+        Some(_) => None,
+        None => Some(public_names(server, builder, tells)),
+    };
+    if names.as_ref().is_some_and(Vec::is_empty) {
+        builder.store::<IssuedSource>().lacks_name = true;
+        return Ok(None);
+    }
     let failed = |message: String| server.error(entry.span, message);
     let name = entry.argument(0);
     let known = builder.store::<Store>().issuers.get(name).cloned();
@@ -197,7 +241,8 @@ fn certificate(
         return Err(failed(format!("acme issuer \"{name}\" is not found")));
     };
     let by_dns = issuer.issuer.shows_by_dns();
-    let (identifiers, key_type) = wanted(server, entry, by_dns).map_err(failed)?;
+    let wanted = wanted(server, entry, by_dns, names.as_deref());
+    let (identifiers, key_type) = wanted.map_err(failed)?;
     let made = Arc::new(Certificate::new(name, identifiers, key_type));
     let key = format!("{issuer_key}:{}", made.file_name());
     let make = || Arc::clone(&made) as Arc<dyn Any + Send + Sync>;
@@ -209,10 +254,12 @@ fn certificate(
     Ok(Some(certificate))
 }
 
+/// What a directive asks for; `names` are the server's where it stands in `http`.
 fn wanted(
     server: View<'_>,
     entry: &Entry,
     by_dns: bool,
+    names: Option<&[String]>,
 ) -> Result<(Vec<Identifier>, KeyType), String> {
     let mut key_type = KeyType::P256;
     let mut identifiers = Vec::new();
@@ -222,8 +269,18 @@ fn wanted(
                 let known = KeyType::parse(text);
                 key_type = known.ok_or_else(|| format!("invalid key \"{text}\""))?;
             }
+            None if names.is_some() => {
+                return Err(format!(
+                    "\"acme_certificate\" in \"http\" takes the names of each server: \
+                     \"{}\" belongs in a server",
+                    word.text
+                ));
+            }
             None => identifiers.push(identifier(&word.text, by_dns)?),
         }
+    }
+    for name in names.unwrap_or_default() {
+        identifiers.push(identifier(name, by_dns)?);
     }
     if identifiers.is_empty() {
         let names = server.own_all("server_name");

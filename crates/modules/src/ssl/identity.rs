@@ -29,6 +29,10 @@ pub(super) enum Identities {
     ByName(CertificatesByName),
 }
 
+/// How the certificate that an issuer gave is named, and its key.
+const ISSUED: &str = "$acme_certificate";
+const ISSUED_KEY: &str = "$acme_certificate_key";
+
 impl Identities {
     /// Reads the certificates in force, each with its key. `None`: there is none.
     ///
@@ -74,7 +78,7 @@ impl Identities {
             }
         }
         if read.is_empty() {
-            return Ok(None);
+            return issued(view, builder);
         }
         if let Some(response) = stapled(view, builder)?
             && let Some(first) = read.first_mut()
@@ -99,6 +103,23 @@ impl Identities {
             }
         }
     }
+}
+
+/// The certificate that an issuer gives a server which names none. `None`: no issuer does.
+fn issued<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<Option<Identities>, ConfError> {
+    let source = builder.store::<IssuedSource>().source.clone();
+    let (Some(source), Some(listen)) = (source, view.own_all("listen").next()) else {
+        return Ok(None);
+    };
+    let mut template = |name: &str| builder.template(view, listen, name.as_bytes());
+    let pair = [template(ISSUED)?, template(ISSUED_KEY)?];
+    Ok(Some(Identities::ByName(CertificatesByName {
+        templates: vec![pair],
+        source,
+    })))
 }
 
 /// Whether what one of these directives names has variables in it.
@@ -128,7 +149,7 @@ pub(super) fn by_name<S>(
         templates.push([template(certificate)?, template(key)?]);
     }
     let source: Arc<dyn CertificateSource> = match pairs {
-        [pair] if is_of_acme(*pair) => match builder.store::<IssuedSource>().0.clone() {
+        [pair] if is_of_acme(*pair) => match builder.store::<IssuedSource>().source.clone() {
             Some(source) => source,
             None => {
                 let message = "\"$acme_certificate\" needs \"acme_certificate\" in the server";
@@ -147,7 +168,7 @@ pub(super) fn by_name<S>(
 /// and nothing is read for it.
 fn is_of_acme([certificate, key]: [&Entry; 2]) -> bool {
     let (certificate, key) = (files::name_of(certificate), files::name_of(key));
-    certificate == "$acme_certificate" && key == "$acme_certificate_key"
+    certificate == ISSUED && key == ISSUED_KEY
 }
 
 /// The certificate that a directive names, with the key that another one names.

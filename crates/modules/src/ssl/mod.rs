@@ -48,6 +48,7 @@ use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificatesByName, HTTP2};
 
 use crate::expiry;
+use crate::issued::IssuedSource;
 
 pub(crate) use identity::has_variables;
 pub(crate) use peers::PeerDirectives;
@@ -64,6 +65,10 @@ static VARIABLES: LazyLock<Vec<VariableRow>> = LazyLock::new(|| {
 /// The error of a TLS listener whose server names no certificate.
 const NO_CERTIFICATE: &str =
     "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+
+/// The same error where an issuer would give one.
+const NO_NAME: &str = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive, \
+    and none is ordered: the server has no name of the public DNS";
 
 /// What is spoken over TLS where HTTP/2 is not, the best first.
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
@@ -143,7 +148,15 @@ impl Family for Ssl {
             return Ok(());
         }
         draft.verify_client = clients::mode(view);
-        draft.no_certificate = no_certificate(view);
+        draft.no_certificate = match builder.store::<IssuedSource>() {
+            IssuedSource {
+                source: Some(_), ..
+            } => None,
+            IssuedSource {
+                lacks_name: true, ..
+            } => Some(NO_NAME),
+            _ => no_certificate(view),
+        };
         let http2 = view.flag("http2").then_some(HTTP2);
         let protocols = http2.into_iter().chain(HTTP1);
         let protocols = protocols.map(<[u8]>::to_vec).collect();

@@ -273,3 +273,71 @@ fn each_of_two_issuers_certifies_its_own_names() {
         assert_eq!((ordered(own, name), ordered(other, name)), (1, 0), "{name}");
     }
 }
+
+/// Servers with a certificate by one line in `http`, and those that cannot have one.
+fn one_line(authority: &Authority) -> String {
+    format!(
+        "error_log %FOLDER%/error.log info;
+        events {{ }}
+        http {{
+            access_log off;
+            acme_issuer own {{ uri {}; state_path %FOLDER%/own; }}
+            acme_certificate own;
+            server {{ listen 127.0.0.1:%PORT%; server_name plain.example.com; }}
+            server {{
+                listen 127.0.0.1:%PORT_SECURE% ssl;
+                server_name a.example.com *.example.com ~^b a.local;
+                location / {{ return 200 $ssl_server_name; }}
+            }}
+            server {{
+                listen 127.0.0.1:%PORT_SECURE% ssl;
+                server_name c.example.com;
+                location / {{ return 200 $ssl_server_name; }}
+            }}
+        }}",
+        authority.directory()
+    )
+}
+
+#[test]
+fn one_line_gives_every_server_a_certificate_for_its_public_names() {
+    let authority = Authority::start();
+    let server = Server::builder(TURNPIKE)
+        .configuration(&one_line(&authority))
+        .start();
+    authority.look_at(server.port());
+    for name in ["a.example.com", "c.example.com"] {
+        wait_until_in_force(&server, name);
+        assert_eq!(fetch(&server, &authority, name), Ok(name.to_owned()));
+        assert_eq!(ordered(&authority, name), 1, "{name}");
+    }
+    assert_eq!(authority.orders().len(), 2);
+    let log = server.log("error.log");
+    for (name, why) in [
+        ("*.example.com", "not the name of one host"),
+        ("~^b", "not the name of one host"),
+        ("a.local", "not a name of the public DNS"),
+    ] {
+        let line = format!("no certificate is ordered for \"{name}\": it is {why} in ");
+        assert!(log.contains(&line), "{line}: {log}");
+    }
+}
+
+#[test]
+fn a_secure_server_without_a_public_name_is_named_by_the_test() {
+    for names in ["server_name _;", "", "server_name localhost ~a;"] {
+        let folder = turnpike_testkit::Folder::create().unwrap();
+        let text = format!(
+            "events {{ }} http {{ acme_certificate own;
+            acme_issuer own {{ uri http://127.0.0.1:1/; state_path own; }}
+            server {{ listen unix:s ssl; {names} }} }}"
+        );
+        folder.write("nginx.conf", text).unwrap();
+        let output = crate::support::turnpike(&folder.arguments(&["-t"]));
+        let shown = crate::support::stderr(&output);
+        let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive, \
+                       and none is ordered: the server has no name of the public DNS in ";
+        assert!(shown.contains(message), "{names}: {shown}");
+        assert!(shown.contains("nginx.conf:3\n"), "{names}: {shown}");
+    }
+}
