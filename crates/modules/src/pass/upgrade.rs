@@ -2,7 +2,18 @@
 //! tunnel a server would answer requests that no location has seen.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_wire::message::{Fields, Head, Known, Version};
+use turnpike_lane::log::Level;
+use turnpike_wire::message::{Fields, Head, Known, RequestWriter, Version};
+
+/// Upgrades that a client may ask a server for (RFC 9110 section 7.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Upgrades {
+    #[default]
+    None,
+    WebSocket,
+    /// Of any protocol but HTTP/2.
+    Any,
+}
 
 /// The token of HTTP/2 without TLS (RFC 7540 section 11.2). RFC 9113 has given it up, but servers
 /// still switch to it.
@@ -21,6 +32,68 @@ pub(crate) fn is_wanted(exchange: &Exchange, head: &Head) -> bool {
             let mut asked = protocols(exchange.fields());
             !names_http2(own) && asked.any(|asked| asked.eq_ignore_ascii_case(own))
         })
+}
+
+/// The token of WebSockets (RFC 6455 section 11.2).
+const WEBSOCKET: &[u8] = b"websocket";
+
+/// The status of a server that wants another protocol (RFC 9110 section 15.5.22).
+const UPGRADE_REQUIRED: u16 = 426;
+
+/// Whether the client can switch, and asks for it.
+fn asks(exchange: &Exchange) -> bool {
+    let head = exchange.request().head();
+    let says_so = head.version == Version::Http11 && head.connection.upgrade;
+    says_so || head.is_extended_connect
+}
+
+fn is_websocket(protocol: &[u8]) -> bool {
+    protocol.eq_ignore_ascii_case(WEBSOCKET)
+}
+
+/// Writes the fields of an upgrade that the client asks for, where it is one of these.
+pub(crate) fn write(
+    exchange: &Exchange,
+    upgrades: Upgrades,
+    scratch: &mut Vec<u8>,
+    writer: &mut impl RequestWriter,
+) {
+    if upgrades == Upgrades::None || !asks(exchange) {
+        return;
+    }
+    scratch.clear();
+    for protocol in protocols(exchange.fields()) {
+        let is_passed = match upgrades {
+            Upgrades::Any => !names_http2(protocol),
+            Upgrades::WebSocket | Upgrades::None => is_websocket(protocol),
+        };
+        if is_passed {
+            let comma: &[u8] = if scratch.is_empty() { b"" } else { b", " };
+            scratch.extend_from_slice(comma);
+            scratch.extend_from_slice(protocol);
+        }
+    }
+    if !scratch.is_empty() && exchange.may_send_value(scratch) {
+        writer.field(b"Upgrade", scratch);
+        writer.field(b"Connection", b"upgrade");
+    }
+}
+
+/// Says in the log what is likely missing where a server wanted an upgrade, or refused one that a
+/// client asked for, and the request had no field for it.
+pub(crate) fn hint(exchange: &Exchange, head: &Head) {
+    let asked = asks(exchange) && protocols(exchange.fields()).any(is_websocket);
+    let is_refused = asked && head.status != 101;
+    if head.status == UPGRADE_REQUIRED || is_refused {
+        exchange.log(
+            Level::Warn,
+            format_args!(
+                "upstream answered {} and the request to it had no \"Upgrade\": if it is for \
+                 WebSockets, write \"proxy_websocket auto;\" in this location",
+                head.status
+            ),
+        );
+    }
 }
 
 /// Takes HTTP/2 out of a list of protocols; returns whether it was there.

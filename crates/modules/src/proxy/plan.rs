@@ -13,6 +13,7 @@ use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::settings::{Destination, Passing};
 use crate::pass::target::PassUrl;
 use crate::pass::tls::Tls;
+use crate::pass::upgrade::Upgrades;
 use crate::pass::view::PassView;
 use crate::predicates;
 use crate::upstream::{self, Checked};
@@ -52,7 +53,7 @@ pub(super) fn location(
         request: Request {
             method: pass.template("method", builder)?,
             version: version(view),
-            fields: Fields::read(pass, builder)?,
+            fields: fields(pass, builder)?,
             is_grpc: false,
         },
         redirects: read_redirects(view, level, &destination, builder)?,
@@ -70,6 +71,19 @@ pub(super) fn location(
     };
     let passing = pass_on(pass, builder, draft, parts)?;
     check_health(view, builder, &passing)
+}
+
+/// The fields of requests, and which upgrades are passed on: none where lines for their fields say
+/// it all.
+fn fields(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Fields, ConfError> {
+    let mut fields = Fields::read(pass, builder)?;
+    let is_told = fields.names_upgrade || fields.names_connection;
+    fields.upgrades = match pass.view.choice("proxy_websocket") {
+        "on" if !is_told => Upgrades::Any,
+        "auto" if !is_told => Upgrades::WebSocket,
+        _ => Upgrades::None,
+    };
+    Ok(fields)
 }
 
 /// `proxy_redirect default` stands for what a `proxy_pass` before it names.

@@ -74,6 +74,17 @@ const OWN: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "proxy_websocket",
+        value: Value::OneOf(&["off", "auto", "on"]),
+        syntax: "off | auto | on",
+        default: "off",
+        summary: "Passes upgrades on that clients ask for, without lines for their fields: with \
+            `auto` WebSockets, with `on` every protocol but HTTP/2. Where `proxy_set_header` sets \
+            `Upgrade` or `Connection`, those lines decide. It needs `proxy_http_version 1.1`, \
+            the default. `proxy_read_timeout` limits how long nothing may come.",
+        ..PLAIN
+    },
+    Row {
         name: "proxy_http_version",
         value: Value::OneOf(&["1.0", "1.1", "2"]),
         syntax: "1.0 | 1.1 | 2",

@@ -17,6 +17,7 @@ use super::origin::{BodyFormat, BodyFraming, Carries, Origin, Path, Question, Un
 use super::server::Stop;
 use super::settings::Passing;
 use super::target::{PassUrl, UrlError};
+use super::upgrade::{self, Upgrades};
 
 pub(crate) use cookies::CookieRewrites;
 pub(crate) use hops::read_via;
@@ -126,7 +127,15 @@ impl Origin for HttpOrigin {
     ) -> Result<ReceivedHead, Stop> {
         match self.request.version {
             Version::Http20 => http2::read_head(exchange, passing, head, progress),
-            _ => head::take_head(exchange, passing, input, head, progress),
+            _ => {
+                let received = head::take_head(exchange, passing, input, head, progress)?;
+                let fields = &self.request.fields;
+                let passes = fields.names_upgrade || fields.upgrades != Upgrades::None;
+                if !passes && matches!(received, ReceivedHead::Whole) {
+                    upgrade::hint(exchange, head);
+                }
+                Ok(received)
+            }
         }
     }
 

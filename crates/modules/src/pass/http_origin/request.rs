@@ -15,7 +15,7 @@ use super::hops;
 use crate::pass::names::Names;
 use crate::pass::origin::{BodyFraming, Path, Question};
 use crate::pass::response_store::Recorder;
-use crate::pass::upgrade;
+use crate::pass::upgrade::{self, Upgrades};
 use crate::pass::view::PassView;
 
 /// What requests are made of.
@@ -42,6 +42,10 @@ pub(crate) struct Fields {
     pub(crate) names_via: bool,
     /// Whether the operator sets `TE`.
     pub(crate) names_te: bool,
+    /// Whether the operator says what becomes of `Upgrade`.
+    pub(crate) names_upgrade: bool,
+    /// Which upgrades are passed on although nobody sets their fields.
+    pub(crate) upgrades: Upgrades,
 }
 
 /// Fields of a client's request that are not passed on as they are.
@@ -85,6 +89,7 @@ impl Fields {
             fields.replaced.add(&name);
             fields.names_via |= name.eq_ignore_ascii_case(b"Via");
             fields.names_te |= name.eq_ignore_ascii_case(b"TE");
+            fields.names_upgrade |= name.eq_ignore_ascii_case(b"Upgrade");
             if name.eq_ignore_ascii_case(b"Host") {
                 fields.host = Some(value);
             } else if name.eq_ignore_ascii_case(b"Content-Length") {
@@ -165,6 +170,9 @@ pub(super) fn write_head(
     };
     host(exchange, request, scratch, writer);
     written.says_close = set_fields(exchange, &request.fields.set, scratch, writer);
+    if request.version == Version::Http11 {
+        upgrade::write(exchange, request.fields.upgrades, scratch, writer);
+    }
     match question.framing {
         BodyFraming::Length(length) => writer.number(b"Content-Length", length),
         BodyFraming::Unknown => writer.field(b"Transfer-Encoding", b"chunked"),

@@ -9,3 +9,4 @@ mod hops;
 mod interim;
 mod more;
 mod tls;
+mod upgrades;
