@@ -51,7 +51,9 @@ pub struct Connections {
     /// When the lane's time was last looked at, in its monotonic milliseconds.
     pub(super) ticked_ms: u64,
     pub(super) round: Round,
-    /// On their way to other lanes, until the lane takes them.
+    /// On their way to other lanes, until the lane takes them. They stay in the boxes in which the
+    /// lane passes them on.
+    #[expect(clippy::vec_box)]
     pub(super) moving: Vec<Box<Moving>>,
 }
 

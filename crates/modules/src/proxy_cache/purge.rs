@@ -62,7 +62,7 @@ impl Command for PurgeCommand {
                 None => return Err(CommandError::NotFound(format!("no zone \"{name}\""))),
             },
         };
-        let now_ms = unix_ms();
+        let now_ms = show::unix_ms();
         let mut sum = Purged::default();
         for zone in zones {
             let purged = zone.purge(&target, manner, now_ms);
@@ -278,10 +278,4 @@ fn verdict(exchange: &mut Exchange, purged: Purged, key: &[u8], reply: Reply) ->
             Verdict::Respond
         }
     }
-}
-
-/// The time, in Unix milliseconds.
-pub(super) fn unix_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.unwrap_or_default().as_millis() as u64
 }

@@ -12,14 +12,14 @@ use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
 use turnpike_plan::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 
-use super::purge::unix_ms;
 use super::zones::Zones;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "cache.show",
     arguments: "url=URL [zone=NAME]",
-    summary: "Shows what the cache holds for a URL: the keys that end with its path and query, their \
-        age, freshness, tags and place. If there are none, it shows why responses were not stored.",
+    summary: "Shows what the cache holds for a URL: the keys that end with its path and query, \
+        their age, freshness, tags and place. If there are none, it shows why responses were not \
+        stored.",
 };
 
 /// The most responses that are shown: nobody reads more.
@@ -103,4 +103,10 @@ fn reasons(zone: &Zone) -> impl Iterator<Item = Value> {
         (count > 0).then(|| json!({ "zone": name, "reason": reason, "responses": count }))
     });
     counted.collect::<Vec<Value>>().into_iter()
+}
+
+/// The time, in Unix milliseconds.
+pub(super) fn unix_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap_or_default().as_millis() as u64
 }

@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Directive, Errors};
 
-use super::Mistake;
+use super::mistake::Mistake;
 
 const ADVICE: &str = "; a pattern with braces must be quoted: ";
 

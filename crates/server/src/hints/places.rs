@@ -2,7 +2,7 @@
 
 use turnpike_conf::Context;
 
-use super::{Found, Mistake};
+use super::mistake::{Found, Mistake};
 
 pub(super) fn hint(mistake: &Mistake<'_>) -> Option<String> {
     let name = mistake

@@ -1,6 +1,6 @@
 //! Directives and parameters that do not work here: what to do instead.
 
-use super::Mistake;
+use super::mistake::Mistake;
 use crate::families::advice;
 
 pub(super) fn hint(mistake: &Mistake<'_>) -> Option<String> {

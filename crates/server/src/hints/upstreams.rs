@@ -1,6 +1,6 @@
 //! Addresses of upstream servers: schemes that are missing, wrong or too many, and misspelt groups.
 
-use super::{Found, Mistake, all};
+use super::mistake::{Found, Mistake, all};
 
 /// Schemes that a directive takes before an address; the first is the one that is proposed.
 const SCHEMES: &[(&str, &[&str])] = &[

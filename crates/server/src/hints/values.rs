@@ -3,7 +3,7 @@
 use turnpike_conf::value::{milliseconds, number, offset, seconds, size};
 use turnpike_conf::{Row, Value};
 
-use super::Mistake;
+use super::mistake::Mistake;
 
 /// Units as people write them, with the language's own.
 const SIZES: &[(&str, &str)] = &[

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use turnpike_conf::{Directive, Word};
 
-use super::all;
+use super::mistake::all;
 use crate::configuration::Configuration;
 use crate::families;
 

@@ -2,8 +2,9 @@
 
 use turnpike_conf::{Registry, nearest};
 
+use super::mistake::{Found, Mistake, all, did_you_mean};
 use super::syntax::{self, Parameter};
-use super::{Found, Mistake, all, did_you_mean, values};
+use super::values;
 use crate::variable_names;
 
 /// The shortest word that is meant by a longer one that begins so: `warn` by `warning`.
