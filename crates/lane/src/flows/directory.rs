@@ -276,31 +276,33 @@ impl FlowDirectory {
         shard.insert(key, FlowOwner::Process(Arc::clone(link), None));
     }
 
-    /// A flow of the process at the other end has ended: its datagram begins another one.
+    /// A flow of the process at the other end has ended: its datagram begins another one. Others
+    /// may be on their way behind it, for the same.
     pub(super) fn returned(&self, mut datagram: ForwardedDatagram, link: &Arc<FlowLink>) {
-        let mut shard = self.shard(datagram.key);
-        let is_theirs = |owner: &FlowOwner| owner.is_process(link);
-        if shard.get(&datagram.key).is_some_and(is_theirs) {
-            let owner = shard.remove(&datagram.key);
-            drop(shard);
-            match owner {
-                Some(FlowOwner::Process(_, Some(Asker::Lane(inbox, gate)))) => {
-                    datagram.arrival = Arrival::Gate(gate);
-                    inbox.put(datagram);
-                }
-                Some(FlowOwner::Process(_, Some(Asker::Process(link)))) => {
-                    link.give_back(&datagram)
-                }
-                _ => {}
-            }
-            return;
-        }
-        let inbox = match shard.get(&datagram.key) {
+        let key = datagram.key;
+        let mut shard = self.shard(key);
+        let inbox = match shard.get(&key) {
             Some(FlowOwner::Lane(inbox)) => Arc::clone(inbox),
+            Some(FlowOwner::Process(own, Some(asker))) if Arc::ptr_eq(own, link) => match asker {
+                Asker::Lane(inbox, gate) => {
+                    datagram.arrival = Arrival::Gate(Arc::clone(gate));
+                    Arc::clone(inbox)
+                }
+                Asker::Process(asker) => {
+                    let asker = Arc::clone(asker);
+                    drop(shard);
+                    return asker.give_back(&datagram);
+                }
+            },
             _ => return,
         };
+        // At once: the lane takes the datagram, and claims the flow, only in its next turn.
+        shard.insert(key, FlowOwner::Lane(Arc::clone(&inbox)));
         drop(shard);
-        inbox.put(datagram);
+        let begins = matches!(datagram.arrival, Arrival::Gate(_));
+        if !inbox.put(datagram) && begins {
+            self.release(key, &inbox);
+        }
     }
 
     /// A flow is not that process's any more, which is there no more.
@@ -338,16 +340,17 @@ impl Inbox {
         }
     }
 
-    /// Puts a datagram in. It is lost where too many wait, and where the lane has just ended.
-    pub(super) fn put(&self, datagram: ForwardedDatagram) {
+    /// Puts a datagram in. `false`: it is lost, since too many wait, or the lane has just ended.
+    pub(super) fn put(&self, datagram: ForwardedDatagram) -> bool {
         let mut datagrams = self.datagrams();
         if datagrams.closed || datagrams.queue.len() >= DATAGRAMS_MAX {
-            return;
+            return false;
         }
         datagrams.queue.push_back(datagram);
         self.is_filled.store(true, Ordering::Relaxed);
         drop(datagrams);
         (self.wake)();
+        true
     }
 
     /// Whether there may be something in it. What is put in later wakes the lane.
