@@ -12,10 +12,14 @@ use turnpike_lane::turns;
 use super::connection::{Http2Connection, READ_BYTES, Turn};
 use crate::counters::CloseReason;
 use crate::h1::peer::end_of_input;
+use crate::streams::shared::{OUTPUT_BYTES_MAX, SHORT_REST_BYTES};
 
 /// Bytes of frames that wait for the socket before nothing more is read: answers to PING and the
 /// like would grow without end for a client that takes nothing.
 const UNSENT_BYTES_MAX: usize = 256 * 1024;
+
+// Where bodies fill the output, frames of the client are still read.
+const _: () = assert!(UNSENT_BYTES_MAX > OUTPUT_BYTES_MAX + SHORT_REST_BYTES);
 
 /// How long a client without open streams is waited for when the lane ends, in milliseconds: GOAWAY
 /// was sent, and what the client sent before it is under way.

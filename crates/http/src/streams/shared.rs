@@ -15,7 +15,7 @@ use crate::traffic::Pace;
 
 /// Bytes of frames that wait for the socket before bodies wait too: a few round trips of a fast
 /// connection, and what a slow one holds at most beside its windows.
-const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes that the windows of a connection's streams grow by, all together: what a fast network has
 /// under way in a round trip. More would be kept for readers that stop.
@@ -23,6 +23,8 @@ const GROWTH_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Bytes of the rest of an answer that the output is written for at once.
 pub(crate) const SHORT_REST_BYTES: usize = 32 * 1024;
+
+const _: () = assert!(SHORT_REST_BYTES <= OUTPUT_BYTES_MAX);
 
 /// A connection, for its future and for its answers.
 pub(crate) struct Shared {

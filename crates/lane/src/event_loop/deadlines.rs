@@ -14,6 +14,8 @@ const TIMERS_MAX: usize = 1 << 20;
 /// The place of a timer without a deadline.
 const UNSET: u32 = u32::MAX;
 
+const _: () = assert!(TIMERS_MAX < UNSET as usize);
+
 /// A timer of a loop. Whoever has it removes it in the end.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a timer that is not removed is kept for ever"]
@@ -119,6 +121,7 @@ impl Deadlines {
     /// Takes the deadline at a place away; the last one takes the place.
     fn take(&mut self, place: usize) {
         let taken = self.heap.swap_remove(place);
+        debug_assert_eq!(self.place(&Timer(taken.timer)), Some(place));
         self.note_place(taken.timer, UNSET);
         if let Some(moved) = self.heap.get(place).copied() {
             self.settle(place, moved);
@@ -144,6 +147,7 @@ impl Deadlines {
             place = child;
         }
         self.put(place, deadline);
+        debug_assert!(place == 0 || self.heap[(place - 1) / 2].ends_ms <= deadline.ends_ms);
     }
 
     /// The place of the earlier child.

@@ -61,6 +61,9 @@ const IDLE_TICK_MS: u64 = 1_000;
 /// The longest wait that is brief, in milliseconds. Those of the wheel may be ten times as late.
 const BRIEF_MS_MAX: u64 = 16;
 
+// A brief wait could not wait for the wheel, and a lane with connections looks at it more often.
+const _: () = assert!(BRIEF_MS_MAX < TICK_MS && TICK_MS < IDLE_TICK_MS);
+
 /// A future on the lane's own runtime.
 pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
 

@@ -20,6 +20,11 @@ const STREAM_WINDOW_MIN: usize = (WINDOW_MAX / 4) as usize;
 /// for them: they explain no frames of the peer's.
 const WORTHWHILE_BYTES: usize = 256;
 
+// The largest frame that is taken fits into what is left of a window that is widened late.
+const _: () = assert!(RECEIVE_WINDOW_MIN >= frame::PAYLOAD_BYTES_DEFAULT);
+const _: () = assert!(STREAM_WINDOW_MIN >= frame::PAYLOAD_BYTES_DEFAULT as usize);
+const _: () = assert!(WORTHWHILE_BYTES < frame::PAYLOAD_BYTES_DEFAULT as usize);
+
 /// The effect of a stream's window update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Widened {

@@ -37,6 +37,9 @@ const TINY_DATA: Allowance = Allowance::new(32_768, 4_096);
 /// at least five.
 pub(super) const TINY_DATA_BYTES_MAX: usize = 4;
 
+// One stream cannot use up what all of them have.
+const _: () = assert!(TINY_DATA_OF_STREAM.most < TINY_DATA.most);
+
 /// PRIORITY and PRIORITY_UPDATE frames: browsers send one or two for each stream.
 const PRIORITIES: Allowance = Allowance::new(1024, 256);
 

@@ -6,6 +6,8 @@ pub const WINDOW_MAX: u32 = (1 << 31) - 1;
 /// The window of a connection, and of a stream without a setting.
 pub const WINDOW_DEFAULT: u32 = 65_535;
 
+const _: () = assert!(WINDOW_DEFAULT <= WINDOW_MAX);
+
 /// The bytes of DATA that may still be sent in one direction. A change of settings can make it
 /// negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,7 @@ impl Window {
 
     /// Subtracts sent bytes. The caller has checked that they fit.
     pub fn take(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.available(), "{bytes} bytes of {self:?}");
         self.0 -= i64::try_from(bytes).unwrap_or(i64::MAX / 2);
     }
 
@@ -55,6 +58,7 @@ impl Window {
             return Err(WindowOverflow);
         }
         self.0 = shifted;
+        debug_assert!(self.0 >= -i64::from(WINDOW_MAX), "{self:?}");
         Ok(())
     }
 }
