@@ -72,7 +72,7 @@ fn upgrades_that_clients_ask_for_are_passed_on() {
     let server = Server::builder(TURNPIKE).configuration(&text).start();
     for (at, (lines, fields, expected)) in CASES.iter().enumerate() {
         let mut peer = server.connect();
-        let response = peer.round(&format!("GET /{at} HTTP/1.1\r\nHost: x\r\n{fields}\r\n"));
+        let response = peer.round(format!("GET /{at} HTTP/1.1\r\nHost: x\r\n{fields}\r\n"));
         // Some say that the connection ends or goes on.
         let asked = response
             .text()
@@ -108,7 +108,7 @@ fn the_log_says_what_an_upgrade_lacks() {
         );
         let server = Server::builder(TURNPIKE).configuration(&text).start();
         let mut peer = server.connect();
-        peer.round(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n"));
+        peer.round(format!("GET {path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n"));
         let log = server.log("error.log");
         let hint = "write \"proxy_websocket auto;\" in this location";
         assert_eq!(log.contains(hint), *has_hint, "{path} {lines}: {log}");
