@@ -150,7 +150,7 @@ fn percentiles_histogram_csv_and_conditions_are_what_was_asked_for() {
         .lines()
         .skip_while(|line| *line != "  Latency Histogram")
         .skip(1);
-    let counts = rows.map_while(|row| row.split_whitespace().nth(1)?.parse::<u64>().ok());
+    let counts = rows.map_while(|row| row.split_whitespace().nth(2)?.parse::<u64>().ok());
     assert_eq!(counts.sum::<u64>(), 200, "{text}");
     let csv = std::fs::read_to_string(&file).unwrap();
     let _ = std::fs::remove_file(&file);

@@ -346,7 +346,7 @@ fn a_climb_that_cannot_go_on_puts_everything_back() {
         (KILLED_SERVERS, "everything is put back"),
         (
             INTERRUPTED,
-            "turnpike tune: interrupted; everything is put back",
+            "turnpike tune: it was interrupted; everything is put back",
         ),
     ];
     for (text, said) in cases {

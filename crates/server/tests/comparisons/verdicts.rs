@@ -242,10 +242,11 @@ fn all_mistakes_are_reported_at_once_and_in_order() {
             "invalid keys zone size \"keys_zone=bad\" in /f:8",
             "value must be between 1 and 9 in /f:9",
             "\"expires\" directive invalid value in /f:10",
-            "invalid value \"foo\" in /f:14",
-            "unknown log format \"nosuch\" in /f:15",
+            "invalid value \"foo\"; known here: response in /f:14",
+            "unknown log format \"nosuch\"; \"log_format\" defines one in /f:15",
             "\"expires\" directive invalid value in /f:16",
-            "\"client_max_body_size\" directive invalid value in /f:17",
+            "\"client_max_body_size\" directive invalid value; a size is in bytes, or a number \
+             with k, m or g in /f:17",
         ]
     );
 }

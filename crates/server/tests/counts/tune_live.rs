@@ -111,6 +111,7 @@ turnpike tune: ./nothing: No such file or directory (os error 2)
 turnpike tune: ./all/site has no \"pid\" with an absolute path; give --live the server's pid file
 turnpike tune: process N serves another configuration than ./other.conf: ./main.conf
 is in another network namespace
+Climbing on turnpike, live. Ctrl-C ends it and puts everything back.
 turnpike tune: http://127.0.0.1:1/ does not answer; everything is put back
 turnpike tune: no server runs: ./other.pid names process N, which is gone
 turnpike tune: process N is not root's: root does not run the program of another user

@@ -81,7 +81,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "f",
     ),
     ("modules/src/a.rs", "impl Receiver for A {}", "Receiver"),
-    ("server/src/a.rs", "impl Acceptor for A {}", "Acceptor"),
+    ("server/src/a.rs", "impl Protocol for A {}", "Protocol"),
     ("stream/src/a.rs", "impl Receiver for A {}", ""),
     (
         "http/src/connection/a.rs",
