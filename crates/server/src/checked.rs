@@ -2,12 +2,16 @@
 //! away. The master and whoever looks at a configuration read it so; a serving process is sent
 //! what passed.
 
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use turnpike_conf::{DiskLoader, Errors, Loader, MemoryLoader};
 
 use crate::configuration::Configuration;
 use crate::hints;
 use crate::needs::Needs;
-use crate::paths::Paths;
+use crate::paths::{Given, Paths};
 use crate::{embedded, lanes, zone_memory};
 use turnpike_plan::product::Product;
 
@@ -77,8 +81,34 @@ impl Checked {
     }
 }
 
-/// The disk, or the text of the built-in configuration.
+/// Texts that are in no file, and the disk for everything else.
+struct GivenLoader(Arc<Given>);
+
+impl Loader for GivenLoader {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match self.0.files.get(path) {
+            Some(text) => Ok(text.clone()),
+            None => DiskLoader.read(path),
+        }
+    }
+
+    fn read_fifo(&self, path: &Path) -> io::Result<Vec<u8>> {
+        DiskLoader.read_fifo(path)
+    }
+
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        match self.0.files.contains_key(pattern) {
+            true => Ok(vec![pattern.to_path_buf()]),
+            false => DiskLoader.glob(pattern),
+        }
+    }
+}
+
+/// The disk, the text that was given, or that of the built-in configuration.
 fn disk(paths: &Paths) -> Box<dyn Loader> {
+    if let Some(given) = &paths.given {
+        return Box::new(GivenLoader(Arc::clone(given)));
+    }
     if !paths.embedded {
         return Box::new(DiskLoader);
     }

@@ -42,6 +42,8 @@ pub struct Options {
     pub error_log: Option<OsString>,
     /// `-c`: the configuration file.
     pub configuration: Option<OsString>,
+    /// What `-c -` stands for: the text of standard input, once it was read.
+    pub standard_input: Option<Vec<u8>>,
     /// `-g`: directives of the main context.
     pub globals: Option<OsString>,
     /// `-s`: a command for the running server.
@@ -87,6 +89,7 @@ const LONG_OPTIONS: &[(&str, &str)] = &[
     ("quiet", "-q"),
     ("version", "-v"),
     ("help", "-h"),
+    ("port", "turnpike serve --listen PORT"),
 ];
 
 impl ArgumentError {
@@ -137,7 +140,7 @@ Options:
   -s signal     : send signal to a master process: stop, quit, reopen, reload
   -p prefix     : set prefix path (default: /usr/local/turnpike/)
   -e filename   : set error log file (default: logs/error.log)
-  -c filename   : set configuration file (default: conf/nginx.conf;
+  -c filename   : set configuration file, - for standard input (default: conf/nginx.conf;
                   without -p, -c and that file: a built-in page on 127.0.0.1:8080)
   -g directives : set global directives out of configuration file
 

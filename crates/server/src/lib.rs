@@ -25,6 +25,7 @@ pub mod sandbox;
 mod service;
 pub mod serving;
 pub mod settings;
+mod simple;
 mod standard_error;
 pub mod subcommands;
 mod title;
@@ -32,12 +33,14 @@ mod usage_text;
 mod variable_names;
 mod zone_memory;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
 use std::process::ExitCode;
 
 use cli::Options;
-use paths::{CONFIGURATION_DEFAULT, ERROR_LOG_DEFAULT, Layout, PREFIX_DEFAULT};
+use paths::{CONFIGURATION_DEFAULT, ERROR_LOG_DEFAULT, Layout, PREFIX_DEFAULT, STANDARD_INPUT};
 use standard_error::write_standard_error;
+use turnpike_conf::FILE_BYTES_MAX;
 use turnpike_plan::product::{NGINX_VERSION, Product, TURNPIKE_VERSION};
 
 /// The whole program. Descriptors 0 to 2 are open by now: the standard library opens what is
@@ -71,7 +74,8 @@ pub fn main() -> ExitCode {
     }
     let product = Product::of_program(&title::program());
     let asks_version = arguments.iter().any(|argument| argument == "--version");
-    if asks_version && product == Product::Turnpike {
+    let is_version = matches!(&arguments[..], [only] if only == "version");
+    if (asks_version || is_version) && product == Product::Turnpike {
         let version = Options {
             version: true,
             ..Options::default()
@@ -79,7 +83,7 @@ pub fn main() -> ExitCode {
         print!("{}", version_text(&version));
         return ExitCode::SUCCESS;
     }
-    let options = match cli::parse(&arguments) {
+    let mut options = match cli::parse(&arguments) {
         Ok(options) => options,
         Err(message) => {
             write_standard_error(&format!("{}: {message}\n", product.name()));
@@ -100,7 +104,27 @@ pub fn main() -> ExitCode {
     if !options.test && options.command.is_none() {
         title::take(&name, &arguments);
     }
+    if options.configuration.as_deref() == Some(OsStr::new(STANDARD_INPUT)) {
+        match standard_input() {
+            Ok(text) => options.standard_input = Some(text),
+            Err(error) => {
+                write_standard_error(&format!("turnpike: -c -: {error}\n"));
+                return ExitCode::FAILURE;
+            }
+        }
+    }
     master::main(&options)
+}
+
+/// Reads standard input to its end, up to the size of the largest file of a configuration.
+fn standard_input() -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let input = io::stdin().lock();
+    input.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+    match text.len() as u64 > FILE_BYTES_MAX {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(text),
+    }
 }
 
 /// The OpenSSL whose directives and words are followed: tools decide by it what they may ask for.

@@ -1,10 +1,12 @@
 //! Where files are: nginx's rules for the prefix, the configuration file and the error log.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use turnpike_lane::sys::process;
 use turnpike_plan::product::Product;
@@ -213,6 +215,20 @@ fn user_folder() -> PathBuf {
     }
 }
 
+/// The name of a configuration that is read from standard input, in the prefix.
+pub const STANDARD_INPUT: &str = "-";
+
+/// A configuration that is in no file: it was given once, and cannot be read again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Given {
+    /// Texts by their paths: the configuration, and what it includes. Others are on the disk.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Where it came from, for messages.
+    pub from: &'static str,
+    /// What is said when it is served.
+    pub greeting: Option<String>,
+}
+
 /// What command line and name of the program say of a configuration before it is read: where its
 /// relative paths start, and whose name it goes by.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -223,6 +239,8 @@ pub struct Paths {
     pub configuration: PathBuf,
     /// Whether the configuration is the built-in one.
     pub embedded: bool,
+    /// The configuration where it is in no file. Only the master has it.
+    pub given: Option<Arc<Given>>,
     /// The error log until the configuration names one; `None`: standard error.
     pub error_log: Option<PathBuf>,
     /// The server's name, unless the configuration says otherwise.
@@ -258,12 +276,20 @@ impl Paths {
             }
         };
         let prefix = layout.prefix;
-        let (file, given) = match &options.configuration {
+        let (file, is_named) = match &options.configuration {
             Some(file) => (PathBuf::from(file), true),
             None => (layout.configuration, false),
         };
         let mut configuration = prefix.join(file);
-        let embedded = !given && options.prefix.is_none() && !configuration.exists();
+        let given = options.standard_input.as_ref().map(|text| {
+            let text = (configuration.clone(), text.clone());
+            Arc::new(Given {
+                files: [text].into_iter().collect(),
+                from: "standard input",
+                greeting: None,
+            })
+        });
+        let embedded = !is_named && options.prefix.is_none() && !configuration.exists();
         let mut error_log = match options.error_log.as_ref().map(|name| name.as_bytes()) {
             Some(b"stderr" | b"") => None,
             Some(name) => Some(prefix.join(OsStr::from_bytes(name))),
@@ -277,6 +303,7 @@ impl Paths {
             prefix,
             configuration,
             embedded,
+            given,
             error_log,
             product: Product::of_program(&title::program()),
             cpu_count: process::usable_cpu_count(),
@@ -290,6 +317,14 @@ impl Paths {
     pub fn default_place(&self, path: &str, user: Option<&str>) -> PathBuf {
         let user = self.user.as_deref().or(user).unwrap_or("root");
         self.places.place(&self.prefix, path, user)
+    }
+
+    /// The text that was read from standard input, if the configuration was.
+    pub fn standard_input(&self) -> Option<&[u8]> {
+        let name = self.configuration.file_name();
+        let given = self.given.as_ref();
+        let given = given.filter(|_| name == Some(OsStr::new(STANDARD_INPUT)))?;
+        given.files.get(&self.configuration).map(Vec::as_slice)
     }
 
     /// The full path of a file that the configuration names.

@@ -12,6 +12,7 @@ use crate::check;
 use crate::control::command_line;
 use crate::families;
 use crate::manual;
+use crate::simple;
 use crate::standard_error::write_standard_error;
 use crate::variable_names;
 
@@ -28,6 +29,26 @@ pub struct Subcommand {
 
 /// All of them. A new tool is one line here.
 pub const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "serve",
+        summary: "serve the files of a folder, without a file",
+        run: simple::serve,
+    },
+    Subcommand {
+        name: "proxy",
+        summary: "put an application behind this server, without a file",
+        run: simple::proxy,
+    },
+    Subcommand {
+        name: "php",
+        summary: "serve a PHP application through php-fpm, without a file",
+        run: simple::php,
+    },
+    Subcommand {
+        name: "password",
+        summary: "make a line for a file of auth_basic_user_file",
+        run: simple::password,
+    },
     Subcommand {
         name: "check",
         summary: "list which directives of an nginx.conf work",
@@ -82,6 +103,10 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
 
 /// What `--help` says of the tools that only print, and have no reader of options.
 const HELPS: &[(&str, &str)] = &[
+    ("serve", simple::SERVE_HELP),
+    ("proxy", simple::PROXY_HELP),
+    ("php", simple::PHP_HELP),
+    ("password", simple::PASSWORD_HELP),
     (
         "directives",
         "Usage: turnpike directives [--support] [NAME...]\n\n\
@@ -106,7 +131,12 @@ const HELPS: &[(&str, &str)] = &[
 /// The usage text of a tool whose arguments ask for it, where the tool has no reader of options.
 pub fn help_of(name: &str, arguments: &[OsString]) -> Option<&'static str> {
     let is_asked = arguments.iter().any(|one| one == "--help" || one == "-h");
-    let (_, text) = HELPS.iter().find(|(tool, _)| is_asked && *tool == name)?;
+    help_text(name).filter(|_| is_asked)
+}
+
+/// The usage text of a tool that has no reader of options.
+pub(crate) fn help_text(name: &str) -> Option<&'static str> {
+    let (_, text) = HELPS.iter().find(|(tool, _)| *tool == name)?;
     Some(text)
 }
 
@@ -131,10 +161,31 @@ pub fn help() -> String {
     text
 }
 
+/// Words of other programs, and what is meant by them here.
+const OTHERS: &[(&str, &str)] = &[
+    (
+        "start",
+        "turnpike -c FILE starts a server, turnpike serve DIR one without a file",
+    ),
+    (
+        "run",
+        "turnpike -c FILE starts a server, turnpike serve DIR one without a file",
+    ),
+    (
+        "restart",
+        "turnpike reload puts a changed file in force, turnpike upgrade another binary",
+    ),
+    ("test", "turnpike -t -c FILE tests a configuration"),
+    ("validate", "turnpike -t -c FILE tests a configuration"),
+];
+
 /// What to say of a first word that is no subcommand, or stands at the wrong place.
 pub fn hint(word: &str) -> String {
     if find(word).is_some() {
         return format!("turnpike: \"{word}\" takes no server options before it\n");
+    }
+    if let Some((_, meant)) = OTHERS.iter().find(|(other, _)| *other == word) {
+        return format!("turnpike: {meant}\n");
     }
     let own = command_line::names();
     let names = SUBCOMMANDS.iter().map(|tool| tool.name);

@@ -149,6 +149,7 @@ impl Bundle {
                 prefix: decoder.path()?,
                 configuration: decoder.path()?,
                 embedded: decoder.number()? != 0,
+                given: None,
                 error_log: decoder.option(Decoder::path)?,
                 product: match decoder.number()? {
                     0 => Product::Turnpike,

@@ -40,6 +40,7 @@ fn bundle(listening_sockets: usize, text_bytes: usize) -> Bundle {
         paths: Paths {
             prefix: PathBuf::from("/srv/"),
             configuration: PathBuf::from("/srv/conf/nginx.conf"),
+            given: None,
             embedded: false,
             error_log: Some(PathBuf::from("/srv/logs/error.log")),
             product: Product::Nginx,

@@ -138,6 +138,7 @@ fn check(request: &Request) -> Result<Report, String> {
         prefix: prefix.unwrap_or(folder),
         configuration: file.clone(),
         embedded: false,
+        given: None,
         error_log: None,
         product: Product::Turnpike,
         cpu_count: turnpike_lane::sys::process::usable_cpu_count(),

@@ -326,18 +326,28 @@ fn long_option<'a>(
     name: &[u8],
     rest: &mut Peekable<impl Iterator<Item = &'a OsString>>,
 ) -> Result<String, String> {
-    let name = text_of(name);
-    if name.contains('=') {
-        return Ok(name);
+    let text = text_of(name);
+    let (name, attached) = match text.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (text.as_str(), false),
+    };
+    let known = option_names();
+    if !known.contains(&name) {
+        let near = nearest(name, known.iter().copied());
+        let near = near.map(|near| format!(", did you mean \"--{near}\"?"));
+        let near = near.unwrap_or_else(|| ": --help lists what there is".to_owned());
+        return Err(format!("unknown option \"--{name}\"{near}"));
     }
-    if is_switch(&name) {
+    if attached {
+        return Ok(text);
+    }
+    if is_switch(name) {
         let value = rest.next_if(|word| *word == "on" || *word == "off");
         let value = value.map_or("on".into(), |word| word.to_string_lossy());
         return Ok(format!("{name}={value}"));
     }
-    let value = rest.next().ok_or_else(|| {
-        format!("no option \"--{name}\", or one that lacks its value: try --help")
-    })?;
+    let value = rest.next();
+    let value = value.ok_or_else(|| format!("option \"--{name}\" needs a value"))?;
     Ok(format!("{name}={}", text_of(OsStr::as_bytes(value))))
 }
 
@@ -348,6 +358,22 @@ fn is_switch(name: &str) -> bool {
         .chain(family_verbs())
         .flat_map(|row| row.arguments.split_whitespace());
     words.any(|word| word.trim_matches(['[', ']']) == format!("{name}=on"))
+}
+
+/// The names of all options with two dashes: the own ones, and the arguments of verbs.
+fn option_names() -> Vec<&'static str> {
+    let own = VERBS.iter().map(|verb| &verb.row);
+    let rows = own.chain(family_verbs());
+    let mut names: Vec<&str> = rows.flat_map(argument_names).collect();
+    names.extend(["json", "ready", "socket", "wait"]);
+    names
+}
+
+/// The names of a verb's arguments, in their order.
+fn argument_names(row: &CommandRow) -> impl Iterator<Item = &'static str> + use<> {
+    let words = row.arguments.split_whitespace();
+    let words = words.map(|word| word.trim_matches(['[', ']']));
+    words.map(|word| word.split_once('=').map_or(word, |(name, _)| name))
 }
 
 /// The request that the words ask for.
@@ -477,12 +503,7 @@ fn subject_of(row: &CommandRow) -> (&'static str, &'static str) {
 
 /// `name=value` words, and values alone for the names that the row has, in its order.
 fn arguments(row: &CommandRow, words: &[String]) -> Result<Arguments, String> {
-    let names: Vec<&str> = row
-        .arguments
-        .split_whitespace()
-        .map(|word| word.trim_matches(['[', ']']))
-        .map(|word| word.split_once('=').map_or(word, |(name, _)| name))
-        .collect();
+    let names: Vec<&str> = argument_names(row).collect();
     let mut arguments = Arguments::new();
     for word in words {
         let named = word
@@ -584,6 +605,35 @@ mod tests {
             known.contains("\"cache\" can be followed by:\n  cache purge"),
             "{known}"
         );
+    }
+
+    #[test]
+    fn what_is_misspelt_is_named_with_what_was_meant() {
+        let line = |words: &[&str]| {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            read(&arguments)
+        };
+        let cases = [
+            (
+                &["status", "--jsno"][..],
+                "unknown option \"--jsno\", did you mean \"--json\"?",
+            ),
+            (
+                &["status", "--nothing-like-it"],
+                "unknown option \"--nothing-like-it\": --help lists what there is",
+            ),
+            (
+                &["upgrade", "--binary"],
+                "option \"--binary\" needs a value",
+            ),
+        ];
+        for (words, expected) in cases {
+            assert_eq!(line(words), Err(expected.to_owned()), "{words:?}");
+        }
+        let words = ["upstream", "lsit"].map(str::to_owned);
+        let error = request(&words).err().unwrap_or_default();
+        let begin = "unknown verb \"lsit\", did you mean \"list\"?\n\"upstream\" can be";
+        assert!(error.starts_with(begin), "{error}");
     }
 
     #[test]

@@ -7,9 +7,20 @@ use nix::unistd::geteuid;
 /// The control socket's file in a folder that only root may write to, or only the user.
 const CONTROL_FILE: &str = "turnpike-built-in.control";
 
-/// Where the built-in page is, and how to go on from it; said at start.
-pub const INVITATION: &str = "turnpike: no configuration file, serving the built-in page on \
+/// Where the built-in page is, and how to go on from it.
+const INVITATION: &str = "turnpike: no configuration file, serving the built-in page on \
     http://127.0.0.1:8080/ (Ctrl+C stops; give a file of your own with -c FILE)\n";
+
+/// Added in a folder with a page of its own.
+const HAS_INDEX: &str = "turnpike: this folder has an index.html: \"turnpike serve\" serves it\n";
+
+/// What is said at start.
+pub fn invitation() -> String {
+    match Path::new("index.html").is_file() {
+        true => [INVITATION, HAS_INDEX].concat(),
+        false => INVITATION.to_owned(),
+    }
+}
 
 /// What to do when the port is taken.
 pub const PORT_TAKEN: &str = "turnpike: another program listens there: stop it, or give a file of \

@@ -23,6 +23,7 @@ fn checked(http: &str) -> Checked {
     let paths = Paths {
         prefix: PathBuf::from("/p"),
         configuration: PathBuf::from("/p/nginx.conf"),
+        given: None,
         embedded: false,
         error_log: None,
         product: Product::Turnpike,

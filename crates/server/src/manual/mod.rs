@@ -15,7 +15,7 @@ use turnpike_load::{OptionUsage, Usage};
 
 use crate::control::command_line;
 use crate::standard_error::write_standard_error;
-use crate::subcommands::SUBCOMMANDS;
+use crate::subcommands::{self, SUBCOMMANDS};
 use crate::usage_text::options_of;
 use crate::{check, cli};
 
@@ -86,6 +86,10 @@ fn tool_of(tool: &crate::subcommands::Subcommand) -> Usage {
         "load" => turnpike_load::usage(),
         "lab" => turnpike_lab::usage(),
         "tune" => turnpike_tune::usage(),
+        "serve" | "proxy" | "php" | "password" => Usage {
+            options: subcommands::help_text(tool.name).map_or_else(Vec::new, options_of),
+            ..Usage::default()
+        },
         "check" => Usage {
             options: options_of(check::HELP),
             ..Usage::default()

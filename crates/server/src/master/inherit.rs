@@ -6,13 +6,15 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use turnpike_express::Passed;
 use turnpike_lane::gate::Gate;
 use turnpike_lane::log::{Errno, Level};
@@ -116,7 +118,8 @@ fn adopt(number: &str) -> io::Result<OwnedFd> {
     descriptor::adopt_inherited(number)
 }
 
-/// Starts a binary with what this process was started with, the sockets handed on.
+/// Starts a binary with what this process was started with, the sockets handed on. `given` is the
+/// text of standard input, which cannot be read twice.
 ///
 /// # Errors
 /// Those of `dup(2)`, `fork(2)` and `execve(2)`.
@@ -125,6 +128,7 @@ pub(super) fn start(
     gates: &GateSet,
     link: Option<OwnedFd>,
     succession: &SuccessionLinks,
+    given: Option<&[u8]>,
 ) -> io::Result<i32> {
     let sockets = gates.descriptors()?;
     let memory = kept::copy()?;
@@ -158,8 +162,19 @@ pub(super) fn start(
         }
         None => command.env_remove(EXPRESS_VARIABLE),
     };
+    if let Some(text) = given {
+        command.stdin(readable(text)?);
+    }
     let child = command.spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
+}
+
+/// A file in memory with a text, at its begin.
+fn readable(text: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"configuration", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(text)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// The numbers of descriptors, each followed by a semicolon.

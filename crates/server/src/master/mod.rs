@@ -55,6 +55,12 @@ pub fn main(options: &Options) -> ExitCode {
     run::run(options, &paths, globals, &log)
 }
 
+/// Serves a configuration of the command line, at the terminal.
+pub(crate) fn serve(paths: &Paths, globals: &str) -> ExitCode {
+    let log = ErrorLog::console(paths.product.name());
+    run::run(&Options::default(), paths, Some(globals), &log)
+}
+
 /// The log until the configuration has been read: `-e`, with a copy for the person who starts.
 ///
 /// The default file is not insisted on: without an installation there is no folder for it.

@@ -71,6 +71,7 @@ fn complaint(row: &Row, prefix: &Path) -> String {
     let paths = Paths {
         prefix: prefix.to_path_buf(),
         configuration: PathBuf::from("/nginx.conf"),
+        given: None,
         embedded: false,
         error_log: None,
         product: Product::Turnpike,
@@ -216,6 +217,7 @@ fn read(text: &str) -> Result<Checked, Errors> {
     let paths = Paths {
         prefix: PathBuf::from("/"),
         configuration: PathBuf::from("/f"),
+        given: None,
         embedded: false,
         error_log: None,
         product: Product::Turnpike,

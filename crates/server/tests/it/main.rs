@@ -44,6 +44,7 @@ mod proxy;
 mod proxy_cache;
 // also geo, map, referer, split_clients
 mod rewrite;
+mod simple;
 mod slice;
 mod ssi;
 mod ssl;

@@ -41,6 +41,17 @@ impl Master {
             self.reload_failed(&tickets, "another binary was started");
             return;
         }
+        if let Some(given) = &self.paths.given {
+            let from = given.from;
+            let why = format!(
+                "there is no file to read again: the configuration came from {from}; start the \
+                 server anew to change it"
+            );
+            self.log.event(Level::Error, format_args!("{why}"));
+            let tickets = std::mem::take(&mut self.reloads.tickets);
+            self.reload_failed(&tickets, &why);
+            return;
+        }
         self.log.event(Level::Notice, format_args!("reconfiguring"));
         let (paths, globals) = (self.paths.clone(), self.globals.clone());
         self.replace(|old, log| {

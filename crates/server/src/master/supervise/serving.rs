@@ -335,7 +335,11 @@ impl Master {
         self.settle_express();
         self.dismiss_predecessor();
         if self.paths.embedded {
-            write_standard_error(embedded::INVITATION);
+            write_standard_error(&embedded::invitation());
+        }
+        let given = self.paths.given.as_ref();
+        if let Some(greeting) = given.and_then(|given| given.greeting.as_ref()) {
+            write_standard_error(greeting);
         }
         self.loaded.lead_stderr();
         self.log = self.loaded.log.clone();

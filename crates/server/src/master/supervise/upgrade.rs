@@ -171,7 +171,8 @@ impl Master {
         self.rename_files()
             .map_err(|error| failed("rename()", &error))?;
         let (ours, links) = self.succession_links();
-        match inherit::start(binary, &self.loaded.gates, theirs, &links) {
+        let given = self.paths.standard_input();
+        match inherit::start(binary, &self.loaded.gates, theirs, &links, given) {
             Ok(process) => {
                 self.announce_successor(&ours);
                 let message = format_args!("start new binary process {process}");

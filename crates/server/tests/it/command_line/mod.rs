@@ -51,8 +51,8 @@ fn mistakes_on_the_command_line_are_named() {
             "turnpike: invalid option: \"x\"\nturnpike: -h lists the options\n",
         ),
         (
-            &["serve"],
-            "turnpike: invalid option: \"serve\"\n\
+            &["frobnicate"],
+            "turnpike: invalid option: \"frobnicate\"\n\
              turnpike: turnpike -h lists the subcommands\n",
         ),
         (
@@ -64,6 +64,11 @@ fn mistakes_on_the_command_line_are_named() {
             &["stat"],
             "turnpike: invalid option: \"stat\"\n\
              turnpike: did you mean \"status\"? turnpike -h lists the subcommands\n",
+        ),
+        (
+            &["start"],
+            "turnpike: invalid option: \"start\"\n\
+             turnpike: turnpike -c FILE starts a server, turnpike serve DIR one without a file\n",
         ),
         (
             &["-p", "/srv", "load"],

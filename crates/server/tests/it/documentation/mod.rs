@@ -1,6 +1,7 @@
 //! Tests of the documentation: its configurations must load, and the tests that it names must
 //! exist.
 
+mod first_steps;
 mod readme;
 mod stock;
 
@@ -10,9 +11,9 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use crate::support::tls::{certificate, openssl};
-use crate::support::{configuration, start, stderr, turnpike};
-use turnpike_testkit::Folder;
+use crate::support::{TURNPIKE, stderr, turnpike};
 use turnpike_testkit::ports::RefusedPort;
+use turnpike_testkit::{Folder, Server};
 
 /// The blocks of a page that are marked as nginx configuration, each with the text up to the next
 /// block of any kind.
@@ -93,14 +94,6 @@ fn on_free_ports(block: &str, port: u16) -> (String, Vec<RefusedPort>) {
 #[test]
 fn examples_answer_as_they_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let included = [
-        ("include mime.types;", "conf/mime.types"),
-        ("include fastcgi.conf;", "contrib/etc/fastcgi.conf"),
-    ];
-    let included = included.map(|(line, file)| {
-        let text = fs::read_to_string(folder.join(file)).unwrap();
-        (line, text)
-    });
     let mut count = 0;
     for entry in fs::read_dir(folder.join("docs")).unwrap() {
         let path = entry.unwrap().path();
@@ -116,10 +109,12 @@ fn examples_answer_as_they_say() {
             count += questions.len();
             let port = turnpike_testkit::ports::reserve().unwrap();
             let (text, _refused) = on_free_ports(block, port);
-            let whole = included
-                .iter()
-                .fold(text, |text, (line, file)| text.replace(*line, file));
-            let server = start(&whole);
+            // The command line says what stands elsewhere for a test; the file is what is copied.
+            let mut builder = Server::builder(TURNPIKE).own_name().configuration(&text);
+            for (name, text) in INCLUDED {
+                builder = builder.file(name, text);
+            }
+            let server = builder.file("logs/empty", "").start();
             for question in questions {
                 judge(block, port, &question);
             }
@@ -146,7 +141,7 @@ fn judge(block: &str, port: u16, question: &Question<'_>) {
     }
 }
 
-/// Files of a distribution that examples include.
+/// Files that examples include: packages install them beside `nginx.conf`.
 const INCLUDED: &[(&str, &str)] = &[
     (
         "fastcgi.conf",
@@ -171,13 +166,17 @@ const INCLUDED: &[(&str, &str)] = &[
     ),
 ];
 
-/// A block with the files that it names. Those of TLS are made in the folder.
+/// A block with the files that it names, nothing added to its text. The files and folders that a
+/// reader has of his own are in the folder: keys, caches and states.
 fn prepared(block: &str, folder: &Folder) -> String {
     for (name, text) in INCLUDED {
         folder.write(name, text).unwrap();
     }
     folder.write("logs/empty", "").unwrap();
-    let mut block = block.to_owned();
+    let cache = format!("{}/cache", folder.name());
+    let mut block = block
+        .replace("/var/cache/turnpike", &cache)
+        .replace("/var/lib/turnpike", folder.name());
     if block.contains("/etc/ssl/") {
         keys(folder);
         block = block.replace("/etc/ssl/", "");
@@ -255,12 +254,8 @@ fn configurations_in_the_documentation_pass() {
         for (block, _) in blocks(&text) {
             count += 1;
             let folder = Folder::create().unwrap();
-            let cache = format!("{}/cache", folder.name());
-            let block = block
-                .replace("/var/cache/turnpike", &cache)
-                .replace("/var/lib/turnpike", folder.name());
-            let block = prepared(&block, &folder);
-            folder.write("nginx.conf", configuration(&block)).unwrap();
+            let block = prepared(block, &folder);
+            folder.write("nginx.conf", &block).unwrap();
             let output = turnpike(&folder.arguments(&["-t"]));
             let shown = stderr(&output);
             // An ordinary user may not have every port.

@@ -60,6 +60,7 @@ fn read(folder: &Folder, text: &str) -> Result<Checked, Errors> {
         prefix: PathBuf::from(folder.name()),
         configuration: folder.path().join("nginx.conf"),
         embedded: false,
+        given: None,
         error_log: None,
         product: Product::Turnpike,
         cpu_count: 2,
