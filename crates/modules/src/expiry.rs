@@ -4,10 +4,11 @@
 //! validity anew each time. A warning comes with the configuration, and then once a day.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::process::unix_s;
 use turnpike_plan::background::{Running, Service};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::metrics::{Reader, Samples};
@@ -206,12 +207,12 @@ impl Service for DailyLook {
     fn run(self: Arc<Self>) -> Running {
         Box::pin(async move {
             // What is due now was said when the configuration was read.
-            let (_, mut next_s) = self.certificates.look(now_s());
+            let (_, mut next_s) = self.certificates.look(unix_s());
             loop {
-                let pause_s = next_s.saturating_sub(now_s()).max(1);
+                let pause_s = next_s.saturating_sub(unix_s()).max(1);
                 tokio::time::sleep(Duration::from_secs(pause_s)).await;
                 let said;
-                (said, next_s) = self.certificates.look(now_s());
+                (said, next_s) = self.certificates.look(unix_s());
                 for message in said {
                     self.log.event(Level::Warn, format_args!("{message}"));
                 }
@@ -242,12 +243,6 @@ pub(crate) fn watch<S>(builder: &mut Builder<'_, S>, log: &ErrorLog, one: Arc<dy
     if all.iter().all(|other| other.name() != one.name()) {
         all.push(one);
     }
-}
-
-/// The time, in Unix seconds.
-pub(crate) fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -428,6 +428,11 @@ pub fn unix_ms() -> u64 {
     since.unwrap_or_default().as_millis() as u64
 }
 
+/// Seconds since 1970; see [`unix_ms`].
+pub fn unix_s() -> u64 {
+    unix_ms() / 1000
+}
+
 fn resource_number(resource: Resource) -> libc::__rlimit_resource_t {
     match resource {
         Resource::OpenFiles => libc::RLIMIT_NOFILE,

@@ -12,9 +12,9 @@ use http_body_util::{BodyExt as _, Full};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient, Problem};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
+use turnpike_lane::sys::process::unix_s;
 
 use super::answers::Answers;
-use super::schedule::now_s;
 use crate::own_request::{self, Outlet};
 
 /// Requests that may wait: the library sends one after the other.
@@ -137,6 +137,6 @@ fn response(answer: own_request::Answer, answers: &Answers) -> Result<BytesRespo
         }
     }
     let mut response = response.body(Full::new(Bytes::from(answer.body)))?;
-    answers.note(response.status(), response.headers_mut(), now_s());
+    answers.note(response.status(), response.headers_mut(), unix_s());
     Ok(BytesResponse::from(response))
 }

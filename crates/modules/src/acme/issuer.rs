@@ -11,6 +11,7 @@ use std::time::Duration;
 use instant_acme::Account;
 use tokio::sync::Notify;
 use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::process::unix_s;
 use turnpike_plan::background::{Running, Service, run_blocking};
 
 use super::account::{self, Known};
@@ -19,7 +20,6 @@ use super::certificate::{Certificate, Issued};
 use super::client::Route;
 use super::order::{self, Failure};
 use super::renewal::{self, Suggestion};
-use super::schedule::now_s;
 use super::settings::{Challenge, IssuerSettings};
 use super::state::{self, State};
 use crate::own_request::Outlet;
@@ -226,7 +226,7 @@ impl Issuer {
     /// Orders the certificates that are due; returns the time until the next one is.
     async fn order_due(self: &Arc<Self>, live: &Live) -> Duration {
         for certificate in &live.certificates {
-            if self.silent_until_s() > now_s() {
+            if self.silent_until_s() > unix_s() {
                 break;
             }
             self.ask(certificate, live).await;
@@ -234,14 +234,14 @@ impl Issuer {
                 .schedule()
                 .order_at_s()
                 .max(self.silent_until_s())
-                > now_s()
+                > unix_s()
             {
                 continue;
             }
             self.answers.begin();
             if let Err(why) = self.order(certificate, live).await {
                 let retry_at_s = self.answers.retry_at_s();
-                let pause_s = certificate.schedule().failed(now_s(), retry_at_s);
+                let pause_s = certificate.schedule().failed(unix_s(), retry_at_s);
                 let what = format_args!(
                     "ordering a certificate for {certificate} failed: {why}; the next try is in \
                      {pause_s} s"
@@ -257,7 +257,7 @@ impl Issuer {
         let next_s = next.min();
         let pause = next_s.map_or(SLEEP_MAX, |at_s| {
             let at_s = at_s.max(self.silent_until_s());
-            Duration::from_secs(at_s.saturating_sub(now_s()))
+            Duration::from_secs(at_s.saturating_sub(unix_s()))
         });
         pause.min(SLEEP_MAX)
     }
@@ -269,7 +269,7 @@ impl Issuer {
     /// Asks the authority nothing, for as long as it wants.
     fn be_silent(&self, live: &Live) {
         let until_s = self.answers.retry_at_s();
-        let wait_s = until_s.saturating_sub(now_s());
+        let wait_s = until_s.saturating_sub(unix_s());
         if wait_s > 0 {
             self.silent_until_s.store(until_s, Relaxed);
             let what = format_args!("the authority wants not to be asked anything for {wait_s} s");
@@ -283,7 +283,7 @@ impl Issuer {
             return;
         };
         let ask_at_s = certificate.schedule().ask_at_s();
-        if ask_at_s.is_none_or(|at_s| at_s > now_s()) {
+        if ask_at_s.is_none_or(|at_s| at_s > unix_s()) {
             return;
         }
         self.answers.begin();
@@ -299,7 +299,7 @@ impl Issuer {
         certificate.schedule().suggested(suggestion);
         let after_s = certificate.schedule().order_at_s();
         if after_s < before_s {
-            let in_s = after_s.saturating_sub(now_s());
+            let in_s = after_s.saturating_sub(unix_s());
             let what = format_args!(
                 "the authority suggests to renew the certificate for {certificate} in {in_s} s"
             );
@@ -349,9 +349,9 @@ impl Issuer {
             }
         };
         self.keep(certificate, &issued, live).await;
-        let days = issued.not_after_s.saturating_sub(now_s()) / SECONDS_OF_DAY;
+        let days = issued.not_after_s.saturating_sub(unix_s()) / SECONDS_OF_DAY;
         certificate.put_in_force(issued);
-        certificate.schedule().ordered(now_s());
+        certificate.schedule().ordered(unix_s());
         let what = format_args!("a certificate for {certificate} is in force for {days} days");
         self.log(&live.log, Level::Notice, what);
         Ok(())

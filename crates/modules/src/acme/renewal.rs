@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use instant_acme::{Account, CertificateIdentifier, Error, RenewalInfo};
 use rustls::pki_types::Der;
+use turnpike_lane::sys::process::unix_s;
 use turnpike_wire::certificate as x509;
 
 use super::certificate::Issued;
-use super::schedule::{now_s, random_below};
+use super::schedule::random_below;
 
 /// The shortest and the longest pause between two questions, in seconds (RFC 9773 section 4.3.2).
 const ASK_PAUSE_S_MIN: u64 = 60;
@@ -31,7 +32,7 @@ impl Suggestion {
     pub(super) fn later() -> Suggestion {
         Suggestion {
             renew_at_s: None,
-            ask_at_s: Some(now_s() + ASK_PAUSE_S),
+            ask_at_s: Some(unix_s() + ASK_PAUSE_S),
         }
     }
 
@@ -81,6 +82,6 @@ fn suggestion(info: &RenewalInfo, pause: Duration) -> Suggestion {
     let pause_s = pause.as_secs().clamp(ASK_PAUSE_S_MIN, ASK_PAUSE_S_MAX);
     Suggestion {
         renew_at_s: Some(renew_at_s),
-        ask_at_s: Some(now_s() + pause_s),
+        ask_at_s: Some(unix_s() + pause_s),
     }
 }

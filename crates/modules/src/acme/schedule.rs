@@ -1,8 +1,6 @@
 //! When a certificate is ordered: at two thirds of its life, or when its authority suggests it, or
 //! some time after an order that has failed.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::renewal::Suggestion;
 
 /// The longest random delay of a renewal, as a part of the certificate's life: certificates that
@@ -85,12 +83,6 @@ impl Schedule {
     pub(super) fn order_at_s(&self) -> u64 {
         self.renew_at_s.unwrap_or(0).max(self.retry_at_s)
     }
-}
-
-/// The time, in Unix seconds.
-pub(super) fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 /// A random number from 0, below `limit` if that is not 0.

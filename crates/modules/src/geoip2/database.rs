@@ -5,12 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use maxminddb::Reader;
 use turnpike_lane::files;
 use turnpike_lane::sys::file::Links;
+use turnpike_lane::sys::process::unix_s;
 
 /// The largest file that is read, in bytes. The largest that MaxMind offers has some hundred
 /// megabytes; memory for more than this would be a mistake in the name of the file.
@@ -126,6 +126,5 @@ impl Content {
 }
 
 fn now_s() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs().cast_signed())
+    unix_s().cast_signed()
 }

@@ -10,6 +10,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
+use turnpike_lane::sys::process::unix_ms;
 use turnpike_plan::background::run_blocking;
 use turnpike_plan::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_wire::message::Head;
@@ -62,7 +63,7 @@ impl Command for PurgeCommand {
                 None => return Err(CommandError::NotFound(format!("no zone \"{name}\""))),
             },
         };
-        let now_ms = show::unix_ms();
+        let now_ms = unix_ms();
         let mut sum = Purged::default();
         for zone in zones {
             let purged = zone.purge(&target, manner, now_ms);

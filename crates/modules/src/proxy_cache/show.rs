@@ -10,6 +10,7 @@ use turnpike_cache::purge::{Labels as _, without_range};
 use turnpike_cache::stored::{Resource, StoredBody, Variant};
 use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
+use turnpike_lane::sys::process::unix_ms;
 use turnpike_plan::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 
 use super::zones::Zones;
@@ -96,17 +97,10 @@ fn response(zone: &Zone, resource: &Resource, variant: &Variant, now_ms: u64) ->
 
 /// Why responses were not stored in a zone, since the start.
 fn reasons(zone: &Zone) -> impl Iterator<Item = Value> {
-    let counted = WhyNotStored::ALL.iter().filter_map(|why| {
+    WhyNotStored::ALL.iter().filter_map(|why| {
         let count = zone.not_stored(*why);
         let reason = why.text();
         let name = zone.name();
         (count > 0).then(|| json!({ "zone": name, "reason": reason, "responses": count }))
-    });
-    counted.collect::<Vec<Value>>().into_iter()
-}
-
-/// The time, in Unix milliseconds.
-pub(super) fn unix_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.unwrap_or_default().as_millis() as u64
+    })
 }

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use turnpike_conf::{ConfError, View, value};
 use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::process::unix_s;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{Asking, StatusFailure, StatusSource, VerifyClient};
 use turnpike_wire::certificate::Certificate;
 use turnpike_wire::ocsp::{CertificateId, State};
 
 use super::clients;
-use super::ocsp::{self, Question, Signers, URL_START, Verdict, now_s};
+use super::ocsp::{self, Question, Signers, URL_START, Verdict};
 use crate::own_request::Outlet;
 
 /// Bytes of a cache that one state is counted with: the two digests, the number and the time of a
@@ -206,7 +207,7 @@ impl Asker {
 
     /// The state that the cache has.
     fn known(&self, id: &CertificateId) -> Option<State> {
-        self.cache.as_ref()?.find(id, now_s())
+        self.cache.as_ref()?.find(id, unix_s())
     }
 
     /// The state of a certificate, from the cache or from its responder.
@@ -223,7 +224,7 @@ impl Asker {
             StatusFailure::Unanswered
         })?;
         if let (Some(cache), Some(until_s)) = (&self.cache, verdict.until_s) {
-            cache.keep(&wanted.question.id, (verdict.state, until_s), now_s());
+            cache.keep(&wanted.question.id, (verdict.state, until_s), unix_s());
         }
         Ok(verdict.state)
     }
@@ -231,7 +232,7 @@ impl Asker {
     async fn verdict(&self, wanted: &Wanted) -> Result<Verdict, String> {
         let responder = wanted.responder.as_ref().map_err(String::clone)?;
         let der = wanted.question.ask(&self.outlet, responder).await?;
-        wanted.question.judge(&der, Signers::Issuer, now_s())
+        wanted.question.judge(&der, Signers::Issuer, unix_s())
     }
 }
 

@@ -1,9 +1,8 @@
 //! `$ssl_client_...`: what a client's certificate says.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use turnpike_http::base64;
+use turnpike_lane::sys::process::unix_s;
 use turnpike_plan::tls::{ClientCertificate, HasTlsSession};
 use turnpike_plan::variables::VariableRow;
 use turnpike_wire::certificate::Certificate;
@@ -91,7 +90,7 @@ fn of_validity<S: HasTlsSession>() -> [VariableRow<S>; 5] {
             "ssl_client_v_remain",
             |subject, out| {
                 read(subject, |read| {
-                    let days = read.not_after_s.saturating_sub(now_s()) / DAY_S;
+                    let days = read.not_after_s.saturating_sub(unix_s()) / DAY_S;
                     out.extend_from_slice(days.to_string().as_bytes());
                 })
             },
@@ -217,11 +216,6 @@ fn write_time(seconds: u64, out: &mut Vec<u8>) {
         b" GMT",
     ];
     out.extend_from_slice(&parts.concat());
-}
-
-fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

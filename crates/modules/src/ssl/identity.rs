@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_lane::sys::process::unix_s;
 use turnpike_lane::trust;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificateSource, CertificatesByName};
 
 use super::commands::Commands;
-use super::ocsp::now_s;
 use super::source::Source;
 use super::{chain, files, private_key};
 use crate::expiry::{self, FromFile};
@@ -205,7 +205,7 @@ pub(super) fn certified<S>(
     let ders = identity.cert.iter().map(AsRef::as_ref);
     // A text in the configuration itself is named by its first line.
     let name = name.lines().next().unwrap_or_default();
-    for oddity in chain::oddities(name, ders, now_s()) {
+    for oddity in chain::oddities(name, ders, unix_s()) {
         builder.warn(view, certificate, oddity);
     }
     let end = identity.cert.first();

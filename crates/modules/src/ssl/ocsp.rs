@@ -5,7 +5,6 @@
 //! takes the lack of an answer for a good one.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use bytes::Bytes;
@@ -167,12 +166,6 @@ fn sha1(bytes: &[u8]) -> [u8; SHA1_BYTES] {
     let mut sum = [0; SHA1_BYTES];
     sum.copy_from_slice(digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref());
     sum
-}
-
-/// The time, in Unix seconds.
-pub(super) fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

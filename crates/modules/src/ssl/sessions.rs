@@ -7,7 +7,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest::{Context as Digest, SHA256, SHA256_OUTPUT_LEN};
 use rustls::server::{
@@ -15,6 +14,7 @@ use rustls::server::{
 };
 use rustls::ticketer::TicketRotator;
 use turnpike_conf::{ConfError, View, value};
+use turnpike_lane::sys::process::unix_s;
 use turnpike_plan::builder::Builder;
 
 use super::shared_sessions::SharedSessions;
@@ -217,12 +217,6 @@ impl Seal {
     }
 }
 
-/// The time, in seconds since 1970.
-pub(super) fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
 impl ProducesTickets for Tickets {
     fn enabled(&self) -> bool {
         true
@@ -235,17 +229,17 @@ impl ProducesTickets for Tickets {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.keys.0.encrypt(&self.seal.close(now_s(), plain))
+        self.keys.0.encrypt(&self.seal.close(unix_s(), plain))
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        self.seal.open(now_s(), &self.keys.0.decrypt(cipher)?)
+        self.seal.open(unix_s(), &self.keys.0.decrypt(cipher)?)
     }
 }
 
 impl StoresServerSessions for Cache {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        let now_s = now_s();
+        let now_s = unix_s();
         let sealed = self.seal.close(now_s, &value);
         if let Some(shared) = &self.shared {
             shared.put(&key, &sealed, now_s);
@@ -256,7 +250,7 @@ impl StoresServerSessions for Cache {
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let kept = || self.shared.as_ref()?.get(key);
         let sealed = self.sessions.get(key).or_else(kept)?;
-        self.seal.open(now_s(), &sealed)
+        self.seal.open(unix_s(), &sealed)
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -265,7 +259,7 @@ impl StoresServerSessions for Cache {
             sealed = sealed.or_else(|| shared.get(key));
             shared.remove(key);
         }
-        self.seal.open(now_s(), &sealed?)
+        self.seal.open(unix_s(), &sealed?)
     }
 
     fn can_cache(&self) -> bool {

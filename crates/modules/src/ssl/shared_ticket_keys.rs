@@ -17,9 +17,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 use turnpike_lane::sys::mapping::SharedWords;
+use turnpike_lane::sys::process::unix_s;
 use turnpike_plan::environment::KEPT_KEY_WORDS;
 
-use super::sessions::now_s;
 use super::ticket_keys::{FRESH_BYTES, Keys};
 use super::versioned;
 
@@ -81,7 +81,7 @@ impl SharedKeys {
     /// The keys of a lifetime; `None` where the memory has another layout or no room, or the
     /// machine has no random numbers.
     pub(super) fn new(words: Arc<SharedWords>, lifetime_s: u32) -> Option<SharedKeys> {
-        Self::at(words, lifetime_s, now_s())
+        Self::at(words, lifetime_s, unix_s())
     }
 
     fn at(words: Arc<SharedWords>, lifetime_s: u32, now_s: u64) -> Option<SharedKeys> {
@@ -230,11 +230,11 @@ impl ProducesTickets for SharedKeys {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.keys(now_s()).encrypt(plain)
+        self.keys(unix_s()).encrypt(plain)
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        self.keys(now_s()).decrypt(cipher)
+        self.keys(unix_s()).decrypt(cipher)
     }
 }
 

@@ -14,6 +14,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use turnpike_conf::{ConfError, View};
 use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::process::unix_s;
 use turnpike_lane::trust;
 use turnpike_plan::background::{Running, Service};
 use turnpike_plan::builder::Builder;
@@ -23,7 +24,7 @@ use turnpike_wire::hex;
 use turnpike_wire::ocsp::State;
 
 use super::clients;
-use super::ocsp::{self, CLOCK_SLACK_S, Question, Signers, now_s};
+use super::ocsp::{self, CLOCK_SLACK_S, Question, Signers};
 use crate::own_request::Outlet;
 
 /// The longest time for which an answer is not asked for again, and the shortest, in seconds;
@@ -232,7 +233,7 @@ impl Staple {
                 return;
             };
             let asked = self.ask(&live.outlet).await;
-            let now_s = now_s();
+            let now_s = unix_s();
             let pause_s = match asked {
                 Ok(answer) => {
                     retry_s = RETRY_S_MIN;
@@ -268,14 +269,14 @@ impl Staple {
         let Some(der) = &shown.ocsp else {
             return;
         };
-        if self.judge(der, now_s()).is_err() {
+        if self.judge(der, unix_s()).is_err() {
             self.show(None);
         }
     }
 
     async fn ask(&self, outlet: &Outlet) -> Result<Answer, String> {
         let der = self.question.ask(outlet, &self.responder).await?;
-        let valid_until_s = self.judge(&der, now_s())?;
+        let valid_until_s = self.judge(&der, unix_s())?;
         Ok(Answer { der, valid_until_s })
     }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
+use turnpike_lane::sys::process::unix_s;
 use turnpike_lane::trust::{Failure, Trust};
 use turnpike_wire::certificate::Purpose;
 
@@ -149,10 +149,8 @@ impl ClientCertificate {
         trust: &Arc<Trust>,
         statuses: Option<&dyn StatusSource>,
     ) -> Option<(ClientCertificate, Asking)> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now_s = since.map_or(0, |since| since.as_secs());
         let (own, others) = shown.split_first()?;
-        let (failure, asking) = match trust.chain(shown, Purpose::Client, now_s) {
+        let (failure, asking) = match trust.chain(shown, Purpose::Client, unix_s()) {
             Err(failures) => (Some(ClientFailure::Chain(failures.last)), None),
             Ok(chain) => (None, statuses.map(|statuses| statuses.ask(&chain))),
         };

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, date_time_ymd};
+use turnpike_lane::sys::process::unix_s;
 
 /// How long one is valid: clients refuse what is valid for more than 398 days.
 const VALID: Duration = Duration::from_secs(397 * 24 * 3600);
@@ -28,7 +29,7 @@ pub(super) fn make(name: &str) -> Result<SelfSigned, String> {
     let mut wanted = CertificateParams::new([name.to_owned()]).map_err(failed)?;
     wanted.distinguished_name.push(DnType::CommonName, name);
     wanted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let now = date_time_ymd(1970, 1, 1) + since_1970();
+    let now = date_time_ymd(1970, 1, 1) + Duration::from_secs(unix_s());
     (wanted.not_before, wanted.not_after) = (now - BEFORE, now + VALID);
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(failed)?;
     let made = wanted.self_signed(&key).map_err(failed)?;
@@ -42,11 +43,6 @@ pub(super) fn make(name: &str) -> Result<SelfSigned, String> {
 pub(super) fn is_fit(made_at: SystemTime) -> bool {
     let age = SystemTime::now().duration_since(made_at);
     age.is_ok_and(|age| age + LEFT_MIN < VALID)
-}
-
-fn since_1970() -> Duration {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or_default()
 }
 
 #[cfg(test)]
