@@ -38,7 +38,7 @@ pub use parse::{BLOCK_DEPTH_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, parse};
 pub use reference::{reference, reference_of};
 pub use registry::{Arguments, Check, Context, Merge, Registry, Repeat, Row, Value};
 pub use source::{DiskLoader, FILE_BYTES_MAX, Loader, MemoryLoader, Source, Sources};
-pub use suggest::nearest;
+pub use suggest::{did_you_mean, nearest};
 pub use text::{bytes_of, text_of};
 pub use tree::{Directive, FileId, Span, Tree, Word};
 pub use view::View;

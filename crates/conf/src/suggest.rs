@@ -23,6 +23,12 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     best.map(|(_, candidate)| candidate)
 }
 
+/// `, did you mean "x"?`: what a message about `word` goes on with, where a candidate is near.
+pub fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let meant = nearest(word, candidates)?;
+    Some(format!(", did you mean \"{meant}\"?"))
+}
+
 /// The edit distance: insertions, deletions, changes, and swaps of neighbouring bytes.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before_last: Vec<usize> = vec![0; b.len() + 1];

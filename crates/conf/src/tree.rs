@@ -71,6 +71,20 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Every directive in reading order, those inside of blocks behind the one that opens them.
+    pub fn walk(&self) -> impl Iterator<Item = &Directive> {
+        let mut open = vec![self.directives.iter()];
+        std::iter::from_fn(move || {
+            loop {
+                if let Some(directive) = open.last_mut()?.next() {
+                    open.extend(directive.block.as_ref().map(|inside| inside.iter()));
+                    return Some(directive);
+                }
+                open.pop();
+            }
+        })
+    }
+
     /// An error at a place of this tree.
     pub fn error(&self, span: Span, message: impl Into<String>) -> ConfError {
         ConfError::at(&self.sources, span, message.into())

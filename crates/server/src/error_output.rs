@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
-use turnpike_conf::Directive;
+use turnpike_conf::Tree;
 use turnpike_lane::log::{Destination, Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::process::{self, Stream};
 
@@ -16,7 +16,7 @@ pub(crate) fn lead_to_log(configuration: &Configuration, logs: &LogSet, log: &Er
     let implied = specs
         .iter()
         .any(|spec| spec.destination == Destination::Stderr);
-    if implied || names_stderr(&configuration.tree.directives) {
+    if implied || names_stderr(&configuration.tree) {
         return;
     }
     let Some(file) = specs.iter().find_map(|spec| logs.file(spec.file()?)) else {
@@ -31,10 +31,9 @@ pub(crate) fn lead_to_log(configuration: &Configuration, logs: &LogSet, log: &Er
 }
 
 /// Whether an `error_log` at any level goes to standard error.
-fn names_stderr(directives: &[Directive]) -> bool {
-    directives.iter().any(|directive| {
+fn names_stderr(tree: &Tree) -> bool {
+    tree.walk().any(|directive| {
         let first = directive.arguments.first();
-        let here = directive.name.text == "error_log" && first.is_some_and(|w| w.text == "stderr");
-        here || directive.block.as_deref().is_some_and(names_stderr)
+        directive.name.text == "error_log" && first.is_some_and(|w| w.text == "stderr")
     })
 }

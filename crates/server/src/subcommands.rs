@@ -216,9 +216,8 @@ fn directives(arguments: &[OsString]) -> ExitCode {
         match turnpike_conf::reference_of(&registry, &name) {
             Some(part) => text.push_str(&part),
             None => {
-                let near = turnpike_conf::nearest(&name, registry.rows().map(|(_, row)| row.name));
-                let near = near.map(|near| format!(", did you mean \"{near}\"?"));
-                let near = near.unwrap_or_default();
+                let names = registry.rows().map(|(_, row)| row.name);
+                let near = turnpike_conf::did_you_mean(&name, names).unwrap_or_default();
                 write_standard_error(&format!(
                     "turnpike: there is no directive \"{name}\"{near}\n"
                 ));

@@ -176,10 +176,8 @@ fn status(findings: &[Finding]) -> ExitCode {
 fn explain(id: &str) -> Result<ExitCode, Failed> {
     let Some(row) = findings::row(id) else {
         let ids: Vec<&str> = findings::rows().map(|row| row.id).collect();
-        let near = turnpike_conf::nearest(id, ids.iter().copied());
-        let near = near
-            .map(|near| format!(", did you mean \"{near}\"?"))
-            .unwrap_or_else(|| ".".to_owned());
+        let near = turnpike_conf::did_you_mean(id, ids.iter().copied());
+        let near = near.unwrap_or_else(|| ".".to_owned());
         let text = format!(
             "there is no finding \"{id}\"{near} There are: {}",
             ids.join(" ")

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::geteuid;
 use serde_json::Value;
-use turnpike_conf::{Errors, nearest, text_of};
+use turnpike_conf::{Errors, did_you_mean, nearest, text_of};
 use turnpike_lane::sys::process::ProcessHandle;
 use turnpike_load::{OptionUsage, Usage};
 use turnpike_plan::control::{Arguments, CommandRow};
@@ -410,10 +410,10 @@ fn unknown_verb(subject: &str, word: &str) -> String {
     let wrong = match word {
         _ if rows.is_empty() => return format!("there is no subcommand \"{subject}\""),
         "" => format!("\"{subject}\" needs a verb"),
-        word => match nearest(word, verbs) {
-            Some(meant) => format!("unknown verb \"{word}\", did you mean \"{meant}\"?"),
-            None => format!("unknown verb \"{word}\""),
-        },
+        word => {
+            let near = did_you_mean(word, verbs).unwrap_or_default();
+            format!("unknown verb \"{word}\"{near}")
+        }
     };
     let known: String = rows.into_iter().map(usage).collect();
     format!("{wrong}\n\"{subject}\" can be followed by:{known}")

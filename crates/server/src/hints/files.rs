@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::mistake::{Mistake, did_you_mean};
+use turnpike_conf::did_you_mean;
+
+use super::mistake::Mistake;
 
 /// Bytes of a file of accounts that are read for names.
 const ACCOUNTS_BYTES_MAX: u64 = 1024 * 1024;

@@ -55,9 +55,6 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// How many lines have to begin so: one word may be anybody's.
-const LINES_MIN: usize = 1;
-
 /// Said of the first mistake of a main file that is in another server's language.
 pub(super) fn hint(configuration: &Configuration) -> Option<String> {
     let sources = &configuration.tree.sources;
@@ -72,12 +69,8 @@ pub(super) fn hint(configuration: &Configuration) -> Option<String> {
     if begins().any(|word| matches!(word, "http" | "events" | "stream" | "server")) {
         return None;
     }
-    let language = LANGUAGES.iter().find(|language| {
-        begins()
-            .filter(|word| language.words.contains(word))
-            .count()
-            >= LINES_MIN
-    })?;
+    let is_in = |language: &&Language| begins().any(|word| language.words.contains(&word));
+    let language = LANGUAGES.iter().find(is_in)?;
     let (file, server) = (language.file, language.server);
     Some(format!(
         "; this looks like {file}: give it to {server}, or write what it says in nginx's language \

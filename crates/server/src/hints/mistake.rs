@@ -1,6 +1,6 @@
 //! A mistake as the rules for hints see it, with the directives that it is about.
 
-use turnpike_conf::{ConfError, Context, Directive, FileId, Registry, Row, Value};
+use turnpike_conf::{ConfError, Context, Directive, FileId, Registry, Row, Sources, Value};
 
 use crate::configuration::Configuration;
 
@@ -8,18 +8,19 @@ use crate::configuration::Configuration;
 pub(super) struct Mistake<'a> {
     pub(super) message: &'a str,
     /// The directives of the message's place, outer ones first.
-    pub(super) directives: Vec<Found<'a>>,
+    pub(super) directives: Vec<&'a Found<'a>>,
+    /// Every directive of the configuration.
+    pub(super) all: &'a [Found<'a>],
     pub(super) configuration: &'a Configuration,
     pub(super) registry: &'a Registry,
 }
 
-/// A directive with the blocks around it.
-#[derive(Clone)]
+/// A directive with where it stands.
 pub(super) struct Found<'a> {
     pub(super) directive: &'a Directive,
-    pub(super) context: Context,
-    /// The names of the blocks around it, outermost first.
-    pub(super) around: Vec<&'a str>,
+    context: Context,
+    /// The name of the outermost block around it.
+    outermost: Option<&'a str>,
 }
 
 impl<'a> Mistake<'a> {
@@ -29,18 +30,18 @@ impl<'a> Mistake<'a> {
     }
 
     /// The directive of the message's place that has this text as a whole argument, or the first.
-    pub(super) fn with_argument(&self, text: &str) -> Option<&Found<'a>> {
-        let has = |found: &&Found<'_>| {
+    pub(super) fn with_argument(&self, text: &str) -> Option<&'a Found<'a>> {
+        let mut directives = self.directives.iter().copied();
+        directives.rfind(|found| {
             let mut words = found.directive.arguments.iter();
             words.any(|word| word.text == text)
-        };
-        self.directives.iter().rfind(has)
+        })
     }
 
     /// The directive of the message's place that has this name.
-    pub(super) fn named(&self, name: &str) -> Option<&Found<'a>> {
-        let mut directives = self.directives.iter();
-        directives.rfind(|found| found.directive.name.text == name)
+    pub(super) fn named(&self, name: &str) -> Option<&'a Found<'a>> {
+        let mut directives = self.directives.iter().copied();
+        directives.rfind(|found| found.name() == name)
     }
 }
 
@@ -59,49 +60,41 @@ impl<'a> Found<'a> {
     }
 
     pub(super) fn is_in_stream(&self) -> bool {
-        self.around.first() == Some(&"stream")
+        self.outermost == Some("stream")
     }
 }
 
 /// The directives that an error's place is in.
 pub(super) fn at_place<'a>(
     error: &ConfError,
-    configuration: &'a Configuration,
-    registry: &Registry,
-) -> Vec<Found<'a>> {
+    sources: &Sources,
+    all: &'a [Found<'a>],
+) -> Vec<&'a Found<'a>> {
     let Some((name, line)) = &error.place else {
         return Vec::new();
     };
-    let sources = &configuration.tree.sources;
-    let mut found = all(configuration, registry);
-    found.retain(|found| {
+    let is_there = |found: &&Found<'_>| {
         let directive = found.directive;
         let is_file = |file: FileId| sources.name(file) == Some(name.as_str());
         let is_within = (directive.name.span.line..=directive.span.line).contains(line);
         let is_end = directive.end.line == *line && is_file(directive.end.file);
         is_file(directive.span.file) && is_within || is_end
-    });
-    found
+    };
+    all.iter().filter(is_there).collect()
 }
 
 /// Every directive of a configuration, in reading order.
 pub(super) fn all<'a>(configuration: &'a Configuration, registry: &Registry) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     let directives = &configuration.tree.directives;
-    collect(
-        directives,
-        Context::Main,
-        &mut Vec::new(),
-        registry,
-        &mut found,
-    );
+    collect(directives, Context::Main, None, registry, &mut found);
     found
 }
 
 fn collect<'a>(
     directives: &'a [Directive],
     context: Context,
-    around: &mut Vec<&'a str>,
+    outermost: Option<&'a str>,
     registry: &Registry,
     found: &mut Vec<Found<'a>>,
 ) {
@@ -109,7 +102,7 @@ fn collect<'a>(
         found.push(Found {
             directive,
             context,
-            around: around.clone(),
+            outermost,
         });
         if let Some(inside) = &directive.block {
             let name = directive.name.text.as_str();
@@ -118,18 +111,7 @@ fn collect<'a>(
                 Some(Value::Block(inner)) => inner,
                 _ => Context::Entries,
             };
-            around.push(name);
-            collect(inside, inner, around, registry, found);
-            around.pop();
+            collect(inside, inner, outermost.or(Some(name)), registry, found);
         }
     }
-}
-
-/// `, did you mean "x"?`, where a candidate is near.
-pub(super) fn did_you_mean<'c>(
-    word: &str,
-    candidates: impl Iterator<Item = &'c str>,
-) -> Option<String> {
-    let meant = turnpike_conf::nearest(word, candidates)?;
-    Some(format!(", did you mean \"{meant}\"?"))
 }

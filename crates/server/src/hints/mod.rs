@@ -20,7 +20,7 @@ use turnpike_conf::Errors;
 
 use crate::configuration::Configuration;
 use crate::families;
-use mistake::{Mistake, at_place};
+use mistake::{Mistake, all, at_place};
 
 pub(crate) use warnings::{of_files, of_letters};
 
@@ -38,13 +38,15 @@ const RULES: &[fn(&Mistake<'_>) -> Option<String>] = &[
 /// Adds hints to errors.
 pub(crate) fn add(mut errors: Errors, configuration: &Configuration) -> Errors {
     let registry = families::registry();
+    let all = all(configuration, &registry);
     for error in &mut errors.0 {
         if !error.hint.is_empty() {
             continue;
         }
         let mistake = Mistake {
             message: &error.message,
-            directives: at_place(error, configuration, &registry),
+            directives: at_place(error, &configuration.tree.sources, &all),
+            all: &all,
             configuration,
             registry: &registry,
         };

@@ -1,6 +1,6 @@
 //! Addresses of upstream servers: schemes that are missing, wrong or too many, and misspelt groups.
 
-use super::mistake::{Found, Mistake, all};
+use super::mistake::{Found, Mistake};
 
 /// Schemes that a directive takes before an address; the first is the one that is proposed.
 const SCHEMES: &[(&str, &[&str])] = &[
@@ -13,7 +13,11 @@ const SCHEMES: &[(&str, &[&str])] = &[
 pub(super) fn hint(mistake: &Mistake<'_>) -> Option<String> {
     let message = mistake.message;
     if message.starts_with("invalid URL prefix") {
-        return mistake.directives.iter().rev().find_map(prefix);
+        return mistake
+            .directives
+            .iter()
+            .rev()
+            .find_map(|found| prefix(found));
     }
     let quoted = mistake.quoted()?;
     if message.starts_with("invalid return code \"") {
@@ -60,9 +64,12 @@ fn scheme(found: &Found<'_>, text: &str) -> Option<String> {
 
 /// A name that is nearly that of a group of servers.
 fn group(mistake: &Mistake<'_>, name: &str) -> Option<String> {
-    let is_in_stream = mistake.directives.last().is_some_and(Found::is_in_stream);
-    let blocks = all(mistake.configuration, mistake.registry);
-    let groups = blocks
+    let is_in_stream = mistake
+        .directives
+        .last()
+        .is_some_and(|found| found.is_in_stream());
+    let groups = mistake
+        .all
         .iter()
         .filter(|found| found.name() == "upstream" && found.is_in_stream() == is_in_stream);
     let meant = turnpike_conf::nearest(name, groups.map(|found| found.argument(0)))?;

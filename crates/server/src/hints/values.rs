@@ -78,19 +78,15 @@ pub(super) fn hint(mistake: &Mistake<'_>) -> Option<String> {
 
 /// What a parameter takes, where its value is none.
 pub(super) fn of_parameter(name: &str, takes: &str, value: &str) -> Option<String> {
-    let kinds: &[Kind] = match takes {
-        "time" => &[Kind::Milliseconds],
-        "size" => &[Kind::Offset],
+    let (kind, words) = match takes {
+        "time" => (Kind::Milliseconds, TIME_WORDS),
+        "size" => (Kind::Offset, SIZE_WORDS),
         "number" | "N" if number(value).is_none() => {
             return Some(format!("; \"{name}\" takes a whole number"));
         }
         _ => return None,
     };
-    let words = match kinds {
-        [Kind::Offset] => SIZE_WORDS,
-        _ => TIME_WORDS,
-    };
-    correction(kinds, value).or_else(|| Some(format!("; \"{name}\" takes {words}")))
+    correction(&[kind], value).or_else(|| Some(format!("; \"{name}\" takes {words}")))
 }
 
 const SIZE_WORDS: &str = "bytes, or a number with k, m or g";
@@ -98,15 +94,14 @@ const TIME_WORDS: &str = "seconds, or a number with ms, s, m, h or d";
 
 /// What a row's values look like.
 fn grammar(row: &Row) -> Option<String> {
-    let words = match row.value {
-        Value::Size | Value::Buffers => "a size is in bytes, or a number with k or m",
-        Value::Offset => "a size is in bytes, or a number with k, m or g",
-        Value::Milliseconds | Value::Seconds => {
-            "a time is in seconds, or a number with ms, s, m, h or d"
+    match row.value {
+        Value::Size | Value::Buffers => {
+            Some("a size is in bytes, or a number with k or m".to_owned())
         }
-        _ => return None,
-    };
-    Some(words.to_owned())
+        Value::Offset => Some(format!("a size is in {SIZE_WORDS}")),
+        Value::Milliseconds | Value::Seconds => Some(format!("a time is in {TIME_WORDS}")),
+        _ => None,
+    }
 }
 
 /// The grammars that a row's arguments can have.

@@ -4,9 +4,7 @@ use std::path::Path;
 
 use turnpike_conf::{Directive, Word};
 
-use super::mistake::all;
 use crate::configuration::Configuration;
-use crate::families;
 
 /// Quotes of word processors, which the language takes for letters.
 const TYPOGRAPHIC: &[char] = &['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}'];
@@ -24,10 +22,8 @@ const PASSES: &[&str] = &[
 
 /// Signs that are letters of a value, and were hardly meant so.
 pub(crate) fn of_letters(configuration: &Configuration) -> Vec<String> {
-    let registry = families::registry();
-    let found = all(configuration, &registry);
-    let odd = found.iter().filter_map(|found| {
-        let (word, message) = letters(found.name(), &found.directive.arguments)?;
+    let odd = configuration.tree.walk().filter_map(|directive| {
+        let (word, message) = letters(&directive.name.text, &directive.arguments)?;
         Some(configuration.tree.error(word.span, message).to_string())
     });
     odd.collect()
@@ -62,23 +58,20 @@ fn letters<'a>(directive: &str, arguments: &'a [Word]) -> Option<(&'a Word, Stri
 
 /// Files and sockets that are missing when a request needs them.
 pub(crate) fn of_files(configuration: &Configuration) -> Vec<String> {
-    let registry = families::registry();
-    let found = all(configuration, &registry);
-    let missing = found.iter().filter_map(|found| {
-        let message = match found.name() {
-            "auth_basic_user_file" => user_file(configuration, found.argument(0)),
-            name if PASSES.contains(&name) && found.directive.block.is_none() => {
-                socket(found.directive)
-            }
+    let missing = configuration.tree.walk().filter_map(|directive| {
+        let message = match directive.name.text.as_str() {
+            "auth_basic_user_file" => user_file(configuration, directive),
+            name if PASSES.contains(&name) && directive.block.is_none() => socket(directive),
             _ => None,
-        };
-        let place = found.directive.span;
-        message.map(|message| configuration.tree.error(place, message).to_string())
+        }?;
+        let error = configuration.tree.error(directive.span, message);
+        Some(error.to_string())
     });
     missing.collect()
 }
 
-fn user_file(configuration: &Configuration, name: &str) -> Option<String> {
+fn user_file(configuration: &Configuration, directive: &Directive) -> Option<String> {
+    let name = directive.arguments.first()?.text.as_str();
     if name.contains('$') {
         return None;
     }

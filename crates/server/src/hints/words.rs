@@ -1,8 +1,8 @@
 //! Misspelt words: parameters, values, variables, formats, zones.
 
-use turnpike_conf::{Registry, nearest};
+use turnpike_conf::{did_you_mean, nearest};
 
-use super::mistake::{Found, Mistake, all, did_you_mean};
+use super::mistake::Mistake;
 use super::syntax::{self, Parameter};
 use super::values;
 use crate::variable_names;
@@ -81,19 +81,21 @@ fn parameter(mistake: &Mistake<'_>) -> Option<String> {
 }
 
 fn variable(mistake: &Mistake<'_>, name: &str) -> Option<String> {
-    let is_in_stream = mistake.directives.last().is_some_and(Found::is_in_stream);
-    let defined = defined(mistake, mistake.registry);
+    let is_in_stream = mistake
+        .directives
+        .last()
+        .is_some_and(|found| found.is_in_stream());
+    let defined = defined(mistake);
     let names: Vec<&str> = variable_names::names(is_in_stream).collect();
-    let names = names.into_iter().chain(defined.iter().map(String::as_str));
+    let names = names.into_iter().chain(defined);
     let meant = nearest(name, names)?;
     Some(format!(", did you mean \"${meant}\"?"))
 }
 
 /// The variables that directives of the configuration define: their last argument, or that of `set`
 /// its first.
-fn defined(mistake: &Mistake<'_>, registry: &Registry) -> Vec<String> {
-    let found = all(mistake.configuration, registry);
-    let words = found.iter().filter_map(|found| {
+fn defined<'a>(mistake: &Mistake<'a>) -> Vec<&'a str> {
+    let words = mistake.all.iter().filter_map(|found| {
         let arguments = &found.directive.arguments;
         match found.name() {
             "set" | "auth_request_set" | "secure_link_set" => arguments.first(),
@@ -101,14 +103,15 @@ fn defined(mistake: &Mistake<'_>, registry: &Registry) -> Vec<String> {
             _ => None,
         }
     });
-    let names = words.filter_map(|word| word.text.strip_prefix('$'));
-    names.map(str::to_owned).collect()
+    words
+        .filter_map(|word| word.text.strip_prefix('$'))
+        .collect()
 }
 
 fn log_format(mistake: &Mistake<'_>) -> Option<String> {
     let name = mistake.quoted()?;
-    let found = all(mistake.configuration, mistake.registry);
-    let formats = found.iter().filter(|found| found.name() == "log_format");
+    let all = mistake.all.iter();
+    let formats = all.filter(|found| found.name() == "log_format");
     let formats = formats.map(|found| found.argument(0));
     did_you_mean(name, formats.chain(["combined", "json"]))
         .or_else(|| Some("; \"log_format\" defines one".to_owned()))
@@ -118,8 +121,8 @@ fn log_format(mistake: &Mistake<'_>) -> Option<String> {
 fn zone(mistake: &Mistake<'_>) -> Option<String> {
     let quoted: Vec<&str> = mistake.message.split('"').skip(1).step_by(2).collect();
     let name = quoted.last()?;
-    let found = all(mistake.configuration, mistake.registry);
-    let words = found.iter().flat_map(|found| &found.directive.arguments);
+    let all = mistake.all.iter();
+    let words = all.flat_map(|found| &found.directive.arguments);
     let zones = words.filter_map(|word| {
         let text = word.text.as_str();
         let made = text

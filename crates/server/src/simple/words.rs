@@ -265,8 +265,7 @@ fn sort(arguments: &[OsString], known: &[&str]) -> Result<Sorted, String> {
             None => (word.as_str(), None),
         };
         if !known.contains(&name) {
-            let near = turnpike_conf::nearest(name, known.iter().copied());
-            let near = near.map(|near| format!(", did you mean \"{near}\"?"));
+            let near = turnpike_conf::did_you_mean(name, known.iter().copied());
             return Err(format!(
                 "unknown option \"{name}\"{}",
                 near.unwrap_or_default()
