@@ -21,6 +21,7 @@ use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::background::Service;
+use crate::builder::Shared;
 use crate::control::{Command, CommandRow};
 use crate::metrics::Reader;
 use crate::passed::{PassedConnection, Receiver};
@@ -152,12 +153,19 @@ pub trait Protocol: Receiver + Sized {
 
 /// What a configuration means for one protocol.
 pub trait ProtocolPlan: Send + Sync + 'static {
+    /// What variables are computed for.
+    type Subject: 'static;
+
+    /// What the plans of all protocols have.
+    fn shared(&self) -> &Shared<Self::Subject>;
     /// The addresses that are listened at, in the order of their places.
     fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>>;
     /// How many server blocks there are.
     fn server_count(&self) -> usize;
     /// The verbs that the families offer, each with what carries it out.
-    fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)];
+    fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
+        &self.shared().commands
+    }
     /// What carries out the verb of that name.
     fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
         let mut commands = self.commands().iter();
@@ -165,9 +173,13 @@ pub trait ProtocolPlan: Send + Sync + 'static {
         Some(command.clone())
     }
     /// The work of the families that goes on in the background while the plan is in force.
-    fn services(&self) -> &[Arc<dyn Service>];
+    fn services(&self) -> &[Arc<dyn Service>] {
+        &self.shared().services
+    }
     /// What reads the metrics of the families.
-    fn metric_readers(&self) -> &[Arc<dyn Reader>];
+    fn metric_readers(&self) -> &[Arc<dyn Reader>] {
+        &self.shared().readers
+    }
     /// Keeps something until nobody holds the plan any more.
     fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>);
 }

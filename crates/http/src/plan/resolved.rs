@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_lane::log::ErrorLog;
-use turnpike_plan::background::Service;
 use turnpike_plan::builder::Shared;
-use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::metrics;
 use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
@@ -147,11 +145,6 @@ impl Plan {
         &self.shared.variables
     }
 
-    /// What reads the metrics of the families, of all protocols.
-    pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
-        &self.shared.readers
-    }
-
     /// Adds what reads metrics of another protocol's plan.
     pub fn add_metric_readers(&mut self, readers: &[Arc<dyn metrics::Reader>]) {
         self.shared.readers.extend_from_slice(readers);
@@ -159,6 +152,12 @@ impl Plan {
 }
 
 impl ProtocolPlan for Plan {
+    type Subject = Exchange;
+
+    fn shared(&self) -> &Shared<Exchange> {
+        &self.shared
+    }
+
     fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>> {
         self.listens.iter().map(|listen| PlanListen {
             address: &listen.address,
@@ -169,18 +168,6 @@ impl ProtocolPlan for Plan {
 
     fn server_count(&self) -> usize {
         self.servers.len()
-    }
-
-    fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
-        &self.shared.commands
-    }
-
-    fn services(&self) -> &[Arc<dyn Service>] {
-        &self.shared.services
-    }
-
-    fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
-        self.metric_readers()
     }
 
     fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {

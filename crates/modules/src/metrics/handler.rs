@@ -3,6 +3,7 @@
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_plan::metrics::{Format, Samples, write_prometheus};
+use turnpike_plan::protocol::ProtocolPlan as _;
 
 /// What the numbers of lanes become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

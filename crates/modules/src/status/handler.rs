@@ -7,6 +7,7 @@ use turnpike_http::counters::{Counter, HttpCounters};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_plan::metrics::{self, Samples};
+use turnpike_plan::protocol::ProtocolPlan as _;
 
 /// How the page is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

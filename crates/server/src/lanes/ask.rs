@@ -14,6 +14,7 @@ use turnpike_lane::sys::socket_option;
 use turnpike_plan::background::run_command;
 use turnpike_plan::control::{Arguments, Command, text};
 use turnpike_plan::metrics::{Format, Kind, Samples, write_json, write_prometheus};
+use turnpike_plan::protocol::ProtocolPlan as _;
 use turnpike_protocols::Plans;
 
 use super::certificates;

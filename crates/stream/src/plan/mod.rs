@@ -10,11 +10,8 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::socket::Kind;
-use turnpike_plan::background::Service;
 use turnpike_plan::builder::Shared;
-use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
-use turnpike_plan::metrics;
 use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
 use turnpike_plan::server_names::NameTable;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
@@ -218,6 +215,12 @@ impl Plan {
 }
 
 impl ProtocolPlan for Plan {
+    type Subject = Session;
+
+    fn shared(&self) -> &Shared<Session> {
+        &self.shared
+    }
+
     fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>> {
         self.listens.iter().map(|listen| PlanListen {
             address: &listen.address,
@@ -228,18 +231,6 @@ impl ProtocolPlan for Plan {
 
     fn server_count(&self) -> usize {
         self.servers.len()
-    }
-
-    fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
-        &self.shared.commands
-    }
-
-    fn services(&self) -> &[Arc<dyn Service>] {
-        &self.shared.services
-    }
-
-    fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
-        &self.shared.readers
     }
 
     fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
