@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, MemoryLoader, Registry, View};
+use turnpike_conf::{ConfError, Entry, MemoryLoader, Registry, Row, View};
 use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::SocketFacts;
@@ -17,7 +17,8 @@ use crate::exchange::Exchange;
 use crate::h1::input::Input;
 use crate::h1::request::{self, HeadRead};
 use crate::lane::{LanePlan, LaneShared};
-use crate::plan::{Environment, Family, ListenIndex, Plan};
+use crate::phase::{Handler, HandlerPlace};
+use crate::plan::{Builder, Environment, Family, ListenIndex, LocationDraft, Plan};
 use crate::process_rows::PROCESS_ROWS;
 use crate::requester::ConnectionFacts;
 use crate::settings::ROWS;
@@ -87,6 +88,29 @@ pub(crate) fn plan_with(families: &[&'static dyn Family], http: &str) -> Result<
         .load(&loader, Path::new("/c"), None)
         .map_err(|errors| errors.to_string())?;
     Plan::build(View::root(&scope), 1, families, &mut Nowhere).map_err(|errors| errors.to_string())
+}
+
+/// A family without directives, whose handler answers every request.
+pub(crate) struct Answering<H>(pub(crate) H);
+
+impl<H: Handler + Copy + 'static> Family for Answering<H> {
+    fn name(&self) -> &'static str {
+        "answering"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        &[]
+    }
+
+    fn location(
+        &self,
+        _: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        draft.add_handler(HandlerPlace::Answer, Arc::new(self.0));
+        Ok(())
+    }
 }
 
 /// What the protocols of a lane share.

@@ -10,7 +10,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::event_loop::{EventHandler as _, EventLoop, Mailbox, WatchedSocket};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::descriptor;
@@ -24,10 +23,10 @@ use super::{SuccessorLink, offer, take_connections};
 use crate::client::Client;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
-use crate::phase::{Awaiting, Handler, HandlerPlace, Verdict, Waiting, Work};
-use crate::plan::{Builder, Family, LocationDraft, Plan};
+use crate::phase::{Awaiting, Handler, Verdict, Waiting, Work};
+use crate::plan::{Family, Plan};
 use crate::response::{Body, BodyFailed, BodyStream, LocalFuture};
-use crate::testing;
+use crate::testing::{self, Answering};
 
 pub(super) use only_http::Command;
 use only_http::{GATE, OnlyHttp};
@@ -387,26 +386,9 @@ fn others_are_served_while_a_heavy_match_is_off_the_lane() {
     clients.join().unwrap();
 }
 
-/// A family whose handler takes turns without end.
+/// Takes turns without end.
+#[derive(Clone, Copy)]
 pub(super) struct Restless;
-
-impl Family for Restless {
-    fn name(&self) -> &'static str {
-        "restless"
-    }
-    fn rows(&self) -> &'static [Row] {
-        &[]
-    }
-    fn location(
-        &self,
-        _: View<'_>,
-        _: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        draft.add_handler(HandlerPlace::Answer, Arc::new(Restless));
-        Ok(())
-    }
-}
 
 impl Handler for Restless {
     fn handle(&self, _: &mut Exchange) -> Verdict {
@@ -425,7 +407,7 @@ impl Work for Restless {
 #[test]
 fn a_request_that_moves_no_byte_costs_its_connection() {
     let text = "server { listen 127.0.0.1:80; }";
-    let plan = testing::plan_with(&[&Restless], text).unwrap();
+    let plan = testing::plan_with(&[&Answering(Restless)], text).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut client = lane.client();
     let mailbox = lane.mailbox.clone();
@@ -447,6 +429,7 @@ fn a_request_that_moves_no_byte_costs_its_connection() {
 }
 
 /// A body whose first piece fails, in the turn or in a task.
+#[derive(Clone, Copy)]
 struct Failing {
     is_in_turn: bool,
 }
@@ -474,25 +457,6 @@ impl BodyStream for Failing {
     }
 }
 
-impl Family for Failing {
-    fn name(&self) -> &'static str {
-        "failing"
-    }
-    fn rows(&self) -> &'static [Row] {
-        &[]
-    }
-    fn location(
-        &self,
-        _: View<'_>,
-        _: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let is_in_turn = self.is_in_turn;
-        draft.add_handler(HandlerPlace::Answer, Arc::new(Failing { is_in_turn }));
-        Ok(())
-    }
-}
-
 impl Handler for Failing {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         let is_in_turn = self.is_in_turn;
@@ -506,8 +470,8 @@ impl Handler for Failing {
 #[test]
 fn a_body_whose_first_piece_fails_is_ended() {
     let families: [&'static dyn Family; 2] = [
-        &Failing { is_in_turn: true },
-        &Failing { is_in_turn: false },
+        &Answering(Failing { is_in_turn: true }),
+        &Answering(Failing { is_in_turn: false }),
     ];
     for (number, family) in (1..).zip(families) {
         let plan = testing::plan_with(&[family], "server { listen 127.0.0.1:80; }").unwrap();

@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::event_loop::EventHandler as _;
 use turnpike_lane::sys::process::{self, Limit, Resource};
 use turnpike_lane::turns;
@@ -18,11 +17,10 @@ use super::super::slot::{DrivenWork, Slot};
 use super::super::tests::{Command, Lane, Restless};
 use super::{Spoken, by_first_bytes};
 use crate::exchange::Exchange;
-use crate::phase::{Handler, HandlerPlace, Verdict};
-use crate::plan::{Builder, Family, LocationDraft};
+use crate::phase::{Handler, Verdict};
 use crate::response::Body;
 use crate::streams::shared::Shared;
-use crate::testing;
+use crate::testing::{self, Answering};
 
 #[test]
 fn the_first_bytes_of_a_plain_connection_choose_the_protocol() {
@@ -52,26 +50,9 @@ const ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes by which a window is widened.
 const STEP_BYTES: u32 = 16 * 1024;
 
-/// A family that answers every request with [`ANSWER_BYTES`].
+/// Answers with [`ANSWER_BYTES`].
+#[derive(Clone, Copy)]
 struct Large;
-
-impl Family for Large {
-    fn name(&self) -> &'static str {
-        "large"
-    }
-    fn rows(&self) -> &'static [Row] {
-        &[]
-    }
-    fn location(
-        &self,
-        _: View<'_>,
-        _: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        draft.add_handler(HandlerPlace::Answer, Arc::new(Large));
-        Ok(())
-    }
-}
 
 impl Handler for Large {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
@@ -173,7 +154,7 @@ const ACTS: &[(&str, Act)] = &[
 #[test]
 fn a_socket_that_takes_more_while_a_stream_may_send_holds_no_lane_up() {
     for (name, act) in ACTS {
-        let plan = testing::plan_with(&[&Large], HTTP2).unwrap();
+        let plan = testing::plan_with(&[&Answering(Large)], HTTP2).unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
         let mut client = Client {
             socket: lane.client(),
@@ -214,7 +195,7 @@ fn a_socket_that_takes_more_while_a_stream_may_send_holds_no_lane_up() {
 
 #[test]
 fn a_request_that_moves_no_byte_costs_its_stream() {
-    let plan = testing::plan_with(&[&Restless], HTTP2).unwrap();
+    let plan = testing::plan_with(&[&Answering(Restless)], HTTP2).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut client = lane.client();
     let mailbox = lane.mailbox.clone();
@@ -246,26 +227,9 @@ fn a_request_that_moves_no_byte_costs_its_stream() {
     assert_eq!(client.join().unwrap(), (true, true));
 }
 
-/// A family that answers every request at once.
+/// Answers at once.
+#[derive(Clone, Copy)]
 struct Small;
-
-impl Family for Small {
-    fn name(&self) -> &'static str {
-        "small"
-    }
-    fn rows(&self) -> &'static [Row] {
-        &[]
-    }
-    fn location(
-        &self,
-        _: View<'_>,
-        _: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        draft.add_handler(HandlerPlace::Answer, Arc::new(Small));
-        Ok(())
-    }
-}
 
 impl Handler for Small {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
@@ -304,7 +268,7 @@ fn ask(lane: &mut Lane, clients: &mut [UnixStream], question: &[u8], answer: &[u
 
 /// So many connections that ask now and then: the lane runs its bare loop.
 fn assert_bare(connections: usize) {
-    let plan = testing::plan_with(&[&Small], HTTP2).unwrap();
+    let plan = testing::plan_with(&[&Answering(Small)], HTTP2).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut clients: Vec<_> = (0..connections)
         .map(|_| {
@@ -406,7 +370,7 @@ fn a_parked_connection_tells_its_client_that_it_ends() {
         ),
     ];
     for (name, happens, closes_now) in cases {
-        let plan = testing::plan_with(&[&Small], HTTP2).unwrap();
+        let plan = testing::plan_with(&[&Answering(Small)], HTTP2).unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
         let mut clients = vec![lane.client()];
         clients[0].set_nonblocking(true).unwrap();
@@ -433,7 +397,7 @@ fn a_parked_connection_is_closed_when_its_time_has_passed() {
     let settings = [PREFACE.to_vec(), frame(4, 0, 0, &[])].concat();
     let none = frame(7, 0, 0, &[0; 8]);
     for (sent, goodbye) in [(PREFACE.to_vec(), Vec::new()), (settings, none)] {
-        let plan = testing::plan_with(&[&Small], text).unwrap();
+        let plan = testing::plan_with(&[&Answering(Small)], text).unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
         let mut client = lane.client();
         client.write_all(&sent).unwrap();
@@ -455,7 +419,7 @@ fn a_parked_connection_is_closed_when_its_time_has_passed() {
 
 #[test]
 fn a_request_that_is_answered_at_once_begins_the_idle_time_anew() {
-    let plan = testing::plan_with(&[&Small], HTTP2).unwrap();
+    let plan = testing::plan_with(&[&Answering(Small)], HTTP2).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut clients = vec![lane.client()];
     clients[0].set_nonblocking(true).unwrap();
