@@ -2,14 +2,13 @@
 //! a configuration. curl and Debian's nginx judge.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use turnpike_testkit::{Folder, ports, process};
 
-use crate::support::{TURNPIKE, stderr, wait_for};
+use crate::support::{TURNPIKE, output_of, stderr, wait_for};
 
 /// A server of the command line, which ends with the test.
 struct Simple {
@@ -227,18 +226,8 @@ fn what_is_printed_is_a_configuration() {
 #[test]
 fn a_password_makes_a_line_that_nginx_reads() {
     let folder = Folder::create().unwrap();
-    let mut child = command(folder.path(), "password alice")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(b"open sesame\n")
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
+    let mut asking = command(folder.path(), "password alice");
+    let output = output_of(&mut asking, "open sesame\n");
     let line = String::from_utf8(output.stdout).unwrap();
     assert!(
         line.starts_with("alice:$6$") && line.ends_with('\n'),
@@ -298,19 +287,12 @@ fn words_of_other_programs_get_the_right_words() {
 }
 
 /// Runs the program to its end with a text on standard input.
-fn with_input(folder: &Folder, arguments: &[&str], text: &str) -> std::process::Output {
-    let mut child = Command::new(TURNPIKE)
+fn with_input(folder: &Folder, arguments: &[&str], text: &str) -> Output {
+    let mut command = Command::new(TURNPIKE);
+    command
         .args(["-p", folder.name(), "-c", "-", "-e", "error.log"])
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(text.as_bytes()).unwrap();
-    drop(input);
-    child.wait_with_output().unwrap()
+        .args(arguments);
+    output_of(&mut command, text)
 }
 
 #[test]

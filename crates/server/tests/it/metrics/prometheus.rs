@@ -1,9 +1,9 @@
 //! Prometheus's own program reads what is meant for Prometheus: every form of the metrics page, the
 //! alert rules, and the queries of the dashboard and of the documentation.
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use crate::support::output_of;
 use turnpike_testkit::{Folder, Server};
 
 /// Every family whose metrics need no second program.
@@ -54,21 +54,9 @@ fn server() -> Server {
     server
 }
 
+/// Runs promtool, of the Debian package prometheus.
 fn promtool(words: &[&str], input: &str) -> Output {
-    let mut child = Command::new("promtool")
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool, of the Debian package prometheus");
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    child.wait_with_output().unwrap()
+    output_of(Command::new("promtool").args(words), input)
 }
 
 /// What promtool finds wrong: nothing if it ends successfully and in silence.
@@ -122,17 +110,7 @@ fn the_client_librarys_parser_reads_every_form_as_openmetrics() {
 /// The number of families that the parser of the client library reads, or its complaint.
 fn parse(text: &str) -> Result<usize, String> {
     // Debian's own Python, which has Debian's packages.
-    let mut child = Command::new("/usr/bin/python3")
-        .args(["-c", PARSER])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(text.as_bytes()).unwrap();
-    drop(input);
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(Command::new("/usr/bin/python3").args(["-c", PARSER]), text);
     let printed = String::from_utf8(output.stdout).unwrap();
     let complaint = String::from_utf8(output.stderr).unwrap();
     printed.trim().parse().map_err(|_| complaint)

@@ -19,6 +19,7 @@ pub mod tls;
 pub mod tls_peer;
 
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,6 +31,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The binary.
 pub const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
+
+/// Runs a program to its end with a text on standard input.
+pub fn output_of(command: &mut Command, input: &str) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(input.as_bytes()).unwrap();
+    drop(pipe);
+    child.wait_with_output().unwrap()
+}
 
 /// Runs the binary to its end, in a folder where everybody may make a socket.
 pub fn turnpike(arguments: &[&str]) -> Output {
