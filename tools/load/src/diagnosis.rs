@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustls::CertificateError;
 use socket2::{Domain, Protocol, Socket, Type};
+use turnpike_wire::h2;
 
 use crate::plan::Plan;
 use crate::tally::{ErrorClass, ErrorKind, Errors, Tally};
@@ -93,13 +94,13 @@ fn refusal(plan: &Plan, index: usize, endpoint: &Endpoint) -> Option<String> {
 /// What to do about a server without HTTP/2.
 const NO_HTTP2: &str = ": leave --h2 out, or switch HTTP/2 on there (in nginx: http2 on;)";
 
-/// The begin of a connection of HTTP/2 by prior knowledge: the preface and empty settings (RFC 9113
+/// Empty settings, which follow the preface of a connection of HTTP/2 by prior knowledge (RFC 9113
 /// section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const EMPTY_SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 
 fn answers_http1(mut socket: &Socket) -> io::Result<bool> {
     const BEGIN: &[u8] = b"HTTP/1.";
-    socket.write_all(PREFACE)?;
+    socket.write_all(&[h2::PREFACE, EMPTY_SETTINGS].concat())?;
     let mut answer = [0; BEGIN.len()];
     socket.read_exact(&mut answer)?;
     Ok(answer == BEGIN)

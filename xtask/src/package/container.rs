@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::files::{self, PROGRAMS, Places};
-use super::{Build, make, output};
+use super::{Build, make, output, tree};
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
@@ -256,14 +256,7 @@ pub(super) fn test(build: &Build) -> Outcome {
     let user = user.ok_or("the image has no user")?;
     must(
         Command::new("unshare")
-            .args([
-                "--mount",
-                "--pid",
-                "--net",
-                "--ipc",
-                "--fork",
-                "--kill-child",
-            ])
+            .args(tree::NAMESPACES)
             .args(["sh", "-c", STEPS, "sh"])
             .arg(&root)
             .arg(user)

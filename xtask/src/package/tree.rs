@@ -10,6 +10,16 @@ use crate::workspace::{must, output};
 /// The release of Debian in the tree.
 const RELEASE: &str = "bookworm";
 
+/// What `unshare` gives steps: namespaces of their own, and an end with this program.
+pub(super) const NAMESPACES: [&str; 6] = [
+    "--mount",
+    "--pid",
+    "--net",
+    "--ipc",
+    "--fork",
+    "--kill-child",
+];
+
 /// The contents of the tree beyond Debian's smallest system: the packages' libraries, and the
 /// programs that the steps below use.
 const INCLUDED: &str = "libelf1,zlib1g,logrotate,curl,procps";
@@ -63,14 +73,7 @@ pub(super) fn inside(tree: &Path, steps: &str) -> Outcome {
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("DEBIAN_FRONTEND", "noninteractive")
-            .args([
-                "--mount",
-                "--pid",
-                "--net",
-                "--ipc",
-                "--fork",
-                "--kill-child",
-            ])
+            .args(NAMESPACES)
             .args(["sh", "-c", enter]),
     )
 }
