@@ -57,7 +57,7 @@ pub enum ArgumentError {
     Invalid(String),
     /// The text is no command of `-s`.
     Signal(String),
-    /// The text is a long option, which there are none of but for `--help` and `--version`.
+    /// The text is a long option. Only `--help` and `--version` exist.
     Long(String),
     /// The value of an option is missing: its flag, and what the value is called.
     NoValue(char, &'static str),

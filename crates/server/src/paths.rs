@@ -199,16 +199,19 @@ fn is_writable(folder: &Path) -> bool {
     nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).is_ok()
 }
 
+/// The path in a variable of the environment, if it is a whole one: others are ignored, as the XDG
+/// base directory specification has it.
+pub fn absolute_variable(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os(name)?);
+    path.is_absolute().then_some(path)
+}
+
 /// The folder of an ordinary user's temporary files: `$XDG_CACHE_HOME/turnpike`, else
 /// `~/.cache/turnpike`. Who has no home that can be written has one among temporary files, which
 /// nobody else may own.
 fn user_folder() -> PathBuf {
-    let named = |variable| {
-        let path = PathBuf::from(std::env::var_os(variable)?);
-        path.is_absolute().then_some(path)
-    };
-    let home = named("HOME").filter(|home| is_writable(home));
-    let cache = named("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")));
+    let home = absolute_variable("HOME").filter(|home| is_writable(home));
+    let cache = absolute_variable("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")));
     match cache {
         Some(cache) => cache.join("turnpike"),
         None => std::env::temp_dir().join(format!("turnpike-{}", nix::unistd::geteuid())),

@@ -1,6 +1,7 @@
 //! A call on a path that a start cannot do without: nginx's sentence, and what is missing.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::libc;
@@ -75,10 +76,7 @@ fn missing_right(path: &Path) -> Option<String> {
         }
     };
     let found = std::fs::metadata(place).ok()?;
-    let (owner, mode) = (
-        name_of(std::os::unix::fs::MetadataExt::uid(&found)),
-        std::os::unix::fs::MetadataExt::mode(&found) & 0o7777,
-    );
+    let (owner, mode) = (name_of(found.uid()), found.mode() & 0o7777);
     let (user, place) = (name_of(geteuid().as_raw()), place.display());
     Some(format!(
         "user {user} may not {right} \"{place}\", which belongs to {owner} (mode {mode:04o})"

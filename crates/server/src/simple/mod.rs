@@ -3,8 +3,8 @@
 //! is: `--print` shows it. Nothing here serves a request.
 
 mod password;
-mod place;
 mod self_signed;
+mod state_folder;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -23,8 +23,8 @@ use crate::master;
 use crate::paths::{Given, Paths, Places};
 use crate::standard_error::write_standard_error;
 use crate::title;
-use place::Place;
-use words::{Kind, Wish};
+use state_folder::StateFolder;
+use words::{Kind, SiteOptions};
 
 pub(crate) use password::{HELP as PASSWORD_HELP, run as password};
 pub(crate) use words::{PHP_HELP, PROXY_HELP, SERVE_HELP};
@@ -68,20 +68,20 @@ pub(crate) fn php(arguments: &[OsString]) -> ExitCode {
     run("php", arguments, words::php)
 }
 
-type Read = fn(&[OsString]) -> Result<Wish, String>;
+type Read = fn(&[OsString]) -> Result<SiteOptions, String>;
 
 fn run(name: &str, arguments: &[OsString], read: Read) -> ExitCode {
-    let served = read(arguments).and_then(|wish| carry_out(name, arguments, &wish));
+    let served = read(arguments).and_then(|site| carry_out(name, arguments, &site));
     served.unwrap_or_else(|message| {
         write_standard_error(&format!("turnpike {name}: {message}\n"));
         ExitCode::from(EXIT_USAGE)
     })
 }
 
-fn carry_out(name: &str, arguments: &[OsString], wish: &Wish) -> Result<ExitCode, String> {
-    let place = Place::of_user();
-    let text = text::configuration(wish, &place)?;
-    if wish.prints {
+fn carry_out(name: &str, arguments: &[OsString], site: &SiteOptions) -> Result<ExitCode, String> {
+    let state = StateFolder::of_user();
+    let text = text::configuration(site, &state)?;
+    if site.prints {
         // Who closes the pipe early has seen enough.
         let _ = std::io::stdout().write_all(text.as_bytes());
         return Ok(ExitCode::SUCCESS);
@@ -90,18 +90,18 @@ fn carry_out(name: &str, arguments: &[OsString], wish: &Wish) -> Result<ExitCode
     line.extend(arguments.iter().cloned());
     let name = std::env::args_os().next().unwrap_or_default();
     title::take(&name, &line);
-    place.prepare()?;
-    if let Some(name) = wish.self_signed() {
-        place.prepare_certificate(name)?;
+    state.prepare()?;
+    if let Some(name) = site.self_signed() {
+        state.prepare_certificate(name)?;
     }
-    let globals = text::globals(wish);
-    let paths = paths(&place, text, greeting(wish, &place));
+    let globals = text::globals(site);
+    let paths = paths(&state, text, greeting(site, &state));
     Ok(master::serve(&paths, &globals))
 }
 
 /// Where everything of such a server is.
-fn paths(place: &Place, text: String, greeting: String) -> Paths {
-    let prefix = place.folder().to_path_buf();
+fn paths(state: &StateFolder, text: String, greeting: String) -> Paths {
+    let prefix = state.folder().to_path_buf();
     let configuration = prefix.join(FILE_NAME);
     let mut files: BTreeMap<_, _> = INCLUDED
         .iter()
@@ -126,8 +126,8 @@ fn paths(place: &Place, text: String, greeting: String) -> Paths {
 }
 
 /// What is said when clients can come.
-fn greeting(wish: &Wish, place: &Place) -> String {
-    let what = match &wish.kind {
+fn greeting(site: &SiteOptions, state: &StateFolder) -> String {
+    let what = match &site.kind {
         Kind::Serve { folder, .. } => format!("serving {}", folder.display()),
         Kind::Php { folder, .. } => format!("serving {} with PHP", folder.display()),
         Kind::Proxy { servers } => {
@@ -135,15 +135,15 @@ fn greeting(wish: &Wish, place: &Place) -> String {
             format!("passing requests on to {}", shown.join(", "))
         }
     };
-    let mut text = format!("turnpike: {what} on {} (Ctrl+C stops)\n", wish.url());
-    if let Some(name) = wish.self_signed() {
-        let file = place.certificate(name);
+    let mut text = format!("turnpike: {what} on {} (Ctrl+C stops)\n", site.url());
+    if let Some(name) = site.self_signed() {
+        let file = state.certificate(name);
         text.push_str(&format!(
             "turnpike: the certificate is self-signed, so browsers warn once: curl --cacert {}\n",
             file.display()
         ));
     }
-    if wish.is_public() {
+    if site.is_public() {
         text.push_str(
             "turnpike: the certificate is ordered from Let's Encrypt, whose terms you accept by \
              this: https://letsencrypt.org/repository/\n",

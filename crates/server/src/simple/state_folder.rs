@@ -11,6 +11,7 @@ use nix::unistd::geteuid;
 use turnpike_lane::log::Errno;
 
 use super::self_signed;
+use crate::paths::absolute_variable;
 
 /// Root's folder: its serving process is another user, who has to come through.
 const OF_ROOT: &str = "/var/lib/turnpike";
@@ -23,32 +24,31 @@ const CERTIFICATE_MODE: u32 = 0o644;
 
 /// A folder of state.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct StateFolder {
     folder: PathBuf,
 }
 
-impl Place {
+impl StateFolder {
     /// The folder of the current user: as the XDG base directory specification has it, or for root
     /// where system services have theirs.
-    pub(super) fn of_user() -> Place {
+    pub(super) fn of_user() -> StateFolder {
         let user = geteuid();
-        let under = |name: &str| {
-            let value = env::var_os(name).map(PathBuf::from);
-            value.filter(|path| path.is_absolute())
-        };
-        let state = under("XDG_STATE_HOME");
-        let own = state.or_else(|| under("HOME").map(|home| home.join(".local/state")));
+        let state = absolute_variable("XDG_STATE_HOME");
+        if state.is_none() && user.is_root() {
+            let folder = PathBuf::from(OF_ROOT);
+            return StateFolder { folder };
+        }
+        let own = state.or_else(|| Some(absolute_variable("HOME")?.join(".local/state")));
         let folder = match own {
-            _ if user.is_root() && under("XDG_STATE_HOME").is_none() => PathBuf::from(OF_ROOT),
             Some(own) => own.join("turnpike"),
             None => env::temp_dir().join(format!("turnpike-{user}")),
         };
-        Place { folder }
+        StateFolder { folder }
     }
 
     #[cfg(test)]
-    pub(super) fn at(folder: &Path) -> Place {
-        Place {
+    pub(super) fn at(folder: &Path) -> StateFolder {
+        StateFolder {
             folder: folder.to_path_buf(),
         }
     }

@@ -5,11 +5,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::place::Place;
-use super::words::Wish;
+use super::state_folder::StateFolder;
+use super::words::SiteOptions;
 use super::{Read, text, words};
 
-fn wish(line: &[&str]) -> Result<Wish, String> {
+fn site(line: &[&str]) -> Result<SiteOptions, String> {
     let read: Read = match line[0] {
         "serve" => words::serve,
         "proxy" => words::proxy,
@@ -20,7 +20,7 @@ fn wish(line: &[&str]) -> Result<Wish, String> {
 }
 
 fn configuration(line: &[&str]) -> Result<String, String> {
-    text::configuration(&wish(line)?, &Place::at(Path::new("/state")))
+    text::configuration(&site(line)?, &StateFolder::at(Path::new("/state")))
 }
 
 /// A command line, the URL that it serves, and lines of its configuration.
@@ -132,7 +132,7 @@ const CASES: &[Case] = &[
 fn words_become_a_configuration() {
     for (line, url, expected) in CASES {
         let text = configuration(line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
-        assert_eq!(wish(line).unwrap().url(), *url, "{line:?}");
+        assert_eq!(site(line).unwrap().url(), *url, "{line:?}");
         for part in *expected {
             let found = text.lines().any(|line| line.trim() == *part);
             assert!(found, "{line:?}: {part}\n{text}");

@@ -1,10 +1,10 @@
-//! The text of a configuration from what was wished.
+//! The configuration of a site, as text.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use super::place::Place;
-use super::words::{Kind, PORT_HTTP, PORT_HTTPS, Wish};
+use super::state_folder::StateFolder;
+use super::words::{Kind, PORT_HTTP, PORT_HTTPS, SiteOptions};
 
 /// The directory of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -17,8 +17,8 @@ const HIDDEN: &str = r"location ~ /\.(?!well-known(/|$)) { return 404; }";
 
 /// What a server of the command line is told beside its text: to stay at the terminal, and where
 /// its pid file is, so that several can run.
-pub(super) fn globals(wish: &Wish) -> String {
-    let port = wish.address().map_or(PORT_HTTPS, |address| address.port());
+pub(super) fn globals(site: &SiteOptions) -> String {
+    let port = site.address().map_or(PORT_HTTPS, |address| address.port());
     format!("daemon off; pid {port}.pid; error_log stderr warn;")
 }
 
@@ -26,7 +26,7 @@ pub(super) fn globals(wish: &Wish) -> String {
 ///
 /// # Errors
 /// A path cannot stand in a configuration.
-pub(super) fn configuration(wish: &Wish, place: &Place) -> Result<String, String> {
+pub(super) fn configuration(site: &SiteOptions, state: &StateFolder) -> Result<String, String> {
     let mut text = Text::default();
     text.open("http");
     text.line("include mime.types;");
@@ -43,22 +43,22 @@ pub(super) fn configuration(wish: &Wish, place: &Place) -> Result<String, String
                $body_bytes_sent $request_time';",
     );
     text.line("access_log /dev/stdout terminal;");
-    before_servers(wish, &mut text);
-    if wish.is_public() {
-        redirecting_server(wish, &mut text);
+    before_servers(site, &mut text);
+    if site.is_public() {
+        redirecting_server(site, &mut text);
     }
     text.gap();
     text.open("server");
-    listen(wish, place, &mut text)?;
-    content(wish, &mut text)?;
+    listen(site, state, &mut text)?;
+    content(site, &mut text)?;
     text.close();
     text.close();
     Ok(text.text)
 }
 
 /// What stands before the servers.
-fn before_servers(wish: &Wish, text: &mut Text) {
-    if wish.is_public() {
+fn before_servers(site: &SiteOptions, text: &mut Text) {
+    if site.is_public() {
         text.gap();
         text.open("acme_issuer letsencrypt");
         text.line(&format!("uri {LETS_ENCRYPT};"));
@@ -66,7 +66,7 @@ fn before_servers(wish: &Wish, text: &mut Text) {
         text.line("accept_terms_of_service;");
         text.close();
     }
-    if let Kind::Proxy { servers } = &wish.kind {
+    if let Kind::Proxy { servers } = &site.kind {
         text.gap();
         text.open("upstream application");
         for server in servers {
@@ -78,8 +78,8 @@ fn before_servers(wish: &Wish, text: &mut Text) {
 }
 
 /// The addresses of a public host's port.
-fn public(wish: &Wish, port: u16) -> Vec<String> {
-    match wish.public_address() {
+fn public(site: &SiteOptions, port: u16) -> Vec<String> {
+    match site.public_address() {
         Some(address) => vec![SocketAddr::from((address, port)).to_string()],
         None if has_ipv6() => vec![port.to_string(), format!("[::]:{port}")],
         None => vec![port.to_string()],
@@ -92,11 +92,11 @@ fn has_ipv6() -> bool {
 }
 
 /// Plain HTTP of a public host: the authority's challenges, and a redirect for everybody else.
-fn redirecting_server(wish: &Wish, text: &mut Text) {
-    let host = wish.https.as_deref().unwrap_or_default();
+fn redirecting_server(site: &SiteOptions, text: &mut Text) {
+    let host = site.https.as_deref().unwrap_or_default();
     text.gap();
     text.open("server");
-    for address in public(wish, PORT_HTTP) {
+    for address in public(site, PORT_HTTP) {
         text.line(&format!("listen {address};"));
     }
     text.line(&format!("server_name {host};"));
@@ -104,16 +104,16 @@ fn redirecting_server(wish: &Wish, text: &mut Text) {
     text.close();
 }
 
-fn listen(wish: &Wish, place: &Place, text: &mut Text) -> Result<(), String> {
-    let ssl = if wish.https.is_some() { " ssl" } else { "" };
-    let addresses = match wish.address() {
+fn listen(site: &SiteOptions, state: &StateFolder, text: &mut Text) -> Result<(), String> {
+    let ssl = if site.https.is_some() { " ssl" } else { "" };
+    let addresses = match site.address() {
         Some(address) => vec![address.to_string()],
-        None => public(wish, PORT_HTTPS),
+        None => public(site, PORT_HTTPS),
     };
     for address in addresses {
         text.line(&format!("listen {address}{ssl};"));
     }
-    let Some(host) = &wish.https else {
+    let Some(host) = &site.https else {
         return Ok(());
     };
     let name = match host.parse::<IpAddr>() {
@@ -122,13 +122,13 @@ fn listen(wish: &Wish, place: &Place, text: &mut Text) -> Result<(), String> {
     };
     text.line(&format!("server_name {name};"));
     text.line("http2 on;");
-    match wish.self_signed() {
+    match site.self_signed() {
         Some(name) => {
             text.line(&format!(
                 "ssl_certificate {};",
-                word(&place.certificate(name))?
+                word(&state.certificate(name))?
             ));
-            text.line(&format!("ssl_certificate_key {};", word(&place.key(name))?));
+            text.line(&format!("ssl_certificate_key {};", word(&state.key(name))?));
         }
         None => {
             text.line("acme_certificate letsencrypt;");
@@ -139,8 +139,8 @@ fn listen(wish: &Wish, place: &Place, text: &mut Text) -> Result<(), String> {
     Ok(())
 }
 
-fn content(wish: &Wish, text: &mut Text) -> Result<(), String> {
-    match &wish.kind {
+fn content(site: &SiteOptions, text: &mut Text) -> Result<(), String> {
+    match &site.kind {
         Kind::Serve { folder, lists } => {
             files(folder, text)?;
             text.line("index index.html;");

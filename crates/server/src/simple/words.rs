@@ -63,7 +63,7 @@ Options:
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct SiteOptions {
     pub(super) kind: Kind,
     listen: Option<Listen>,
     /// The host of `--https`, checked: it can stand in a configuration.
@@ -101,7 +101,7 @@ struct Listen {
     port: Option<u16>,
 }
 
-impl Wish {
+impl SiteOptions {
     /// The address of plain or secure clients; `None`: ports 80 and 443 of all addresses, or of the
     /// one that was named.
     pub(super) fn address(&self) -> Option<SocketAddr> {
@@ -160,7 +160,7 @@ struct Sorted {
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn serve(arguments: &[OsString]) -> Result<Wish, String> {
+pub(super) fn serve(arguments: &[OsString]) -> Result<SiteOptions, String> {
     let mut sorted = sort(arguments, &["--list", "--listen", "--https", "--print"])?;
     let folder = match sorted.free.len() {
         0 => PathBuf::from("."),
@@ -171,14 +171,14 @@ pub(super) fn serve(arguments: &[OsString]) -> Result<Wish, String> {
         folder: existing(&folder)?,
         lists: sorted.lists,
     };
-    wish(kind, sorted)
+    site(kind, sorted)
 }
 
 /// The words behind `php`.
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn php(arguments: &[OsString]) -> Result<Wish, String> {
+pub(super) fn php(arguments: &[OsString]) -> Result<SiteOptions, String> {
     let mut sorted = sort(arguments, &["--fpm", "--listen", "--https", "--print"])?;
     if sorted.free.len() != 1 {
         return Err("name the folder of the application: turnpike php DIR".to_owned());
@@ -192,7 +192,7 @@ pub(super) fn php(arguments: &[OsString]) -> Result<Wish, String> {
              php-fpm), or name its socket with --fpm",
         )?,
     };
-    wish(
+    site(
         Kind::Php {
             folder,
             fpm: plain(&fpm)?,
@@ -205,7 +205,7 @@ pub(super) fn php(arguments: &[OsString]) -> Result<Wish, String> {
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn proxy(arguments: &[OsString]) -> Result<Wish, String> {
+pub(super) fn proxy(arguments: &[OsString]) -> Result<SiteOptions, String> {
     let mut sorted = sort(arguments, &["--https", "--print"])?;
     if sorted.free.len() < 2 {
         return Err(
@@ -229,24 +229,24 @@ pub(super) fn proxy(arguments: &[OsString]) -> Result<Wish, String> {
     {
         return Err("either all applications are reached by https://, or none".to_owned());
     }
-    wish(Kind::Proxy { servers }, sorted)
+    site(Kind::Proxy { servers }, sorted)
 }
 
-fn wish(kind: Kind, sorted: Sorted) -> Result<Wish, String> {
-    let wish = Wish {
+fn site(kind: Kind, sorted: Sorted) -> Result<SiteOptions, String> {
+    let site = SiteOptions {
         kind,
         listen: sorted.listen,
         https: sorted.https.as_deref().map(host).transpose()?,
         prints: sorted.prints,
     };
-    let has_port = wish.listen.is_some_and(|listen| listen.port.is_some());
-    match wish.is_public() && has_port {
+    let has_port = site.listen.is_some_and(|listen| listen.port.is_some());
+    match site.is_public() && has_port {
         true => Err(
             "a public name needs ports 80 and 443, where the authority looks for it: give the \
              address without a port"
                 .to_owned(),
         ),
-        false => Ok(wish),
+        false => Ok(site),
     }
 }
 
