@@ -42,6 +42,7 @@ pub(crate) fn encode(head: &Head, out: &mut Vec<u8>) {
         Version::Http10 => 10,
         Version::Http11 => 11,
         Version::Http20 => 20,
+        Version::Http30 => 30,
     });
     put_text(out, head.reason());
     out.extend_from_slice(&(head.fields.len() as u32).to_le_bytes());
@@ -61,6 +62,7 @@ pub(crate) fn decode(input: &mut &[u8]) -> Option<Head> {
         10 => Version::Http10,
         11 => Version::Http11,
         20 => Version::Http20,
+        30 => Version::Http30,
         _ => return None,
     };
     let count = u32::from_le_bytes(take(input)?);

@@ -326,9 +326,9 @@ impl Exchange {
         true
     }
 
-    /// Whether a client of HTTP/2 waits for the answer to this request itself.
+    /// Whether a client of HTTP/2 or HTTP/3 waits for the answer to this request itself.
     fn is_of_stream(&self) -> bool {
-        self.request.head().version == Version::Http20 && self.walk.purpose() == Purpose::Request
+        self.request.head().version >= Version::Http20 && self.walk.purpose() == Purpose::Request
     }
 
     /// Value of the first request header field of that name.

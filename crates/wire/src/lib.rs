@@ -7,6 +7,7 @@
 //! Where RFC 9112 leaves a choice, or practice differs from it, the behaviour is nginx's: the same
 //! inputs are refused, with the same status codes and the same log messages.
 
+mod allowance;
 pub mod certificate;
 pub mod client_hello;
 pub mod date;
@@ -14,6 +15,7 @@ mod der;
 pub mod dns;
 pub mod encrypted_key;
 pub mod fastcgi;
+pub mod field_section;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

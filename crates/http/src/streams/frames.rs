@@ -1,8 +1,8 @@
 //! What a stream needs of its protocol: heads, data and windows by the number of a stream, however
 //! the protocol writes them. Whoever reads the frames of clients is the protocol's own.
 
-pub(crate) use turnpike_wire::h2::Priority;
-pub(crate) use turnpike_wire::h2::hpack::Indexing;
+pub(crate) use turnpike_wire::field_section::Indexing;
+pub(crate) use turnpike_wire::message::Priority;
 
 /// The number of a stream: 31 bits in HTTP/2, 62 bits in HTTP/3 (RFC 9000 section 2.1).
 pub(crate) type StreamId = u64;

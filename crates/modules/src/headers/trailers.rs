@@ -21,7 +21,7 @@ impl Filter for AddTrailers {
         let chunks = match exchange.request().head().version {
             Version::Http09 | Version::Http10 => false,
             Version::Http11 => exchange.location().settings.chunked_transfer_encoding,
-            Version::Http20 => true,
+            Version::Http20 | Version::Http30 => true,
         };
         let safe = is_safe(response.status());
         if !has_body || !chunks || !self.0.fields.iter().any(|field| safe || field.always) {

@@ -5,7 +5,7 @@ use super::error::{ConnectionError, ErrorCode};
 use super::flood::{CONTINUATION_BYTES_MIN, FloodGuard, Nuisance};
 use super::frame::{self, Frame, FrameHeader, FrameKind, HEADER_BYTES, StreamId};
 use super::header_block::HeaderBlock;
-use super::hpack::{Decoder, Encoder, FieldSink, HpackError, TABLE_BYTES_DEFAULT};
+use super::hpack::{CodingError, Decoder, Encoder, FieldSink, TABLE_BYTES_DEFAULT};
 use super::settings::PeerSettings;
 use super::stream::{Closed, Grants, Stream, Streams};
 use super::window::{WINDOW_DEFAULT, WINDOW_MAX, Window};
@@ -296,7 +296,7 @@ impl Endpoint {
         self.decoder
             .decode(block, sink)
             .map_err(|error| match error {
-                HpackError::TruncatedInteger => {
+                CodingError::TruncatedInteger => {
                     ConnectionError::size("client sent HEADERS frame with incorrect length")
                 }
                 _ => ConnectionError::new(

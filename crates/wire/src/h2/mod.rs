@@ -12,13 +12,12 @@ mod flood;
 mod frame;
 mod header_block;
 pub mod hpack;
-mod priority;
-mod request;
-mod response;
 mod settings;
 mod stream;
 mod window;
 
+pub use crate::field_section::{HeadFault, RequestReader, ResponseFault, ResponseReader};
+pub use crate::message::Priority;
 pub use client::{ClientConnection, ServerEvent, ServerStep};
 pub use connection::{Connection, ConnectionRules, Event, PREFACE, Step};
 pub use error::{ConnectionError, ErrorCode};
@@ -27,8 +26,5 @@ pub use frame::{
     StreamId, write_data, write_go_away, write_headers, write_ping_ack, write_rst_stream,
     write_settings, write_settings_ack, write_window_update,
 };
-pub use priority::Priority;
-pub use request::{HeadFault, RequestReader};
-pub use response::{ResponseFault, ResponseReader};
 pub use settings::{PeerSettings, Setting};
 pub use window::{WINDOW_DEFAULT, WINDOW_MAX, Window, WindowOverflow};

@@ -17,10 +17,10 @@
 
 use std::collections::VecDeque;
 
-use super::flood::Credit;
 use super::frame::StreamId;
-use super::priority::Priority;
 use super::window::Window;
+use crate::allowance::Credit;
+use crate::message::Priority;
 
 /// The number of closed streams that are remembered: about as many as may be open, since frames for
 /// them may still arrive.

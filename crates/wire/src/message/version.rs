@@ -12,6 +12,8 @@ pub enum Version {
     Http11,
     /// HTTP/2
     Http20,
+    /// HTTP/3
+    Http30,
 }
 
 impl Version {
@@ -23,6 +25,7 @@ impl Version {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
             Version::Http20 => "HTTP/2.0",
+            Version::Http30 => "HTTP/3.0",
         }
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn write_via(received: Version, name: &[u8], out: &mut Vec<u8>) {
         Version::Http10 => b"1.0 ",
         Version::Http11 => b"1.1 ",
         Version::Http20 => b"2.0 ",
+        Version::Http30 => b"3.0 ",
     });
     out.extend_from_slice(name);
 }

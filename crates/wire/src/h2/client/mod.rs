@@ -14,15 +14,14 @@ mod tests;
 use super::connection::PREFACE;
 use super::endpoint::Endpoint;
 use super::error::{ConnectionError, ErrorCode};
-use super::flood::Credit;
 use super::frame::{self, StreamId};
 use super::hpack::{Decoder, Encoder};
-use super::priority::Priority;
-use super::response::ResponseFault;
 use super::settings::Setting;
 use super::stream::{Closed, Grants, Message, State, Stream};
 use super::window::{WINDOW_MAX, Window};
-use crate::message::HeadRules;
+use crate::allowance::Credit;
+use crate::field_section::ResponseFault;
+use crate::message::{HeadRules, Priority};
 
 /// The highest number of a stream (RFC 9113 section 5.1.1).
 const STREAM_MAX: StreamId = (1 << 31) - 1;

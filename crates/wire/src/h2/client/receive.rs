@@ -1,13 +1,14 @@
 //! The receiving side of a client: reads one frame at a time, checks it and gives its event.
 
 use super::{ClientConnection, ServerEvent, ServerStep};
+use crate::field_section::{ResponseFault, ResponseReader};
 use crate::h2::endpoint::Widened;
 use crate::h2::error::{ConnectionError, ErrorCode};
 use crate::h2::flood::Nuisance;
 use crate::h2::frame::{Frame, FrameHeader, PAYLOAD_BYTES_DEFAULT, StreamId};
 use crate::h2::header_block::HeaderBlock;
-use crate::h2::response::{ResponseFault, ResponseReader};
 use crate::h2::stream::{Closed, Message};
+use crate::message::Version;
 
 impl ClientConnection {
     /// Takes the next frame at the start of `input`, if it is complete. `reader` reads heads and
@@ -116,7 +117,7 @@ impl ClientConnection {
         }
         let open = self.endpoint.streams.get(stream);
         let is_answered = open.is_some_and(|own| own.message == Message::Begun);
-        reader.begin(&self.rules, is_answered);
+        reader.begin(Version::Http20, &self.rules, is_answered);
         // The table must match the server's, so every block is decoded.
         self.endpoint.decode(block, reader)?;
         let Some(own) = self.endpoint.streams.get_mut(stream) else {

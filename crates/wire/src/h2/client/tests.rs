@@ -1,7 +1,7 @@
 use super::*;
+use crate::field_section::ResponseReader;
 use crate::h2::frame::{Frame, FrameHeader, HEADER_BYTES, PAYLOAD_BYTES_DEFAULT};
 use crate::h2::hpack::Indexing;
-use crate::h2::response::ResponseReader;
 use crate::h2::{write_data, write_go_away, write_headers, write_rst_stream, write_settings};
 
 /// A client whose requests are GET, and a test server.

@@ -13,12 +13,11 @@ use super::error::{ConnectionError, ErrorCode};
 use super::flood::Nuisance;
 use super::frame::{self, StreamId};
 use super::hpack::Encoder;
-use super::priority::Priority;
-use super::request::HeadFault;
 use super::settings::Setting;
 use super::stream::{Closed, Message};
 use super::window::WINDOW_MAX;
-use crate::message::HeadRules;
+use crate::field_section::HeadFault;
+use crate::message::{HeadRules, Priority};
 
 /// What a client begins with (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

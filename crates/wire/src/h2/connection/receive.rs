@@ -1,16 +1,16 @@
 //! The receiving side of a server: reads one frame at a time, checks it and gives its event.
 
 use super::{Connection, Event, PREFACE, Phase, RECEIVED_PAYLOAD_BYTES_MAX, Step};
+use crate::allowance::Credit;
+use crate::field_section::RequestReader;
 use crate::h2::endpoint::Widened;
 use crate::h2::error::{ConnectionError, ErrorCode};
-use crate::h2::flood::{Credit, Nuisance, TINY_DATA_BYTES_MAX};
+use crate::h2::flood::{Nuisance, TINY_DATA_BYTES_MAX};
 use crate::h2::frame::{Frame, FrameHeader, StreamId};
 use crate::h2::header_block::HeaderBlock;
-use crate::h2::priority::Priority;
-use crate::h2::request::RequestReader;
 use crate::h2::stream::{Closed, Grants, Message, State, Stream};
 use crate::h2::window::{WINDOW_DEFAULT, Window};
-use crate::message::BodyLength;
+use crate::message::{BodyLength, Priority, Version};
 
 impl Connection {
     /// Takes the next frame at the start of `input`, if it is complete. `reader` reads heads.
@@ -189,7 +189,7 @@ impl Connection {
             self.endpoint.streams.remember(stream, Closed::ResetByUs);
             return self.stream_error(stream, ErrorCode::RefusedStream);
         }
-        reader.begin(&self.rules.head);
+        reader.begin(Version::Http20, &self.rules.head);
         self.decode(block, reader)?;
         let fault = reader.finish(ends).err();
         let announced_bytes = match reader.head.body {

@@ -1,7 +1,7 @@
 use super::*;
+use crate::field_section::RequestReader;
 use crate::h2::frame::{Frame, FrameHeader, FrameKind, HEADER_BYTES, write_data};
 use crate::h2::hpack::{Decoder, FieldSink, Indexing};
-use crate::h2::request::RequestReader;
 use crate::h2::window::{WINDOW_DEFAULT, WINDOW_MAX};
 
 /// A test client that shows the server's frames as text.

@@ -3,9 +3,11 @@
 //! A field goes into the table when it is sent for the second time: most fields that are sent once
 //! do not come again, and would evict those that do. Large fields stay out for the same reason.
 
-use super::static_table::{self, Found};
+use super::decoder::TEXT_PREFIX_BITS;
 use super::table::{self, Table};
-use super::{TABLE_BYTES_DEFAULT, huffman, integer};
+use super::{Indexing, TABLE_BYTES_DEFAULT, static_table};
+use crate::field_section::static_table::Found;
+use crate::field_section::{integer, text, write_lower_case};
 
 /// Hashes of fields that were sent once; enough for about ten responses.
 const SEEN_MAX: usize = 64;
@@ -13,18 +15,6 @@ const SEEN_MAX: usize = 64;
 /// The part of the table that one field may fill: a larger field evicts most of the others, and a
 /// field larger than the table empties it without being stored (RFC 7541 section 4.4).
 const ENTRY_PART: usize = 2;
-
-/// Whether a field may go into the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Indexing {
-    /// When it is sent again.
-    WhenRepeated,
-    /// Never, since it rarely repeats: a length, a date.
-    No,
-    /// Never, and by no intermediary either: it is a secret that an attacker could guess from its
-    /// compressed size (RFC 7541 section 7.1.3).
-    Never,
-}
 
 /// Encodes the header blocks of one direction of a connection.
 pub struct Encoder {
@@ -76,8 +66,7 @@ impl Encoder {
     /// Appends a field; its name is written in lower case (RFC 9113 section 8.2).
     pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         let mut lower = std::mem::take(&mut self.name);
-        lower.clear();
-        lower.extend(name.iter().map(u8::to_ascii_lowercase));
+        write_lower_case(name, &mut lower);
         self.lower_case_field(&lower, value, indexing, out);
         self.name = lower;
     }
@@ -89,12 +78,12 @@ impl Encoder {
         indexing: Indexing,
         out: &mut Vec<u8>,
     ) {
-        let known = static_table::find(name, value);
+        let known = static_table::TABLE.find(name, value);
         if let Some(Found::Field(index)) = known {
-            return integer::write(out, 0x80, 7, index);
+            return integer::write(out, 0x80, 7, index + 1);
         }
         let name_index = match known {
-            Some(Found::Name(index)) => Some(index),
+            Some(Found::Name(index)) => Some(index + 1),
             _ => None,
         };
         let indexing = match indexing {
@@ -119,9 +108,9 @@ impl Encoder {
         let name_index = name_index.or_else(|| self.table.find_name(name));
         integer::write(out, first, prefix_bits, name_index.unwrap_or(0));
         if name_index.is_none() {
-            text(name, out);
+            text::write(out, 0, TEXT_PREFIX_BITS, name);
         }
-        text(value, out);
+        text::write(out, 0, TEXT_PREFIX_BITS, value);
         if prefix_bits == 6 {
             self.table.add(name, value);
         }
@@ -130,17 +119,5 @@ impl Encoder {
     /// Whether a field is small enough for the table.
     fn has_place(&self, name: &[u8], value: &[u8]) -> bool {
         table::entry_bytes(name, value) <= self.table.bytes_max() / ENTRY_PART
-    }
-}
-
-/// Appends a text, Huffman-encoded if that is shorter.
-fn text(text: &[u8], out: &mut Vec<u8>) {
-    let encoded_bytes = huffman::encoded_bytes(text);
-    if encoded_bytes < text.len() {
-        integer::write(out, 0x80, 7, encoded_bytes);
-        huffman::encode(text, out);
-    } else {
-        integer::write(out, 0, 7, text.len());
-        out.extend_from_slice(text);
     }
 }

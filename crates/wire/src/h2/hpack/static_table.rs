@@ -1,7 +1,12 @@
 //! The static table (RFC 7541 appendix A).
 
-/// Names and values; the first has index 1.
-pub(super) const ENTRIES: [(&[u8], &[u8]); 61] = [
+use crate::field_section::static_table::StaticTable;
+
+/// The number of entries.
+pub(super) const COUNT: usize = 61;
+
+/// Names and values. HPACK counts them from 1, and this table from 0.
+pub(super) static TABLE: StaticTable<COUNT> = StaticTable::new([
     (b":authority", b""),
     (b":method", b"GET"),
     (b":method", b"POST"),
@@ -63,75 +68,4 @@ pub(super) const ENTRIES: [(&[u8], &[u8]); 61] = [
     (b"vary", b""),
     (b"via", b""),
     (b"www-authenticate", b""),
-];
-
-/// Longest name in the table, in bytes.
-const NAME_BYTES_MAX: usize = 27;
-
-/// Index of the first entry whose name has this many bytes or more, in [`BY_LENGTH`].
-static STARTS: [u8; NAME_BYTES_MAX + 2] = starts();
-
-/// Indexes of the entries, from 0, sorted by the lengths of their names.
-static BY_LENGTH: [u8; ENTRIES.len()] = by_length();
-
-const fn by_length() -> [u8; ENTRIES.len()] {
-    let mut sorted = [0; ENTRIES.len()];
-    let mut at = 0;
-    let mut length = 0;
-    while length <= NAME_BYTES_MAX {
-        let mut entry = 0;
-        while entry < ENTRIES.len() {
-            if ENTRIES[entry].0.len() == length {
-                sorted[at] = entry as u8;
-                at += 1;
-            }
-            entry += 1;
-        }
-        length += 1;
-    }
-    sorted
-}
-
-const fn starts() -> [u8; NAME_BYTES_MAX + 2] {
-    let mut starts = [0; NAME_BYTES_MAX + 2];
-    let mut length = 0;
-    while length < starts.len() {
-        let mut entry = 0;
-        while entry < ENTRIES.len() {
-            if ENTRIES[entry].0.len() < length {
-                starts[length] += 1;
-            }
-            entry += 1;
-        }
-        length += 1;
-    }
-    starts
-}
-
-/// The place of a field in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    Field(usize),
-    Name(usize),
-}
-
-/// The first entry with that field, or else with that name.
-pub(super) fn find(name: &[u8], value: &[u8]) -> Option<Found> {
-    if name.len() > NAME_BYTES_MAX {
-        return None;
-    }
-    let range = usize::from(STARTS[name.len()])..usize::from(STARTS[name.len() + 1]);
-    let mut found = None;
-    for entry in &BY_LENGTH[range] {
-        let entry = usize::from(*entry);
-        let (own_name, own_value) = ENTRIES[entry];
-        if own_name != name {
-            continue;
-        }
-        if own_value == value {
-            return Some(Found::Field(entry + 1));
-        }
-        found = found.or(Some(Found::Name(entry + 1)));
-    }
-    found
-}
+]);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{ENTRY_OVERHEAD_BYTES, HpackError, static_table};
+use super::{CodingError, ENTRY_OVERHEAD_BYTES, static_table};
 
 /// A field in the table.
 struct Entry {
@@ -69,13 +69,13 @@ impl Table {
     }
 
     /// The field at an index of both tables.
-    pub(super) fn field(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
-        let from_zero = index.checked_sub(1).ok_or(HpackError::InvalidIndex)?;
-        match static_table::ENTRIES.get(from_zero) {
-            Some(field) => Ok(*field),
+    pub(super) fn field(&self, index: usize) -> Result<(&[u8], &[u8]), CodingError> {
+        let from_zero = index.checked_sub(1).ok_or(CodingError::InvalidIndex)?;
+        match static_table::TABLE.entry(from_zero) {
+            Some(field) => Ok(field),
             None => {
-                let entry = self.entries.get(from_zero - static_table::ENTRIES.len());
-                let entry = entry.ok_or(HpackError::InvalidIndex)?;
+                let entry = self.entries.get(from_zero - static_table::COUNT);
+                let entry = entry.ok_or(CodingError::InvalidIndex)?;
                 Ok(entry.text.split_at(entry.name_bytes))
             }
         }
@@ -86,7 +86,7 @@ impl Table {
         let at = self.entries.iter().position(|entry| {
             entry.hash == hash && entry.text.split_at(entry.name_bytes) == (name, value)
         });
-        at.map(|at| at + static_table::ENTRIES.len() + 1)
+        at.map(|at| at + static_table::COUNT + 1)
     }
 
     /// Index of a name, in the numbers of both tables.
@@ -95,7 +95,7 @@ impl Table {
             .entries
             .iter()
             .position(|entry| entry.text.split_at(entry.name_bytes).0 == name);
-        at.map(|at| at + static_table::ENTRIES.len() + 1)
+        at.map(|at| at + static_table::COUNT + 1)
     }
 }
 

@@ -1,12 +1,12 @@
-//! The head of a request, built from the fields of a header block (RFC 9113 section 8.3, RFC 8441).
+//! The head of a request, built from the fields of a section (RFC 9113 section 8.3, RFC 9114
+//! section 4.3, RFC 8441, RFC 9220).
 //!
 //! Fields are checked as they come, in one pass; checks that need the complete block follow at its
 //! end. A refused block is still read to its end, because the table must match the sender's.
 
-use super::hpack::FieldSink;
-use super::priority::Priority;
+use super::FieldSink;
 use crate::message::{
-    BodyLength, HeadRules, InvalidFields, Known, METHOD_BYTES_MAX, Method, RequestHead,
+    BodyLength, HeadRules, InvalidFields, Known, METHOD_BYTES_MAX, Method, Priority, RequestHead,
     RequestTarget, Strictness, TargetStop, Version, decimal, holds_control, is_token_byte, trim,
 };
 use crate::{Span, host};
@@ -145,6 +145,7 @@ pub struct RequestReader {
     pub priority: Option<Priority>,
     /// The bytes of the current header block.
     pub block_bytes: usize,
+    version: Version,
     rules: HeadRules,
     part: Part,
     fault: Option<HeadFault>,
@@ -162,20 +163,21 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    /// Prepares for the head of a request.
-    pub(super) fn begin(&mut self, rules: &HeadRules) {
+    /// Prepares for the head of a request of this version.
+    pub(crate) fn begin(&mut self, version: Version, rules: &HeadRules) {
         self.clear(Part::Pseudo);
+        self.version = version;
         self.rules = *rules;
     }
 
     /// Prepares for trailers.
-    pub(super) fn begin_trailers(&mut self, rules: &HeadRules) {
+    pub(crate) fn begin_trailers(&mut self, rules: &HeadRules) {
         self.clear(Part::Trailers);
         self.rules = *rules;
     }
 
     /// Prepares for a block whose fields are not used.
-    pub(super) fn begin_waste(&mut self, rules: &HeadRules) {
+    pub(crate) fn begin_waste(&mut self, rules: &HeadRules) {
         self.clear(Part::Waste);
         self.rules = *rules;
     }
@@ -193,12 +195,12 @@ impl RequestReader {
     }
 
     /// Whether the list of fields is larger than the rules allow.
-    pub(super) fn is_too_large(&self) -> bool {
+    pub(crate) fn is_too_large(&self) -> bool {
         self.is_too_large
     }
 
     /// The fault of trailers, if they have one.
-    pub(super) fn trailers_fault(&self) -> Option<HeadFault> {
+    pub(crate) fn trailers_fault(&self) -> Option<HeadFault> {
         self.fault
     }
 
@@ -206,9 +208,9 @@ impl RequestReader {
     ///
     /// # Errors
     /// The fault; the head then holds the parsed parts.
-    pub(super) fn finish(&mut self, ends: bool) -> Result<(), HeadFault> {
+    pub(crate) fn finish(&mut self, ends: bool) -> Result<(), HeadFault> {
         let whole = self.whole(ends);
-        self.head.version = Version::Http20;
+        self.head.version = self.version;
         match self.fault {
             Some(fault) => Err(fault),
             None => whole,
@@ -296,6 +298,7 @@ impl RequestReader {
     fn request_line(&mut self) -> Result<(), HeadFault> {
         let method = self.take_method()?;
         let path = self.path.ok_or(HeadFault::MissingPath)?;
+        let version = self.version.name();
         let bytes = self.head.fields.buffer();
         let start = bytes.len();
         for span in [method, path] {
@@ -303,7 +306,7 @@ impl RequestReader {
             bytes.push(b' ');
         }
         let protocol = bytes.len();
-        bytes.extend_from_slice(Version::Http20.name().as_bytes());
+        bytes.extend_from_slice(version.as_bytes());
         let end = bytes.len();
         let mut target = RequestTarget::default();
         let read = target.parse(bytes, start, self.rules.strictness);
@@ -318,7 +321,7 @@ impl RequestReader {
             Err(TargetStop::UnknownMethod) if method.len() > METHOD_BYTES_MAX => {
                 return Err(HeadFault::UnknownMethod);
             }
-            // Methods of lower-case letters are 400 over HTTP/2, as from nginx: its tests show it.
+            // Methods of lower-case letters are 400 here, as from nginx: its tests show it.
             Err(TargetStop::UnknownMethod | TargetStop::InvalidMethod) => {
                 return Err(HeadFault::InvalidMethod);
             }

@@ -1,7 +1,7 @@
-//! The head of a response, and its trailers, built from the fields of a header block (RFC 9113
-//! section 8.3.2).
+//! The head of a response, and its trailers, built from the fields of a section (RFC 9113 section
+//! 8.3.2, RFC 9114 section 4.3.2).
 
-use super::hpack::FieldSink;
+use super::FieldSink;
 use super::request::{Validity, is_of_connection};
 use crate::message::{Head, HeadRules, Known, Strictness, Version, holds_control, trim};
 
@@ -70,9 +70,9 @@ pub struct ResponseReader {
 
 impl ResponseReader {
     /// Prepares for a head, or for trailers.
-    pub(super) fn begin(&mut self, rules: &HeadRules, is_trailers: bool) {
+    pub(crate) fn begin(&mut self, version: Version, rules: &HeadRules, is_trailers: bool) {
         self.head.clear();
-        self.head.version = Version::Http20;
+        self.head.version = version;
         self.rules = *rules;
         self.is_trailers = is_trailers;
         self.fault = None;
@@ -83,7 +83,7 @@ impl ResponseReader {
     ///
     /// # Errors
     /// The first fault of the block.
-    pub(super) fn finish(&mut self) -> Result<(), ResponseFault> {
+    pub(crate) fn finish(&mut self) -> Result<(), ResponseFault> {
         match self.fault {
             Some(fault) => Err(fault),
             None if self.head.status == 0 && !self.is_trailers => Err(ResponseFault::MissingStatus),

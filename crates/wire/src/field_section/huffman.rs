@@ -3,7 +3,7 @@
 //! The code is canonical, so the lengths of its symbols define it. The codes, and the table that
 //! decodes four bits at a time, are built from them at compile time.
 
-use super::HpackError;
+use super::CodingError;
 
 /// The bits of the code of each byte; the last entry is the end of a text.
 const LENGTHS: [u8; SYMBOLS] = [
@@ -159,7 +159,7 @@ const fn may_end(padding_bits_max: u32) -> [bool; NODES] {
 
 /// The allowed padding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Padding {
+pub(crate) enum Padding {
     /// Fewer than eight bits (RFC 7541 section 5.2).
     Short,
     /// A whole byte too, which some servers send.
@@ -170,7 +170,7 @@ pub(super) enum Padding {
 ///
 /// # Errors
 /// The text holds the code for its end, or has wrong padding.
-pub fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
+pub fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), CodingError> {
     decode_padded(encoded, Padding::Short, out)
 }
 
@@ -182,13 +182,13 @@ pub(super) fn decode_padded(
     encoded: &[u8],
     padding: Padding,
     out: &mut Vec<u8>,
-) -> Result<(), HpackError> {
+) -> Result<(), CodingError> {
     let mut node = 0u8;
     for byte in encoded {
         for nibble in [byte >> 4, byte & 15] {
             let step = STEPS[usize::from(node)][usize::from(nibble)];
             if step.is_end {
-                return Err(HpackError::InvalidHuffman);
+                return Err(CodingError::InvalidHuffman);
             }
             if step.has_byte {
                 out.push(step.byte);
@@ -202,12 +202,12 @@ pub(super) fn decode_padded(
     };
     match may_end[usize::from(node)] {
         true => Ok(()),
-        false => Err(HpackError::InvalidHuffman),
+        false => Err(CodingError::InvalidHuffman),
     }
 }
 
 /// The encoded size of a text, in bytes.
-pub(super) fn encoded_bytes(text: &[u8]) -> usize {
+pub(crate) fn encoded_bytes(text: &[u8]) -> usize {
     let bits = text
         .iter()
         .map(|byte| usize::from(LENGTHS[usize::from(*byte)]));

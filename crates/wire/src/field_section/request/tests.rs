@@ -16,7 +16,7 @@ fn read(
     fields: &[(&str, &str)],
 ) -> (RequestReader, Option<HeadFault>) {
     let mut reader = RequestReader::default();
-    reader.begin(rules);
+    reader.begin(Version::Http20, rules);
     for (name, value) in fields {
         reader.field(name.as_bytes(), value.as_bytes());
     }
