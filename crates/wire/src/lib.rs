@@ -1,4 +1,4 @@
-//! The wire formats of HTTP/1, HTTP/2, FastCGI and others, as bytes in and events out.
+//! The wire formats of HTTP/1, HTTP/2, HTTP/3, FastCGI and others, as bytes in and events out.
 //!
 //! The crate is sans-IO. It opens no socket, reads no clock, spawns nothing and never waits; once a
 //! caller's vectors have grown to their working size, it does not allocate. It treats all input as
@@ -21,6 +21,7 @@ pub mod field_section;
 pub mod fuzzing;
 pub mod h1;
 pub mod h2;
+pub mod h3;
 pub mod hex;
 pub mod host;
 pub mod memcached;
@@ -29,9 +30,11 @@ pub mod mp4;
 pub mod ocsp;
 pub mod pem;
 pub mod proxy_protocol;
+pub mod qpack;
 pub mod quic;
 mod span;
 pub mod ssi;
 pub mod target;
+pub mod varint;
 
 pub use span::Span;

@@ -50,6 +50,8 @@ pub enum HeadFault {
     /// `:protocol` without CONNECT, or not a name of a protocol (RFC 8441 section 4).
     InvalidProtocol,
     TooManyFields,
+    /// The section, or a text in it, is larger than the rules allow. HTTP/2 ends the connection.
+    TooLarge,
     /// A CONNECT with other pseudo-header fields than RFC 9113 section 8.5 allows, or whose
     /// authority is no host with a port.
     MalformedConnect,
@@ -64,7 +66,7 @@ impl HeadFault {
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
-            HeadFault::TooManyFields => 494,
+            HeadFault::TooManyFields | HeadFault::TooLarge => 494,
             HeadFault::ConnectRefused | HeadFault::TraceRefused => 405,
             HeadFault::ProtocolRefused | HeadFault::UnknownMethod => 501,
             _ => 400,
@@ -78,6 +80,7 @@ impl HeadFault {
         !matches!(
             self,
             HeadFault::TooManyFields
+                | HeadFault::TooLarge
                 | HeadFault::UnknownMethod
                 | HeadFault::ConnectRefused
                 | HeadFault::ProtocolRefused
@@ -112,6 +115,7 @@ impl HeadFault {
             HeadFault::InvalidContentLength => "client sent invalid \"Content-Length\" header",
             HeadFault::InvalidProtocol => "client sent invalid :protocol header",
             HeadFault::TooManyFields => "client sent too many header lines",
+            HeadFault::TooLarge => "client sent too large header",
             HeadFault::MalformedConnect => "client sent invalid CONNECT request",
             HeadFault::ConnectRefused => "client sent CONNECT method",
             HeadFault::ProtocolRefused => {
