@@ -25,6 +25,7 @@ use crate::target::{Escape, Normal, escape, normalise};
 use crate::{Span, date, host};
 
 mod h2;
+mod h3;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,7 @@ const CLIENT_HELLO_BYTES_MAX: usize = 4096;
 const PEM_LABEL_BYTES_MAX: usize = 200;
 
 pub use h2::{h2_client, h2_connection, h2_frames, h2_hpack};
+pub use h3::{h3_control, h3_request, qpack};
 
 /// A request head parsed whole and in pieces. The first byte picks rules and the pieces' length.
 pub fn h1_request(data: &[u8]) {

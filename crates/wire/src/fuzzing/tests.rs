@@ -25,6 +25,9 @@ const TARGETS: &[Target] = &[
     ("h2_hpack", h2_hpack),
     ("h2_connection", h2_connection),
     ("h2_client", h2_client),
+    ("qpack", qpack),
+    ("h3_request", h3_request),
+    ("h3_control", h3_control),
 ];
 
 #[test]
