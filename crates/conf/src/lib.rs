@@ -35,7 +35,7 @@ pub use error::{ConfError, Errors};
 pub use lexer::TOKEN_BYTES_MAX;
 pub use mistakes::Mistakes;
 pub use parse::{BLOCK_DEPTH_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, parse};
-pub use reference::{reference, reference_of};
+pub use reference::{FamilyReference, Origin, Reference, ReferenceText, plain};
 pub use registry::{Arguments, Check, Context, Merge, Registry, Repeat, Row, Value};
 pub use source::{DiskLoader, FILE_BYTES_MAX, Loader, MemoryLoader, Source, Sources};
 pub use suggest::{did_you_mean, nearest};

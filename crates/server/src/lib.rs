@@ -21,6 +21,7 @@ pub mod master;
 pub mod modules;
 pub mod needs;
 pub mod paths;
+mod reference;
 pub mod sandbox;
 mod service;
 pub mod serving;

@@ -10,10 +10,9 @@ use turnpike_plan::metrics::{Kind, reference_name};
 
 use crate::check;
 use crate::control::command_line;
-use crate::families;
 use crate::manual;
+use crate::reference;
 use crate::simple;
-use crate::standard_error::write_standard_error;
 use crate::variable_names;
 
 /// One tool.
@@ -57,7 +56,7 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "directives",
         summary: "print the reference of all directives, or of those named",
-        run: directives,
+        run: reference::directives,
     },
     Subcommand {
         name: "lab",
@@ -107,12 +106,7 @@ const HELPS: &[(&str, &str)] = &[
     ("proxy", simple::PROXY_HELP),
     ("php", simple::PHP_HELP),
     ("password", simple::PASSWORD_HELP),
-    (
-        "directives",
-        "Usage: turnpike directives [--support] [NAME...]\n\n\
-         Prints the reference of all directives, or of those named, in Markdown. With --support\n\
-         it prints which directives of nginx work.\n",
-    ),
+    ("directives", reference::HELP),
     (
         "metric-names",
         "Usage: turnpike metric-names\n\nPrints the reference of all metrics, in Markdown.\n",
@@ -200,35 +194,7 @@ pub fn hint(word: &str) -> String {
     format!("turnpike: {meant}turnpike -h lists the subcommands\n")
 }
 
-fn directives(arguments: &[OsString]) -> ExitCode {
-    let registry = families::registry();
-    let is_option = |argument: &&OsString| argument.as_encoded_bytes().starts_with(b"--");
-    let (options, names): (Vec<&OsString>, Vec<&OsString>) = arguments.iter().partition(is_option);
-    if names.is_empty() {
-        return print(&match options.iter().any(|option| *option == "--support") {
-            true => check::support::matrix(),
-            false => turnpike_conf::reference(&registry),
-        });
-    }
-    let mut text = String::new();
-    for name in names {
-        let name = name.to_string_lossy();
-        match turnpike_conf::reference_of(&registry, &name) {
-            Some(part) => text.push_str(&part),
-            None => {
-                let names = registry.rows().map(|(_, row)| row.name);
-                let near = turnpike_conf::did_you_mean(&name, names).unwrap_or_default();
-                write_standard_error(&format!(
-                    "turnpike: there is no directive \"{name}\"{near}\n"
-                ));
-                return ExitCode::FAILURE;
-            }
-        }
-    }
-    print(text.trim_start())
-}
-
-fn print(text: &str) -> ExitCode {
+pub(crate) fn print(text: &str) -> ExitCode {
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

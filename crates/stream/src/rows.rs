@@ -1,6 +1,6 @@
 //! The directives of the core of `stream`.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Arguments, Context, Merge, ReferenceText, Repeat, Row, Value};
 
 const PLAIN: Row = Row {
     contexts: &[Context::Stream, Context::StreamServer],
@@ -14,6 +14,9 @@ const TABLE: Row = Row {
     syntax: "size",
     ..Row::PLAIN
 };
+
+/// What people wrote about the directives.
+pub const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 /// The directives.
 pub const ROWS: &[Row] = &[

@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 use crate::workspace;
 
 /// Folders whose pages are checked, and those beside the manifest.
-const FOLDERS: &[&str] = &["", "docs", "bench/results"];
+const FOLDERS: &[&str] = &["", "docs", "docs/directives", "bench/results"];
 
 /// Checks every page, and that the table of contents has each page of `docs`.
 pub(super) fn check() -> Outcome {

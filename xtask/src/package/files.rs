@@ -110,7 +110,7 @@ const FILES: &[File] = &[
 ];
 
 /// The folders of the documentation, in the checkout and below that of the documents.
-const DOCUMENTS: &[&str] = &["docs", "docs/images"];
+const DOCUMENTS: &[&str] = &["docs", "docs/directives", "docs/images"];
 
 /// Pages of the documentation that only include files which are installed beside them, or are made
 /// for the site.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_lane::log::Level;
 pub use turnpike_plan::environment::Environment;
 
@@ -36,6 +36,10 @@ pub trait Family: Sync {
     fn name(&self) -> &'static str;
     /// The directives.
     fn rows(&self) -> &'static [Row];
+    /// What people wrote about the directives, for the reference.
+    fn reference(&self) -> &'static [ReferenceText] {
+        &[]
+    }
     /// The variables.
     fn variables(&self) -> &'static [VariableRow] {
         &[]

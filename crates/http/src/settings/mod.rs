@@ -18,3 +18,8 @@ pub use root::Root;
 pub use rows::ROWS;
 pub use server::{EventsSettings, Http2Settings, ServerSettings};
 pub use types::{DEFAULT_TYPES, TypesTable};
+
+/// What people wrote about the directives.
+pub const REFERENCE: &[turnpike_conf::ReferenceText] = &[turnpike_conf::ReferenceText::new(
+    include_str!("reference.md"),
+)];

@@ -60,7 +60,7 @@ pub const ROWS: &[Row] = &[
             their order, unless an exact location, a regular expression or a prefix with `^~` \
             was found. If a regular expression or a variable has no result, because limits are \
             reached or the variable depends on itself, the answer is 500; see \
-            [operations](operations.md#regular-expressions).",
+            [operations](../operations.md#regular-expressions).",
         ..PLAIN
     },
     Row {

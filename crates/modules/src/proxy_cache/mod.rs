@@ -30,7 +30,7 @@ mod zones;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 use turnpike_plan::control::CommandRow;
@@ -43,6 +43,17 @@ pub(crate) struct Cache {
     /// What the names of the directives begin with.
     prefix: &'static str,
     rows: &'static [Row],
+    reference: &'static [ReferenceText],
+}
+
+/// What people wrote about the directives of all caches, for the family with this prefix.
+macro_rules! reference {
+    ($prefix:literal, $address:literal) => {
+        &[ReferenceText::shared(
+            include_str!("reference.md"),
+            &[("PREFIX", $prefix), ("ADDRESS", $address)],
+        )]
+    };
 }
 
 /// The cache of `proxy_pass`. What all caches have in common (zones, variables, verbs, metrics) is
@@ -51,6 +62,7 @@ pub(crate) const PROXY: Cache = Cache {
     name: "proxy_cache",
     prefix: "proxy",
     rows: rows::PROXY,
+    reference: reference!("proxy", "http://127.0.0.1:3000"),
 };
 
 /// The cache of `fastcgi_pass`.
@@ -58,6 +70,7 @@ pub(crate) const FASTCGI: Cache = Cache {
     name: "fastcgi_cache",
     prefix: "fastcgi",
     rows: rows::FASTCGI,
+    reference: reference!("fastcgi", "127.0.0.1:9000"),
 };
 
 /// The cache of `scgi_pass`.
@@ -65,6 +78,7 @@ pub(crate) const SCGI: Cache = Cache {
     name: "scgi_cache",
     prefix: "scgi",
     rows: rows::SCGI,
+    reference: reference!("scgi", "127.0.0.1:3000"),
 };
 
 /// The cache of `uwsgi_pass`.
@@ -72,6 +86,7 @@ pub(crate) const UWSGI: Cache = Cache {
     name: "uwsgi_cache",
     prefix: "uwsgi",
     rows: rows::UWSGI,
+    reference: reference!("uwsgi", "127.0.0.1:3000"),
 };
 
 /// The families that have caches.
@@ -91,6 +106,10 @@ impl Family for Cache {
 
     fn rows(&self) -> &'static [Row] {
         self.rows
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        self.reference
     }
 
     fn is_silent_unless_written(&self) -> bool {

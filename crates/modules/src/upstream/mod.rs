@@ -27,7 +27,7 @@ mod stream_metrics;
 mod tests;
 mod url;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
@@ -42,6 +42,9 @@ pub(crate) use url::{Target, Url};
 
 pub(crate) struct Upstreams;
 
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+
 impl Family for Upstreams {
     fn name(&self) -> &'static str {
         "upstream"
@@ -49,6 +52,10 @@ impl Family for Upstreams {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn commands(&self) -> &'static [CommandRow] {

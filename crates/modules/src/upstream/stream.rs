@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Row, Value, View};
+use turnpike_conf::{ConfError, Context, ReferenceText, Row, Value, View};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 
 use super::background::BackgroundTasks;
@@ -16,6 +16,10 @@ impl Family for Upstreams {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        super::REFERENCE
     }
 
     fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::socket::Kind;
@@ -32,6 +32,10 @@ pub trait Family: Sync {
     fn name(&self) -> &'static str;
     /// The directives.
     fn rows(&self) -> &'static [Row];
+    /// What people wrote about the directives, for the reference.
+    fn reference(&self) -> &'static [ReferenceText] {
+        &[]
+    }
     /// The variables.
     fn variables(&self) -> &'static [VariableRow] {
         &[]
