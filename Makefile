@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
-.PHONY: express h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
+.PHONY: bpf h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
 	tunnels-long dokuwiki otel acme grpc websockets tls-judges clients express-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
@@ -44,7 +44,7 @@ install: build ## Install under PREFIX (/usr/local), below DESTDIR
 
 test: cargo-is-here ## Every check that CI runs, the same way; prints how long each takes
 	$(XTASK) suites setup format lint tidy deny unit simulate foreign h2spec fuzz-live \
-		docs-check express fuzz package-check
+		docs-check bpf fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
@@ -96,8 +96,8 @@ docs: docs-check ## The documentation as a site with search, under target/book
 docs-check: ## Check that the generated pages are current and that links lead somewhere
 	$(XTASK) docs --check
 
-express: ## Check that the express lane's object is what clang makes of its sources
-	$(XTASK) express --check
+bpf: ## Check that the objects of the programs in the kernel are what clang makes of their sources
+	$(XTASK) bpf --check
 
 fuzz: ## Each fuzz target, five seconds
 	$(XTASK) fuzz

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::express;
+use crate::bpf;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
@@ -175,7 +175,7 @@ fn compiled(folder: &Path, target: &str, source: &str) -> Result<PathBuf, String
         std::fs::create_dir_all(made).map_err(|error| format!("{}: {error}", made.display()))?;
     }
     must(
-        Command::new(express::CLANG)
+        Command::new(bpf::CLANG)
             // The kernel reads words at any address, as this machine does.
             .args([
                 "-g",

@@ -6,6 +6,7 @@
 mod accessibility;
 mod acme;
 mod bench;
+mod bpf;
 mod certificates;
 mod clients;
 mod contender;
@@ -13,7 +14,6 @@ mod crash_test;
 mod deny;
 mod docs;
 mod dokuwiki;
-mod express;
 mod fuzz;
 mod fuzz_live;
 mod go_program;
@@ -137,10 +137,10 @@ const CHORES: &[Chore] = &[
         run: deny::run,
     },
     Chore {
-        name: "express",
+        name: "bpf",
         arguments: "[--check]",
-        summary: "compile the express lane's program, or compare it with the committed object",
-        run: express::run,
+        summary: "compile the programs in the kernel, or compare them with the committed objects",
+        run: bpf::run,
     },
     Chore {
         name: "docs",

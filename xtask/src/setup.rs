@@ -73,7 +73,7 @@ const SETS: &[Set] = &[
                 "/usr/lib/python3/dist-packages/prometheus_client",
             ),
             package("golang-go", "go"),      // builds h2spec
-            package("clang-16", "clang-16"), // compiles the express lane's program again
+            package("clang-16", "clang-16"), // compiles the programs in the kernel again
             package("llvm-16", "llvm-strip-16"),
             package(
                 "libclang-rt-16-dev", // sanitizers, and the fuzzer of its parser

@@ -6,11 +6,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 
+use turnpike_lane::siphash::SipHash;
 use turnpike_lane::sys::mapping::SharedWords;
 
 use crate::layout::WAYS;
 use crate::layout::drops::{ADDRESS, BUCKETS, ENTRY_WORDS, EXPIRES, SEGMENTS, WORDS};
-use crate::siphash::SipHash;
 
 /// A time long ago: while an entry has it, another lane writes there.
 const WRITTEN_NOW: u64 = 1;

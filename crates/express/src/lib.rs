@@ -23,7 +23,6 @@ mod program;
 mod proof;
 mod publisher;
 mod samples;
-mod siphash;
 mod sources;
 
 #[cfg(test)]

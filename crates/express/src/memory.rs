@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use turnpike_lane::siphash::SipHash;
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::process::monotonic_ns;
 
@@ -16,7 +17,6 @@ use crate::drops::{Drops, address_words};
 use crate::layout::{self, ANSWER_BYTES_MAX, SLOT_BYTES, SLOT_WORDS, WAYS, settings};
 use crate::proof::Counts;
 use crate::samples::{Sample, SampleRing};
-use crate::siphash::SipHash;
 use crate::sources::{Derivation, SlotSources, Withdrawn};
 
 /// The counters in their array, summed over all CPUs.

@@ -11,7 +11,7 @@ use turnpike_lane::sys::{bpf_link, process};
 use crate::layout::WAYS;
 use crate::memory::{ARRAY_COUNT, Memory};
 
-/// The program, compiled from the folder `bpf`: see `cargo xtask express`.
+/// The program, compiled from the folder `bpf`: see `cargo xtask bpf`.
 const OBJECT: &[u8] = include_bytes!("express.bpf.o");
 
 /// A digest of the program, by which another one is told from it.

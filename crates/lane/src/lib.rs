@@ -21,6 +21,7 @@ pub mod pipes;
 pub mod pool;
 pub mod random;
 pub mod recency;
+pub mod siphash;
 pub mod steering;
 pub mod symbols;
 #[allow(unsafe_code)]

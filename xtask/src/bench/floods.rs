@@ -331,7 +331,7 @@ fn dropping_program() -> Result<Folder, String> {
     written.map_err(|error| error.to_string())?;
     let machine = std::env::consts::ARCH;
     must(
-        Command::new(crate::express::CLANG)
+        Command::new(crate::bpf::CLANG)
             .current_dir(folder.path())
             .arg(format!("-I/usr/include/{machine}-linux-gnu"))
             .args(["-O2", "-target", "bpf", "-c", "drop.c", "-o", "drop.o"]),

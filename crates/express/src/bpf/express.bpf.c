@@ -15,7 +15,7 @@
 // each connection whose first segment was just passed on (`note_passed`).
 //
 // The compiled object is committed, so that building the server needs no clang: see
-// `cargo xtask express`.
+// `cargo xtask bpf`.
 #include "answer.h"
 #include "drop.h"
 #include "sample.h"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "request.h"
-#include "siphash.h"
+#include "../../../lane/src/steering/siphash.h"
 
 // The most bytes of an answer, head and body: what a segment on an Ethernet of 1500 bytes holds.
 #define ANSWER_BYTES_MAX 1460

@@ -1,11 +1,11 @@
 //! The numbers of cookies once more, written apart from the program, and judged by the vectors that
 //! the program's own fuzz target is judged by.
 
+use turnpike_lane::siphash::SipHash;
 use turnpike_lane::sys::process::monotonic_ns;
 
 use super::frame::Frame;
 use super::{DROP, PASS, REQUEST, TRANSMIT, driver};
-use crate::siphash::SipHash;
 
 const VECTORS: &str = include_str!("../bpf/cookie_vectors.h");
 

@@ -201,7 +201,7 @@ fn compile(object: &std::path::Path) -> Result<(), String> {
         other => return Err(format!("meter does not know {other}")),
     };
     must(
-        Command::new(crate::express::CLANG)
+        Command::new(crate::bpf::CLANG)
             .args(["-g", "-O2", "-mcpu=v3", "-target", "bpf", target])
             .arg(format!("-I/usr/include/{machine}-linux-gnu"))
             .arg("-c")

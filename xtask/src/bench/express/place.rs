@@ -289,7 +289,7 @@ fn passing_program() -> Result<Folder, String> {
     let written = folder.write("pass.c", source);
     written.map_err(|error| error.to_string())?;
     must(
-        Command::new(crate::express::CLANG)
+        Command::new(crate::bpf::CLANG)
             .current_dir(folder.path())
             .args(["-O2", "-target", "bpf", "-c", "pass.c", "-o", "pass.o"]),
     )?;

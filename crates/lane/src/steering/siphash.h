@@ -2,9 +2,9 @@
 //
 // SipHash-2-4 of whole words (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012): a
 // keyed hash whose values cannot be foretold without the key.
+//
+// Who includes this has defined u32, u64 and INLINE.
 #pragma once
-
-#include "types.h"
 
 struct siphash_key {
 	u64 first;
