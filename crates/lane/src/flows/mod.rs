@@ -14,6 +14,7 @@
 //!
 //! Nothing here knows what a datagram says.
 
+pub mod connection_id;
 mod directory;
 mod succession;
 

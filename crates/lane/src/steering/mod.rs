@@ -1,5 +1,8 @@
 //! Steering: the choice of the lane for a new connection, if every lane has a gate.
 //!
+//! A datagram of QUIC is steered to the lane that its connection ID names (RFC 9000 section 5.1),
+//! so that a connection stays with its lane when its client's address changes, or the lanes do.
+//!
 //! With the hash alone (`reuseport`), a lane that is busy or that the scheduler has taken off its
 //! CPU gets its full share, and its queue waits. So a small program in the kernel chooses, by the
 //! states that lanes publish on a board. If that is not possible, the next simpler level is used;
@@ -13,6 +16,7 @@ use std::{fmt, os::fd::AsFd};
 
 use crate::{
     affinity::CpuSet,
+    flows::connection_id::KEY_BYTES,
     gate::Gate,
     sys::{reuseport, socket::Kind, socket_option},
 };
@@ -50,6 +54,19 @@ pub struct SteerRules {
     pub stale_ns: u64,
     /// See [`LOAD_SLACK`].
     pub load_slack: u64,
+    /// The connection IDs by which datagrams are steered, for the gates of QUIC.
+    pub quic: Option<QuicRules>,
+}
+
+/// How the connection IDs of QUIC are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct QuicRules {
+    /// The key of [`crate::flows::connection_id::ConnectionIds`].
+    pub key: [u8; KEY_BYTES],
+    /// The key of IDs that were given before the key was changed.
+    pub old_key: Option<[u8; KEY_BYTES]>,
+    /// The number of the serving process that reads the gates.
+    pub process: u16,
 }
 
 impl Default for SteerRules {
@@ -57,7 +74,18 @@ impl Default for SteerRules {
         SteerRules {
             stale_ns: STALE_NS,
             load_slack: LOAD_SLACK,
+            quic: None,
         }
+    }
+}
+
+impl fmt::Debug for QuicRules {
+    /// Keys are not shown.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rules = formatter.debug_struct("QuicRules");
+        rules
+            .field("process", &self.process)
+            .finish_non_exhaustive()
     }
 }
 
@@ -177,6 +205,16 @@ impl Steering {
                 };
             }
             Err(reason) => reasons.push(reason),
+        }
+        if rules.quic.is_some() {
+            // The packet's CPU says nothing of a connection: the flow's hash does, until its client
+            // has another address.
+            prefer_first(gates, lanes);
+            return Steering {
+                level: Level::Hash,
+                reasons,
+                program: None,
+            };
         }
         let kernel = kernel_version();
         let level = match set_incoming_cpus(gates, lanes, homes, kernel) {

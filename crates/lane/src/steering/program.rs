@@ -12,7 +12,7 @@ use libbpf_rs::{
 };
 
 use super::{
-    Reason, SteerRules,
+    QuicRules, Reason, SteerRules,
     board::{LANE_BYTES, STEERED_LANES_MAX},
 };
 use crate::{
@@ -102,13 +102,17 @@ impl Program {
         quiet();
         // Lanes may move to other CPUs later, and the array cannot grow.
         let home_count = home_table(homes, lanes).len().max(process::cpu_count());
-        let (object, migrates) = match load(board, home_count, true) {
+        let name = match rules.quic {
+            None => "steer",
+            Some(_) => "steer_quic",
+        };
+        let (object, migrates) = match load(name, board, home_count, true) {
             Ok(object) => (object, true),
             // Migration needs Linux 5.14.
-            Err(Reason::NotSupported) => (load(board, home_count, false)?, false),
+            Err(Reason::NotSupported) => (load(name, board, home_count, false)?, false),
             Err(reason) => return Err(reason),
         };
-        let Some(steer) = object.progs().next() else {
+        let Some(steer) = object.progs().find(|program| program.name() == name) else {
             return Err(Reason::NotSupported);
         };
         let code = steer.as_fd().try_clone_to_owned();
@@ -168,6 +172,7 @@ struct Maps {
     rules: MapHandle,
     homes: MapHandle,
     home_count: usize,
+    quic: MapHandle,
 }
 
 impl Maps {
@@ -178,6 +183,7 @@ impl Maps {
         Ok(Maps {
             gates: handle("gates")?,
             rules: handle("rules")?,
+            quic: handle("quic")?,
             home_count: homes.max_entries() as usize,
             homes,
         })
@@ -196,6 +202,9 @@ impl Maps {
                 &homes.get(cpu).unwrap_or(&no_lanes).bytes(),
             )?;
         }
+        if let Some(quic) = &rules.quic {
+            update(&self.quic, 0, &quic_bytes(quic))?;
+        }
         update(&self.rules, 0, &bytes)
     }
 }
@@ -205,11 +214,28 @@ fn update(map: &MapHandle, key: usize, value: &[u8]) -> Result<(), Reason> {
         .map_err(|error| reason(&error))
 }
 
-fn load(board: &KernelBoard, home_count: usize, migrates: bool) -> Result<Object, Reason> {
+/// The value of `struct quic` in steer.bpf.c.
+fn quic_bytes(quic: &QuicRules) -> Vec<u8> {
+    let old_key = quic.old_key.as_ref().unwrap_or(&quic.key);
+    let process = u64::from(quic.process).to_ne_bytes();
+    [&quic.key[..], old_key, &process].concat()
+}
+
+/// Loads the program of that name.
+fn load(
+    name: &str,
+    board: &KernelBoard,
+    home_count: usize,
+    migrates: bool,
+) -> Result<Object, Reason> {
     let mut object = ObjectBuilder::default()
         .name("turnpike_steer")
         .and_then(|builder| builder.open_memory(OBJECT))
         .map_err(|error| reason(&error))?;
+    for mut program in object.progs_mut() {
+        let is_wanted = program.name() == name;
+        program.set_autoload(is_wanted);
+    }
     prepare(&mut object, board, home_count, migrates).map_err(|error| reason(&error))?;
     object.load().map_err(|error| reason(&error))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// Chooses the gate of a new connection among the lanes of one address (sk_reuseport).
+// Chooses the gate of a new connection, or of a datagram of QUIC, among the lanes of one address
+// (sk_reuseport).
 //
 // The lane on the packet's CPU is preferred while it is alive and about as free as the freest one;
 // otherwise two living lanes are picked at random and the freer one gets the connection. A lane
@@ -9,11 +10,12 @@
 // that hangs has been silent for longer than one that merely waits for a CPU. When no lane is there
 // at all, nothing is selected, and the kernel's own hash decides.
 //
-// The object beside this file is committed, so that building the server needs no clang. To make it
-// anew (clang 14; the same bytes from any folder):
+// A datagram of QUIC goes to the lane that its connection ID names. One that names none, since the
+// client has chosen it, or since another process gave it, goes by a hash of it, so that all of its
+// connection come to one lane.
 //
-//   clang -g -O2 -mcpu=v3 -target bpf -fdebug-prefix-map=$PWD=. -I/usr/include/x86_64-linux-gnu \
-//       -Wall -Werror -c steer.bpf.c -o steer.bpf.o && llvm-strip -g steer.bpf.o
+// The object beside this file is committed, so that building the server needs no clang;
+// `cargo xtask bpf` makes it anew.
 //
 // Lanes tell their state by writing to the mapped array `lanes`; they make no system call for it.
 // The layout of the structures below is repeated in board.rs.
@@ -21,8 +23,12 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+typedef __u8 u8;
 typedef __u32 u32;
 typedef __u64 u64;
+#define INLINE static __always_inline
+
+#include "siphash.h"
 
 // Most lanes looked at: bounds the loops for the verifier, and the work for each connection.
 #define LANES_MAX 256
@@ -86,6 +92,22 @@ struct {
 	__type(key, u32);
 	__type(value, struct home);
 } homes SEC(".maps");
+
+// How connection IDs are read; connection_id.rs writes them.
+struct quic {
+	struct siphash_key key;
+	// The key of IDs that were given before the key was changed; the same where it was not.
+	struct siphash_key old_key;
+	// The number of the process that reads the gates.
+	u64 process;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct quic);
+} quic SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_REUSEPORT_SOCKARRAY);
@@ -279,6 +301,102 @@ int steer(struct sk_reuseport_md *packet)
 		if (give_to(packet, number))
 			return SK_PASS;
 	}
+	return SK_PASS;
+}
+
+// The ID of an own connection, and the longest one, in bytes.
+#define ID_BYTES 12
+#define ID_BYTES_MAX 20
+#define UDP_HEADER_BYTES 8
+// In a long header: the version stands in front of the ID's length (RFC 8999).
+#define LONG_HEADER 0x80
+#define LENGTH_OFFSET (UDP_HEADER_BYTES + 5)
+
+#define WORDS_MAX 3
+
+// Zero behind the ID.
+union connection_id {
+	u8 bytes[WORDS_MAX * sizeof(u64)];
+	u64 words[WORDS_MAX];
+	struct {
+		u64 hidden;
+		u32 masked;
+	};
+};
+
+// A function of its own, since its code is long.
+static __noinline u64 hash_of(const struct siphash_key *key, const u64 *words, u32 count, u64 bytes)
+{
+	struct siphash hash;
+	u32 number;
+
+	siphash_begin(&hash, key);
+#pragma clang loop unroll(disable)
+	for (number = 0; number < WORDS_MAX && number < count; number++)
+		siphash_word(&hash, words[number]);
+	return siphash_end(&hash, bytes);
+}
+
+// The lane that an ID of this process names; LANES_MAX or more when it names none.
+INLINE u32 lane_named(const union connection_id *id, const struct siphash_key *key, u64 process)
+{
+	u64 masked = id->masked;
+	u64 random = id->hidden ^ hash_of(key, &masked, 1, sizeof(id->masked));
+	u32 place = masked ^ (u32)hash_of(key, &random, 1, sizeof(random));
+
+	return place >> 16 == process ? place & 0xffff : LANES_MAX;
+}
+
+// Reads the ID that a datagram is sent to; returns its length, or more than any has.
+static __always_inline u32 read_id(struct sk_reuseport_md *packet, union connection_id *id)
+{
+	u32 offset = UDP_HEADER_BYTES + 1, length = ID_BYTES;
+	u8 byte;
+
+	if (bpf_skb_load_bytes(packet, UDP_HEADER_BYTES, &byte, 1))
+		return ID_BYTES_MAX + 1;
+	if (byte & LONG_HEADER) {
+		if (bpf_skb_load_bytes(packet, LENGTH_OFFSET, &byte, 1))
+			return ID_BYTES_MAX + 1;
+		length = byte;
+		offset = LENGTH_OFFSET + 1;
+		if (length == 0)
+			return 0;
+	}
+	HIDE(length);
+	if (length == 0 || length > ID_BYTES_MAX)
+		return ID_BYTES_MAX + 1;
+	if (bpf_skb_load_bytes(packet, offset, id->bytes, length))
+		return ID_BYTES_MAX + 1;
+	return length;
+}
+
+SEC("sk_reuseport")
+int steer_quic(struct sk_reuseport_md *packet)
+{
+	struct rules *rule = bpf_map_lookup_elem(&rules, &ZERO);
+	struct quic *own = bpf_map_lookup_elem(&quic, &ZERO);
+	union connection_id id = {};
+	u32 length, number, count;
+
+	if (!rule || !own || rule->lanes == 0)
+		return SK_PASS;
+	count = rule->lanes;
+	length = read_id(packet, &id);
+	if (length > ID_BYTES_MAX)
+		return SK_PASS;
+	if (length == ID_BYTES) {
+		number = lane_named(&id, &own->key, own->process);
+		if (number >= count)
+			number = lane_named(&id, &own->old_key, own->process);
+		if (number < count && !bpf_sk_select_reuseport(packet, &gates, &number, 0))
+			return SK_PASS;
+	}
+	number = hash_of(&own->key, id.words, WORDS_MAX, length) % count;
+	length = living_from(number, bpf_ktime_get_ns());
+	if (length < LANES_MAX)
+		number = length;
+	bpf_sk_select_reuseport(packet, &gates, &number, 0);
 	return SK_PASS;
 }
 

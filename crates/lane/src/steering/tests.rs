@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    net::{SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream, UdpSocket},
     sync::Arc,
 };
 
@@ -11,6 +11,7 @@ use turnpike_testkit::needs_root;
 
 use super::*;
 use crate::{
+    flows::connection_id::{CONNECTION_ID_BYTES, ConnectionIds, Place, tests as connection_id},
     gate::{ListenAddress, ListenOptions, Reuseport},
     sys::process::monotonic_ns,
 };
@@ -33,21 +34,26 @@ fn open_gates(count: usize) -> Vec<Gate> {
     Gate::open_group(&any, &options, count, &mut Vec::new()).unwrap()
 }
 
+/// `None` if BPF is not permitted; the reason must then be that.
+fn kernel_board() -> Option<KernelBoard> {
+    match KernelBoard::create() {
+        Ok(kernel) => Some(kernel),
+        Err(reason) => {
+            assert!(
+                matches!(reason, Reason::NotPermitted | Reason::NotBuilt),
+                "{reason}"
+            );
+            let test = std::thread::current();
+            needs_root(test.name().unwrap_or("steering"), "CAP_BPF");
+            None
+        }
+    }
+}
+
 impl Stage {
-    /// `None` if BPF is not permitted; the reason must then be that.
+    /// `None` if BPF is not permitted.
     fn new(lanes: usize, homes: &[CpuSet], rules: SteerRules) -> Option<Stage> {
-        let kernel = match KernelBoard::create() {
-            Ok(kernel) => kernel,
-            Err(reason) => {
-                assert!(
-                    matches!(reason, Reason::NotPermitted | Reason::NotBuilt),
-                    "{reason}"
-                );
-                let test = std::thread::current();
-                needs_root(test.name().unwrap_or("steering"), "CAP_BPF");
-                return None;
-            }
-        };
+        let kernel = kernel_board()?;
         let gates = open_gates(lanes);
         let ListenAddress::Tcp(address) = *gates[0].address() else {
             unreachable!()
@@ -104,6 +110,7 @@ fn on_cpu(cpu: usize, action: impl FnOnce()) {
 const PATIENT: SteerRules = SteerRules {
     stale_ns: 1_000_000_000_000,
     load_slack: LOAD_SLACK,
+    quic: None,
 };
 
 #[test]
@@ -132,6 +139,7 @@ fn an_age_beyond_the_rule_is_stale() {
     let rules = SteerRules {
         stale_ns: 1,
         load_slack: 1 << 40,
+        quic: None,
     };
     let Some(stage) = Stage::new(2, &[], rules) else {
         return;
@@ -329,6 +337,213 @@ fn the_program_takes_charge_again() {
     stage.steering.renew(&gates, 2, &[], PATIENT).unwrap();
     stage.gates = gates.into_iter().map(Some).collect();
     assert_eq!(stage.round(40), [0, 40]);
+}
+
+/// Gates of QUIC with the program attached.
+struct QuicStage {
+    gates: Vec<Gate>,
+    sockets: Vec<UdpSocket>,
+    pulses: Vec<LanePulse>,
+    steering: Steering,
+    client: UdpSocket,
+}
+
+impl QuicStage {
+    /// `None` if BPF is not permitted.
+    fn new(lanes: usize, quic: QuicRules) -> Option<QuicStage> {
+        let kernel = kernel_board()?;
+        let options = ListenOptions {
+            reuseport: Reuseport::Steer,
+            ..ListenOptions::default()
+        };
+        let any = ListenAddress::Udp("127.0.0.1:0".parse().unwrap());
+        let gates = Gate::open_group(&any, &options, lanes, &mut Vec::new()).unwrap();
+        let ListenAddress::Udp(address) = *gates[0].address() else {
+            unreachable!()
+        };
+        let rules = SteerRules {
+            quic: Some(quic),
+            ..PATIENT
+        };
+        let board = LaneBoard::map(kernel.as_fd()).unwrap();
+        let pulses: Vec<LanePulse> = (0..lanes).map(|lane| board.pulse(lane).unwrap()).collect();
+        pulses.iter().for_each(|pulse| pulse.asleep(0));
+        let steering = Steering::begin(&gates, &[], Ok(&kernel), rules);
+        assert_eq!(steering.level(), Level::Program, "{:?}", steering.reasons());
+        let sockets = gates.iter().map(|gate| {
+            let socket = UdpSocket::from(gate.as_fd().try_clone_to_owned().unwrap());
+            socket.set_nonblocking(true).unwrap();
+            socket
+        });
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(address).unwrap();
+        Some(QuicStage {
+            sockets: sockets.collect(),
+            gates,
+            pulses,
+            steering,
+            client,
+        })
+    }
+
+    /// The lane that gets a datagram.
+    fn lane_of(&self, datagram: &[u8]) -> usize {
+        self.client.send(datagram).unwrap();
+        loop {
+            for (lane, socket) in self.sockets.iter().enumerate() {
+                let mut bytes = [0; 64];
+                if socket.recv(&mut bytes).is_ok() {
+                    return lane;
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// The lane that gets datagrams with this ID: with a short header, and with the long ones of
+    /// each type, whatever is behind the ID.
+    fn lane_of_id(&self, id: &[u8]) -> usize {
+        let mut datagrams = Vec::new();
+        for first in [0xc0, 0xd0, 0xe0, 0xf0] {
+            for version in [1_u32, 0x6b33_43cf] {
+                let version = version.to_be_bytes();
+                let start = [&[first], &version[..], &[id.len() as u8], id].concat();
+                datagrams.push([&start[..], b"\x00behind"].concat());
+                datagrams.push(start);
+            }
+        }
+        if id.len() == CONNECTION_ID_BYTES {
+            datagrams.push([b"\x40", id].concat());
+            datagrams.push([b"\x7f", id, b"behind"].concat());
+        }
+        let mut lanes: Vec<usize> = datagrams.iter().map(|bytes| self.lane_of(bytes)).collect();
+        lanes.dedup();
+        assert_eq!(lanes.len(), 1, "{id:02x?}: {lanes:?}");
+        lanes[0]
+    }
+}
+
+/// The rules with this key.
+fn quic_rules(key: [u8; KEY_BYTES], process: u16) -> QuicRules {
+    QuicRules {
+        key,
+        old_key: None,
+        process,
+    }
+}
+
+#[test]
+fn datagrams_of_quic_go_to_the_lane_that_their_id_names() {
+    for (key, _, place, id) in connection_id::VECTORS {
+        let rules = quic_rules(**key, place.process);
+        let lanes = usize::from(place.lane) + 1;
+        let Some(stage) = QuicStage::new(lanes, rules) else {
+            return;
+        };
+        assert_eq!(stage.lane_of_id(id), usize::from(place.lane), "{place:?}");
+    }
+}
+
+#[test]
+fn datagrams_of_other_ids_go_by_a_hash_of_them() {
+    const LANES: usize = 5;
+    let Some(stage) = QuicStage::new(LANES, quic_rules(*connection_id::KEY, 7)) else {
+        return;
+    };
+    let ids = ConnectionIds::new(*connection_id::KEY);
+    for (id, hash) in connection_id::OTHERS {
+        assert_eq!(
+            stage.lane_of_id(id),
+            (hash % LANES as u64) as usize,
+            "{id:02x?}"
+        );
+    }
+    // Of another process, and of a lane that is not there any more.
+    for place in [
+        Place {
+            lane: 1,
+            process: 8,
+        },
+        Place {
+            lane: 5,
+            process: 7,
+        },
+    ] {
+        let id = ids.write(*b"randomly", place);
+        let expected = (ids.hash_of_other(&id) % LANES as u64) as usize;
+        assert_eq!(stage.lane_of_id(&id), expected, "{place:?}");
+    }
+    // A lane that is stuck gets no new connection, but those that it has.
+    let own = ids.write(
+        *b"randomly",
+        Place {
+            lane: 2,
+            process: 7,
+        },
+    );
+    stage.pulses[2].gone();
+    for number in 0..50_u64 {
+        assert_ne!(stage.lane_of_id(&number.to_le_bytes()), 2, "{number}");
+    }
+    assert_eq!(stage.lane_of_id(&own), 2);
+    // What is no QUIC at all goes somewhere.
+    for bytes in [
+        &b""[..],
+        b"\x40",
+        b"\x80",
+        b"\xc0\0\0\0\x01\x15",
+        b"\xc0\0\0\0\x01\xff",
+    ] {
+        assert!(stage.lane_of(bytes) < LANES, "{bytes:02x?}");
+    }
+}
+
+#[test]
+fn ids_that_were_given_before_the_key_was_changed_lead_to_their_lane() {
+    let old = [9; KEY_BYTES];
+    let Some(stage) = QuicStage::new(3, quic_rules(old, 7)) else {
+        return;
+    };
+    let id = ConnectionIds::new(old).write(
+        *b"randomly",
+        Place {
+            lane: 1,
+            process: 7,
+        },
+    );
+    assert_eq!(stage.lane_of_id(&id), 1);
+    let rules = SteerRules {
+        quic: Some(QuicRules {
+            old_key: Some(old),
+            ..quic_rules(*connection_id::KEY, 7)
+        }),
+        ..PATIENT
+    };
+    stage.steering.adjust(&stage.gates, 3, &[], rules).unwrap();
+    assert_eq!(stage.lane_of_id(&id), 1);
+    let ids = ConnectionIds::new(*connection_id::KEY);
+    for lane in 0..3 {
+        let id = ids.write(*b"randomly", Place { lane, process: 7 });
+        assert_eq!(stage.lane_of_id(&id), usize::from(lane));
+    }
+}
+
+#[test]
+fn without_the_program_datagrams_of_quic_go_by_their_flow() {
+    let options = ListenOptions {
+        reuseport: Reuseport::Steer,
+        ..ListenOptions::default()
+    };
+    let any = ListenAddress::Udp("127.0.0.1:0".parse().unwrap());
+    let gates = Gate::open_group(&any, &options, 2, &mut Vec::new()).unwrap();
+    let rules = SteerRules {
+        quic: Some(quic_rules(*connection_id::KEY, 7)),
+        ..PATIENT
+    };
+    let pinned = [CpuSet::of(0), CpuSet::of(1)];
+    let steering = Steering::begin(&gates, &pinned, Err(Reason::NotPermitted), rules);
+    assert_eq!(steering.level(), Level::Hash);
+    assert_eq!(steering.reasons(), [Reason::NotPermitted]);
 }
 
 #[test]
