@@ -83,6 +83,21 @@ pub fn required_text<'a>(arguments: &'a Arguments, name: &str) -> Result<&'a str
     text(arguments, name)?.ok_or_else(|| CommandError::Invalid(format!("\"{name}\" must be given")))
 }
 
+/// The texts of a list argument, which is required; one text is a list of itself.
+///
+/// # Errors
+/// It is missing, or not a list of texts.
+pub fn texts<'a>(arguments: &'a Arguments, name: &str) -> Result<Vec<&'a str>, CommandError> {
+    let wrong = || CommandError::Invalid(format!("\"{name}\" must be a list of texts"));
+    match arguments.get(name) {
+        Some(Value::Array(list)) => {
+            let list = list.iter().map(|one| one.as_str().ok_or_else(wrong));
+            list.collect()
+        }
+        _ => Ok(vec![required_text(arguments, name)?]),
+    }
+}
+
 /// The number argument with that name; digits as text are accepted too, for command lines.
 ///
 /// # Errors

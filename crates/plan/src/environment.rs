@@ -14,6 +14,7 @@ use turnpike_express::Publisher;
 use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 
+use crate::held::HeldValues;
 use crate::product::Product;
 use crate::regex::Purpose;
 
@@ -56,6 +57,11 @@ pub trait Environment {
     fn file_or_fifo(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
         self.file(path)
     }
+    /// As [`Environment::file`], for a file that the server itself changes: a change of it is no
+    /// reason to read the configuration again.
+    fn changing_file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.file(path)
+    }
     /// State that all lanes share, and that survives a reload while `key` stays the same.
     fn zone(
         &mut self,
@@ -74,6 +80,12 @@ pub trait Environment {
     /// Memory of [`KEPT_WORDS`] words that outlives this process: the server's next serving
     /// processes have it too, also those of another binary. `None` where nothing is kept.
     fn kept_words(&mut self) -> Option<Arc<SharedWords>> {
+        None
+    }
+
+    /// What commands have changed, which outlives this process. `None` while a configuration is
+    /// checked: nobody commands it.
+    fn held_values(&mut self) -> Option<Arc<HeldValues>> {
         None
     }
 

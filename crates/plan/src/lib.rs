@@ -9,6 +9,7 @@ pub mod builder;
 pub mod cidr;
 pub mod control;
 pub mod environment;
+pub mod held;
 pub mod keys;
 pub mod lane;
 pub mod listen;

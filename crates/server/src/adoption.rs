@@ -66,6 +66,8 @@ pub(crate) struct Facts {
     pub(crate) has_board: bool,
     /// What the descriptors behind them are, of the express lane's program; empty: there is none.
     pub(crate) express: String,
+    /// What commands have changed.
+    pub(crate) changes: String,
 }
 
 impl Facts {
@@ -87,6 +89,7 @@ impl Facts {
             "gates": self.gates,
             "has_board": self.has_board,
             "express": self.express,
+            "changes": self.changes,
         })
         .to_string()
     }
@@ -111,8 +114,9 @@ impl Facts {
             },
             gates: gates.collect::<Option<Vec<u64>>>()?,
             has_board: value["has_board"].as_bool()?,
-            // An older version does not say it.
+            // An older version does not say these.
             express: word("express").unwrap_or_default(),
+            changes: word("changes").unwrap_or_default(),
         })
     }
 
@@ -178,6 +182,7 @@ mod tests {
             gates: vec![3, 1],
             has_board: true,
             express: "1 a b".to_owned(),
+            changes: r#"{"upstream:u":{}}"#.to_owned(),
         };
         let text = facts.text();
         assert_eq!(Facts::parse(text.as_bytes()), Some(facts));

@@ -2,7 +2,7 @@
 //! reads the disk, and in the serving process, which gets the texts.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
@@ -34,6 +34,8 @@ pub struct Configuration {
 struct Files {
     loader: Box<dyn Loader>,
     read: RefCell<BTreeMap<PathBuf, Arc<[u8]>>>,
+    /// The files that the server itself changes.
+    changing: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Configuration {
@@ -78,6 +80,7 @@ impl Configuration {
             files: Files {
                 loader,
                 read: RefCell::default(),
+                changing: RefCell::default(),
             },
         };
         (configuration, mistakes)
@@ -104,6 +107,24 @@ impl Configuration {
         self.read_once(path, |loader| loader.read_fifo(path))
     }
 
+    /// As [`Configuration::file`], for a file that the server itself changes.
+    ///
+    /// # Errors
+    /// As for [`Configuration::file`].
+    pub fn changing_file(&self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.files.changing.borrow_mut().insert(path.to_path_buf());
+        self.file(path)
+    }
+
+    /// The files whose changes are a reason to read the configuration again, each with its bytes
+    /// shared.
+    pub fn watched_files(&self) -> Vec<(PathBuf, Arc<[u8]>)> {
+        let changing = self.files.changing.borrow();
+        let mut files = self.shared_files();
+        files.retain(|(path, _)| !changing.contains(path));
+        files
+    }
+
     fn read_once(
         &self,
         path: &Path,
@@ -119,7 +140,7 @@ impl Configuration {
     }
 
     /// The files that were asked for, each with its bytes shared.
-    pub fn shared_files(&self) -> Vec<(PathBuf, Arc<[u8]>)> {
+    fn shared_files(&self) -> Vec<(PathBuf, Arc<[u8]>)> {
         let read = self.files.read.borrow();
         let files = read.iter();
         files

@@ -107,6 +107,8 @@ pub struct Holdings {
     pub board: Option<OwnedFd>,
     /// The program of the express lane.
     pub express: Option<Passed>,
+    /// What commands have changed.
+    pub changes: Option<String>,
 }
 
 /// What a service tells the serving process's main thread.

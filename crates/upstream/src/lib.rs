@@ -29,7 +29,7 @@ pub use connection::{
     begin_connecting,
 };
 pub use group::{
-    Group, GroupSettings, GroupStates, NoPeer, QueueLimits, RetryLimits, Tries, Unqueued,
+    Commanded, Group, GroupSettings, GroupStates, NoPeer, QueueLimits, RetryLimits, Tries, Unqueued,
 };
 pub use health::{Asked, Asks, Check, CheckRules, CheckTls, DatagramQuestion, Question};
 pub use peer::picked::Picked;

@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Status(u16),
     /// No server could be asked.
     NoLive,
+    /// The group has no servers: none has failed.
+    NoServers,
     /// `worker_connections` are used up: a failure of ours.
     NoConnection,
 }
@@ -30,6 +32,7 @@ impl Failure {
         match self {
             Self::Error | Self::InvalidHeader | Self::Unprocessed | Self::NoLive => 502,
             Self::NoConnection => 500,
+            Self::NoServers => 503,
             Self::Timeout => 504,
             Self::Status(status) => status,
         }
@@ -42,7 +45,7 @@ impl Failure {
             Self::Timeout => Some(FailReason::Timeout),
             Self::InvalidHeader => Some(FailReason::InvalidHeader),
             // These are answers about what was asked for, not about the server.
-            Self::Status(403 | 404) | Self::NoLive | Self::NoConnection => None,
+            Self::Status(403 | 404) | Self::NoLive | Self::NoServers | Self::NoConnection => None,
             Self::Status(status) => Some(FailReason::Status(status)),
         }
     }
@@ -52,7 +55,7 @@ impl Failure {
             Self::Error | Self::Unprocessed | Self::NoConnection => ERROR,
             Self::Timeout => TIMEOUT,
             Self::InvalidHeader => INVALID_HEADER,
-            Self::NoLive => NO_LIVE,
+            Self::NoLive | Self::NoServers => NO_LIVE,
             Self::Status(status) => match STATUSES.iter().position(|own| *own == status) {
                 Some(index) => STATUS << index,
                 None => 0,

@@ -175,9 +175,11 @@ impl StaleUses {
     /// Whether it is sent in place of this failure.
     pub(super) fn allows(self, failure: Failure) -> bool {
         let word = match failure {
-            Failure::Error | Failure::Unprocessed | Failure::NoLive | Failure::NoConnection => {
-                "error".to_owned()
-            }
+            Failure::Error
+            | Failure::Unprocessed
+            | Failure::NoLive
+            | Failure::NoServers
+            | Failure::NoConnection => "error".to_owned(),
             Failure::Timeout => "timeout".to_owned(),
             Failure::InvalidHeader => "invalid_header".to_owned(),
             Failure::Status(status) => format!("http_{status}"),

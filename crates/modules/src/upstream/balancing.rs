@@ -72,15 +72,15 @@ impl Method {
         };
         Ok(Some(Method { balancer, key }))
     }
+}
 
-    /// Whether a server's parameter makes sense with the method.
-    pub(super) fn supports(&self, parameter: &str) -> bool {
-        let in_turn = matches!(
-            self.balancer,
-            Balancer::RoundRobin | Balancer::LeastConnections | Balancer::LeastTime { .. }
-        );
-        in_turn || (parameter != "backup" && !parameter.starts_with("slow_start="))
-    }
+/// Whether a server's parameter makes sense with the method.
+pub(super) fn supports(balancer: Balancer, parameter: &str) -> bool {
+    let in_turn = matches!(
+        balancer,
+        Balancer::RoundRobin | Balancer::LeastConnections | Balancer::LeastTime { .. }
+    );
+    in_turn || (parameter != "backup" && !parameter.starts_with("slow_start="))
 }
 
 /// The time of that name.

@@ -1,22 +1,23 @@
 //! Groups while the server runs: verbs of the control socket, and metrics.
 //!
-//! A mode or weight that was commanded holds until it is commanded otherwise or the process ends;
-//! a reload does not change it. Servers that were added last until the next reload. Nothing is
-//! written to a file: what should outlive the process belongs in the configuration.
+//! What is commanded holds until it is commanded otherwise, the group's lines in the configuration
+//! change, or the server is stopped.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use turnpike_lane::counters::{AnswerCounts, Kind};
 use turnpike_plan::builder::Builder;
 use turnpike_plan::control::{
-    Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text,
+    Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text, texts,
 };
 use turnpike_plan::metrics::{self, Reader, Samples};
-use turnpike_upstream::{FailReason, Group, Mode, Peer};
+use turnpike_upstream::{FailReason, Mode, Peer};
 
 use super::all_groups::{AllGroups, NamedGroup};
 use super::background::BackgroundTasks;
-use super::{servers, stream_metrics};
+use super::changes::{Changes, Given};
+use super::{state_file, stream_metrics};
 
 /// What a verb does.
 #[derive(Clone, Copy)]
@@ -24,8 +25,10 @@ enum Verb {
     List,
     Mode(Mode),
     Weight,
+    Set,
     Add,
     Remove,
+    Reset,
 }
 
 const fn row(name: &'static str, arguments: &'static str, summary: &'static str) -> CommandRow {
@@ -64,25 +67,38 @@ pub(super) const ROWS: &[CommandRow] = &[
         "Changes the weight of a server; 0 restores the configured weight.",
     ),
     row(
+        "upstream.set",
+        "upstream=NAME servers=SERVER...",
+        "Replaces all servers of a group at once; a server is an address with parameters as in \
+         the configuration. Servers that stay keep their state.",
+    ),
+    row(
         "upstream.add",
         "upstream=NAME peer=ADDRESS [parameters=TEXT]",
-        "Adds a server until the next reload, with parameters as in the configuration.",
+        "Adds a server, with parameters as in the configuration.",
     ),
     row(
         "upstream.remove",
         "upstream=NAME peer=ADDRESS",
-        "Removes a server until the next reload.",
+        "Removes a server.",
+    ),
+    row(
+        "upstream.reset",
+        "upstream=NAME",
+        "Restores the servers, modes and weights of the configuration, or of the state file.",
     ),
 ];
 
-const VERBS: [Verb; 7] = [
+const VERBS: [Verb; 9] = [
     Verb::List,
     Verb::Mode(Mode::Draining),
     Verb::Mode(Mode::Down),
     Verb::Mode(Mode::Up),
     Verb::Weight,
+    Verb::Set,
     Verb::Add,
     Verb::Remove,
+    Verb::Reset,
 ];
 
 const PLAIN: metrics::Row = metrics::Row {
@@ -199,6 +215,7 @@ pub(super) fn offer_verbs<S>(builder: &mut Builder<'_, S>) {
         let groups = groups.clone();
         builder.command(row, Arc::new(Manage { groups, verb }));
     }
+    builder.service(groups);
 }
 
 /// Carries a verb out.
@@ -213,69 +230,146 @@ impl Command for Manage {
         if let Verb::List = self.verb {
             let wanted = text(arguments, "upstream")?;
             let listed = match wanted {
-                None => groups.iter().map(describe).collect(),
+                None => groups.iter().map(|named| describe(named)).collect(),
                 Some(name) => vec![describe(find(&groups, name)?)],
             };
             return Ok(json!({ "upstreams": Value::Array(listed) }));
         }
         let named = find(&groups, required_text(arguments, "upstream")?)?;
-        let group = &named.1;
-        let name = required_text(arguments, "peer")?;
-        if let Verb::Add = self.verb {
-            let words = text(arguments, "parameters")?.unwrap_or_default();
-            let words: Vec<&str> = words.split_ascii_whitespace().collect();
-            let peers = servers::commanded(name, &words, group.states(), &group.peers());
-            group.add(peers.map_err(CommandError::Invalid)?);
-            return Ok(describe(named));
-        }
-        let peers = group.peers();
-        let mut wanted = peers
-            .iter()
-            .filter(|peer| peer.name() == name || peer.server() == name)
-            .peekable();
-        if wanted.peek().is_none() {
-            let message = format!("upstream \"{}\" has no peer \"{name}\"", group.name());
-            return Err(CommandError::NotFound(message));
-        }
-        let weight = number(arguments, "weight")?;
-        for peer in wanted {
-            self.change(group, peer, weight)?;
-        }
-        group.refresh();
+        match self.verb {
+            Verb::Set => set(named, arguments),
+            Verb::Add => add(named, arguments),
+            Verb::Reset => reset(named),
+            Verb::List | Verb::Mode(_) | Verb::Weight | Verb::Remove => {
+                self.change(named, arguments)
+            }
+        }?;
         Ok(describe(named))
     }
 }
 
 impl Manage {
-    fn change(&self, group: &Group, peer: &Peer, weight: Option<u64>) -> Result<(), CommandError> {
-        match self.verb {
-            Verb::Mode(mode) => peer.command_mode(Some(mode)),
-            Verb::Weight => {
-                let weight = weight.and_then(|weight| u32::try_from(weight).ok());
-                let missing = || CommandError::Invalid("\"weight\" must be given".to_owned());
-                peer.command_weight(weight.ok_or_else(missing)?);
+    /// Changes a server that is there.
+    fn change(&self, named: &NamedGroup, arguments: &Arguments) -> Result<(), CommandError> {
+        let group = &named.group;
+        let name = required_text(arguments, "peer")?;
+        let is_meant = |peer: &&Arc<Peer>| peer.name() == name || peer.server() == name;
+        let peers = group.peers();
+        let meant: Vec<&Arc<Peer>> = peers.iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            let message = format!("upstream \"{}\" has no peer \"{name}\"", group.name());
+            return Err(CommandError::NotFound(message));
+        }
+        let names = meant.iter().map(|peer| peer.name().to_owned());
+        let weight = match self.verb {
+            Verb::Weight => Some(required_weight(arguments)?),
+            _ => None,
+        };
+        named.change(|changes| {
+            match (self.verb, weight) {
+                (Verb::Mode(mode), _) => {
+                    changes.modes.extend(names.map(|name| (name, mode)));
+                }
+                (Verb::Weight, Some(0)) => {
+                    let names: Vec<String> = names.collect();
+                    changes.weights.retain(|name, _| !names.contains(name));
+                }
+                (Verb::Weight, Some(weight)) => {
+                    changes.weights.extend(names.map(|name| (name, weight)));
+                }
+                _ => {
+                    let configured = group.configured();
+                    let configured = configured.iter().filter(is_meant);
+                    let configured = configured.map(|peer| peer.name().to_owned());
+                    changes.remove(name, &configured.collect::<Vec<_>>());
+                }
             }
-            Verb::Remove => {
-                group.remove(peer.state().id());
-            }
-            Verb::List | Verb::Add => {}
+            Ok(())
+        })?;
+        if let Verb::Mode(Mode::Up) = self.verb {
+            meant.iter().for_each(|peer| peer.recover());
         }
         Ok(())
     }
 }
 
-fn find<'a>(groups: &'a [NamedGroup], name: &str) -> Result<&'a NamedGroup, CommandError> {
-    let found = groups.iter().find(|(known, _)| known == name);
+fn required_weight(arguments: &Arguments) -> Result<u32, CommandError> {
+    let weight = number(arguments, "weight")?;
+    let weight = weight.and_then(|weight| u32::try_from(weight).ok());
+    weight.ok_or_else(|| CommandError::Invalid("\"weight\" must be given".to_owned()))
+}
+
+/// Replaces all servers of a group.
+fn set(named: &NamedGroup, arguments: &Arguments) -> Result<(), CommandError> {
+    let invalid = CommandError::Invalid;
+    let mut servers = Vec::new();
+    for text in texts(arguments, "servers")? {
+        servers.push(read(named, text.trim()).map_err(invalid)?);
+    }
+    let mut seen = HashSet::new();
+    let mut addresses = servers.iter().flat_map(|given: &Given| &given.addresses);
+    if let Some(twice) = addresses.find(|address| !seen.insert(*address)) {
+        return Err(invalid(format!("\"{twice}\" is given twice")));
+    }
+    let is_backup = |given: &Given| given.parameters.split(' ').any(|word| word == "backup");
+    if !servers.is_empty() && servers.iter().all(is_backup) {
+        let name = named.group.name();
+        return Err(invalid(format!("no servers in upstream \"{name}\"")));
+    }
+    named.change(|changes| {
+        changes.replace(servers);
+        Ok(())
+    })
+}
+
+/// Adds a server to a group.
+fn add(named: &NamedGroup, arguments: &Arguments) -> Result<(), CommandError> {
+    let name = required_text(arguments, "peer")?;
+    let parameters = text(arguments, "parameters")?.unwrap_or_default();
+    let given = read(named, &format!("{name} {parameters}")).map_err(CommandError::Invalid)?;
+    named.change(|changes| {
+        let there = named.group.peers();
+        let mut there = there.iter().map(|peer| peer.address());
+        if there.any(|address| given.addresses.contains(address)) {
+            return Err(CommandError::Invalid(format!("\"{name}\" exists already")));
+        }
+        changes.added.push(given);
+        Ok(())
+    })
+}
+
+/// Forgets what commands have changed in a group.
+fn reset(named: &NamedGroup) -> Result<(), CommandError> {
+    let configured = match named.state_file() {
+        Some(file) => state_file::changes(file.read().map_err(CommandError::Failed)?),
+        None => Changes::default(),
+    };
+    named.change(|changes| {
+        *changes = configured;
+        Ok(())
+    })
+}
+
+/// A server as a command names it.
+fn read(named: &NamedGroup, text: &str) -> Result<Given, String> {
+    Given::read(text, named.group.settings().balancer, named.default_port)
+}
+
+fn find<'a>(groups: &'a [Arc<NamedGroup>], name: &str) -> Result<&'a NamedGroup, CommandError> {
+    let found = groups.iter().find(|named| named.name == name);
+    let found = found.map(|named| &**named);
     found.ok_or_else(|| CommandError::NotFound(format!("there is no upstream \"{name}\"")))
 }
 
-fn describe((name, group): &NamedGroup) -> Value {
-    let peers: Vec<Value> = group
-        .peers()
-        .iter()
-        .map(|peer| describe_peer(peer))
-        .collect();
-    json!({ "name": name, "peers": peers })
+fn describe(named: &NamedGroup) -> Value {
+    let changes = named.changes();
+    let describe = |peer: &Arc<Peer>| {
+        let mut described = describe_peer(peer);
+        described["from"] = named.origin(&changes, peer.address()).text().into();
+        described
+    };
+    let peers: Vec<Value> = named.group.peers().iter().map(describe).collect();
+    json!({ "name": named.name, "peers": peers })
 }
 
 fn describe_peer(peer: &Peer) -> Value {
@@ -357,25 +451,64 @@ mod tests {
     use std::sync::Arc;
 
     use turnpike_plan::control::{Command, Value, json};
-    use turnpike_upstream::{Group, GroupSettings, GroupStates, Mode};
+    use turnpike_testkit::Folder;
+    use turnpike_upstream::{
+        Address, Balancer, Commanded, Group, GroupSettings, GroupStates, Mode,
+    };
+    use turnpike_upstream::{Peer, PeerSettings};
 
-    use turnpike_http::exchange::Exchange;
+    use super::{AllGroups, Manage, NamedGroup, ROWS, VERBS, describe_peer};
+    use crate::upstream::all_groups::GroupFacts;
+    use crate::upstream::state_file::StateFile;
 
-    use super::{AllGroups, Manage, ROWS, VERBS, describe_peer};
-    use crate::upstream::servers;
+    /// A group `u` of servers with these ports.
+    fn group(ports: &[u16]) -> (Arc<Group>, Vec<Address>) {
+        let states = Arc::new(GroupStates::default());
+        let addresses = ports
+            .iter()
+            .map(|port| Address::Inet(([127, 0, 0, 1], *port).into()));
+        let addresses: Vec<Address> = addresses.collect();
+        let settings = PeerSettings::default();
+        let sources = addresses.iter().map(|address| {
+            let name = address.to_string();
+            let state = states.state(&name, 0, 1);
+            vec![Arc::new(Peer::new(
+                &name,
+                address.clone(),
+                settings.clone(),
+                state,
+            ))]
+        });
+        let sources = sources.collect();
+        let group = Group::new("u", GroupSettings::default(), sources, states);
+        (group, addresses)
+    }
+
+    /// The same for commands, with the file that `state` names.
+    fn groups(ports: &[u16], state: Option<StateFile>) -> Arc<AllGroups> {
+        let (group, addresses) = group(ports);
+        let facts = GroupFacts {
+            key: "upstream:u".to_owned(),
+            lines: "lines".to_owned(),
+            addresses,
+            state,
+        };
+        AllGroups::with(NamedGroup::alone("u", group, facts))
+    }
 
     #[test]
     fn a_server_that_was_never_asked_has_no_times() {
-        let states = std::sync::Arc::new(GroupStates::default());
-        let source = servers::commanded("127.0.0.1:1", &[], &states, &[]).unwrap();
-        let group = Group::new("u", GroupSettings::default(), vec![source], states);
+        let (group, _) = group(&[1]);
         let peer = describe_peer(&group.peers()[0]);
         assert_eq!(
             (&peer["header_ms"], &peer["response_ms"]),
             (&Value::Null, &Value::Null)
         );
         assert_eq!(peer["state"], "up");
-        group.peers()[0].command_mode(Some(Mode::Draining));
+        group.command(Commanded {
+            modes: [("127.0.0.1:1".to_owned(), Mode::Draining)].into(),
+            ..Commanded::default()
+        });
         assert_eq!(describe_peer(&group.peers()[0])["state"], "draining");
     }
 
@@ -408,13 +541,7 @@ mod tests {
 
     #[test]
     fn servers_are_told_what_to_do() {
-        let tasks = Arc::new(AllGroups::default());
-        let states = std::sync::Arc::new(GroupStates::default());
-        let sources = ["127.0.0.1:1", "127.0.0.1:2"]
-            .map(|name| servers::commanded(name, &[], &states, &[]).unwrap());
-        let settings = GroupSettings::default();
-        let group = Group::new("u", settings, sources.into(), states);
-        tasks.add::<Exchange>(&group);
+        let tasks = groups(&[1, 2], None);
         let one = json!({ "upstream": "u", "peer": "127.0.0.1:1" });
         let list = || told(&tasks, "upstream.list", json!({})).unwrap();
         assert_eq!(list(), ["127.0.0.1:1 up 1", "127.0.0.1:2 up 1"]);
@@ -469,5 +596,104 @@ mod tests {
                 "{verb}"
             );
         }
+    }
+    #[test]
+    fn a_list_of_servers_is_replaced_and_restored() {
+        let tasks = groups(&[1, 2], None);
+        let tell = |verb: &str, arguments: Value| told(&tasks, verb, arguments);
+        let set = |servers: Value| {
+            tell(
+                "upstream.set",
+                json!({ "upstream": "u", "servers": servers }),
+            )
+        };
+        let one = |name: &str| json!({ "upstream": "u", "peer": name });
+        tell("upstream.down", one("127.0.0.1:2")).unwrap();
+        tell("upstream.drain", one("127.0.0.1:1")).unwrap();
+        type Told<'a> = Result<&'a [&'a str], &'a str>;
+        let steps: &[(&str, Value, Told<'_>)] = &[
+            (
+                "a server that stays keeps its mode",
+                json!(["127.0.0.1:2 weight=3", "127.0.0.1:4"]),
+                Ok(&["127.0.0.1:2 down 3", "127.0.0.1:4 up 1"]),
+            ),
+            (
+                "one that was away has lost it",
+                json!("127.0.0.1:1"),
+                Ok(&["127.0.0.1:1 up 1"]),
+            ),
+            ("none", json!([]), Ok(&[])),
+            ("no list", json!(7), Err("\"servers\" must be a text")),
+            (
+                "twice",
+                json!(["127.0.0.1:1", "127.0.0.1:1"]),
+                Err("\"127.0.0.1:1\" is given twice"),
+            ),
+            (
+                "backups",
+                json!(["127.0.0.1:1 backup"]),
+                Err("no servers in upstream \"u\""),
+            ),
+            (
+                "a parameter",
+                json!(["127.0.0.1:1 color=red"]),
+                Err("invalid parameter \"color=red\""),
+            ),
+        ];
+        for (what, servers, expected) in steps {
+            let expected = expected.map(|lines| lines.iter().map(|line| line.to_string()));
+            let expected = expected.map(Iterator::collect).map_err(str::to_owned);
+            assert_eq!(set(servers.clone()), expected, "{what}");
+        }
+        let restored = tell("upstream.reset", json!({ "upstream": "u" }));
+        assert_eq!(restored.unwrap(), ["127.0.0.1:1 up 1", "127.0.0.1:2 up 1"]);
+    }
+
+    #[test]
+    fn servers_of_a_state_file_are_written_there() {
+        let folder = Folder::create().unwrap();
+        let file = |servers: &str| StateFile {
+            path: folder.path().join("u.conf"),
+            servers: StateFile::parse(folder.path(), servers.as_bytes(), Balancer::RoundRobin, 80)
+                .unwrap(),
+            balancer: Balancer::RoundRobin,
+            default_port: 80,
+        };
+        let tasks = groups(&[], Some(file("# none\nserver 127.0.0.1:1 weight=2;\n")));
+        let one = |name: &str| json!({ "upstream": "u", "peer": name });
+        let steps = [
+            (
+                "upstream.add",
+                one("127.0.0.1"),
+                "server 127.0.0.1:1 weight=2;\nserver 127.0.0.1;\n",
+            ),
+            (
+                "upstream.down",
+                one("127.0.0.1:80"),
+                "server 127.0.0.1:1 weight=2;\nserver 127.0.0.1 down;\n",
+            ),
+            (
+                "upstream.weight",
+                json!({ "upstream": "u", "peer": "127.0.0.1:1", "weight": 5 }),
+                "server 127.0.0.1:1 weight=5;\nserver 127.0.0.1 down;\n",
+            ),
+            (
+                "upstream.remove",
+                one("127.0.0.1:80"),
+                "server 127.0.0.1:1 weight=5;\n",
+            ),
+        ];
+        for (verb, arguments, expected) in steps {
+            told(&tasks, verb, arguments).unwrap();
+            assert_eq!(folder.read("u.conf"), expected, "{verb}");
+        }
+        let listed = tasks.list()[0].group.peers().len();
+        assert_eq!(listed, 1);
+        let bad = json!({ "upstream": "u", "servers": ["127.0.0.1:1 route=a;b"] });
+        let refused = "\"route=a;b\" cannot be written to a state file";
+        assert_eq!(told(&tasks, "upstream.set", bad), Err(refused.to_owned()));
+        folder.write("u.conf", "server 127.0.0.1:7;").unwrap();
+        let reset = told(&tasks, "upstream.reset", json!({ "upstream": "u" }));
+        assert_eq!(reset.unwrap(), ["127.0.0.1:7 up 1"]);
     }
 }

@@ -8,6 +8,7 @@
 mod all_groups;
 mod background;
 mod balancing;
+mod changes;
 mod commands;
 mod handler;
 mod health;
@@ -19,6 +20,7 @@ mod resolver;
 mod rows;
 mod servers;
 mod sessions;
+mod state_file;
 mod sticky;
 mod stream;
 mod stream_health;

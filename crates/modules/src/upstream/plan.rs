@@ -2,15 +2,19 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
+use md5::{Digest, Md5};
 use turnpike_conf::{ConfError, Entry, View, value};
-use turnpike_lane::log::ErrorLog;
+use turnpike_lane::log::{Errno, ErrorLog};
 use turnpike_plan::builder::Builder;
-use turnpike_upstream::Resolving;
-use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
+use turnpike_plan::environment::FolderKind;
+use turnpike_upstream::{Balancer, Group, GroupSettings, GroupStates, KeepAlive, PeerSettings};
+use turnpike_upstream::{Pool, Resolving};
+use turnpike_wire::hex;
 
-use super::all_groups::AllGroups;
+use super::all_groups::{AllGroups, GroupFacts};
 use super::background::{self, BackgroundTasks};
 use super::balancing::Method;
 use super::handler::{Directory, Implicit, LanePool, Upstream, group_key};
@@ -18,6 +22,7 @@ use super::limits;
 use super::passed::Passed;
 use super::resolver;
 use super::servers::Server;
+use super::state_file::StateFile;
 use super::url::{Target, Url};
 
 /// Least size of a zone: eight pages, nginx's.
@@ -81,7 +86,15 @@ pub(crate) fn find<S: Passed>(
         resolved: None,
     };
     let settings = GroupSettings::default();
-    let upstream = Arc::new(assemble(builder, host, &name, settings, &[server]));
+    let given = Given {
+        name: host,
+        identity: &name,
+        lines: String::new(),
+        servers: &[server],
+        state: None,
+        log: ErrorLog::none(),
+    };
+    let upstream = Arc::new(assemble(builder, given, settings));
     implicit.add(name, &upstream);
     Ok(upstream)
 }
@@ -116,7 +129,8 @@ fn group<S: Passed>(
         return Err(view.error(view.span(), format!("duplicate upstream \"{name}\"")));
     }
     let (servers, method) = servers(view, builder);
-    if view.own("server").is_none() {
+    let state = state(view, builder, method.balancer)?;
+    if state.is_none() && view.own("server").is_none() {
         return Err(view.error(view.end(), "no servers are inside upstream"));
     }
     if servers.iter().all(|server| server.settings.backup) && !servers.is_empty() {
@@ -142,7 +156,15 @@ fn group<S: Passed>(
         queue: limits::queue(view)?,
         retries: limits::retries(view)?,
     };
-    let upstream = assemble(builder, name, name, settings, &servers);
+    let given = Given {
+        name,
+        identity: name,
+        lines: lines(view),
+        servers: &servers,
+        state,
+        log: log.clone(),
+    };
+    let upstream = assemble(builder, given, settings);
     let upstream = Arc::new(upstream.choosing(method.key, sticky));
     resolve(view, builder, upstream.group(), &servers, log)?;
     let named = &mut builder.store::<Store>().named;
@@ -216,24 +238,90 @@ fn resolve<S: Passed>(
     Ok(())
 }
 
+/// What a configuration gives a group.
+struct Given<'a> {
+    /// The name for logs.
+    name: &'a str,
+    /// The name by which its states are found again.
+    identity: &'a str,
+    /// What tells its lines from others.
+    lines: String,
+    servers: &'a [Server],
+    state: Option<StateFile>,
+    log: ErrorLog,
+}
+
 fn assemble<S: Passed>(
     builder: &mut Builder<'_, S>,
-    name: &str,
-    identity: &str,
+    given: Given<'_>,
     settings: GroupSettings,
-    servers: &[Server],
 ) -> Upstream {
-    let states = states(builder, identity);
+    let key = format!("{}:{}", S::STATES, given.identity);
+    let states = states(builder, &key);
     let mut written = Vec::new();
-    let lines = servers
-        .iter()
-        .map(|server| server.peers(&states, &mut written));
-    let sources = lines.collect();
+    let servers = given.servers.iter();
+    let sources = servers.map(|server| server.peers(&states, &mut written));
+    let sources = sources.collect();
     let pool = pool(builder, settings.keep_alive);
-    let group = Group::new(name, settings, sources, states);
+    let group = Group::new(given.name, settings, sources, states);
     builder.store::<BackgroundTasks>().add_group(&group);
-    AllGroups::of(builder).add::<S>(&group);
+    let facts = GroupFacts {
+        key,
+        lines: given.lines,
+        addresses: written,
+        state: given.state,
+    };
+    AllGroups::of(builder).add::<S>(builder, &group, facts, given.log);
     Upstream::new(group, pool)
+}
+
+/// What tells the lines of a block from others: their words, without comments and spaces.
+fn lines(view: View<'_>) -> String {
+    let mut digest = Md5::new();
+    for entry in view.entries() {
+        digest.update(entry.row.name);
+        for word in &entry.arguments {
+            // A word has no zero byte.
+            digest.update([0]);
+            digest.update(word.bytes());
+        }
+        digest.update([0, 0]);
+    }
+    hex::text(&digest.finalize())
+}
+
+/// `state`: the file with the servers, which takes the place of `server` lines.
+fn state<S: Passed>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    balancer: Balancer,
+) -> Result<Option<StateFile>, ConfError> {
+    let Some(entry) = view.own("state") else {
+        return Ok(None);
+    };
+    if let Some(server) = view.own("server") {
+        let message = "\"server\" directive is incompatible with \"state\"";
+        return Err(view.error(server.span, message));
+    }
+    let place = |message| view.error(entry.span, message);
+    let path = builder.environment.prefix().join(entry.argument(0));
+    if let Some(folder) = path.parent() {
+        builder.environment.folder(folder, FolderKind::Foreign);
+    }
+    let servers = match builder.environment.changing_file(&path) {
+        Ok(bytes) => StateFile::parse(&path, &bytes, balancer, S::DEFAULT_PORT).map_err(place)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            let (path, error) = (path.display(), Errno(&error));
+            return Err(place(format!("open() \"{path}\" failed {error}")));
+        }
+    };
+    Ok(Some(StateFile {
+        path,
+        servers,
+        balancer,
+        default_port: S::DEFAULT_PORT,
+    }))
 }
 
 fn pool<S: Passed>(
@@ -244,10 +332,9 @@ fn pool<S: Passed>(
 }
 
 /// The states of the group's peers, from the configuration before where it had the group too.
-fn states<S: Passed>(builder: &mut Builder<'_, S>, identity: &str) -> Arc<GroupStates> {
-    let key = format!("{}:{identity}", S::STATES);
+fn states<S: Passed>(builder: &mut Builder<'_, S>, key: &str) -> Arc<GroupStates> {
     let make = || Arc::new(GroupStates::default()) as Arc<dyn Any + Send + Sync>;
-    let states = builder.environment.zone(&key, &make);
+    let states = builder.environment.zone(key, &make);
     states.downcast().unwrap_or_default()
 }
 

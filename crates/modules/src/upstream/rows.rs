@@ -33,6 +33,16 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "state",
+        syntax: "file",
+        summary: "The file with the servers of the group, `server` lines as in the configuration. \
+            It is written when a command changes them, so the serving user must be allowed to \
+            write to its folder. While the server runs, only commands should change it. If the \
+            file is missing or empty, the group has no servers: requests wait (`queue`) or get \
+            503. As in nginx Plus.",
+        ..PLAIN
+    },
+    Row {
         name: "zone",
         repeat: Repeat::Many,
         arguments: Arguments::between(1, 2),

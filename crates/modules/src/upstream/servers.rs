@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnpike_conf::{Entry, value};
 use turnpike_upstream::{Address, GroupStates, Mode, Peer, PeerSettings, ResolvedServer};
 
-use super::balancing::Method;
+use super::balancing::{Method, supports};
 use super::url::{Target, Url};
 
 /// Port of servers that are written without one.
@@ -24,40 +24,24 @@ pub(super) struct Server {
     pub(super) resolved: Option<ResolvedServer>,
 }
 
-/// The servers of a command: an address and parameters, as in the configuration.
+/// The settings that the parameters of a command give, as in the configuration.
 ///
 /// # Errors
 /// nginx's message, and what cannot be done so.
-pub(super) fn commanded(
-    name: &str,
-    words: &[&str],
-    states: &GroupStates,
-    there: &[Arc<Peer>],
-) -> Result<Vec<Arc<Peer>>, String> {
+pub(super) fn settings(words: &[&str]) -> Result<PeerSettings, String> {
     let mut parameters = Parameters::default();
     for word in words {
         parameter(word, &mut parameters)?;
     }
-    if parameters.resolve || parameters.service.is_some() {
-        return Err("\"resolve\" is for the configuration only".to_owned());
+    match parameters.resolve || parameters.service.is_some() {
+        true => Err("\"resolve\" is for the configuration only".to_owned()),
+        false => Ok(parameters.settings),
     }
-    let place = |what: &str| format!("{what} in upstream \"{name}\"");
-    let addresses = Url::parse(name).map_err(place)?.addresses(DEFAULT_PORT);
-    let server = Server {
-        name: name.to_owned(),
-        addresses: addresses.map_err(place)?,
-        settings: parameters.settings,
-        resolved: None,
-    };
-    let mut written: Vec<Address> = there.iter().map(|peer| peer.address().clone()).collect();
-    if server
-        .addresses
-        .iter()
-        .any(|address| written.contains(address))
-    {
-        return Err(format!("\"{name}\" exists already"));
-    }
-    Ok(server.peers(states, &mut written))
+}
+
+/// nginx's message about a parameter that makes no sense with the method.
+pub(super) fn unsupported(parameter: &str) -> String {
+    format!("balancing method does not support parameter \"{parameter}\"")
 }
 
 /// What the parameters of a line say.
@@ -80,11 +64,8 @@ impl Server {
     ) -> Result<Server, String> {
         let mut parameters = Parameters::default();
         for word in entry.arguments.iter().skip(1) {
-            if !method.supports(&word.text) {
-                let text = &word.text;
-                return Err(format!(
-                    "balancing method does not support parameter \"{text}\""
-                ));
+            if !supports(method.balancer, &word.text) {
+                return Err(unsupported(&word.text));
             }
             parameter(&word.text, &mut parameters)?;
         }
@@ -101,9 +82,8 @@ impl Server {
         }
         let place = |what: &str| format!("{what} in upstream \"{name}\"");
         let url = Url::parse(name).map_err(place)?;
-        let is_unix = matches!(url.target, Target::Unix(_));
-        if url.port.is_none() && default_port == 0 && !is_unix && service.is_none() {
-            return Err(place("no port"));
+        if service.is_none() {
+            url.need_port(default_port).map_err(place)?;
         }
         if service.is_some() && url.port.is_some() {
             return Err(format!("service upstream \"{name}\" may not have port"));

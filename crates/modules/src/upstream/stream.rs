@@ -76,6 +76,15 @@ const ROWS: &[Row] = &[
     },
     Row {
         contexts: GROUP,
+        summary: "The file with the servers of the group, `server` lines as in the configuration. \
+            It is written when a command changes them, so the serving user must be allowed to \
+            write to its folder. While the server runs, only commands should change it. If the \
+            file is missing or empty, the group has no servers, and sessions end. As in nginx \
+            Plus.",
+        ..row("state")
+    },
+    Row {
+        contexts: GROUP,
         ..row("zone")
     },
     Row {

@@ -79,6 +79,18 @@ impl Url {
         })
     }
 
+    /// Checks that there is a port where one is needed: `default_port` is 0 then.
+    ///
+    /// # Errors
+    /// nginx's word for what is wrong.
+    pub(super) fn need_port(&self, default_port: u16) -> Result<(), &'static str> {
+        let has_port = self.port.is_some() || matches!(self.target, Target::Unix(_));
+        match has_port || default_port != 0 {
+            true => Ok(()),
+            false => Err("no port"),
+        }
+    }
+
     /// Host in lower case and port, whether or not a port is written. A path is kept as it is.
     pub(super) fn identity(&self, default_port: u16) -> String {
         let port = self.port.unwrap_or(default_port);

@@ -39,6 +39,9 @@ const EXPRESS_NAME: &str = "express ";
 /// What a bundle calls the memory that outlives the serving process.
 pub(crate) const KEPT_NAME: &str = "kept";
 
+/// What a bundle calls the memory with what commands have changed.
+pub(crate) const HELD_NAME: &str = "held";
+
 /// Another descriptor: what belongs to the gates (steering), or outlives the process.
 #[derive(Debug)]
 pub struct Extra {

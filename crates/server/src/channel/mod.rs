@@ -33,7 +33,9 @@ use std::path::PathBuf;
 
 use turnpike_lane::sys::descriptor;
 
-pub(crate) use bundle::{BOARD_NAME, CHECK_GATES_FROM, KEPT_NAME, express_extras, take_express};
+pub(crate) use bundle::{
+    BOARD_NAME, CHECK_GATES_FROM, HELD_NAME, KEPT_NAME, express_extras, take_express,
+};
 pub use bundle::{Bundle, Extra, ListeningSocket};
 pub use succession::SuccessionLinks;
 

@@ -380,7 +380,7 @@ fn argument_names(row: &CommandRow) -> impl Iterator<Item = &'static str> + use<
 fn request(words: &[String]) -> Result<(String, Arguments), String> {
     // `--soft` may stand before the verb.
     let (mut words, named): (Vec<&String>, Vec<&String>) =
-        words.iter().partition(|word| !word.contains('='));
+        words.iter().partition(|word| !is_named(word));
     words.extend(named);
     let words: Vec<String> = words.into_iter().cloned().collect();
     let first = words.first().map_or("", String::as_str);
@@ -400,6 +400,12 @@ fn request(words: &[String]) -> Result<(String, Arguments), String> {
         }
         None => Err(unknown_verb(first, second)),
     }
+}
+
+/// Whether a word is an argument with its name, and no value with an equals sign in it.
+fn is_named(word: &str) -> bool {
+    let name = word.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| option_names().contains(&name))
 }
 
 /// What is wrong with the word behind a subject, then all that can stand there.
@@ -501,9 +507,11 @@ fn subject_of(row: &CommandRow) -> (&'static str, &'static str) {
     row.name.split_once('.').unwrap_or((row.name, ""))
 }
 
-/// `name=value` words, and values alone for the names that the row has, in its order.
+/// `name=value` words, and values alone for the names that the row has, in its order. The last one
+/// may be a list, which takes all that is left.
 fn arguments(row: &CommandRow, words: &[String]) -> Result<Arguments, String> {
     let names: Vec<&str> = argument_names(row).collect();
+    let list = names.last().filter(|_| row.arguments.ends_with(LIST));
     let mut arguments = Arguments::new();
     for word in words {
         let named = word
@@ -514,13 +522,29 @@ fn arguments(row: &CommandRow, words: &[String]) -> Result<Arguments, String> {
             None => {
                 let free = names.iter().find(|name| !arguments.contains_key(**name));
                 let unknown = || format!("\"{}\" takes no \"{word}\"", row.name);
-                (*free.ok_or_else(unknown)?, word.as_str())
+                (*free.or(list).ok_or_else(unknown)?, word.as_str())
             }
         };
-        arguments.insert(name.to_owned(), Value::String(value.to_owned()));
+        let text = Value::String(value.to_owned());
+        if list.is_none_or(|list| *list != name) {
+            arguments.insert(name.to_owned(), text);
+            continue;
+        }
+        let all = arguments
+            .entry(name)
+            .or_insert_with(|| Value::Array(Vec::new()));
+        // `servers=` is a list of none.
+        if let Value::Array(all) = all
+            && !value.is_empty()
+        {
+            all.push(text);
+        }
     }
     Ok(arguments)
 }
+
+/// Ends the arguments of a verb whose last one is a list.
+const LIST: &str = "...";
 
 /// Whether the current user owns the file: the built-in configuration's socket can be in a folder
 /// that everybody may write to.
@@ -546,6 +570,33 @@ fn configured_socket(options: &Options) -> Result<(PathBuf, Option<Errors>), Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_argument_may_be_a_list() {
+        let words = [
+            "upstream",
+            "set",
+            "u",
+            "10.0.0.1:80 weight=2",
+            "10.0.0.2:80",
+        ];
+        let cases: &[(&[&str], &str)] = &[
+            (
+                &words,
+                r#"{"servers":["10.0.0.1:80 weight=2","10.0.0.2:80"],"upstream":"u"}"#,
+            ),
+            (
+                &["upstream", "set", "servers=", "u"],
+                r#"{"servers":[],"upstream":"u"}"#,
+            ),
+            (&["upstream", "set", "u"], r#"{"upstream":"u"}"#),
+        ];
+        for (words, expected) in cases {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let asked = request(&words).map(|(_, arguments)| Value::Object(arguments).to_string());
+            assert_eq!(asked.as_deref(), Ok(*expected), "{words:?}");
+        }
+    }
 
     const ROW: CommandRow = CommandRow {
         name: "peer.weight",

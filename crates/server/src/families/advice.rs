@@ -130,7 +130,7 @@ pub(crate) static NGINX: &[Advice] = &[
     ),
     advice(
         "NGINX Plus: shared data",
-        &["keyval*", "zone_sync*", "state", "ntlm", "mqtt*"],
+        &["keyval*", "zone_sync*", "ntlm", "mqtt*"],
         "Use map with a file that is included, and reload when it changes.",
     ),
 ];

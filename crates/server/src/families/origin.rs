@@ -27,6 +27,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("reuse_port", "Tengine"),
     ("set_", "the module set-misc"),
     ("ssl_key_log", PLUS),
+    ("state", PLUS),
     ("upload_progress", "the module nginx-upload-progress"),
     ("upstream_list", "the module ngx_devel_kit"),
     ("uwsgi_ssl_key_log", PLUS),

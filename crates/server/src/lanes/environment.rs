@@ -13,6 +13,7 @@ use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_plan::environment::{Capability, Folder, FolderKind};
+use turnpike_plan::held::HeldValues;
 use turnpike_plan::product::Product;
 use turnpike_plan::regex::Purpose;
 
@@ -36,6 +37,8 @@ pub(super) struct BuildContext<'a> {
     shared: Zones,
     /// Memory that outlives the process.
     kept: Option<Arc<SharedWords>>,
+    /// What commands have changed.
+    held: Option<Arc<HeldValues>>,
     /// What the plan publishes in the express lane's memory, where that is there.
     publisher: Option<Arc<Publisher>>,
     needs: Needs,
@@ -65,10 +68,11 @@ impl<'a> BuildContext<'a> {
         main: &'a ErrorLog,
         zones: &'a mut Zones,
         kept: Option<Arc<SharedWords>>,
+        held: Option<Arc<HeldValues>>,
         express: Option<Arc<Memory>>,
     ) -> Self {
         let mut site = Self::new(configuration, Logs::Open { files, main }, zones);
-        site.kept = kept;
+        (site.kept, site.held) = (kept, held);
         site.publisher = express.map(Publisher::new);
         site
     }
@@ -85,6 +89,7 @@ impl<'a> BuildContext<'a> {
             zones,
             shared: Zones::new(),
             kept: None,
+            held: None,
             publisher: None,
             needs: Needs::default(),
             warned: HashSet::new(),
@@ -228,8 +233,16 @@ impl Environment for BuildContext<'_> {
         self.configuration.file_or_fifo(path)
     }
 
+    fn changing_file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.configuration.changing_file(path)
+    }
+
     fn kept_words(&mut self) -> Option<Arc<SharedWords>> {
         self.kept.clone()
+    }
+
+    fn held_values(&mut self) -> Option<Arc<HeldValues>> {
+        self.held.clone()
     }
 
     fn zone(

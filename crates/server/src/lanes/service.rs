@@ -19,6 +19,7 @@ use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::{self, Background};
 use turnpike_plan::environment::KEPT_WORDS;
+use turnpike_plan::held::HeldValues;
 use turnpike_protocols::{Apply, Command, Leave, Plans, Process};
 
 use super::changes::Shape;
@@ -30,7 +31,8 @@ use super::rates::Rates;
 use super::succession::Adopters;
 use super::watchdog::{LaneView, Watchdog};
 use crate::channel::{
-    BOARD_NAME, CHECK_GATES_FROM, KEPT_NAME, ListeningSocket, MasterCounts, SuccessionLinks,
+    BOARD_NAME, CHECK_GATES_FROM, Extra, HELD_NAME, KEPT_NAME, ListeningSocket, MasterCounts,
+    SuccessionLinks,
 };
 use crate::configuration::Configuration;
 use crate::control::Request;
@@ -74,6 +76,8 @@ pub(super) struct LaneService {
     zones: Zones,
     /// Memory that outlives this process.
     kept: Option<Arc<SharedWords>>,
+    /// What commands have changed, in memory that outlives this process.
+    held: Option<Arc<HeldValues>>,
     express: ExpressLane,
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
@@ -113,6 +117,7 @@ impl LaneService {
             successor: None,
             zones: Zones::new(),
             kept: None,
+            held: None,
             express: ExpressLane::default(),
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
@@ -144,9 +149,7 @@ impl LaneService {
 
     /// Maps the memory that outlives this process, which the first configuration brings.
     fn take_kept(&mut self, generation: &mut Generation) {
-        let mut extras = generation.extras.iter();
-        let place = extras.position(|extra| extra.name == KEPT_NAME);
-        let Some(kept) = place.map(|place| generation.extras.remove(place)) else {
+        let Some(kept) = take_extra(generation, KEPT_NAME) else {
             return;
         };
         if self.kept.is_some() {
@@ -162,6 +165,38 @@ impl LaneService {
                 ),
             ),
         }
+    }
+
+    /// Maps the memory with what commands have changed. That of another master takes the place of
+    /// the memory before, whose values it has.
+    fn take_held(&mut self, generation: &mut Generation) {
+        let passed = take_extra(generation, HELD_NAME);
+        let mapped = match &passed {
+            Some(memory) if self.holds(memory) => return,
+            Some(memory) => HeldValues::map(memory.descriptor.as_fd()),
+            None if self.held.is_some() => return,
+            None => HeldValues::private(),
+        };
+        match mapped {
+            Ok(held) => self.held = Some(Arc::new(held)),
+            Err(error) => generation.error_log.event(
+                Level::Warn,
+                format_args!("what commands change ends with the process: mmap() failed ({error})"),
+            ),
+        }
+    }
+
+    /// Has this process carry out commands from now on, where it `serves`: the one before changes
+    /// nothing any more, and the plan prepares for what it has left.
+    fn claim_changes(&self, serves: bool) {
+        if let Some(held) = self.held.as_ref().filter(|_| serves) {
+            held.take();
+        }
+    }
+
+    fn holds(&self, memory: &Extra) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.is_of(memory.descriptor.as_fd()))
     }
 
     /// Maps the board when the first steered address brings it. Returns whether it is new.
@@ -404,7 +439,7 @@ impl LaneService {
     }
 
     /// Builds the plan of a configuration, and has the lanes serve it.
-    fn serve(&mut self, mut generation: Generation) -> Result<Value, String> {
+    fn serve(&mut self, mut generation: Generation, is_public: bool) -> Result<Value, String> {
         let mut zones = std::mem::take(&mut self.zones);
         let configuration = &generation.configuration;
         let mut site = BuildContext::serving(
@@ -413,6 +448,7 @@ impl LaneService {
             &generation.error_log,
             &mut zones,
             self.kept.clone(),
+            self.held.clone(),
             self.express.memory(),
         );
         let built = plans::build(configuration, generation.number, &mut site);
@@ -438,6 +474,7 @@ impl LaneService {
             true => self.express.end(),
             false => self.express.begin(&plan.http, publisher),
         }
+        self.claim_changes(is_public || plan.listens().next().is_none());
         self.leave_services(&plan.services());
         self.start_services(&plan, &generation.error_log);
         let applied = self.place(&mut generation, &plan, &listening_sockets);
@@ -475,13 +512,14 @@ impl LaneService {
 impl Service for LaneService {
     fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
         self.take_kept(&mut generation);
+        self.take_held(&mut generation);
         self.follow_predecessor(&mut generation);
         let mut sockets = generation.listening_sockets.iter();
         let is_public = sockets.any(|socket| socket.gate < CHECK_GATES_FROM);
         let extras = &mut generation.extras;
         let log = generation.error_log.clone();
         let replaced = self.express.take(extras, &log);
-        let applied = self.serve(generation);
+        let applied = self.serve(generation, is_public);
         if applied.is_ok() && is_public {
             self.take_connections(&log);
         }
@@ -523,6 +561,7 @@ impl Service for LaneService {
         let board = self.steering.as_ref();
         held.board = board.map(OwnedFd::try_clone).transpose()?;
         held.express = self.express.passed()?;
+        held.changes = self.held.as_ref().map(|held| held.text());
         Ok(held)
     }
 
@@ -610,6 +649,13 @@ impl Service for LaneService {
     fn finish(&mut self) {
         self.background.finish();
     }
+}
+
+/// Takes a descriptor of that name out of what a generation has.
+fn take_extra(generation: &mut Generation, name: &str) -> Option<Extra> {
+    let mut extras = generation.extras.iter();
+    let place = extras.position(|extra| extra.name == name)?;
+    Some(generation.extras.remove(place))
 }
 
 /// The gates of one of `lanes` lanes: its own of the addresses that have one a lane, and the shared

@@ -23,7 +23,8 @@ use turnpike_lane::sys::process;
 
 use super::express::Express;
 use super::gates::GateSet;
-use super::{kept, systemd};
+use super::kept::MEMORIES;
+use super::systemd;
 use crate::channel::SuccessionLinks;
 use crate::title;
 
@@ -31,8 +32,6 @@ use crate::title;
 const SOCKETS_VARIABLE: &str = "NGINX";
 /// Ours: the descriptor of the link between the two masters.
 const LINK_VARIABLE: &str = "TURNPIKE_UPGRADE";
-/// Ours: the descriptor of the memory that outlives processes.
-const KEPT_VARIABLE: &str = "TURNPIKE_KEPT";
 /// Ours: the descriptor of the link to the serving process before, for flows of UDP.
 const FLOWS_VARIABLE: &str = "TURNPIKE_FLOWS";
 /// Ours: the descriptor of the link to the serving process before, for connections.
@@ -83,8 +82,10 @@ pub(super) fn take(said: &mut Said) -> Option<Inherited> {
         let number = env::var(variable).ok()?;
         adopt(&number).ok()
     };
-    if let Some(memory) = adopted(KEPT_VARIABLE) {
-        kept::inherit(memory);
+    for memory in MEMORIES {
+        if let Some(descriptor) = adopted(memory.variable) {
+            memory.inherit(descriptor);
+        }
     }
     let mut gates = GateSet::inherited(gates, systemd::has_sockets());
     if let Some(passed) = take_express() {
@@ -131,12 +132,14 @@ pub(super) fn start(
     given: Option<&[u8]>,
 ) -> io::Result<i32> {
     let sockets = gates.descriptors()?;
-    let memory = kept::copy()?;
+    let memories = MEMORIES.map(|memory| memory.copy());
+    let memories: Vec<Option<OwnedFd>> = memories.into_iter().collect::<io::Result<_>>()?;
     let express = gates.express().map(Express::pass).transpose()?;
     let passed = express.iter().flat_map(|express| &express.descriptors);
     let SuccessionLinks { flows, connections } = succession;
     let links = link.iter().chain(flows).chain(connections);
-    for descriptor in sockets.iter().chain(links).chain(&memory).chain(passed) {
+    let kept = memories.iter().flatten();
+    for descriptor in sockets.iter().chain(links).chain(kept).chain(passed) {
         descriptor::set_close_on_exec(descriptor.as_fd(), false)?;
     }
     let mut command = Command::new(binary.map_or_else(program, Ok)?);
@@ -147,9 +150,9 @@ pub(super) fn start(
         (LINK_VARIABLE, &link),
         (FLOWS_VARIABLE, flows),
         (CONNECTIONS_VARIABLE, connections),
-        (KEPT_VARIABLE, &memory),
     ];
-    for (variable, descriptor) in single {
+    let variables = MEMORIES.iter().map(|memory| memory.variable);
+    for (variable, descriptor) in single.into_iter().chain(variables.zip(&memories)) {
         match descriptor {
             Some(descriptor) => command.env(variable, descriptor.as_raw_fd().to_string()),
             None => command.env_remove(variable),

@@ -13,8 +13,9 @@ use turnpike_lane::log::{Errno, ErrorLog, Form, Level, LogFile, LogSet, Sink, Ta
 
 use super::failure::StartFailure;
 use super::gates::{GateSet, NotOpened, Opening};
-use super::{folders, kept, watch};
-use crate::channel::{Bundle, Extra, KEPT_NAME, Log};
+use super::kept::MEMORIES;
+use super::{folders, watch};
+use crate::channel::{Bundle, Extra, Log};
 use crate::checked::Checked;
 use crate::configuration::Configuration;
 use crate::error_output;
@@ -164,10 +165,12 @@ impl LoadedConfiguration {
         let sources = sources.map(|source| (source.path.clone(), source.bytes.to_vec()));
         let account = self.configuration.settings.process.account.as_ref();
         let mut extras = self.gates.extras()?;
-        extras.extend(kept::copy()?.map(|descriptor| Extra {
-            name: KEPT_NAME.to_owned(),
-            descriptor,
-        }));
+        for memory in MEMORIES {
+            extras.extend(memory.copy()?.map(|descriptor| Extra {
+                name: memory.name.to_owned(),
+                descriptor,
+            }));
+        }
         Ok(Bundle {
             generation,
             paths: Paths {

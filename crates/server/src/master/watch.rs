@@ -44,7 +44,7 @@ struct Reread(MemoryLoader);
 impl FileWatch {
     /// Looks at the files of another configuration from now on.
     pub(super) fn begin(&mut self, configuration: &Configuration) {
-        let is_needed = !configuration.shared_files().is_empty();
+        let is_needed = !configuration.watched_files().is_empty();
         self.seen.clear();
         self.next_at = is_needed.then(|| Instant::now() + LOOK_PAUSE);
     }
@@ -54,7 +54,7 @@ impl FileWatch {
     pub(super) fn look(&mut self, configuration: &Configuration) -> Seen {
         self.next_at = Some(Instant::now() + LOOK_PAUSE);
         let mut found = Seen::default();
-        for (path, bytes) in configuration.shared_files() {
+        for (path, bytes) in configuration.watched_files() {
             let stamp = stamp(&path);
             let Some(seen) = self.seen.get_mut(&path) else {
                 self.seen.insert(path, (stamp, false));

@@ -148,6 +148,7 @@ impl Serving {
         facts.gates = held.gates.iter().map(|(number, _)| *number).collect();
         facts.has_board = held.board.is_some();
         facts.express = express.words;
+        facts.changes = held.changes.unwrap_or_default();
         let text = facts.text();
         let own = [Some(&theirs), self.adoption.listener.as_ref()];
         let own = own.into_iter().chain([held.board.as_ref()]).flatten();

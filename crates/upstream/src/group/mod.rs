@@ -1,6 +1,7 @@
 //! Groups of peers, and the tries of one request among them.
 
 mod budget;
+mod commanded;
 pub(crate) mod queue;
 mod states;
 #[cfg(test)]
@@ -11,9 +12,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::RetryLimits;
+pub use commanded::Commanded;
 pub use queue::{QueueLimits, Unqueued};
 pub use states::GroupStates;
 pub use tries::{NoPeer, Tries};
+
+use commanded::Sources;
 
 use crate::balance::choice::Selection;
 use crate::balance::members::Members;
@@ -42,10 +46,8 @@ pub struct Group {
     name: String,
     settings: GroupSettings,
     members: Mutex<Members>,
-    /// The same peers, by their line of the configuration.
-    sources: Mutex<Vec<Vec<Arc<Peer>>>>,
-    /// The number of lines in the configuration; peers that were added follow them.
-    lines: usize,
+    /// The configured peers, by their line of the configuration, and what commands have changed.
+    sources: Mutex<Sources>,
     /// The number of active checks.
     checks: AtomicU32,
     /// The states, kept so that the next configuration finds them.
@@ -65,12 +67,15 @@ impl Group {
             name: name.to_owned(),
             settings,
             members: Mutex::default(),
-            lines: sources.len(),
-            sources: Mutex::new(sources),
+            sources: Mutex::new(Sources {
+                lines: sources,
+                ..Sources::default()
+            }),
             checks: AtomicU32::new(0),
             states,
         };
-        group.refresh();
+        // The modes and weights that were commanded hold for the configuration in force.
+        group.arrange(&group.sources());
         Arc::new(group)
     }
 
@@ -111,12 +116,33 @@ impl Group {
         all.cloned().collect()
     }
 
+    /// Whether it has no servers by configuration and commands, which is no failure of any server.
+    /// A name that has no addresses is a server too.
+    pub fn has_no_servers(&self) -> bool {
+        let sources = self.sources();
+        let has_lines = !sources.commanded.replaces && !sources.lines.is_empty();
+        !has_lines && sources.commanded.added.is_empty()
+    }
+
+    /// The peers of its lines, whatever commands have changed.
+    pub fn configured(&self) -> Vec<Arc<Peer>> {
+        self.sources().lines.iter().flatten().cloned().collect()
+    }
+
     /// Replaces the peers of one line. Requests in progress continue with their peers.
     pub fn replace(&self, source: usize, peers: Vec<Arc<Peer>>) {
-        if let Some(line) = self.sources().get_mut(source) {
+        if let Some(line) = self.sources().lines.get_mut(source) {
             *line = peers;
         }
         self.refresh();
+    }
+
+    /// Applies what commands have changed, in place of what they had changed before.
+    pub fn command(&self, commanded: Commanded) {
+        self.sources().commanded = commanded;
+        self.refresh();
+        // One of them may have room for a request that waits.
+        self.states.queue().wake();
     }
 
     /// The number for another active check; `None` if there are too many.
@@ -133,35 +159,18 @@ impl Group {
         }
     }
 
-    /// Adds peers to those of the configuration.
-    pub fn add(&self, mut peers: Vec<Arc<Peer>>) {
-        let mut sources = self.sources();
-        while sources.len() <= self.lines {
-            sources.push(Vec::new());
-        }
-        sources[self.lines].append(&mut peers);
-        drop(sources);
-        self.refresh();
-    }
-
-    /// Removes a peer of any origin. A repeated name lookup may add it again. `false` if there is
-    /// no such peer.
-    pub fn remove(&self, id: u64) -> bool {
-        let mut found = false;
-        for source in self.sources().iter_mut() {
-            let count = source.len();
-            source.retain(|peer| peer.state().id() != id);
-            found |= source.len() < count;
-        }
-        self.refresh();
-        found
-    }
-
-    /// Applies changes of its peers and their weights.
-    pub fn refresh(&self) {
+    /// Applies changes of its peers, their modes and weights.
+    fn refresh(&self) {
         let sources = self.sources();
-        let all = sources.iter().flatten().cloned();
-        *self.members() = Members::new(all, self.settings.balancer);
+        for peer in sources.peers() {
+            sources.commanded.apply_to(peer);
+        }
+        self.arrange(&sources);
+    }
+
+    fn arrange(&self, sources: &Sources) {
+        let peers = sources.peers().map(Arc::clone);
+        *self.members() = Members::new(peers, self.settings.balancer);
         self.states.forget_unused();
     }
 
@@ -170,7 +179,7 @@ impl Group {
         Tries::new(Arc::clone(self), selection)
     }
 
-    fn sources(&self) -> MutexGuard<'_, Vec<Vec<Arc<Peer>>>> {
+    fn sources(&self) -> MutexGuard<'_, Sources> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

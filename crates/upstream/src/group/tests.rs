@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use crate::{
-    Address, Balancer, FailReason, Group, GroupSettings, GroupStates, Measure, Mode, Peer,
-    PeerSettings, Selection, Until,
+    Address, Balancer, Commanded, FailReason, Group, GroupSettings, GroupStates, Measure, Mode,
+    Peer, PeerSettings, Selection, Until,
 };
 
 /// A time long after the start of all clocks.
@@ -36,6 +36,20 @@ const BALANCERS: [Balancer; 8] = [
         inflight: true,
     },
 ];
+
+/// Commands of a round about the first two peers.
+fn commanded(peers: &[Arc<Peer>], round: u32) -> Commanded {
+    let mode = if round.is_multiple_of(2) {
+        Mode::Down
+    } else {
+        Mode::Up
+    };
+    Commanded {
+        modes: [(peers[0].name().to_owned(), mode)].into(),
+        weights: [(peers[1].name().to_owned(), round % 5)].into(),
+        ..Commanded::default()
+    }
+}
 
 /// Lanes choose peers, answer and fail at the same time, while peers are commanded and replaced:
 /// limits are never exceeded, and no peer stays busy.
@@ -93,9 +107,7 @@ fn limits_are_obeyed_by_concurrent_requests() {
             .map(|seed| thread::spawn(choose(seed)))
             .collect();
         for round in 0..200_u32 {
-            let mode = if round % 2 == 0 { Mode::Down } else { Mode::Up };
-            peers[0].command_mode(Some(mode));
-            peers[1].command_weight(round % 5);
+            group.command(commanded(&peers, round));
             // The same peers again, as a repeated name lookup gives them.
             let again = (0..3).map(|number| peer(number, &settings, &states));
             group.replace(0, again.collect());
@@ -156,12 +168,21 @@ fn peers_come_and_go() {
         vec![peer(2, &backup, &states), peer(3, &settings, &states)],
     );
     assert_eq!(names(), ["1", "3", "2"]);
-    group.add(vec![peer(4, &settings, &states)]);
+    let added = Commanded {
+        added: vec![peer(4, &settings, &states)],
+        ..Commanded::default()
+    };
+    group.command(added.clone());
     group.replace(1, vec![peer(5, &settings, &states)]);
     assert_eq!(names(), ["1", "5", "4"]);
-    let id = group.peers()[1].state().id();
-    assert!(group.remove(id));
-    assert!(!group.remove(id));
+    let removed = Commanded {
+        removed: [address(5).to_string()].into(),
+        ..added
+    };
+    group.command(removed);
+    assert_eq!(names(), ["1", "4"]);
+    // A lookup that finds it again does not bring it back.
+    group.replace(1, vec![peer(5, &settings, &states)]);
     assert_eq!(names(), ["1", "4"]);
     // A request in progress continues among the current peers.
     let mut tries = group.begin(&Selection::default());

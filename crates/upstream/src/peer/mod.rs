@@ -52,6 +52,12 @@ impl Default for PeerSettings {
 }
 
 impl Mode {
+    /// The mode of a word in lists.
+    pub fn named(text: &str) -> Option<Mode> {
+        let mut all = [Mode::Up, Mode::Down, Mode::Draining].into_iter();
+        all.find(|mode| mode.text() == text)
+    }
+
     /// The word in lists.
     pub fn text(self) -> &'static str {
         match self {
@@ -225,7 +231,7 @@ impl Peer {
     }
 
     /// Commands a mode; `None` for the configured one.
-    pub fn command_mode(&self, mode: Option<Mode>) {
+    pub(crate) fn command_mode(&self, mode: Option<Mode>) {
         let was_up = self.mode() == Mode::Up;
         let number = match mode {
             None => 0,
@@ -239,13 +245,19 @@ impl Peer {
         }
     }
 
-    /// Commands a weight; 0 for the configured one. The group must be refreshed
-    /// ([`crate::Group::refresh`]).
-    pub fn command_weight(&self, weight: u32) {
-        self.state.weight.store(weight, Ordering::Relaxed);
+    /// Commands a weight; 0 for the configured one.
+    pub(crate) fn command_weight(&self, weight: u32) {
+        if self.state.weight.swap(weight, Ordering::Relaxed) == weight {
+            return;
+        }
         let effective = self.weight();
         let state = &self.state.effective_weight;
         state.store(effective, Ordering::Relaxed);
+    }
+
+    /// Clears its failures.
+    pub fn recover(&self) {
+        self.state.recover(monotonic_ns() / 1_000_000);
     }
 
     /// Whether it takes new requests at the moment.

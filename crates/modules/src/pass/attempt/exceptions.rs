@@ -46,11 +46,15 @@ impl Attempt {
         self.push_path(exchange);
         exchange.account.set_action(Action::ConnectingUpstream);
         exchange.log(Level::Error, format_args!("{reason}"));
+        let failure = match group.has_no_servers() {
+            true => Failure::NoServers,
+            false => Failure::NoLive,
+        };
         if let Some(one) = exchange.upstream.last_try() {
-            one.status = Failure::NoLive.status();
+            one.status = failure.status();
         }
         end_try(exchange, None);
-        self.give_up(exchange, Failure::NoLive)
+        self.give_up(exchange, failure)
     }
 
     /// Begins anew, since the answer was to another question than the one that is asked now.

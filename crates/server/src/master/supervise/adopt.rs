@@ -24,6 +24,7 @@ use crate::channel::{self, End};
 use crate::control::socket::PrivateSocket;
 use crate::master::child::{Child, Server, State};
 use crate::master::gates::GateSet;
+use crate::master::kept;
 use crate::master::orphan::{self, Orphan};
 
 /// Questions are counted from here on, times this process's number: those of the last master have
@@ -46,6 +47,7 @@ impl Master {
         let message = format_args!("taking over serving process {process}, which has no master");
         self.log.event(Level::Notice, message);
         let can_serve = orphan.can_serve(&self.loaded);
+        kept::restore_changes(&orphan.facts.changes);
         self.generation = orphan.facts.generation;
         self.control.counts = orphan.facts.counts;
         self.control

@@ -169,7 +169,7 @@ impl Master {
                 match self.spawn(&new) {
                     Ok(child) => self.serving.children.push(child),
                     Err(error) => {
-                        self.reinstate(loaded);
+                        self.reinstate(loaded, false);
                         return Err(error);
                     }
                 }
@@ -207,14 +207,19 @@ impl Master {
             return;
         };
         self.reload_failed(&pending.tickets, why);
-        self.reinstate(pending.loaded);
+        let mut children = self.serving.children.iter();
+        let is_other =
+            children.any(|one| one.state == State::Serving && one.token != pending.token);
+        // The process that was to follow may have taken the memory with what commands change.
+        self.reinstate(pending.loaded, is_other);
     }
 
     /// `given_up` does not come into force. The serving process gets the sockets that are left of
-    /// it, since something may wait there; the next reload would give it those too.
-    fn reinstate(&mut self, given_up: LoadedConfiguration) {
+    /// it, since something may wait there; the next reload would give it those too. `is_due`: it
+    /// gets its configuration again in any case.
+    fn reinstate(&mut self, given_up: LoadedConfiguration, is_due: bool) {
         let has_new_sockets = self.loaded.reinstate(given_up);
-        if has_new_sockets && !self.reloads.is_asked_again {
+        if (has_new_sockets || is_due) && !self.reloads.is_asked_again {
             self.hand_serving_again();
         }
     }

@@ -419,25 +419,22 @@ impl Master {
         self.log
             .event(Level::Error, format_args!("upgrade failed: {message}"));
         self.step_back();
-        self.resume(matches!(
-            stage,
-            UpgradeStage::Pausing(_) | UpgradeStage::Probing
-        ));
+        self.resume();
         if let Some(ticket) = ticket {
             self.tell(&ticket, Err(RequestError::failed(message)));
         }
     }
 
     /// Accepts again, with the kernel choosing as our configuration wants it.
-    fn resume(&mut self, was_paused: bool) {
+    fn resume(&mut self) {
         self.loaded.open_again();
         // The successor may have said that it is the main process.
         self.starter.manager.notify(Told::Ready);
         let mut children = self.serving.children.iter();
         match children.position(|child| child.state == State::Serving) {
-            Some(index) if was_paused => self.hand_again(index),
-            // The successor has had the express lane answer for it.
-            Some(_) => self.hand_express_again(),
+            // The successor may have had the express lane answer for it, and have taken the memory
+            // with what commands change.
+            Some(index) => self.hand_again(index),
             None if self
                 .serving
                 .children
@@ -453,7 +450,7 @@ impl Master {
     /// HUP while another master is there: this one is to serve again, by the configuration that it
     /// has, as nginx's does.
     pub(super) fn come_back(&mut self) {
-        self.resume(false);
+        self.resume();
     }
 
     pub(super) fn next_upgrade_deadline(&self) -> Option<Instant> {
@@ -514,7 +511,7 @@ impl Master {
         self.step_back();
         self.place_adoption();
         if !self.is_ending() {
-            self.resume(false);
+            self.resume();
             self.reload_if_asked();
         }
         true

@@ -1,5 +1,6 @@
 //! Tests of groups of servers: refused configurations, checks, and commands.
 
+mod changes;
 mod codecs;
 mod limits;
 
@@ -12,6 +13,14 @@ use turnpike_testkit::{DEADLINE, Folder, Origin, Server, Step, wait_for};
 /// The content of `http { }`, and nginx's message.
 const REFUSED: &[(&str, &str)] = &[
     ("upstream u { }", "no servers are inside upstream"),
+    (
+        "upstream u { zone u 64k; }",
+        "no servers are inside upstream",
+    ),
+    (
+        "upstream u { state u.state; server 127.0.0.1; }",
+        "\"server\" directive is incompatible with \"state\"",
+    ),
     (
         "upstream u { server 127.0.0.1; } upstream u { server 127.0.0.1; }",
         "duplicate upstream \"u\"",
