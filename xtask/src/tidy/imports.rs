@@ -71,6 +71,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("tools/host", &[]),
+    ("tools/ingress", &["crates/wire", "crates/conf"]),
     ("tools/lab", &["tools/host", "tools/load", "tools/trace"]),
     ("tools/load", &["crates/wire", "tools/host"]),
     (

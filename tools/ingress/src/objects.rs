@@ -1,0 +1,244 @@
+//! The objects that rules are made of, and how they are read from YAML.
+//!
+//! Kinds that no rule needs are skipped. An object that cannot be read is a finding about itself
+//! and never hides another.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::findings::{Finding, Level, Subject};
+
+/// The longest file of manifests that is read: a dump of 5,000 Ingresses with their endpoints has
+/// about 20 MB.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// The most files of a folder and its sub-folders: a limit for a folder given by mistake.
+const FILES_MAX: usize = 100_000;
+
+/// The deepest sub-folder that is looked into.
+const FOLDER_DEPTH_MAX: usize = 16;
+
+/// A namespace and a name.
+pub(crate) type Key = (String, String);
+
+/// The objects of a cluster that an ingress controller reads, by namespace and name.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    pub ingresses: BTreeMap<(String, String), Ingress>,
+    pub classes: BTreeMap<String, IngressClass>,
+    pub services: BTreeMap<(String, String), Service>,
+    /// By the namespace and the name of the Service that they belong to.
+    pub slices: BTreeMap<(String, String), Vec<EndpointSlice>>,
+    pub secrets: BTreeMap<(String, String), Secret>,
+    pub config_maps: BTreeMap<(String, String), ConfigMap>,
+    /// What could not be read.
+    pub findings: Vec<Finding>,
+}
+
+/// Why manifests could not be read at all.
+#[derive(Debug)]
+pub enum ReadError {
+    /// A file or folder, and the system's error.
+    File(PathBuf, std::io::Error),
+    /// A file that is not YAML, and where.
+    Yaml(PathBuf, String),
+    /// More files, deeper folders or longer files than a limit allows.
+    TooMuch(PathBuf, &'static str),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::File(path, error) => write!(formatter, "{}: {error}", path.display()),
+            ReadError::Yaml(path, text) => {
+                write!(formatter, "{}: this is not YAML: {text}", path.display())
+            }
+            ReadError::TooMuch(path, text) => write!(formatter, "{}: {text}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl Objects {
+    /// Reads every `.yaml`, `.yml` and `.json` file below a folder, in the order of their names.
+    ///
+    /// # Errors
+    /// A file cannot be read or is not YAML, or a limit is reached.
+    pub fn read_folder(folder: &Path) -> Result<Objects, ReadError> {
+        let mut files = Vec::new();
+        find_files(folder, 0, &mut files)?;
+        files.sort();
+        let mut objects = Objects::default();
+        for file in files {
+            let failed = |error| ReadError::File(file.clone(), error);
+            let length = std::fs::metadata(&file).map_err(failed)?.len();
+            if length > FILE_BYTES_MAX {
+                return Err(ReadError::TooMuch(file, "the file is longer than 256 MiB"));
+            }
+            let text = std::fs::read_to_string(&file).map_err(failed)?;
+            let read = objects.read_text(&text);
+            read.map_err(|error| ReadError::Yaml(file.clone(), error))?;
+        }
+        Ok(objects)
+    }
+
+    /// Adds the objects of a text of YAML documents. A later object replaces an earlier one of the
+    /// same name.
+    ///
+    /// # Errors
+    /// The text is not YAML: where and why.
+    pub fn read_text(&mut self, text: &str) -> Result<(), String> {
+        for document in documents(text) {
+            let value: Option<Value> =
+                serde_saphyr::from_str(document).map_err(|error| error.to_string())?;
+            if let Some(value) = value {
+                self.add(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds one object, or each of a `List`.
+    pub fn add(&mut self, mut value: Value) {
+        let kind = value["kind"].as_str().unwrap_or_default().to_owned();
+        if kind.ends_with("List")
+            && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
+        {
+            let kind = kind.trim_end_matches("List");
+            for mut item in items {
+                if let Some(fields) = item.as_object_mut()
+                    && !kind.is_empty()
+                {
+                    fields.entry("kind").or_insert_with(|| kind.into());
+                }
+                self.add(item);
+            }
+            return;
+        }
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove("status");
+        }
+        match kind.as_str() {
+            "Ingress" => insert(self, "Ingress", value, |objects| &mut objects.ingresses),
+            "Service" => insert(self, "Service", value, |objects| &mut objects.services),
+            "Secret" => insert(self, "Secret", value, |objects| &mut objects.secrets),
+            "ConfigMap" => insert(self, "ConfigMap", value, |objects| &mut objects.config_maps),
+            "IngressClass" => {
+                let (_, name) = key_of(&value);
+                if let Some(class) = typed(self, "IngressClass", value) {
+                    self.classes.insert(name, class);
+                }
+            }
+            "EndpointSlice" => self.add_slice(value),
+            _ => {}
+        }
+    }
+
+    fn add_slice(&mut self, value: Value) {
+        let (namespace, name) = key_of(&value);
+        let Some(slice) = typed::<EndpointSlice>(self, "EndpointSlice", value) else {
+            return;
+        };
+        let labels = slice.metadata.labels.as_ref();
+        let service = labels.and_then(|labels| labels.get("kubernetes.io/service-name"));
+        let Some(service) = service.cloned() else {
+            return;
+        };
+        let slices = self.slices.entry((namespace, service)).or_default();
+        slices.retain(|other| other.metadata.name.as_deref() != Some(&name));
+        slices.push(slice);
+    }
+}
+
+/// Puts a typed object into its map.
+fn insert<T: DeserializeOwned>(
+    objects: &mut Objects,
+    kind: &'static str,
+    value: Value,
+    map: impl Fn(&mut Objects) -> &mut BTreeMap<Key, T>,
+) {
+    let key = key_of(&value);
+    if let Some(object) = typed(objects, kind, value) {
+        map(objects).insert(key, object);
+    }
+}
+
+fn typed<T: DeserializeOwned>(
+    objects: &mut Objects,
+    kind: &'static str,
+    value: Value,
+) -> Option<T> {
+    let (namespace, name) = key_of(&value);
+    match serde_json::from_value(value) {
+        Ok(object) => Some(object),
+        Err(error) => {
+            let subject = Subject::new(kind, &namespace, &name);
+            let text = format!("the object cannot be read: {error}");
+            objects.findings.push(Finding {
+                subject,
+                level: Level::LeftOut,
+                text,
+            });
+            None
+        }
+    }
+}
+
+/// The namespace and the name of an object; the namespace is `default` if it has none.
+fn key_of(value: &Value) -> Key {
+    let field = |name: &str| value["metadata"][name].as_str().unwrap_or_default();
+    let namespace = match field("namespace") {
+        "" => "default",
+        namespace => namespace,
+    };
+    (namespace.to_owned(), field("name").to_owned())
+}
+
+/// The documents of a text: YAML's marker is `---` at the start of a line.
+fn documents(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let is_marker = line.trim_end() == "---" || line.starts_with("--- ");
+            if is_marker && at > 0 {
+                rest = Some(&text[at..]);
+                return Some(&text[..at]);
+            }
+            at += line.len();
+        }
+        rest = None;
+        Some(text)
+    })
+}
+
+fn find_files(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), ReadError> {
+    let failed = |error| ReadError::File(folder.to_path_buf(), error);
+    if depth > FOLDER_DEPTH_MAX {
+        let text = "the folders are nested deeper than 16";
+        return Err(ReadError::TooMuch(folder.to_path_buf(), text));
+    }
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if path.is_dir() {
+            find_files(&path, depth + 1, files)?;
+        } else if matches!(extension, Some("yaml" | "yml" | "json")) {
+            files.push(path);
+        }
+        if files.len() > FILES_MAX {
+            let text = "the folder has more than 100000 files";
+            return Err(ReadError::TooMuch(folder.to_path_buf(), text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,392 @@
+//! The options that shape a configuration, and the command-line flags of ingress-nginx: each is
+//! used, changes nothing (with the reason), or is refused by its name.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use turnpike_conf::did_you_mean;
+
+use crate::values::flag;
+
+/// What an administrator says on the command line.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The prefix of annotations.
+    pub annotations_prefix: String,
+    /// Names of Ingress classes that are ours.
+    pub class: String,
+    /// The `controller` of IngressClasses that are ours.
+    pub controller: String,
+    /// Whether a class is ours by its name alone.
+    pub is_class_by_name: bool,
+    /// Whether Ingresses without a class are ours.
+    pub without_class: bool,
+    /// `namespace/name` of the ConfigMap.
+    pub config_map: Option<String>,
+    /// `namespace/name` of the Service for what no rule matches.
+    pub default_backend: Option<String>,
+    /// `namespace/name` of the Secret for servers without one.
+    pub default_certificate: Option<String>,
+    /// `namespace/name` of the ConfigMaps of TCP and UDP services.
+    pub tcp_services: Option<String>,
+    pub udp_services: Option<String>,
+    /// The namespace to look at; all if none.
+    pub namespace: Option<String>,
+    pub http_port: u16,
+    pub https_port: u16,
+    /// The port of 127.0.0.1 for the pod's probes and the server's state.
+    pub status_port: u16,
+    /// The port of 127.0.0.1 behind `ssl-passthrough`.
+    pub passthrough_port: u16,
+    pub health_path: String,
+    pub has_passthrough: bool,
+    pub is_catch_all_off: bool,
+    pub is_external_name_off: bool,
+    /// The zone of this pod's node, if endpoints are chosen by it.
+    pub zone: Option<String>,
+    /// The folder of certificates, keys and files of users.
+    pub files: PathBuf,
+    /// The folder in which groups keep their servers; none writes them into the configuration.
+    pub state: Option<PathBuf>,
+    /// The folder of temporary files of requests and answers.
+    pub temporary: PathBuf,
+    /// The addresses of DNS servers.
+    pub resolvers: Vec<String>,
+    /// The ports on which a tenant's stream-snippet may listen.
+    pub stream_ports: Vec<u16>,
+    /// Whether servers listen on addresses of IPv6 too.
+    pub has_ipv6: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
+            class: "nginx".to_owned(),
+            controller: "k8s.io/ingress-nginx".to_owned(),
+            is_class_by_name: false,
+            without_class: false,
+            config_map: None,
+            default_backend: None,
+            default_certificate: None,
+            tcp_services: None,
+            udp_services: None,
+            namespace: None,
+            http_port: 80,
+            https_port: 443,
+            status_port: 10246,
+            passthrough_port: 442,
+            health_path: "/healthz".to_owned(),
+            has_passthrough: false,
+            is_catch_all_off: false,
+            is_external_name_off: false,
+            zone: None,
+            files: PathBuf::from("turnpike-ingress.d"),
+            state: None,
+            temporary: PathBuf::from("/tmp"),
+            resolvers: Vec::new(),
+            stream_ports: Vec::new(),
+            has_ipv6: false,
+        }
+    }
+}
+
+/// What becomes of a flag.
+#[derive(Clone, Copy)]
+pub enum FlagUse {
+    /// Sets an option; an error says what its value should be.
+    Sets(fn(&mut Options, &str) -> Result<(), &'static str>),
+    /// As [`FlagUse::Sets`], for a flag that may stand without a value.
+    Switches(fn(&mut Options, bool)),
+    /// Taken, and changes nothing, and why.
+    WithoutEffect(&'static str),
+    /// Refused, and what to do.
+    Refused(&'static str),
+}
+
+impl fmt::Debug for FlagUse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            FlagUse::Sets(_) => "Sets",
+            FlagUse::Switches(_) => "Switches",
+            FlagUse::WithoutEffect(_) => "WithoutEffect",
+            FlagUse::Refused(_) => "Refused",
+        })
+    }
+}
+
+/// A command-line flag.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    /// The name behind `--`.
+    pub name: &'static str,
+    pub used: FlagUse,
+}
+
+/// Why a command line is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// The flag, and what its value should be.
+    Value(String, &'static str),
+    /// The flag, and the reason.
+    Refused(String, &'static str),
+    /// The flag, with a hint.
+    Unknown(String),
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionError::Value(name, expected) => {
+                write!(formatter, "--{name}: the value is not {expected}")
+            }
+            OptionError::Refused(name, reason) => {
+                write!(formatter, "--{name} is refused: {reason}")
+            }
+            OptionError::Unknown(text) => write!(formatter, "there is no flag --{text}"),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+impl Options {
+    /// Takes one flag, which starts with one or two hyphens. The next argument is its value if it
+    /// needs one and has no `=`; returns whether that argument was taken. Notes come back as texts.
+    ///
+    /// # Errors
+    /// The flag is unknown or refused, or its value is not good.
+    pub fn take(
+        &mut self,
+        argument: &str,
+        next: Option<&str>,
+        notes: &mut Vec<String>,
+    ) -> Result<bool, OptionError> {
+        let written = argument.trim_start_matches('-');
+        let (name, value) = match written.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (written, None),
+        };
+        let Some(row) = flags().find(|row| row.name == name) else {
+            let names = flags().map(|row| row.name);
+            let hint = did_you_mean(name, names).unwrap_or_default();
+            return Err(OptionError::Unknown(format!("{name}{hint}")));
+        };
+        let bad = |expected| OptionError::Value(name.to_owned(), expected);
+        match row.used {
+            FlagUse::Switches(set) => {
+                let value = value.map_or(Some(true), flag);
+                set(self, value.ok_or_else(|| bad("true or false"))?);
+                Ok(false)
+            }
+            FlagUse::Sets(set) => {
+                let (value, is_next) = match value {
+                    Some(value) => (value, false),
+                    None => (next.ok_or_else(|| bad("there"))?, true),
+                };
+                set(self, value).map_err(bad)?;
+                Ok(is_next)
+            }
+            FlagUse::WithoutEffect(reason) => {
+                notes.push(format!("--{name} changes nothing: {reason}"));
+                Ok(false) // a value stands behind `=`: a switch may stand before the folder
+            }
+            FlagUse::Refused(reason) => Err(OptionError::Refused(name.to_owned(), reason)),
+        }
+    }
+}
+
+/// Every flag, those of ingress-nginx and our own.
+pub fn flags() -> impl Iterator<Item = &'static Flag> {
+    FLAGS.iter()
+}
+
+const NO_DOWNLOAD: &str =
+    "databases are not downloaded: mount them, and name them by geoip2 in http-snippet";
+const NO_CLUSTER: &str = "render and check read manifests and no cluster";
+
+const fn sets(name: &'static str, set: fn(&mut Options, &str) -> Result<(), &'static str>) -> Flag {
+    let used = FlagUse::Sets(set);
+    Flag { name, used }
+}
+
+const fn switches(name: &'static str, set: fn(&mut Options, bool)) -> Flag {
+    let used = FlagUse::Switches(set);
+    Flag { name, used }
+}
+
+const fn without_effect(name: &'static str, reason: &'static str) -> Flag {
+    let used = FlagUse::WithoutEffect(reason);
+    Flag { name, used }
+}
+
+const fn refused(name: &'static str, reason: &'static str) -> Flag {
+    let used = FlagUse::Refused(reason);
+    Flag { name, used }
+}
+
+fn some(field: &mut Option<String>, value: &str) -> Result<(), &'static str> {
+    match value.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            *field = Some(value.to_owned());
+            Ok(())
+        }
+        _ => Err("NAMESPACE/NAME"),
+    }
+}
+
+fn port(field: &mut u16, value: &str) -> Result<(), &'static str> {
+    *field = value.parse().map_err(|_| "a port")?;
+    Ok(())
+}
+
+fn text(field: &mut String, value: &str) -> Result<(), &'static str> {
+    value.clone_into(field);
+    Ok(())
+}
+
+static FLAGS: &[Flag] = &[
+    sets("annotations-prefix", |options, value| {
+        text(&mut options.annotations_prefix, value)
+    }),
+    sets("configmap", |options, value| {
+        some(&mut options.config_map, value)
+    }),
+    sets("controller-class", |options, value| {
+        text(&mut options.controller, value)
+    }),
+    sets("default-backend-service", |options, value| {
+        some(&mut options.default_backend, value)
+    }),
+    sets("default-ssl-certificate", |options, value| {
+        some(&mut options.default_certificate, value)
+    }),
+    sets("files", |options, value| {
+        options.files = PathBuf::from(value);
+        Ok(())
+    }),
+    sets("health-check-path", |options, value| {
+        text(&mut options.health_path, value)
+    }),
+    sets("http-port", |options, value| {
+        port(&mut options.http_port, value)
+    }),
+    sets("https-port", |options, value| {
+        port(&mut options.https_port, value)
+    }),
+    sets("ingress-class", |options, value| {
+        text(&mut options.class, value)
+    }),
+    sets("resolver", |options, value| {
+        options.resolvers.push(value.to_owned());
+        Ok(())
+    }),
+    sets("ssl-passthrough-proxy-port", |options, value| {
+        port(&mut options.passthrough_port, value)
+    }),
+    sets("status-port", |options, value| {
+        port(&mut options.status_port, value)
+    }),
+    sets("stream-snippet-ports", |options, value| {
+        let ports: Result<_, _> = value.split(',').map(str::parse).collect();
+        options.stream_ports = ports.map_err(|_| "a list of ports")?;
+        Ok(())
+    }),
+    sets("temporary", |options, value| {
+        options.temporary = PathBuf::from(value);
+        Ok(())
+    }),
+    sets("tcp-services-configmap", |options, value| {
+        some(&mut options.tcp_services, value)
+    }),
+    sets("udp-services-configmap", |options, value| {
+        some(&mut options.udp_services, value)
+    }),
+    sets("watch-namespace", |options, value| {
+        options.namespace = Some(value.to_owned());
+        Ok(())
+    }),
+    sets("zone", |options, value| {
+        options.zone = Some(value.to_owned());
+        Ok(())
+    }),
+    switches("disable-catch-all", |options, on| {
+        options.is_catch_all_off = on
+    }),
+    switches("disable-svc-external-name", |options, on| {
+        options.is_external_name_off = on
+    }),
+    switches("enable-ssl-passthrough", |options, on| {
+        options.has_passthrough = on
+    }),
+    switches("ingress-class-by-name", |options, on| {
+        options.is_class_by_name = on
+    }),
+    switches("watch-ingress-without-class", |options, on| {
+        options.without_class = on
+    }),
+    without_effect("apiserver-host", NO_CLUSTER),
+    without_effect("bucket-factor", NO_CLUSTER),
+    without_effect("certificate-authority", NO_CLUSTER),
+    without_effect("deep-inspect", "every object is always inspected"),
+    without_effect(
+        "default-server-port",
+        "the catch-all server needs no port of its own",
+    ),
+    without_effect("disable-full-test", NO_CLUSTER),
+    without_effect("disable-leader-election", NO_CLUSTER),
+    without_effect("disable-sync-events", NO_CLUSTER),
+    without_effect("dynamic-configuration-retries", NO_CLUSTER),
+    without_effect("election-id", NO_CLUSTER),
+    without_effect("election-ttl", NO_CLUSTER),
+    without_effect(
+        "enable-annotation-validation",
+        "annotations are always checked",
+    ),
+    without_effect("enable-metrics", NO_CLUSTER),
+    refused(
+        "enable-ssl-chain-completion",
+        "certificates are sent as they are in the Secret: put the intermediate ones there",
+    ),
+    refused(
+        "enable-topology-aware-routing",
+        "give the zone of this node by --zone instead",
+    ),
+    without_effect("exclude-socket-metrics", NO_CLUSTER),
+    without_effect("health-check-timeout", NO_CLUSTER),
+    without_effect("healthz-host", NO_CLUSTER),
+    without_effect("healthz-port", NO_CLUSTER),
+    without_effect("internal-logger-address", "logs need no second logger"),
+    without_effect("kubeconfig", NO_CLUSTER),
+    without_effect("length-buckets", NO_CLUSTER),
+    without_effect("max-buckets", NO_CLUSTER),
+    refused("maxmind-edition-ids", NO_DOWNLOAD),
+    refused("maxmind-license-key", NO_DOWNLOAD),
+    refused("maxmind-mirror", NO_DOWNLOAD),
+    refused("maxmind-retries-count", NO_DOWNLOAD),
+    refused("maxmind-retries-timeout", NO_DOWNLOAD),
+    without_effect("metrics-per-host", NO_CLUSTER),
+    without_effect("metrics-per-undefined-host", NO_CLUSTER),
+    without_effect("monitor-max-batch-size", NO_CLUSTER),
+    without_effect("post-shutdown-grace-period", NO_CLUSTER),
+    without_effect("profiler-port", "there is no profiler of Go"),
+    without_effect("profiling", "there is no profiler of Go"),
+    without_effect("publish-service", NO_CLUSTER),
+    without_effect("publish-status-address", NO_CLUSTER),
+    without_effect("report-node-internal-ip-address", NO_CLUSTER),
+    without_effect("report-status-classes", NO_CLUSTER),
+    without_effect("shutdown-grace-period", NO_CLUSTER),
+    without_effect("size-buckets", NO_CLUSTER),
+    without_effect("status-update-interval", NO_CLUSTER),
+    without_effect("stream-port", "nothing here runs Lua"),
+    without_effect("sync-period", NO_CLUSTER),
+    without_effect("sync-rate-limit", NO_CLUSTER),
+    without_effect("time-buckets", NO_CLUSTER),
+    without_effect("update-status", NO_CLUSTER),
+    without_effect("update-status-on-shutdown", NO_CLUSTER),
+    without_effect("v", "messages have no levels"),
+    without_effect("validating-webhook", NO_CLUSTER),
+    without_effect("validating-webhook-certificate", NO_CLUSTER),
+    without_effect("validating-webhook-key", NO_CLUSTER),
+    without_effect("watch-namespace-selector", NO_CLUSTER),
+];

@@ -1,0 +1,15 @@
+//! The configuration that comes of manifests, served by the real server: tables of manifests,
+//! requests and expected answers.
+
+#![allow(clippy::unwrap_used)]
+
+mod annotations;
+mod bed;
+mod collisions;
+mod command_line;
+mod documentation;
+mod hostile;
+mod paths;
+mod services;
+mod settings;
+mod tls;
