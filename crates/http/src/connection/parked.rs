@@ -50,7 +50,7 @@ impl Connections {
     ) -> Option<u32> {
         let now_ms = event_loop.clock.now_ms();
         let timeout_ms = match &waits_for {
-            Await::Idle { timeout_ms } => *timeout_ms,
+            Await::Idle { timeout_ms, .. } => *timeout_ms,
             Await::First | Await::Rest(_) | Await::Handshake { .. } => {
                 self.header_timeout_ms(&connection)
             }
@@ -66,7 +66,7 @@ impl Connections {
             since_ms.saturating_add(timeout_ms)
         };
         if self.is_draining()
-            && let Some(grace_ms) = waits_for.grace_ms()
+            && let Some(grace_ms) = waits_for.grace_ms(now_ms)
         {
             // The turn may be a long one, and all of the time is to be given.
             event_loop.clock.update();
@@ -423,7 +423,7 @@ impl Connections {
         let Some(parked) = slot.and_then(Slot::parked_mut) else {
             return false;
         };
-        let Some(grace_ms) = parked.waits_for.grace_ms() else {
+        let Some(grace_ms) = parked.waits_for.grace_ms(now_ms) else {
             return false;
         };
         parked.deadline_ms = now_ms + grace_ms;
@@ -476,14 +476,11 @@ impl Connections {
                 self.room_cursor = index + 1;
                 continue;
             }
-            let idle = matches!(
-                self.slots.get(index),
-                Some(Slot::Parked(Parked {
-                    waits_for: Await::Idle { .. },
-                    ..
-                }))
-            );
-            if idle && let Some(parked) = self.remove_parked(index as u32) {
+            let is_idle = match self.slots.get(index).and_then(Slot::parked) {
+                Some(parked) => parked.is_idle(now_ms),
+                None => false,
+            };
+            if is_idle && let Some(parked) = self.remove_parked(index as u32) {
                 event_loop.wheel.remove(index as u32);
                 self.count_unparked(&parked.waits_for);
                 self.close(parked.connection, CloseReason::MadeRoom);
@@ -555,7 +552,7 @@ impl Connections {
             let Some(parked) = slot.parked_mut() else {
                 continue;
             };
-            let Some(grace_ms) = parked.waits_for.grace_ms() else {
+            let Some(grace_ms) = parked.waits_for.grace_ms(now_ms) else {
                 continue;
             };
             parked.deadline_ms = earlier(parked.deadline_ms, now_ms + grace_ms);

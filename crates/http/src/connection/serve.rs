@@ -15,7 +15,7 @@ use super::http2::{self, Spoken};
 use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::return_queue::{DrivenSlot, Left};
-use super::slot::{Await, Driven, DrivenWork, More, Slot};
+use super::slot::{Await, Driven, DrivenWork, KeptUntil, More, Slot};
 use super::transfer::{Sent, Transfer, log_send_error};
 use crate::body::Progress;
 use crate::counters::CloseReason;
@@ -491,8 +491,10 @@ impl Connections {
                 );
             }
         }
+        let min_timeout_ms = settings.keepalive_min_timeout_ms;
         let idle = Await::Idle {
-            timeout_ms: settings.keepalive_timeout_ms,
+            timeout_ms: settings.keepalive_timeout_ms.max(min_timeout_ms),
+            kept: KeptUntil::after(event_loop.clock.now_ms(), min_timeout_ms),
         };
         self.recycle(exchange);
         // It may have been driven while the plan changed: the one before is held no longer.

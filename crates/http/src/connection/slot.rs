@@ -95,6 +95,11 @@ pub(super) struct Parked {
 }
 
 impl Parked {
+    /// Whether it only waits for its next request, and may be closed.
+    pub(super) fn is_idle(&self, now_ms: u64) -> bool {
+        matches!(self.waits_for, Await::Idle { kept, .. } if kept.left_ms(now_ms) == 0)
+    }
+
     /// Since when it waits for a request's head, in monotonic milliseconds; `None`: none is due.
     pub(super) fn head_since_ms(&self) -> Option<u64> {
         match &self.waits_for {
@@ -154,7 +159,34 @@ pub(super) enum Await {
     Idle {
         /// How long, in milliseconds.
         timeout_ms: u64,
+        /// Until when it is closed neither by a drain nor for others.
+        kept: KeptUntil,
     },
+}
+
+/// The end of `keepalive_min_timeout`. It is kept in half a word, so that an idle connection takes
+/// no more memory: the times that it is compared with are within three weeks.
+#[derive(Clone, Copy)]
+pub(super) struct KeptUntil(u32);
+
+impl KeptUntil {
+    /// Longest time, in milliseconds: half of what the numbers go round in.
+    const MS_MAX: u64 = i32::MAX as u64;
+
+    /// Until so many milliseconds after `now_ms`, in the lane's monotonic time.
+    pub(super) fn after(now_ms: u64, min_timeout_ms: u64) -> KeptUntil {
+        // Only the lower half counts.
+        KeptUntil((now_ms + min_timeout_ms.min(Self::MS_MAX)) as u32)
+    }
+
+    /// The milliseconds that are left; 0: it has passed.
+    pub(super) fn left_ms(self, now_ms: u64) -> u64 {
+        let left_ms = self.0.wrapping_sub(now_ms as u32);
+        match u64::from(left_ms) {
+            left_ms if left_ms > Self::MS_MAX => 0,
+            left_ms => left_ms,
+        }
+    }
 }
 
 /// A head of which a part has come. The exchange itself goes back to the pool, so that a slow
@@ -207,10 +239,10 @@ const TIMED_OUT: u16 = 408;
 
 impl Await {
     /// How long it may wait for a request while the server drains; `None`: it has begun one.
-    pub(super) fn grace_ms(&self) -> Option<u64> {
+    pub(super) fn grace_ms(&self, now_ms: u64) -> Option<u64> {
         match self {
             Self::First | Self::Handshake { .. } => Some(FIRST_GRACE_MS),
-            Self::Idle { .. } => Some(IDLE_GRACE_MS),
+            Self::Idle { kept, .. } => Some(kept.left_ms(now_ms).max(IDLE_GRACE_MS)),
             Self::Rest(_) => None,
         }
     }
@@ -222,5 +254,29 @@ impl Await {
             Self::Rest(_) => Action::ReadingHeaders,
             Self::Idle { .. } => Action::KeepAlive,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KeptUntil;
+
+    #[test]
+    fn the_time_of_a_kept_connection_passes_once() {
+        // Where the lower half of the time goes round, and elsewhere.
+        for now_ms in [
+            0,
+            1_000_000,
+            u64::from(u32::MAX) - 5,
+            u64::from(u32::MAX) + 1,
+        ] {
+            let kept = KeptUntil::after(now_ms, 10);
+            let left: Vec<u64> = [0, 9, 10, 11, 1_000_000]
+                .iter()
+                .map(|later_ms| kept.left_ms(now_ms + later_ms))
+                .collect();
+            assert_eq!(left, [10, 1, 0, 0, 0], "{now_ms}");
+        }
+        assert_eq!(KeptUntil::after(7, 0).left_ms(7), 0);
     }
 }

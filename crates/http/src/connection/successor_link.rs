@@ -16,13 +16,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::descriptor::{self, DESCRIPTORS_PER_MESSAGE_MAX};
+use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::{self, More, PeerAddress};
 use turnpike_lane::transport::Transport;
 
 use super::moving::{Moving, Origin};
 use super::open::Connection;
 use super::security::Security;
-use super::slot::{Await, Parked};
+use super::slot::{Await, KeptUntil, Parked};
 use crate::plan::index::ListenIndex;
 use crate::requester::ConnectionFacts;
 
@@ -161,7 +162,7 @@ impl<'a> Packet<'a> {
         let listen = &connection.plan.listen(connection.facts.listen).address;
         let idle_timeout_ms = match parked.waits_for {
             Await::First => NO_REQUEST_YET,
-            Await::Idle { timeout_ms } => timeout_ms,
+            Await::Idle { timeout_ms, .. } => timeout_ms,
             Await::Rest(_) | Await::Handshake { .. } => return false,
         };
         let addresses = [listen_text(listen), peer_text(connection.facts.peer)];
@@ -292,6 +293,8 @@ impl Entry {
             NO_REQUEST_YET => Await::First,
             timeout_ms => Await::Idle {
                 timeout_ms: timeout_ms.min(IDLE_TIMEOUT_MS_MAX),
+                // What is left of that time, only the process before knows.
+                kept: KeptUntil::after(monotonic_ns() / 1_000_000, 0),
             },
         };
         Some(Self {
@@ -393,7 +396,13 @@ mod tests {
             let packet = packet.concat();
             let mut rest = &packet[..];
             let idle = Entry::read(&mut rest).unwrap();
-            assert!(matches!(idle.waits_for, Await::Idle { timeout_ms: 65_000 }));
+            assert!(matches!(
+                idle.waits_for,
+                Await::Idle {
+                    timeout_ms: 65_000,
+                    ..
+                }
+            ));
             assert_eq!(
                 (idle.requests, idle.accepted_ns, idle.no_delay),
                 (7, 5_000_000_123, true)

@@ -348,6 +348,51 @@ fn a_drain_does_not_count_the_time_in_which_its_lane_was_held_up() {
     assert_eq!(come_due(&mut lane), 0);
 }
 
+#[test]
+fn an_idle_connection_is_kept_for_its_least_time() {
+    // The text of the server, whether it is closed for others, and its time in a drain.
+    let cases = [
+        ("", true, 0..=1_000),
+        ("keepalive_min_timeout 60s;", false, 50_000..=60_000),
+        (
+            "keepalive_timeout 1s; keepalive_min_timeout 60s;",
+            false,
+            50_000..=60_000,
+        ),
+        (
+            "keepalive_timeout 10s; keepalive_min_timeout 1ms;",
+            true,
+            0..=1_000,
+        ),
+    ];
+    for (text, is_closed, time_ms) in cases {
+        let text = format!("server {{ listen 127.0.0.1:80; {text} }}");
+        let plan = Arc::new(testing::plan(&text).unwrap());
+        let idle = || {
+            let mut lane = Lane::serving(plan.clone());
+            let mut client = lane.client();
+            assert!(lane.answers(&mut client));
+            let begun_ms = lane.event_loop.clock.now_ms();
+            while lane.event_loop.clock.now_ms() <= begun_ms + 1 {
+                lane.event_loop.clock.update();
+            }
+            (lane, client)
+        };
+        let (mut lane, _client) = idle();
+        let (connections, event_loop) = (&mut lane.connections, &mut lane.event_loop);
+        assert_eq!(connections.make_room(event_loop), is_closed, "{text}");
+        let (mut lane, _client) = idle();
+        // The second look must not shorten the time.
+        lane.tell(Command::Quit { successor: None });
+        lane.connections.hurry_waiting(&mut lane.event_loop);
+        let Slot::Parked(parked) = &lane.connections.slots[0] else {
+            panic!("it is parked: {text}");
+        };
+        let left_ms = parked.deadline_ms - lane.event_loop.clock.now_ms();
+        assert!(time_ms.contains(&left_ms), "{text}: {left_ms}");
+    }
+}
+
 /// `^/(a+)+$` needs some millions of steps for this path: more than a lane takes for a request.
 const HEAVY: &[u8] = b"GET /aaaaaaaaaaaaaaaaaaaab HTTP/1.1\r\nHost: a\r\n\r\n";
 

@@ -189,7 +189,8 @@ impl Http2Connection {
                 return Turn::Ended(CloseReason::Refused);
             }
         }
-        if self.opening.lane.shutdown.has_begun() || self.shared.is_leaving() {
+        let is_draining = self.opening.lane.shutdown.has_begun() && !self.is_kept();
+        if is_draining || self.shared.is_leaving() {
             self.frames().borrow_mut().wire.go_away();
         }
         if !self.shared.is_filling() && !self.shared.wake_sender() {
@@ -242,6 +243,27 @@ impl Http2Connection {
         self.opening.lane.recycle(exchange);
     }
 
+    /// Whether it waits for its next request, and `keepalive_min_timeout` has not passed yet.
+    fn is_kept(&self) -> bool {
+        let now_ms = self.opening.lane.clock.now_ms();
+        self.shared.is_idle() && self.shared.kept_until_ms() > now_ms
+    }
+
+    /// Nothing is open, from the end of this turn on.
+    fn begin_idle(&mut self) {
+        let min_timeout_ms = self.opening.settings().keepalive_min_timeout_ms;
+        self.idle_since_ms = self.opening.lane.clock.now_ms();
+        if min_timeout_ms == 0 || self.opening.facts.requests == 0 {
+            return;
+        }
+        // A request that comes while the server drains is the last one.
+        self.shared
+            .keep_until(match self.opening.lane.shutdown.has_begun() {
+                true => 0,
+                false => self.idle_since_ms.saturating_add(min_timeout_ms),
+            });
+    }
+
     /// Whether all is done that there is to do.
     fn has_ended(&mut self) -> Option<CloseReason> {
         let is_busy = !self.shared.is_idle();
@@ -249,9 +271,8 @@ impl Http2Connection {
             // What GOAWAY finds no room for in the socket is lost with it.
             return Some(CloseReason::MadeRoom);
         }
-        let now_ms = self.opening.lane.clock.now_ms();
         if is_busy || self.blocked_since_ms.is_some() {
-            self.idle_since_ms = now_ms;
+            self.begin_idle();
             return None;
         }
         let keeps = self.opening.settings().keepalive_timeout_ms > 0;
@@ -279,11 +300,15 @@ impl Http2Connection {
         };
         let is_idle = self.shared.is_idle();
         let idle_ms = match self.frames().borrow().wire.is_open() {
-            true => settings.keepalive_timeout_ms,
+            true => settings
+                .keepalive_timeout_ms
+                .max(settings.keepalive_min_timeout_ms),
             false => header_timeout_ms,
         };
         let idle = is_idle.then_some(self.idle_since_ms);
+        let is_kept = self.is_kept() && self.opening.lane.shutdown.has_begun();
         [
+            is_kept.then(|| self.shared.kept_until_ms()),
             after(self.blocked_since_ms, settings.send_timeout_ms),
             after(self.head_since_ms, header_timeout_ms),
             after(idle, idle_ms),
@@ -484,7 +509,7 @@ impl Http2Connection {
         self.opening.facts.requests += 1;
         let lane = Rc::clone(&self.opening.lane);
         // It may be answered before anything could see the connection busy.
-        self.idle_since_ms = lane.clock.now_ms();
+        self.begin_idle();
         lane.counters.requests.add();
         let mut exchange = self.opening.exchange();
         let is_early = self.waited.transport().is_handshaking();

@@ -61,6 +61,8 @@ pub struct LocationSettings {
     pub http2_chunk_bytes: usize,
     /// How long an idle connection is kept, in milliseconds; 0 keeps none.
     pub keepalive_timeout_ms: u64,
+    /// How long an idle connection is closed neither by a drain nor for others.
+    pub keepalive_min_timeout_ms: u64,
     /// `Keep-Alive: timeout=` in seconds, where it is to be sent.
     pub keepalive_header_s: Option<u64>,
     /// Requests on one connection.
@@ -155,6 +157,7 @@ impl LocationSettings {
             send_timeout_ms: view.milliseconds("send_timeout"),
             http2_chunk_bytes: (view.size("http2_chunk_size") as usize).max(1),
             keepalive_timeout_ms,
+            keepalive_min_timeout_ms: view.milliseconds("keepalive_min_timeout"),
             keepalive_header_s,
             keepalive_requests: u64::try_from(view.number("keepalive_requests")).unwrap_or(0),
             keepalive_time_ms: view.milliseconds("keepalive_time"),

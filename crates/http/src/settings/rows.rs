@@ -320,7 +320,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "timeout",
         default: "0",
-        summary: "The minimum time that an idle connection stays open during a graceful shutdown.",
+        summary: "The minimum time that an idle connection stays open after a request: until then, \
+            neither a graceful shutdown nor a shortage of connections closes it.",
         ..PLAIN
     },
     Row {

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     placed: Cell<usize>,
     /// When a byte of a body was last moved, in the lane's monotonic milliseconds.
     moved_ms: Cell<u64>,
+    /// Until when the connection is closed neither by a drain nor for others, in the same time.
+    kept_until_ms: Cell<u64>,
     /// Whether the connection is to end, as its place is needed.
     is_leaving: Cell<bool>,
 }
@@ -65,6 +67,7 @@ impl Shared {
             number: places.add(Weak::clone(shared)),
             placed: Cell::new(0),
             moved_ms: Cell::new(clock.now_ms()),
+            kept_until_ms: Cell::new(0),
             is_leaving: Cell::new(false),
             frames,
             streams: RefCell::default(),
@@ -331,7 +334,19 @@ impl Shared {
     /// end of what its client begins with.
     pub(crate) fn is_at_rest(&self, now_ms: u64, late_ms: u64) -> bool {
         let is_late = || now_ms.saturating_sub(self.moved_ms.get()) >= late_ms;
-        self.is_idle() && (self.frames.borrow().is_open() || is_late())
+        self.is_idle()
+            && self.kept_until_ms.get() <= now_ms
+            && (self.frames.borrow().is_open() || is_late())
+    }
+
+    /// Keeps the connection until that time (`keepalive_min_timeout`).
+    pub(crate) fn keep_until(&self, until_ms: u64) {
+        self.kept_until_ms.set(until_ms);
+    }
+
+    /// Until when the connection is kept.
+    pub(crate) fn kept_until_ms(&self) -> u64 {
+        self.kept_until_ms.get()
     }
 
     /// Whether the connection has requests, and no client of any moves it; since when, in the

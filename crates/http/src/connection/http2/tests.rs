@@ -437,3 +437,27 @@ fn a_request_that_is_answered_at_once_begins_the_idle_time_anew() {
     ask(&mut lane, &mut clients, &get(3), &end_of_answer(3));
     assert!(deadline_ms(&lane) > first_ms);
 }
+
+#[test]
+fn an_idle_connection_is_kept_for_its_least_time() {
+    let text = "server { listen 127.0.0.1:80; http2 on; keepalive_min_timeout 60s; }";
+    let plan = testing::plan_with(&[&Answering(Small)], text).unwrap();
+    let mut lane = Lane::serving(Arc::new(plan));
+    let mut clients = vec![lane.client()];
+    clients[0].set_nonblocking(true).unwrap();
+    let opening = [PREFACE.to_vec(), frame(4, 0, 0, &[]), get(1)].concat();
+    ask(&mut lane, &mut clients, &opening, &end_of_answer(1));
+    assert!(!lane.connections.make_room(&mut lane.event_loop));
+    lane.tell(Command::Quit { successor: None });
+    let Slot::ParkedHttp2(connection) = &lane.connections.slots[0] else {
+        panic!("it is parked");
+    };
+    let left_ms = connection.deadline_ms().unwrap() - lane.event_loop.clock.now_ms();
+    assert!((50_000..=60_000).contains(&left_ms), "{left_ms}");
+    // The next request is answered, and is the last one.
+    clients[0].write_all(&get(3)).unwrap();
+    let (told, is_closed) = told(&mut lane, &mut clients[0]);
+    let has = |bytes: &[u8]| told.windows(bytes.len()).any(|window| window == bytes);
+    assert!(has(&end_of_answer(3)) && has(&frame(7, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0])));
+    assert!(!is_closed, "its client has not read GOAWAY yet");
+}
