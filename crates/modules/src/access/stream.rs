@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_lane::log::Level;
 use turnpike_stream::phase::{Handler, HandlerPlace, Status, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
@@ -19,6 +19,10 @@ impl Family for Access {
 
     fn rows(&self) -> &'static [Row] {
         rows::STREAM
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        super::REFERENCE
     }
 
     fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {

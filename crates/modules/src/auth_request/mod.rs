@@ -7,11 +7,14 @@ mod handler;
 mod plan;
 mod rows;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// The family of `auth_request`.
 pub(crate) struct AuthRequest;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 impl Family for AuthRequest {
     fn name(&self) -> &'static str {
@@ -20,6 +23,10 @@ impl Family for AuthRequest {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

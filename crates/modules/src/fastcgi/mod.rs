@@ -16,11 +16,24 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// The family of `fastcgi_pass`.
 pub(crate) struct FastCgi;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[
+    ReferenceText::new(include_str!("reference.md")),
+    ReferenceText::shared(
+        crate::pass::REFERENCE,
+        &[
+            ("PREFIX", "fastcgi"),
+            ("ADDRESS", "127.0.0.1:9000"),
+            ("GROUP", "application"),
+        ],
+    ),
+];
 
 impl Family for FastCgi {
     fn name(&self) -> &'static str {
@@ -29,6 +42,10 @@ impl Family for FastCgi {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {

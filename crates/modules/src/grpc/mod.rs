@@ -9,12 +9,25 @@ mod rows;
 mod tests;
 mod variables;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
 /// The family of `grpc_pass`.
 pub(crate) struct Grpc;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[
+    ReferenceText::new(include_str!("reference.md")),
+    ReferenceText::shared(
+        crate::pass::REFERENCE,
+        &[
+            ("PREFIX", "grpc"),
+            ("ADDRESS", "127.0.0.1:3000"),
+            ("GROUP", "application"),
+        ],
+    ),
+];
 
 impl Family for Grpc {
     fn name(&self) -> &'static str {
@@ -23,6 +36,10 @@ impl Family for Grpc {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {

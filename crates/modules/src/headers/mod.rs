@@ -11,13 +11,16 @@ mod trailers;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use trailers::AddTrailers;
 
 pub(crate) struct Headers;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 impl Family for Headers {
     fn name(&self) -> &'static str {
@@ -26,6 +29,10 @@ impl Family for Headers {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

@@ -11,12 +11,15 @@ mod stream;
 mod tests;
 mod zone;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 use turnpike_plan::metrics;
 
 pub(crate) struct LimitConn;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 impl Family for LimitConn {
     fn name(&self) -> &'static str {
@@ -25,6 +28,10 @@ impl Family for LimitConn {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn metrics(&self) -> &'static [metrics::Row] {

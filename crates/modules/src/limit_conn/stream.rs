@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_stream::phase::{Handler, HandlerPlace, Status, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
@@ -31,6 +31,10 @@ impl Family for LimitConn {
 
     fn rows(&self) -> &'static [Row] {
         rows::STREAM
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        super::REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

@@ -43,3 +43,7 @@ pub(crate) mod view;
 pub(crate) mod websocket;
 
 pub(crate) use conditions::Failure;
+
+/// What people wrote about the directives that all these families have, with words in place of the
+/// prefix, of an address and of a group's address.
+pub(crate) const REFERENCE: &str = include_str!("reference.md");

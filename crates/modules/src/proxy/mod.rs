@@ -12,12 +12,25 @@ mod rows;
 mod tests;
 mod variables;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
 /// The family of `proxy_pass`.
 pub(crate) struct Proxy;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[
+    ReferenceText::new(include_str!("reference.md")),
+    ReferenceText::shared(
+        crate::pass::REFERENCE,
+        &[
+            ("PREFIX", "proxy"),
+            ("ADDRESS", "http://127.0.0.1:3000"),
+            ("GROUP", "http://application"),
+        ],
+    ),
+];
 
 impl Family for Proxy {
     fn name(&self) -> &'static str {
@@ -26,6 +39,10 @@ impl Family for Proxy {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

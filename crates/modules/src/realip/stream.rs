@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
@@ -39,6 +39,10 @@ impl Family for RealIp {
 
     fn rows(&self) -> &'static [Row] {
         rows::STREAM
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        super::REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

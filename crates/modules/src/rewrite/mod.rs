@@ -14,13 +14,16 @@ mod upstream_lists;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Row, View};
+use turnpike_conf::{ConfError, Context, ReferenceText, Row, View};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use plan::Program;
 
 pub(crate) struct Rewrite;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 impl Family for Rewrite {
     fn name(&self) -> &'static str {
@@ -29,6 +32,10 @@ impl Family for Rewrite {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

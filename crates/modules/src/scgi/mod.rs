@@ -8,11 +8,24 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// The family of `scgi_pass`.
 pub(crate) struct Scgi;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[
+    ReferenceText::new(include_str!("reference.md")),
+    ReferenceText::shared(
+        crate::pass::REFERENCE,
+        &[
+            ("PREFIX", "scgi"),
+            ("ADDRESS", "127.0.0.1:3000"),
+            ("GROUP", "application"),
+        ],
+    ),
+];
 
 impl Family for Scgi {
     fn name(&self) -> &'static str {
@@ -21,6 +34,10 @@ impl Family for Scgi {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {

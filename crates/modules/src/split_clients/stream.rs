@@ -1,6 +1,6 @@
 //! The family in `stream`.
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_stream::plan::{Builder, Family};
 
 use super::{SplitClients, plan, rows};
@@ -12,6 +12,10 @@ impl Family for SplitClients {
 
     fn rows(&self) -> &'static [Row] {
         rows::STREAM
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        super::REFERENCE
     }
 
     fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {

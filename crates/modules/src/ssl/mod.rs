@@ -38,7 +38,7 @@ mod versioned;
 use std::sync::LazyLock;
 
 use rustls::sign::CertifiedKey;
-use turnpike_conf::{ConfError, Context, Entry, Row, View};
+use turnpike_conf::{ConfError, Context, Entry, ReferenceText, Row, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder as HttpBuilder, Family, LocationDraft};
 
@@ -121,6 +121,9 @@ fn no_certificate(view: View<'_>) -> Option<&'static str> {
 
 pub(crate) struct Ssl;
 
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+
 impl Family for Ssl {
     fn name(&self) -> &'static str {
         "ssl"
@@ -128,6 +131,10 @@ impl Family for Ssl {
 
     fn rows(&self) -> &'static [Row] {
         rows::HTTP
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use turnpike_conf::{ConfError, Row, View, bytes_of};
+use turnpike_conf::{ConfError, ReferenceText, Row, View, bytes_of};
 use turnpike_stream::plan::{Builder, Family, ServerDraft, Tls};
 use turnpike_stream::session::Session;
 use turnpike_stream::variables::VariableRow;
@@ -23,6 +23,10 @@ impl Family for Ssl {
 
     fn rows(&self) -> &'static [Row] {
         rows::STREAM
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        super::REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

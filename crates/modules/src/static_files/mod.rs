@@ -6,11 +6,14 @@ mod handler;
 mod plan;
 mod rows;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// Files: every location has them. `root` and `types` are the core's, since it names files itself.
 pub(crate) struct StaticFiles;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 impl Family for StaticFiles {
     fn name(&self) -> &'static str {
@@ -19,6 +22,10 @@ impl Family for StaticFiles {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::support::tls::{certificate, openssl};
 use crate::support::{TURNPIKE, stderr, turnpike};
@@ -101,7 +102,7 @@ fn questions(text: &str) -> Vec<Question<'_>> {
 /// names another one.
 fn ask(block: &str, port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let name = block.split("server_name ").nth(1);
+    let name = block.split(" server_name ").nth(1);
     let name = name.and_then(|rest| rest.split([' ', ';']).next());
     let (host, path) = match path.strip_prefix("http://") {
         Some(rest) => rest.split_at(rest.find('/').unwrap()),
@@ -153,8 +154,8 @@ fn examples_answer_as_they_say() {
             let (text, _refused) = on_free_ports(&relocated(block), port);
             // The command line says what stands elsewhere for a test; the file is what is copied.
             let mut builder = Server::builder(TURNPIKE).own_name().configuration(&text);
-            for (name, text) in INCLUDED.iter().copied().chain(owned(after)) {
-                builder = builder.file(name, text);
+            for (name, content) in files(block, after) {
+                builder = builder.file(name, content);
             }
             let server = builder.start();
             for question in &questions {
@@ -219,29 +220,30 @@ fn owned(after: &str) -> impl Iterator<Item = (&str, &str)> {
     files.map(|(path, text)| (path.trim_start_matches('/'), text))
 }
 
+/// The files that an example needs: those that all may include, those of its reader, and keys if it
+/// names them.
+fn files(block: &str, after: &str) -> Vec<(String, Vec<u8>)> {
+    let texts = INCLUDED.iter().copied().chain(owned(after));
+    let texts = texts.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+    let keys = KEYS.iter().filter(|_| block.contains(KEYS_FOLDER)).cloned();
+    texts.chain(keys).collect()
+}
+
+/// The folder of keys in examples.
+const KEYS_FOLDER: &str = "/etc/ssl/";
+
 /// A block whose folders are those of a test, relative to its configuration.
 fn relocated(block: &str) -> String {
     block
         .replace("/var/cache/turnpike", "cache")
         .replace("/var/lib/turnpike", "logs")
+        .replace(KEYS_FOLDER, "")
         .replace(" /srv/", " srv/")
 }
 
-/// A block with the files that it names, nothing added to its text.
-fn prepared(block: &str, after: &str, folder: &Folder) -> String {
-    for (name, text) in INCLUDED.iter().copied().chain(owned(after)) {
-        folder.write(name, text).unwrap();
-    }
-    let mut block = relocated(block);
-    if block.contains("/etc/ssl/") {
-        keys(folder);
-        block = block.replace("/etc/ssl/", "");
-    }
-    block
-}
-
 /// Certificates with keys, and a list of revoked ones, under the names that the pages use.
-fn keys(folder: &Folder) {
+static KEYS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
+    let folder = Folder::create().unwrap();
     let at = folder.path();
     let kind = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
     for file in ["example.com", "chain", "clients-ca", "servers-ca"] {
@@ -261,7 +263,17 @@ fn keys(folder: &Folder) {
         "clients-ca.crl",
     ];
     openssl(at, &[&ca[..], &more].concat());
-}
+    let entries = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+    let of_keys = |path: &PathBuf| {
+        let ends = ["pem", "key", "crl"].map(Some);
+        ends.contains(&path.extension().and_then(|end| end.to_str()))
+    };
+    let keys = entries.filter(of_keys).map(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        (name.to_owned(), fs::read(&path).unwrap())
+    });
+    keys.collect()
+});
 
 /// The families whose page must show a configuration, with the least number of them.
 const SHOWN: &[(&str, usize)] = &[
@@ -303,8 +315,10 @@ fn configurations_in_the_documentation_pass() {
         let blocks = blocks(text);
         for (block, after) in &blocks {
             let folder = Folder::create().unwrap();
-            let block = prepared(block, after, &folder);
-            folder.write("nginx.conf", &block).unwrap();
+            for (name, content) in files(block, after) {
+                folder.write(name, content).unwrap();
+            }
+            folder.write("nginx.conf", relocated(block)).unwrap();
             let output = turnpike(&folder.arguments(&["-t"]));
             let shown = stderr(&output);
             // An ordinary user may not have every port.
