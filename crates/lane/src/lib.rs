@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod affinity;
+pub mod alternating;
 pub mod clock;
 pub mod counters;
 pub mod event_loop;

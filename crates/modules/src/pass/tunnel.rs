@@ -9,6 +9,7 @@ use turnpike_http::client::{Client, Duplex};
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, LocalFuture, Tunnel};
+use turnpike_lane::alternating::first_of;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::UPSTREAM_TIMED_OUT;
 use turnpike_wire::message::Known;
@@ -119,11 +120,7 @@ impl Tunnel for Upgraded {
                 let exchange = &*exchange;
                 let down = self.down(exchange, &client, first, &carried);
                 let up = self.up(exchange, &client, early, &carried);
-                // In no fixed order: a direction that never has to wait must not hold the other up.
-                tokio::select! {
-                    ended = down => ended,
-                    ended = up => ended,
-                }
+                first_of(down, up).await
             };
             exchange.account.sent(carried.to_client.get());
             exchange.account.set_completed(true);

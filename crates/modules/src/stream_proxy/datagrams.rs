@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io;
 
+use turnpike_lane::alternating::first_of;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::datagram::DATAGRAMS_MAX;
 use turnpike_stream::flow::Flow;
@@ -138,8 +139,8 @@ impl<'a> DatagramRelay<'a> {
     /// before it where there is one.
     pub(super) async fn run(&self, first: Vec<u8>) -> DatagramEnd {
         let end = tokio::select! {
-            end = self.up(first) => end,
-            end = self.down() => end,
+            biased;
+            end = first_of(self.up(first), self.down()) => end,
             () = self.activity.idle() => self.progress.timed_out(self.passing, self.session),
         };
         self.progress.log_end(self.session, end);

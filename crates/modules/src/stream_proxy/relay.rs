@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::io;
 
+use turnpike_lane::alternating::first_of;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::pipes;
 use turnpike_lane::waiting::RelayEnd;
@@ -135,10 +136,9 @@ impl<'a> Relay<'a> {
             sent: &self.session.bytes_sent,
             ends: [End::Upstream, End::Client],
         };
-        // In no fixed order: a direction that never has to wait must not hold the other up.
         let end = tokio::select! {
-            end = self.pass(&down, Vec::new()) => end,
-            end = self.pass(&up, first) => end,
+            biased;
+            end = first_of(self.pass(&down, Vec::new()), self.pass(&up, first)) => end,
             () = self.activity.idle() => End::Idle,
         };
         end.log(self.session);
