@@ -65,6 +65,12 @@ impl LaneHandler {
         &self.protocols
     }
 
+    /// How many sessions there are.
+    #[cfg(feature = "simulation")]
+    pub fn sessions(&self) -> usize {
+        self.protocols.sessions()
+    }
+
     /// How many sessions may begin. They last as long as their clients like, so they leave a few
     /// places to other connections, where the lane serves such.
     fn room_for_sessions(&self, event_loop: &EventLoop) -> usize {

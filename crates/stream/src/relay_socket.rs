@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use turnpike_lane::sys::epoll::{Event, Interest};
 use turnpike_lane::sys::pipe::Pipe;
+use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_lane::sys::socket::{self, Closed, More, PeerAddress};
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::Transport;
@@ -241,6 +242,9 @@ impl RelaySocket {
     /// # Errors
     /// The error of shutdown(2).
     pub fn shutdown_write(&self) -> io::Result<()> {
+        if simulation::is_faulty(Fault::EndNotRelayed) {
+            return Ok(());
+        }
         socket::shutdown(self.descriptor.as_fd(), Shutdown::Write)
     }
 }

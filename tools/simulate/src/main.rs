@@ -7,7 +7,8 @@ use turnpike_simulate::{Fault, Seeds};
 const USAGE: &str = "\
 usage: simulate [--seeds COUNT] [--from SEED] [--fault NAME]
        simulate --seed SEED [--fault NAME]
-faults: lost-wake-up, answer-twice, buffer-kept, sender-not-woken";
+faults: lost-wake-up, answer-twice, buffer-kept, sender-not-woken, end-not-relayed, forward-lost,
+        flow-kept";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -50,6 +51,9 @@ fn fault(name: &str) -> Option<Fault> {
         "answer-twice" => Fault::AnswerTwice,
         "buffer-kept" => Fault::BufferKept,
         "sender-not-woken" => Fault::SenderNotWoken,
+        "end-not-relayed" => Fault::EndNotRelayed,
+        "forward-lost" => Fault::ForwardLost,
+        "flow-kept" => Fault::FlowKept,
         _ => return None,
     })
 }

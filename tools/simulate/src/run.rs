@@ -26,19 +26,23 @@ use turnpike_protocols::{Apply, Command, LaneHandler, Plans, Process};
 
 use crate::client::Client;
 use crate::expected::PAGE;
+use crate::flows::FlowSockets;
 use crate::handshake;
 use crate::plan;
 use crate::protocol::{ALL, ORIGINS};
+use crate::relays::RelaySockets;
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario, stream};
 use crate::verdict;
 use crate::world::{Shared, Start, World};
 
 /// A folder with the common parts of runs: the gate, the files, the logs. One run at a time.
 pub struct Bench {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     gate: Arc<OwnedFd>,
     origins: Rc<Vec<UnixListener>>,
-    registry: Registry,
+    pub(crate) relays: RelaySockets,
+    pub(crate) flows: FlowSockets,
+    pub(crate) registry: Registry,
 }
 
 /// The result of a run.
@@ -114,6 +118,8 @@ impl Bench {
             folder: folder.to_path_buf(),
             gate: Arc::new(gate.into()),
             origins: Rc::new(origins),
+            relays: RelaySockets::new(folder)?,
+            flows: FlowSockets::new()?,
             registry: plan::registry(),
         })
     }
@@ -125,6 +131,7 @@ impl Bench {
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, String> {
         let mut report = self.run_http(seed, options)?;
         report.problems.extend(self.leftover_files()?);
+        self.run_stream(seed, options, &mut report)?;
         Ok(report)
     }
 
@@ -312,7 +319,7 @@ fn serve(
 }
 
 /// A log in a file of its own, emptied for each run.
-struct Log {
+pub(crate) struct Log {
     file: File,
     log: Arc<LogFile>,
 }
@@ -331,7 +338,7 @@ impl Log {
         Ok(Log { file, log })
     }
 
-    fn contents(&mut self) -> Result<String, String> {
+    pub(crate) fn contents(&mut self) -> Result<String, String> {
         let mut text = String::new();
         self.file
             .rewind()
@@ -342,15 +349,15 @@ impl Log {
 }
 
 /// The environment of the lane's plan: its logs.
-struct Logs {
+pub(crate) struct Logs {
     folder: PathBuf,
-    access: Log,
+    pub(crate) access: Log,
     errors: Log,
     zones: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
 impl Logs {
-    fn new(folder: &Path) -> Result<Logs, String> {
+    pub(crate) fn new(folder: &Path) -> Result<Logs, String> {
         Ok(Logs {
             folder: folder.to_path_buf(),
             access: Log::new(&folder.join("access"))?,

@@ -12,8 +12,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
-use tokio::time::Instant;
 use turnpike_http::counters::HttpCounters;
 use turnpike_lane::event_loop::Mailbox;
 use turnpike_lane::sys::simulation::{self, Fault, Lookout};
@@ -22,13 +20,9 @@ use turnpike_protocols::{Apply, Command};
 use crate::client::{Client, Effect};
 use crate::origin::{self, OriginConnection, Origins};
 use crate::protocol::protocol_of;
+use crate::registrations::Registrations;
+use crate::time::Time;
 use turnpike_testkit::random::Random;
-
-/// The time since the machine's start at the beginning of every run.
-const START_NS: u64 = 1_000_000_000_000;
-
-/// The time of day at the beginning of every run, in milliseconds since 1970.
-const START_UNIX_MS: u64 = 1_700_000_000_000;
 
 /// The most checks of the peers in one run: a spinning lane makes more.
 const LOOKS_MAX: u64 = 200_000;
@@ -88,9 +82,7 @@ pub(crate) struct World {
     weather: Weather,
     fault: Option<Fault>,
     pub(crate) fault_hits: u64,
-    now_ns: u64,
-    /// The runtime's time when it was last read: it advances by itself.
-    runtime_time: Option<Instant>,
+    time: Time,
     pub(crate) clients: Vec<Client>,
     pub(crate) origins: Origins,
     /// The connections that the lane has opened to them.
@@ -102,7 +94,7 @@ pub(crate) struct World {
     queue: VecDeque<usize>,
     pub(crate) sockets: Vec<LaneSocket>,
     by_descriptor: HashMap<RawFd, usize>,
-    registered: Vec<(RawFd, u64, u64)>,
+    registered: Registrations,
     lookout: Lookout,
     has_entered: bool,
     /// Whether a peer that could act was delayed.
@@ -141,8 +133,7 @@ impl World {
             weather: start.weather,
             fault: start.fault,
             fault_hits: 0,
-            now_ns: START_NS,
-            runtime_time: None,
+            time: Time::new(),
             clients: start.clients,
             origins: start.origins,
             upstream: Vec::new(),
@@ -152,7 +143,7 @@ impl World {
             queue: VecDeque::new(),
             sockets: Vec::new(),
             by_descriptor: HashMap::new(),
-            registered: Vec::new(),
+            registered: Registrations::default(),
             lookout: start.lookout,
             reloads: start.reloads,
             reloaded_ms: Vec::new(),
@@ -167,18 +158,9 @@ impl World {
         }
     }
 
-    fn now_ns(&mut self) -> u64 {
-        if Handle::try_current().is_ok() {
-            let time = Instant::now();
-            let before = self.runtime_time.replace(time).unwrap_or(time);
-            self.now_ns += time.duration_since(before).as_nanos() as u64;
-        }
-        self.now_ns
-    }
-
     /// The milliseconds since the run's beginning.
     fn now_ms(&mut self) -> u64 {
-        (self.now_ns() - START_NS) / 1_000_000
+        self.time.now_ms()
     }
 
     fn note(&mut self, line: impl FnOnce() -> String) {
@@ -387,11 +369,11 @@ pub(crate) struct Shared(pub(crate) Rc<RefCell<World>>);
 
 impl simulation::World for Shared {
     fn now_ns(&mut self) -> u64 {
-        self.0.borrow_mut().now_ns()
+        self.0.borrow_mut().time.now_ns()
     }
 
     fn unix_ms(&mut self) -> u64 {
-        START_UNIX_MS + self.0.borrow_mut().now_ms()
+        self.0.borrow_mut().time.unix_ms()
     }
 
     fn act(&mut self) -> io::Result<bool> {
@@ -414,7 +396,7 @@ impl simulation::World for Shared {
             Some(due_ms) => due_ms.saturating_sub(now_ms).min(most_ms),
             None => most_ms,
         };
-        world.now_ns += passed_ms * 1_000_000;
+        world.time.pass_ms(passed_ms);
         passed_ms
     }
 
@@ -430,26 +412,17 @@ impl simulation::World for Shared {
     fn spurious(&mut self) -> Option<u64> {
         let mut world = self.0.borrow_mut();
         let percent = world.weather.spurious;
-        if world.registered.is_empty() || !world.random.percent(percent) {
-            return None;
-        }
-        // Numbers of closed descriptors are reused, also by other runs in this process.
-        let is_open = |known: &(RawFd, u64, u64)| simulation::inode(known.0) == Some(known.2);
-        world.registered.retain(is_open);
-        let count = world.registered.len();
-        let chosen = world.random.index(count);
-        let (descriptor, token, _) = *world.registered.get(chosen)?;
+        let World {
+            registered, random, ..
+        } = &mut *world;
+        let (descriptor, token) = registered.choose(random, percent)?;
         let name = world.name(descriptor);
         world.note(|| format!("lane gets a spurious event of {name}"));
         Some(token)
     }
 
     fn registered(&mut self, descriptor: RawFd, token: Option<u64>) {
-        let mut world = self.0.borrow_mut();
-        world.registered.retain(|known| known.0 != descriptor);
-        if let Some((token, inode)) = token.zip(simulation::inode(descriptor)) {
-            world.registered.push((descriptor, token, inode));
-        }
+        self.0.borrow_mut().registered.set(descriptor, token);
     }
 
     fn may_send(&mut self, descriptor: RawFd, bytes: usize) -> io::Result<usize> {

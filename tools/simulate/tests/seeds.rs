@@ -58,6 +58,21 @@ fn a_sender_that_gets_no_turn_is_detected() {
 }
 
 #[test]
+fn an_end_that_is_not_relayed_is_detected() {
+    is_found(Fault::EndNotRelayed);
+}
+
+#[test]
+fn a_datagram_that_is_not_forwarded_is_detected() {
+    is_found(Fault::ForwardLost);
+}
+
+#[test]
+fn a_flow_that_is_not_forgotten_is_detected() {
+    is_found(Fault::FlowKept);
+}
+
+#[test]
 fn a_seed_gives_the_same_run_again() {
     let folder = std::env::temp_dir().join(format!("turnpike-simulate-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder can be made");
@@ -71,7 +86,10 @@ fn a_seed_gives_the_same_run_again() {
         let (first, second) = (run(), run());
         // The last lines are the error log, with the machine's time.
         let length = first.len() - 1;
-        assert!(first[..length] == second[..length], "seed {seed}");
+        for (first, second) in first[..length].iter().zip(&second) {
+            assert_eq!(first, second, "seed {seed}");
+        }
+        assert_eq!(first.len(), second.len(), "seed {seed}");
     }
     let _ = std::fs::remove_dir_all(&folder);
 }

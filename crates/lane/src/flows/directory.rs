@@ -143,6 +143,12 @@ impl FlowDirectory {
         }
     }
 
+    /// How many flows it knows.
+    #[cfg(feature = "simulation")]
+    pub fn flows(&self) -> usize {
+        self.shards.iter().map(|shard| locked(shard).len()).sum()
+    }
+
     fn shard(&self, key: FlowKey) -> MutexGuard<'_, HashMap<FlowKey, FlowOwner>> {
         let place = self.hasher.hash_one(key) as usize % SHARDS;
         locked(&self.shards[place])

@@ -27,6 +27,7 @@ pub use directory::FlowDirectory;
 
 use crate::event_loop::Owner;
 use crate::gate::ListenAddress;
+use crate::sys::simulation::{self, Fault};
 use directory::{Elsewhere, Inbox};
 use succession::FlowLink;
 
@@ -139,9 +140,10 @@ impl LaneFlows {
         gate: &Arc<OwnedFd>,
         datagram: impl Fn() -> ForwardedDatagram,
     ) -> bool {
+        let is_lost = simulation::is_faulty(Fault::ForwardLost);
         // A round takes the flow from a process that is there no more: there are two at most.
         while let Some(owner) = self.directory.claim(key, &self.inbox, gate) {
-            if owner.put(datagram()) {
+            if is_lost || owner.put(datagram()) {
                 return true;
             }
             if let Elsewhere::Process(link) = owner {
@@ -153,6 +155,9 @@ impl LaneFlows {
 
     /// Gives up a flow of this lane.
     pub fn release(&self, key: FlowKey) {
+        if simulation::is_faulty(Fault::FlowKept) {
+            return;
+        }
         self.directory.release(key, &self.inbox);
     }
 

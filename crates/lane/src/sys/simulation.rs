@@ -20,6 +20,12 @@ pub enum Fault {
     /// A connection of HTTP/2 asks its socket again and again while a stream is about to send,
     /// which gets no turn for that.
     SenderNotWoken,
+    /// The end of one direction of a relay is not passed on.
+    EndNotRelayed,
+    /// A datagram for another lane or process is lost.
+    ForwardLost,
+    /// A flow that has ended stays in the directory.
+    FlowKept,
 }
 
 /// Whether to inject the fault here. Always false outside of a simulator.
