@@ -95,6 +95,18 @@ struct Run {
     broken: bool,
 }
 
+/// Bytes that may end a word, or mean something to what comes after them.
+const SPECIAL: [bool; 256] = {
+    let mut special = [false; 256];
+    let bytes = b" \t\r\n;{\\$\"'";
+    let mut index = 0;
+    while index < bytes.len() {
+        special[bytes[index] as usize] = true;
+        index += 1;
+    }
+    special
+};
+
 impl<'a> Lexer<'a> {
     /// A lexer for a file's bytes; a byte order mark at the start is skipped.
     pub(crate) fn of_file(bytes: &'a [u8], file: FileId) -> Lexer<'a> {
@@ -168,6 +180,12 @@ impl<'a> Lexer<'a> {
                 self.too_long(&mut run);
                 continue;
             }
+            let ordinary = self.ordinary_bytes(&run);
+            if ordinary > 0 {
+                self.position += ordinary;
+                run.variable = false;
+                continue;
+            }
             self.position += 1;
             if byte == b'\n' {
                 self.line += 1;
@@ -176,6 +194,18 @@ impl<'a> Lexer<'a> {
                 return token;
             }
         }
+    }
+
+    /// How many of the next bytes change nothing: those of a word's middle. Most bytes are such.
+    fn ordinary_bytes(&self, run: &Run) -> usize {
+        if run.escaped || !matches!(run.state, State::Plain | State::Quote(_)) {
+            return 0;
+        }
+        let most = run.start.saturating_add(TOKEN_BYTES_MAX);
+        let end = if self.is_file() { most } else { usize::MAX };
+        let word = &self.bytes[self.position..end.min(self.bytes.len())];
+        let special = word.iter().position(|byte| SPECIAL[usize::from(*byte)]);
+        special.unwrap_or(word.len())
     }
 
     fn step(&mut self, run: &mut Run, byte: u8) -> Option<Token> {
@@ -279,7 +309,10 @@ impl<'a> Lexer<'a> {
             run.first = run.start - usize::from(quote.is_some());
         }
         run.words.push(Word {
-            text: text_of(&unescape(raw)),
+            text: match raw.contains(&b'\\') {
+                true => text_of(&unescape(raw)),
+                false => text_of(raw),
+            },
             quoted: quote.is_some(),
             span: Span {
                 file: self.file,

@@ -10,6 +10,11 @@ const PRIVATE_LAST: char = '\u{F7FF}';
 
 /// The text of bytes from a file; [`bytes_of`] is the inverse.
 pub fn text_of(bytes: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && bytes.is_ascii()
+    {
+        return text.to_owned();
+    }
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -28,6 +33,9 @@ pub fn text_of(bytes: &[u8]) -> String {
 
 /// The original bytes of a text from [`text_of`].
 pub fn bytes_of(text: &str) -> Vec<u8> {
+    if text.is_ascii() {
+        return text.as_bytes().to_vec();
+    }
     let mut bytes = Vec::with_capacity(text.len());
     for character in text.chars() {
         if is_private(character) {

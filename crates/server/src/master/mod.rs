@@ -147,6 +147,8 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
             return ExitCode::FAILURE;
         }
     }
+    // The process ends: to free a large configuration piece by piece takes a tenth of its time.
+    std::mem::forget(checked);
     ExitCode::SUCCESS
 }
 
