@@ -121,6 +121,20 @@ impl<'a> View<'a> {
             .map_or(Vec::new(), |view| view.own_all(name).collect())
     }
 
+    /// The nearest level with a directive of any of these names: this block or an ancestor; the
+    /// main context if there is none. What such directives say is inherited from it unchanged.
+    pub fn level_of_any(&self, names: &[&str]) -> View<'a> {
+        let has_any = |level: &View<'_>| names.iter().any(|name| level.own(name).is_some());
+        self.levels()
+            .find(has_any)
+            .unwrap_or(View::root(self.scope))
+    }
+
+    /// The number of the block in its configuration.
+    pub fn block_number(&self) -> usize {
+        self.id
+    }
+
     /// The blocks of this name in this block.
     pub fn children(&self, name: &str) -> impl Iterator<Item = View<'a>> + use<'a> {
         let view = *self;

@@ -51,6 +51,8 @@ pub struct Builder<'e, S: 'static> {
     services: Vec<Arc<dyn Service>>,
     errors: Vec<ConfError>,
     stores: HashMap<TypeId, Box<dyn Any>>,
+    /// Error logs by the number of the block that they are inherited from.
+    error_logs: HashMap<usize, ErrorLog>,
 }
 
 /// The part of a plan that every protocol has.
@@ -83,6 +85,7 @@ impl<'e, S> Builder<'e, S> {
             services: Vec::new(),
             errors: Vec::new(),
             stores: HashMap::new(),
+            error_logs: HashMap::new(),
         }
     }
 
@@ -162,6 +165,10 @@ impl<'e, S> Builder<'e, S> {
     /// # Errors
     /// What is wrong with it, at the first directive.
     pub fn error_log(&mut self, view: View<'_>) -> Result<ErrorLog, ConfError> {
+        let level = view.level_of_any(&["error_log"]).block_number();
+        if let Some(log) = self.error_logs.get(&level) {
+            return Ok(log.clone());
+        }
         let entries = view.nearest_all("error_log");
         for entry in &entries {
             if let Err(error) = self.environment.error_log(&[*entry]) {
@@ -169,7 +176,9 @@ impl<'e, S> Builder<'e, S> {
             }
         }
         let log = self.environment.error_log(&entries);
-        log.map_err(|error| view.error(view.span(), error))
+        let log = log.map_err(|error| view.error(view.span(), error))?;
+        self.error_logs.insert(level, log.clone());
+        Ok(log)
     }
 
     /// Logs a warning about a directive.
@@ -244,7 +253,8 @@ fn first_use(view: View<'_>, name: &str) -> Option<Span> {
 }
 
 /// The words of a directive in which dollar signs begin variables' names.
-fn words_with_variables(entry: &Entry) -> &[Word] {
+fn words_with_variables(entry: &Entry) -> impl Iterator<Item = &Word> {
     let from = entry.row.variables.unwrap_or(usize::MAX);
-    entry.arguments.get(from..).unwrap_or_default()
+    let words = entry.arguments.get(from..).unwrap_or_default();
+    words.iter().filter(|word| word.text.contains('$'))
 }

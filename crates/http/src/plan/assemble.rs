@@ -15,6 +15,7 @@ use super::location_words::{Kind, location_words};
 use super::locations::LocationTree;
 use super::resolved::{LimitExcept, Plan, Server};
 use crate::difference::Difference;
+use crate::settings;
 use crate::settings::server::EventsSettings;
 use turnpike_plan::server_names::{primary_name, server_names};
 use turnpike_plan::tls::ServerTls;
@@ -59,6 +60,8 @@ type Named = HashMap<String, LocationIndex>;
 
 impl Builder<'_> {
     fn http(&mut self, http: View<'_>, ports: &mut Ports) {
+        let names = settings::location_names();
+        self.settings_names = names.filter(|name| http.is_written(name)).collect();
         for family in self.families {
             if let Err(error) = family.http(http, self) {
                 self.report(error);

@@ -90,6 +90,11 @@ pub struct Builder<'e> {
     pub(super) families: &'e [&'static dyn Family],
     /// The families that have something to say inside the http level.
     pub(super) families_inside: Arc<[&'static dyn Family]>,
+    /// The core's directives of locations that are written anywhere.
+    pub(super) settings_names: Arc<[&'static str]>,
+    /// The core's settings by the number of the block that they are inherited from: most locations
+    /// say nothing of their own.
+    settings: HashMap<usize, Arc<LocationSettings>>,
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Option<Location>>,
     /// The error of a TLS listener with such a server, by the server's own location.
@@ -118,7 +123,7 @@ pub struct LocationDraft {
     /// The location's index, fixed before it is finished.
     pub index: LocationIndex,
     /// The core's settings of the location.
-    pub settings: LocationSettings,
+    pub settings: Arc<LocationSettings>,
     /// Answers alone.
     pub content: Option<Arc<dyn Handler>>,
     /// Whether a request for the location's name without the slash at its end is sent to the
@@ -211,6 +216,8 @@ impl<'e> Builder<'e> {
             base: turnpike_plan::builder::Builder::new(table(rows), environment),
             families,
             families_inside: families.into(),
+            settings_names: Arc::default(),
+            settings: HashMap::new(),
             servers: Vec::new(),
             locations: Vec::new(),
             no_certificates: HashMap::new(),
@@ -243,8 +250,7 @@ impl<'e> Builder<'e> {
         self.locations.push(None);
         self.warn_of_types(view);
         settings::declare_folders(view, self.base.environment);
-        let base = &mut self.base;
-        let settings = LocationSettings::read(view, base.environment, &mut base.variables)?;
+        let settings = self.settings(view)?;
         let mut draft = LocationDraft {
             index,
             settings,
@@ -296,6 +302,20 @@ impl<'e> Builder<'e> {
         finish(&mut location);
         self.locations[index.0 as usize] = Some(location);
         Ok(index)
+    }
+
+    /// The core's settings in a block.
+    fn settings(&mut self, view: View<'_>) -> Result<Arc<LocationSettings>, ConfError> {
+        let level = view.level_of_any(&self.settings_names);
+        if let Some(settings) = self.settings.get(&level.block_number()) {
+            return Ok(Arc::clone(settings));
+        }
+        let base = &mut self.base;
+        let settings = LocationSettings::read(level, base.environment, &mut base.variables)?;
+        let settings = Arc::new(settings);
+        self.settings
+            .insert(level.block_number(), Arc::clone(&settings));
+        Ok(settings)
     }
 
     /// Warns of extensions that have two types, as nginx does; the last one holds.

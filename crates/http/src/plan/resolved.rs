@@ -60,7 +60,7 @@ pub struct Location {
     /// As written, for the log.
     pub name: Vec<u8>,
     /// The directives of the core.
-    pub settings: LocationSettings,
+    pub settings: Arc<LocationSettings>,
     /// Where its errors are written.
     pub error_log: ErrorLog,
     /// Locations inside it.

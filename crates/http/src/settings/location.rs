@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View, value};
+use turnpike_conf::{ConfError, Context, Value, View, value};
 use turnpike_plan::environment::Environment;
 use turnpike_plan::product::Product;
 
 use super::error_page::ErrorPage;
 use super::root::Root;
+use super::rows::ROWS;
 use super::types::{self, TypesTable};
 use turnpike_plan::template::Template;
 use turnpike_plan::temporary::{Removal, TemporaryFolder};
@@ -198,6 +199,16 @@ impl LocationSettings {
             chunked_transfer_encoding: view.flag("chunked_transfer_encoding"),
         })
     }
+}
+
+/// The directives that [`LocationSettings`] are read from. All of them are inherited, so that
+/// blocks without any of their own have the settings of the block around them.
+pub(crate) fn location_names() -> impl Iterator<Item = &'static str> {
+    let rows = ROWS.iter();
+    let rows = rows.filter(|row| row.contexts.contains(&Context::Location));
+    let is_block = |value| matches!(value, Value::Block(_));
+    rows.filter(move |row| !is_block(row.value))
+        .map(|row| row.name)
 }
 
 /// Declares the folders that the core writes to.

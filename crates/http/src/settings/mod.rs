@@ -12,8 +12,8 @@ mod types;
 
 pub use debugged::{DebuggedClients, check_debug_connection};
 pub use error_page::{ErrorPage, ErrorTarget, PageStatus};
-pub(crate) use location::declare_folders;
 pub use location::{LingeringClose, LocationSettings, Satisfy};
+pub(crate) use location::{declare_folders, location_names};
 pub use root::Root;
 pub use rows::ROWS;
 pub use server::{EventsSettings, Http2Settings, ServerSettings};

@@ -65,8 +65,7 @@ pub(super) fn location(
     }
     if methods.contains(&Method::Put) {
         // The file is the body's then.
-        draft
-            .settings
+        Arc::make_mut(&mut draft.settings)
             .client_body_in_file
             .get_or_insert(Removal::AtEnd);
     }
