@@ -34,6 +34,7 @@ pub mod php;
 pub mod ports;
 mod privilege;
 pub mod process;
+pub mod python;
 pub mod random;
 pub mod raw_tcp;
 pub mod requests;

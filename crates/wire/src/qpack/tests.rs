@@ -1,3 +1,5 @@
+mod foreign;
+
 use super::static_table::TABLE;
 use super::*;
 use crate::hex;
