@@ -12,6 +12,8 @@
 //! worker goes on from there.
 
 mod http2;
+mod http3;
+mod streams;
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -20,7 +22,7 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::http1::{Answer, Exchange};
-use crate::http2::Http2;
+use crate::multiplexed::{Multiplexed, Protocol};
 use crate::plan::SocketPlan;
 use crate::sys;
 use crate::tally::ErrorKind;
@@ -68,10 +70,12 @@ pub(crate) struct Slot {
     socket: Option<Socket>,
     transport: Transport,
     exchange: Exchange,
-    /// Of a connection that speaks HTTP/2.
-    http2: Option<Box<Http2>>,
-    /// Requests that HTTP/2 has not put into frames yet.
+    /// Of a connection that speaks HTTP/2 or HTTP/3.
+    multiplexed: Option<Multiplexed>,
+    /// Requests that are on no stream yet.
     unasked: u16,
+    /// The time of its entry in the thread's list of timers, in nanoseconds.
+    timer_ns: u64,
     /// Whether it is in the loop's list of connections that may take another request.
     pub(crate) is_offered: bool,
     pub(crate) state: State,
@@ -108,8 +112,9 @@ impl Default for Slot {
             socket: None,
             transport: Transport::Plain,
             exchange: Exchange::default(),
-            http2: None,
+            multiplexed: None,
             unasked: 0,
+            timer_ns: u64::MAX,
             is_offered: false,
             state: State::Free,
             watches_room: false,
@@ -149,6 +154,11 @@ impl Slot {
         target
     }
 
+    /// Whether an entry in the thread's list of timers is still this connection's.
+    pub(crate) fn has_timer(&self, due_ns: u64) -> bool {
+        self.timer_ns == due_ns
+    }
+
     /// Whether requests are under way.
     pub(crate) fn is_busy(&self) -> bool {
         !matches!(self.state, State::Free | State::Kept)
@@ -176,8 +186,10 @@ impl Slot {
         };
         self.socket = Some(socket);
         self.state = State::Connecting;
-        if plan.http2 {
-            self.begin_http2(thread, now_ns);
+        match plan.protocol {
+            Protocol::Http1 => {}
+            Protocol::Http2 => self.begin_http2(thread, now_ns),
+            Protocol::Http3 => return self.begin_http3(thread, now_ns),
         }
         if endpoint.tls {
             let resume = plan.tls.as_ref().map_or(0.0, |tls| tls.resume_share);
@@ -207,6 +219,9 @@ impl Slot {
 
     /// Goes on with what an event allows.
     pub(crate) fn advance(&mut self, thread: &mut Thread<'_>, flags: EpollFlags) -> Step {
+        if matches!(self.multiplexed, Some(Multiplexed::Http3(_))) {
+            return self.advance_http3(thread);
+        }
         let ended = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         let readable = flags.intersects(EpollFlags::EPOLLIN | ended);
         match self.state {
@@ -232,7 +247,7 @@ impl Slot {
                 }
                 self.receive(thread, flags.intersects(ended))
             }
-            State::Kept if readable && self.http2.is_some() => self.between_frames(thread),
+            State::Kept if readable && self.multiplexed.is_some() => self.between_frames(thread),
             State::Kept if readable => self.between(thread),
             State::Kept => Step::Wait,
         }
@@ -313,12 +328,15 @@ impl Slot {
         self.state = State::Sending;
         self.unasked = self.pending;
         self.ask(thread, now_ns);
-        self.send(thread)
+        match &self.multiplexed {
+            Some(Multiplexed::Http3(_)) => self.send_datagrams(thread),
+            _ => self.send(thread),
+        }
     }
 
     /// Sends the rest of the batch.
     fn send(&mut self, thread: &mut Thread<'_>) -> Step {
-        if self.http2.is_some() {
+        if self.multiplexed.is_some() {
             return self.send_frames(thread);
         }
         let plan = thread.plan;
@@ -443,7 +461,7 @@ impl Slot {
                 thread.tally.first_byte.record(elapsed_ns);
             }
         }
-        if self.http2.is_some() {
+        if self.multiplexed.is_some() {
             return self.feed_frames(thread, count, now_ns, ended);
         }
         // An answer may begin before all of the request is sent, which then goes on.
@@ -582,10 +600,12 @@ impl Slot {
 
     /// Closes the socket, if there is one; closing also takes it out of the epoll set.
     pub(crate) fn close(&mut self) {
+        self.leave_http3();
         self.socket = None;
         self.transport = Transport::Plain;
         self.exchange.reset();
-        self.http2 = None;
+        self.multiplexed = None;
+        self.timer_ns = u64::MAX;
         self.state = State::Free;
         self.watches_room = false;
         self.deadline_ns = u64::MAX;
@@ -669,6 +689,10 @@ fn interest(room: bool) -> EpollFlags {
 /// Explicit and walked source ports may be taken, and then the next ones are tried; of walked ones
 /// so many that the kernel searches for itself in the end.
 fn connect(thread: &mut Thread<'_>, endpoint: &Endpoint) -> io::Result<Socket> {
+    let kind = match thread.plan.protocol {
+        Protocol::Http3 => Type::DGRAM,
+        Protocol::Http1 | Protocol::Http2 => Type::STREAM,
+    };
     let mut tries = SOURCE_TRIES_MAX;
     loop {
         let source = if endpoint.tcp {
@@ -681,7 +705,7 @@ fn connect(thread: &mut Thread<'_>, endpoint: &Endpoint) -> io::Result<Socket> {
             .is_some_and(|source| source.address.port() != 0);
         let walked = thread.ports.as_mut().filter(|_| endpoint.tcp && tries > 1);
         let walked = walked.map(PortWalk::next);
-        match connect_from(&thread.plan.socket, endpoint, source, walked) {
+        match connect_from(&thread.plan.socket, kind, endpoint, source, walked) {
             Err(error) if walked.is_some() && error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
                 // Linux before 6.3: the kernel chooses.
                 thread.ports = None;
@@ -699,17 +723,19 @@ fn connect(thread: &mut Thread<'_>, endpoint: &Endpoint) -> io::Result<Socket> {
 
 fn connect_from(
     wishes: &SocketPlan,
+    kind: Type,
     endpoint: &Endpoint,
     source: Option<Source>,
     walked: Option<u16>,
 ) -> io::Result<Socket> {
-    let kind = Type::STREAM.nonblocking().cloexec();
+    let is_stream = kind == Type::STREAM;
+    let kind = kind.nonblocking().cloexec();
     let domain = Domain::from(i32::from(endpoint.address.family()));
     let socket = Socket::new_raw(domain, kind, None)?;
-    if endpoint.tcp && wishes.no_delay {
+    if is_stream && endpoint.tcp && wishes.no_delay {
         socket.set_tcp_nodelay(true)?;
     }
-    if endpoint.tcp && wishes.fast_open {
+    if is_stream && endpoint.tcp && wishes.fast_open {
         sys::fast_open(socket.as_fd())?;
     }
     if let Some(source) = source {
@@ -726,7 +752,7 @@ fn connect_from(
     if let Some(port) = walked {
         sys::local_port_range(socket.as_fd(), port, port)?;
     }
-    if wishes.linger0 {
+    if is_stream && wishes.linger0 {
         socket.set_linger(Some(std::time::Duration::ZERO))?;
     }
     match socket.connect(&endpoint.address) {

@@ -7,9 +7,10 @@ use std::io::{self, Read as _, Write as _};
 use std::time::Duration;
 
 use rustls::CertificateError;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Socket, Type};
 use turnpike_wire::h2;
 
+use crate::multiplexed::Protocol;
 use crate::plan::Plan;
 use crate::tally::{ErrorClass, ErrorKind, Errors, Tally};
 use crate::target::Endpoint;
@@ -68,7 +69,9 @@ pub(crate) fn hopeless(plan: &Plan, errors: &Errors, answered: u64) -> Option<St
 /// Whether errors are of the kinds that such servers cause.
 pub(crate) fn may_be_hopeless(plan: &Plan, errors: &Errors) -> bool {
     let no_tls = errors.of(ErrorKind::Tls) > 0;
-    no_tls || (plan.http2 && errors.of(ErrorKind::BadBytes) > 0)
+    let no_frames = plan.protocol == Protocol::Http2 && errors.of(ErrorKind::BadBytes) > 0;
+    // Where HTTP/3 is missing, nobody answers at all: the errors say so.
+    plan.protocol != Protocol::Http3 && (no_tls || no_frames)
 }
 
 /// Why a server that is there cannot answer.
@@ -76,14 +79,14 @@ fn refusal(plan: &Plan, index: usize, endpoint: &Endpoint) -> Option<String> {
     let socket = connect(endpoint).ok()?;
     let label = &endpoint.label;
     let Some(tls) = plan.tls.as_ref().filter(|_| endpoint.tls) else {
-        let answers = plan.http2 && answers_http1(&socket).unwrap_or(false);
+        let answers = plan.protocol == Protocol::Http2 && answers_http1(&socket).unwrap_or(false);
         return answers.then(|| format!("{label} answers in HTTP/1.1{NO_HTTP2}"));
     };
     let mut session = tls.connect(&tls.thread(), index, false)?;
     match session.handshake(&socket) {
         Ok(_) => {
             let agrees = session.protocol() == Some(ALPN_HTTP2.as_bytes());
-            let refuses = plan.http2 && !agrees;
+            let refuses = plan.protocol == Protocol::Http2 && !agrees;
             refuses.then(|| format!("{label} does not offer HTTP/2 (ALPN){NO_HTTP2}"))
         }
         Err(error) if certificate_error(&error).is_some() => Some(handshake_text(label, &error)),
@@ -159,7 +162,7 @@ fn reason(plan: &Plan, index: usize, endpoint: &Endpoint) -> Option<String> {
 
 fn connect(endpoint: &Endpoint) -> io::Result<Socket> {
     let address = &endpoint.address;
-    let protocol = endpoint.tcp.then_some(Protocol::TCP);
+    let protocol = endpoint.tcp.then_some(socket2::Protocol::TCP);
     let socket = Socket::new(
         Domain::from(i32::from(address.family())),
         Type::STREAM,

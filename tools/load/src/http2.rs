@@ -7,43 +7,12 @@ use turnpike_wire::h2::hpack::Indexing;
 use turnpike_wire::h2::{ClientConnection, ErrorCode, ResponseReader, ServerEvent, StreamId};
 use turnpike_wire::message::{HeadRules, Strictness};
 
-use crate::http1::{Answer, BadBytes};
+use crate::http1::BadBytes;
+use crate::streams::{Outcome, Stream, Streams};
 use crate::target::{Target, Targets};
 
 /// The largest list of response fields; no server sends more by accident.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-
-/// A request, ready to be put into frames.
-pub(crate) struct Http2Request {
-    /// Names in lower case, pseudo-header fields first.
-    pub(crate) fields: Vec<(Vec<u8>, Vec<u8>)>,
-    pub(crate) body: Vec<u8>,
-}
-
-/// A request under way.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stream {
-    id: StreamId,
-    target: u32,
-    /// Bytes of the request's body that are sent.
-    sent_bytes: usize,
-    pub(crate) intended_ns: u64,
-    pub(crate) sent_ns: u64,
-    status: u16,
-    /// Bytes of the response's body that have come.
-    body_bytes: u64,
-    body_differs: bool,
-}
-
-/// How a request has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Answered(Answer),
-    /// The server has reset the stream, or its answer breaks the rules.
-    Reset,
-    /// The server has not looked at it, and takes no more on this connection.
-    Unprocessed,
-}
 
 /// One connection.
 pub(crate) struct Http2 {
@@ -53,9 +22,7 @@ pub(crate) struct Http2 {
     partial: Vec<u8>,
     /// Room for header blocks that are encoded.
     block: Vec<u8>,
-    /// In the order in which they were sent.
-    streams: Vec<Stream>,
-    ended: Vec<(Stream, Outcome)>,
+    pub(crate) streams: Streams,
 }
 
 impl Http2 {
@@ -72,8 +39,7 @@ impl Http2 {
             reader: ResponseReader::default(),
             partial: Vec::new(),
             block: Vec::new(),
-            streams: Vec::new(),
-            ended: Vec::new(),
+            streams: Streams::default(),
         }
     }
 
@@ -84,12 +50,7 @@ impl Http2 {
 
     /// Whether the server may take another request once others are answered.
     pub(crate) fn is_open(&self) -> bool {
-        self.wire.may_open() || (!self.streams.is_empty() && !self.wire.is_going_away())
-    }
-
-    /// When the oldest request under way was sent.
-    pub(crate) fn oldest_ns(&self) -> Option<u64> {
-        self.streams.first().map(|stream| stream.sent_ns)
+        self.wire.may_open() || (!self.streams.open.is_empty() && !self.wire.is_going_away())
     }
 
     /// Frames that are to be sent; the caller takes out what has left.
@@ -99,7 +60,7 @@ impl Http2 {
 
     /// Puts a request into frames.
     pub(crate) fn ask(&mut self, index: u32, target: &Target, intended_ns: u64, now_ns: u64) {
-        let Some(request) = &target.http2 else {
+        let Some(request) = &target.fields else {
             return;
         };
         let ends = request.body.is_empty();
@@ -115,16 +76,9 @@ impl Http2 {
             true => 0,
             false => self.wire.send_data(id, &request.body, true),
         };
-        self.streams.push(Stream {
-            id,
-            target: index,
-            sent_bytes,
-            intended_ns,
-            sent_ns: now_ns,
-            status: 0,
-            body_bytes: 0,
-            body_differs: false,
-        });
+        let mut stream = Stream::new(u64::from(id), index, intended_ns, now_ns);
+        stream.sent_bytes = sent_bytes;
+        self.streams.open.push(stream);
     }
 
     /// Reads on in what the server sends.
@@ -164,102 +118,58 @@ impl Http2 {
         Ok(())
     }
 
-    /// The requests that have ended since the last call.
-    pub(crate) fn take_ended(&mut self) -> Vec<(Stream, Outcome)> {
-        std::mem::take(&mut self.ended)
-    }
-
-    /// Gives the room of a list back that [`Http2::take_ended`] returned.
-    pub(crate) fn reuse(&mut self, mut list: Vec<(Stream, Outcome)>) {
-        list.clear();
-        self.ended = list;
-    }
-
     fn take(&mut self, event: ServerEvent<'_>, targets: &Targets, expected: Option<&[u8]>) {
         match event {
             ServerEvent::Head { stream, ends } => {
                 let head = &self.reader.head;
                 let (status, is_interim) = (head.status, head.is_interim());
-                if let Some(own) = self.stream(stream).filter(|_| !is_interim) {
+                if let Some(own) = self
+                    .streams
+                    .get_mut(u64::from(stream))
+                    .filter(|_| !is_interim)
+                {
                     own.status = status;
                 }
                 if ends {
-                    self.answered(stream, expected);
+                    self.streams.answered(u64::from(stream), expected);
                 }
             }
             ServerEvent::Data { stream, data, ends } => {
-                if let Some(own) = self.stream(stream) {
+                if let Some(own) = self.streams.get_mut(u64::from(stream)) {
                     own.body(data, expected);
                 }
                 if ends {
-                    self.answered(stream, expected);
+                    self.streams.answered(u64::from(stream), expected);
                 }
             }
-            ServerEvent::Trailers { stream } => self.answered(stream, expected),
+            ServerEvent::Trailers { stream } => self.streams.answered(u64::from(stream), expected),
             ServerEvent::Reset { stream, .. } | ServerEvent::Malformed { stream, .. } => {
-                self.ends(stream, |_| Outcome::Reset);
+                self.streams.ends(u64::from(stream), |_| Outcome::Reset);
             }
             ServerEvent::Sendable => self.send_bodies(targets),
             ServerEvent::GoingAway { last_stream, .. } => {
-                let unseen = |stream: &Stream| stream.id > last_stream;
-                let ended = self.streams.iter().filter(|stream| unseen(stream));
-                self.ended
-                    .extend(ended.map(|stream| (*stream, Outcome::Unprocessed)));
-                for stream in self.streams.iter().filter(|stream| unseen(stream)) {
-                    self.wire.reset(stream.id, ErrorCode::Cancel);
+                let first_unseen = u64::from(last_stream) + 1;
+                let unseen = self.streams.open.iter();
+                for stream in unseen.filter(|stream| stream.id >= first_unseen) {
+                    self.wire.reset(stream.id as StreamId, ErrorCode::Cancel);
                 }
-                self.streams.retain(|stream| !unseen(stream));
+                self.streams.unprocessed_from(first_unseen);
             }
             ServerEvent::Nothing | ServerEvent::More => {}
         }
     }
 
-    fn stream(&mut self, id: StreamId) -> Option<&mut Stream> {
-        self.streams.iter_mut().find(|stream| stream.id == id)
-    }
-
-    fn answered(&mut self, id: StreamId, expected: Option<&[u8]>) {
-        self.ends(id, |stream| {
-            let whole = expected.is_none_or(|body| body.len() as u64 == stream.body_bytes);
-            Outcome::Answered(Answer {
-                status: stream.status,
-                close: false,
-                body_matches: whole && !stream.body_differs,
-            })
-        });
-    }
-
-    fn ends(&mut self, id: StreamId, outcome: impl FnOnce(&Stream) -> Outcome) {
-        if let Some(at) = self.streams.iter().position(|stream| stream.id == id) {
-            let stream = self.streams.remove(at);
-            self.ended.push((stream, outcome(&stream)));
-        }
-    }
-
     /// Sends what the windows now let go of bodies.
     fn send_bodies(&mut self, targets: &Targets) {
-        for stream in &mut self.streams {
+        for stream in &mut self.streams.open {
             let target = targets.targets.get(stream.target as usize);
-            let Some(request) = target.and_then(|target| target.http2.as_ref()) else {
+            let Some(request) = target.and_then(|target| target.fields.as_ref()) else {
                 continue;
             };
             let rest = request.body.get(stream.sent_bytes..).unwrap_or_default();
             if !rest.is_empty() {
-                stream.sent_bytes += self.wire.send_data(stream.id, rest, true);
+                stream.sent_bytes += self.wire.send_data(stream.id as StreamId, rest, true);
             }
         }
-    }
-}
-
-impl Stream {
-    fn body(&mut self, data: &[u8], expected: Option<&[u8]>) {
-        if let Some(expected) = expected {
-            let start = usize::try_from(self.body_bytes).unwrap_or(usize::MAX);
-            let same = expected
-                .get(start..)
-                .and_then(|rest| rest.get(..data.len()));
-            self.body_differs |= same != Some(data);
-        }
-        self.body_bytes += data.len() as u64;
     }
 }

@@ -74,13 +74,17 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) pipeline: u16,
     /// Speak HTTP/2: over TLS by ALPN, without TLS by prior knowledge
-    #[arg(long, conflicts_with = "pipeline")]
+    #[arg(long, conflicts_with = "pipeline", group = "multiplexed")]
     pub(crate) h2: bool,
-    /// Number of concurrent requests on each HTTP/2 connection, at most
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "h2")]
+    /// Speak HTTP/3, to https URLs
+    #[arg(long, group = "multiplexed")]
+    #[arg(conflicts_with_all = ["pipeline", "unix", "fastopen", "linger0", "delay"])]
+    pub(crate) h3: bool,
+    /// Number of concurrent requests on each HTTP/2 or HTTP/3 connection, at most
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "multiplexed")]
     pub(crate) streams: u16,
     /// Make TLS connections and close them without a request
-    #[arg(long, conflicts_with_all = ["h2", "pipeline", "connreqs", "body"])]
+    #[arg(long, conflicts_with_all = ["h2", "h3", "pipeline", "connreqs", "body"])]
     pub(crate) connect_only: bool,
     /// Ask the server to close the connection after each answer
     #[arg(long)]
@@ -133,6 +137,10 @@ pub(crate) struct Options {
     /// Percentage of TLS connections that may resume a session
     #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
     pub(crate) tls_resume: f64,
+    /// Percentage of the HTTP/3 connections that may resume whose first requests are sent before
+    /// the handshake is done (0-RTT), where the server allows it
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, requires = "h3")]
+    pub(crate) early_data: f64,
     /// Accept any certificate (ab's -k, keep-alive, is always on here)
     #[arg(short = 'k', long)]
     pub(crate) insecure: bool,
@@ -142,7 +150,7 @@ pub(crate) struct Options {
     /// Server name to ask for instead of the URL's host
     #[arg(long, value_name = "NAME")]
     pub(crate) sni: Option<String>,
-    /// Application protocols to offer, separated by commas [http/1.1]
+    /// Application protocols to offer, separated by commas [http/1.1, h2 or h3]
     #[arg(long, value_name = "NAMES")]
     pub(crate) alpn: Option<String>,
 

@@ -7,10 +7,13 @@ use std::time::{Duration, SystemTime};
 use turnpike_host::Host;
 
 use crate::mix::Connreqs;
+use crate::multiplexed::Protocol;
 use crate::options::{ArrivalName, Options};
 use crate::schedule::Arrival;
 use crate::source::SourceRange;
-use crate::target::{RequestShape, TargetError, Targets, Url, Wish, read_pages, read_urls};
+use crate::target::{
+    Endpoint, RequestShape, TargetError, Targets, Url, Wish, read_pages, read_urls,
+};
 use crate::tls::{ALPN_HTTP2, TlsError, TlsPlan};
 
 /// wrk's defaults.
@@ -53,7 +56,7 @@ pub(crate) struct Plan {
     /// Requests that a connection is given at once; where a schedule starts requests, those that
     /// it may have under way.
     pub(crate) pipeline: usize,
-    pub(crate) http2: bool,
+    pub(crate) protocol: Protocol,
     /// Whether connections end with their handshake.
     pub(crate) connect_only: bool,
     pub(crate) targets: Targets,
@@ -90,14 +93,16 @@ pub(crate) enum PlanError {
     Count(&'static str, u64),
     /// The method or a header would break the request.
     Request(String),
-    /// A share outside 0 to 100.
-    Percent,
+    /// The option whose share is outside 0 to 100.
+    Percent(&'static str),
     /// The list after --bindcpu.
     Cpus,
     /// HTTP/2 is offered, and would not be spoken.
     OfferWithoutHttp2,
     /// Only connections with TLS have a handshake that shows when they are made.
     ConnectOnlyWithoutTls,
+    /// HTTP/3 is always encrypted, and needs addresses of hosts.
+    Http3WithoutTls,
     Target(TargetError),
     Tls(TlsError),
     File(PathBuf, std::io::Error),
@@ -116,7 +121,7 @@ impl std::fmt::Display for PlanError {
                 )
             }
             PlanError::Request(text) => write!(formatter, "not fit for a request: {text:?}"),
-            PlanError::Percent => formatter.write_str("--tls-resume takes 0 to 100"),
+            PlanError::Percent(option) => write!(formatter, "{option} takes 0 to 100"),
             PlanError::Cpus => formatter.write_str("--bindcpu takes a list like 0,2-3"),
             PlanError::OfferWithoutHttp2 => formatter.write_str(
                 "--alpn offers h2, but without --h2 the requests are HTTP/1.1: add --h2, or leave \
@@ -125,6 +130,7 @@ impl std::fmt::Display for PlanError {
             PlanError::ConnectOnlyWithoutTls => {
                 formatter.write_str("--connect-only takes https URLs only")
             }
+            PlanError::Http3WithoutTls => formatter.write_str("--h3 takes https URLs only"),
             PlanError::Target(error) => error.fmt(formatter),
             PlanError::Tls(error) => error.fmt(formatter),
             PlanError::File(path, error) => {
@@ -137,10 +143,18 @@ impl std::fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
+    /// Requests that a connection may have under way.
+    pub(crate) fn streams(&self) -> usize {
+        match self.protocol.has_streams() {
+            true => self.pipeline,
+            false => 1,
+        }
+    }
+
     /// Whether requests of a schedule join others on a connection that is in use.
     pub(crate) fn joins(&self) -> bool {
         let is_scheduled = matches!(self.pacing, Pacing::Requests(..));
-        is_scheduled && self.http2 && self.pipeline > 1 && !self.targets.in_order
+        is_scheduled && self.protocol.has_streams() && self.pipeline > 1 && !self.targets.in_order
     }
 
     /// Makes sense of the options; reads the files they name and resolves names.
@@ -155,8 +169,13 @@ impl Plan {
         let targets =
             Targets::build(&wishes(options)?, &shape, in_order).map_err(PlanError::Target)?;
         let tls = tls(options, &targets)?;
-        if options.connect_only && !targets.endpoints.iter().all(|endpoint| endpoint.tls) {
+        let is_secure = targets.endpoints.iter().all(|endpoint| endpoint.tls);
+        if options.connect_only && !is_secure {
             return Err(PlanError::ConnectOnlyWithoutTls);
+        }
+        let is_reached = |endpoint: &Endpoint| endpoint.tls && endpoint.tcp;
+        if options.h3 && !targets.endpoints.iter().all(is_reached) {
+            return Err(PlanError::Http3WithoutTls);
         }
         let long = targets
             .targets
@@ -183,7 +202,7 @@ impl Plan {
             },
             connreqs: connreqs(options),
             pipeline: shape.pipeline,
-            http2: shape.http2,
+            protocol: shape.protocol,
             connect_only: options.connect_only,
             targets,
             socket: SocketPlan {
@@ -273,7 +292,11 @@ fn shape(options: &Options) -> Result<RequestShape, PlanError> {
         credentials: options.auth.clone(),
         keep_alive: !options.no_keepalive,
         pipeline: usize::from(options.pipeline.max(options.streams).max(1)),
-        http2: options.h2,
+        protocol: match (options.h2, options.h3) {
+            (_, true) => Protocol::Http3,
+            (true, false) => Protocol::Http2,
+            (false, false) => Protocol::Http1,
+        },
         unix: options.unix.clone(),
         variants: options.variants.map(|count| (count, options.seed)),
     })
@@ -309,8 +332,13 @@ fn offer(options: &Options) -> Result<(), PlanError> {
 }
 
 fn tls(options: &Options, targets: &Targets) -> Result<Option<TlsPlan>, PlanError> {
-    if !(0.0..=100.0).contains(&options.tls_resume) {
-        return Err(PlanError::Percent);
+    for (option, percent) in [
+        ("--tls-resume", options.tls_resume),
+        ("--early-data", options.early_data),
+    ] {
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(PlanError::Percent(option));
+        }
     }
     if !targets.endpoints.iter().any(|endpoint| endpoint.tls) {
         return Ok(None);

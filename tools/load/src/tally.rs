@@ -228,6 +228,8 @@ pub(crate) struct Tally {
     pub(crate) connections: u64,
     /// TLS handshakes that resumed a session.
     pub(crate) resumed: u64,
+    /// Connections whose requests the server has taken before their handshake was done (0-RTT).
+    pub(crate) early_data: u64,
     /// Kept-alive connections the server closed while nothing was under way.
     pub(crate) closed_between: u64,
     /// Nanoseconds spent awake for an answer that was to come at once.
@@ -272,6 +274,7 @@ impl Default for Tally {
             bytes: 0,
             connections: 0,
             resumed: 0,
+            early_data: 0,
             closed_between: 0,
             awake_ns: 0,
             last_answer_ns: 0,
@@ -325,6 +328,7 @@ impl Tally {
         self.bytes += other.bytes;
         self.connections += other.connections;
         self.resumed += other.resumed;
+        self.early_data += other.early_data;
         self.closed_between += other.closed_between;
         self.awake_ns += other.awake_ns;
         self.last_answer_ns = self.last_answer_ns.max(other.last_answer_ns);

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use socket2::SockAddr;
 
-use crate::http2::Http2Request;
 use crate::mix::Random;
+use crate::multiplexed::{FieldRequest, Protocol};
 use crate::template::Filler;
 
 /// Most targets of one run: each holds its request's bytes.
@@ -48,8 +48,8 @@ pub(crate) struct Target {
     pub(crate) think_ns: u64,
     /// Whether the answer has no body whatever its head says (HEAD).
     pub(crate) head_only: bool,
-    /// The request for HTTP/2, where that is spoken.
-    pub(crate) http2: Option<Http2Request>,
+    /// The request for a connection with streams, where it has some.
+    pub(crate) fields: Option<FieldRequest>,
 }
 
 /// All endpoints and targets, and the order in which they are taken.
@@ -76,7 +76,7 @@ pub(crate) struct RequestShape {
     pub(crate) credentials: Option<String>,
     pub(crate) keep_alive: bool,
     pub(crate) pipeline: usize,
-    pub(crate) http2: bool,
+    pub(crate) protocol: Protocol,
     /// Connect to this socket file, whatever the URL's host is.
     pub(crate) unix: Option<PathBuf>,
     /// How many variants of each request are filled in, and by which seed.
@@ -247,7 +247,7 @@ impl Targets {
                 endpoint,
                 length: one.bytes.len(),
                 bytes: one.bytes.repeat(shape.pipeline.max(1)),
-                http2: one.http2,
+                fields: one.fields,
                 think_ns: u64::try_from(wish.think.as_nanos()).unwrap_or(u64::MAX),
                 head_only: wish.method.as_ref().unwrap_or(&shape.method) == "HEAD",
             });
@@ -485,19 +485,19 @@ fn choose(found: &[SocketAddr]) -> Option<SocketAddr> {
 struct Written {
     /// Of HTTP/1.
     bytes: Vec<u8>,
-    http2: Option<Http2Request>,
+    fields: Option<FieldRequest>,
 }
 
 impl Written {
     fn of(wish: &Wish, shape: &RequestShape) -> Written {
-        match shape.http2 {
+        match shape.protocol.has_streams() {
             true => Written {
                 bytes: Vec::new(),
-                http2: Some(http2_request(wish, shape)),
+                fields: Some(field_request(wish, shape)),
             },
             false => Written {
                 bytes: write_request(wish, shape),
-                http2: None,
+                fields: None,
             },
         }
     }
@@ -563,8 +563,9 @@ fn write_request(wish: &Wish, shape: &RequestShape) -> Vec<u8> {
     bytes
 }
 
-/// The request's fields and body for HTTP/2 (RFC 9113 section 8.3.1).
-fn http2_request(wish: &Wish, shape: &RequestShape) -> Http2Request {
+/// The request's fields and body for HTTP/2 and HTTP/3 (RFC 9113 section 8.3.1, RFC 9114 section
+/// 4.3.1).
+fn field_request(wish: &Wish, shape: &RequestShape) -> FieldRequest {
     let method = wish.method.as_deref().unwrap_or(&shape.method);
     let scheme = if wish.url.tls { "https" } else { "http" };
     let given = |name: &str| {
@@ -594,7 +595,7 @@ fn http2_request(wish: &Wish, shape: &RequestShape) -> Http2Request {
         let length = shape.body.len().to_string();
         fields.push(("content-length".to_owned(), length));
     }
-    Http2Request {
+    FieldRequest {
         fields: fields
             .into_iter()
             .map(|(name, value)| (name.into_bytes(), value.into_bytes()))

@@ -1,15 +1,18 @@
 //! What the connections of one thread share: clock, epoll set, buffers, figures.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
 use crate::http1::{Answer, Http1};
+use crate::http3::Dialling;
 use crate::mix::Random;
 use crate::plan::{Pacing, Plan};
 use crate::tally::{ErrorKind, Failure, Tally};
-use crate::tls::{TlsSession, TlsThread};
+use crate::tls::{QuicThread, TlsSession, TlsThread};
 
 /// The receive buffer, shared by all connections of a thread: small answers come whole in one
 /// call, and only its first pages are touched by them.
@@ -143,7 +146,10 @@ pub(crate) struct Thread<'p> {
     pub(crate) current: u32,
     /// Source ports in turn, where connections are short and the kernel would have to search.
     pub(crate) ports: Option<PortWalk>,
+    /// When connections of HTTP/3 have something to do: times in nanoseconds, and slots.
+    pub(crate) timers: BinaryHeap<Reverse<(u64, u32)>>,
     tls: Option<TlsThread>,
+    quic: Option<QuicThread>,
     index: usize,
     sources_used: u64,
 }
@@ -173,7 +179,9 @@ impl<'p> Thread<'p> {
             end_ns: u64::MAX,
             current: 0,
             ports: PortWalk::of(plan, index),
+            timers: BinaryHeap::new(),
             tls: plan.tls.as_ref().map(|tls| tls.thread()),
+            quic: plan.tls.as_ref().and_then(|tls| tls.quic_thread()),
             index,
             sources_used: 0,
         })
@@ -185,6 +193,21 @@ impl<'p> Thread<'p> {
             .tls
             .as_ref()?
             .connect(self.tls.as_ref()?, endpoint, resume)
+    }
+
+    /// What a new connection of HTTP/3 is begun with.
+    pub(crate) fn dial(&mut self, endpoint: usize) -> Option<Dialling> {
+        let tls = self.plan.tls.as_ref()?;
+        let resumes = self.random.unit() < tls.resume_share;
+        let is_early = resumes && self.random.unit() < tls.early_share;
+        let remote = self
+            .plan
+            .targets
+            .endpoints
+            .get(endpoint)?
+            .address
+            .as_socket()?;
+        tls.dial(self.quic.as_ref()?, endpoint, remote, (resumes, is_early))
     }
 
     /// Whether an endpoint is reached by TCP.

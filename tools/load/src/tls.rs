@@ -5,17 +5,22 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustls::client::Resumption;
+use quinn_proto::EndpointConfig;
+use quinn_proto::crypto::rustls::QuicClientConfig;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore};
 use rustls::{HandshakeKind, SignatureScheme};
 use turnpike_wire::pem::{Piece, Pieces};
 
+use crate::http3::Dialling;
 use crate::options::Options;
 use crate::target::Endpoint;
 
@@ -23,6 +28,8 @@ use crate::target::Endpoint;
 const SESSIONS_MAX: usize = 256;
 /// The protocol offered unless `--alpn` names others.
 const ALPN_DEFAULT: &str = "http/1.1";
+/// The protocol offered with `--h3`.
+const ALPN_HTTP3: &str = "h3";
 /// The protocol offered with `--h2`.
 pub(crate) const ALPN_HTTP2: &str = "h2";
 
@@ -58,6 +65,18 @@ pub(crate) struct TlsPlan {
     names: Vec<Option<ServerName<'static>>>,
     /// Share of connections that may resume, 0.0 to 1.0.
     pub(crate) resume_share: f64,
+    /// Share of these whose first requests are sent early, where that can be: 0.0 to 1.0.
+    pub(crate) early_share: f64,
+    /// Looks at the certificates of servers of HTTP/3, if that is spoken.
+    verifier: Option<Arc<dyn ServerCertVerifier>>,
+}
+
+/// One thread's settings for QUIC.
+pub(crate) struct QuicThread {
+    endpoint: Arc<EndpointConfig>,
+    /// Neither resuming nor early; resuming; resuming and early.
+    configs: [quinn_proto::ClientConfig; 3],
+    verified: Arc<AtomicU64>,
 }
 
 /// One thread's settings: with and without a session store.
@@ -76,17 +95,26 @@ impl TlsPlan {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Library)?;
+        let mut verifier: Option<Arc<dyn ServerCertVerifier>> = None;
         let mut base = if options.insecure {
-            let verifier = Arc::new(AcceptAny(provider));
+            let any = Arc::new(AcceptAny(provider));
+            verifier = Some(any.clone()).filter(|_| options.h3).map(|any| any as _);
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(verifier)
+                .with_custom_certificate_verifier(any)
                 .with_no_client_auth()
         } else {
-            let roots = roots(options.cacert.as_deref())?;
+            let roots = Arc::new(roots(options.cacert.as_deref())?);
+            if options.h3 {
+                verifier = Some(web_pki(Arc::clone(&roots), provider)?);
+            }
             builder.with_root_certificates(roots).with_no_client_auth()
         };
-        let default = if options.h2 { ALPN_HTTP2 } else { ALPN_DEFAULT };
+        let default = match (options.h2, options.h3) {
+            (_, true) => ALPN_HTTP3,
+            (true, false) => ALPN_HTTP2,
+            (false, false) => ALPN_DEFAULT,
+        };
         let protocols = options.alpn.as_deref().unwrap_or(default);
         base.alpn_protocols = protocols
             .split(',')
@@ -107,6 +135,8 @@ impl TlsPlan {
             base,
             names,
             resume_share: options.tls_resume / 100.0,
+            early_share: options.early_data / 100.0,
+            verifier,
         })
     }
 
@@ -120,6 +150,61 @@ impl TlsPlan {
             resuming: Arc::new(resuming),
             full: Arc::new(full),
         }
+    }
+
+    /// The settings of one thread for QUIC, with a session store of its own; `None` if HTTP/3 is
+    /// not spoken.
+    pub(crate) fn quic_thread(&self) -> Option<QuicThread> {
+        let verified = Arc::new(AtomicU64::new(0));
+        let verifier: Arc<dyn ServerCertVerifier> = Arc::new(Counting {
+            inner: Arc::clone(self.verifier.as_ref()?),
+            count: Arc::clone(&verified),
+        });
+        let sessions = Resumption::in_memory_sessions(SESSIONS_MAX);
+        let config = |resumption: Resumption, is_early: bool| {
+            let mut config = self.base.clone();
+            config
+                .dangerous()
+                .set_certificate_verifier(Arc::clone(&verifier));
+            config.resumption = resumption;
+            config.enable_early_data = is_early;
+            let config = QuicClientConfig::try_from(config).ok()?;
+            Some(quinn_proto::ClientConfig::new(Arc::new(config)))
+        };
+        Some(QuicThread {
+            endpoint: Arc::new(EndpointConfig::default()),
+            configs: [
+                config(Resumption::disabled(), false)?,
+                config(sessions.clone(), false)?,
+                config(sessions, true)?,
+            ],
+            verified,
+        })
+    }
+
+    /// What a new connection of HTTP/3 is begun with; whether it may resume a session, and send
+    /// requests early.
+    pub(crate) fn dial(
+        &self,
+        thread: &QuicThread,
+        endpoint: usize,
+        remote: SocketAddr,
+        (resumes, is_early): (bool, bool),
+    ) -> Option<Dialling> {
+        let name = self.names.get(endpoint)?.as_ref()?;
+        let [full, resuming, early] = &thread.configs;
+        let config = match (resumes, is_early) {
+            (false, _) => full,
+            (true, false) => resuming,
+            (true, true) => early,
+        };
+        Some(Dialling {
+            endpoint: Arc::clone(&thread.endpoint),
+            config: config.clone(),
+            verified: Arc::clone(&thread.verified),
+            name: name.to_str().into_owned(),
+            remote,
+        })
     }
 
     /// A session for a new connection.
@@ -235,6 +320,52 @@ impl TlsSession {
     }
 }
 
+/// Counts the certificates that are looked at: a handshake that resumes a session shows none.
+#[derive(Debug)]
+struct Counting {
+    inner: Arc<dyn ServerCertVerifier>,
+    count: Arc<AtomicU64>,
+}
+
+impl ServerCertVerifier for Counting {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.inner
+            .verify_server_cert(certificate, intermediates, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
 fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
     let mut store = RootCertStore::empty();
     match file {
@@ -260,6 +391,17 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
         }
     }
     Ok(store)
+}
+
+/// The verifier that a configuration with these roots has.
+fn web_pki(
+    roots: Arc<RootCertStore>,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    let built = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
+    let verifier =
+        built.map_err(|error| TlsError::Library(rustls::Error::General(error.to_string())))?;
+    Ok(verifier)
 }
 
 /// `--insecure`: any certificate will do; signatures are still checked, since that costs what

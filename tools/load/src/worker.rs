@@ -184,6 +184,7 @@ impl<'p> Worker<'p> {
             if now_ns >= self.next_tick_ns {
                 self.tick(now_ns, progress);
             }
+            self.run_timers(now_ns);
             self.start_due(now_ns);
             if control.is_abandoned() || self.is_over(now_ns) {
                 break;
@@ -234,6 +235,23 @@ impl<'p> Worker<'p> {
         let step = slot.advance(&mut self.thread, event.events());
         self.follow(index, step);
         self.offer(index);
+    }
+
+    /// Has connections of HTTP/3 do what is due.
+    fn run_timers(&mut self, now_ns: u64) {
+        while let Some(Reverse((due_ns, index))) = self.thread.timers.peek().copied()
+            && due_ns <= now_ns
+        {
+            self.thread.timers.pop();
+            let slot = self.slots.get_mut(index as usize);
+            let Some(slot) = slot.filter(|slot| slot.has_timer(due_ns)) else {
+                continue;
+            };
+            self.thread.current = index;
+            let step = slot.timer_is_due(&mut self.thread);
+            self.follow(index, step);
+            self.offer(index);
+        }
     }
 
     /// Lists a slot in use on which another request of the schedule can start.
@@ -492,6 +510,9 @@ impl<'p> Worker<'p> {
     /// Time to wait for events before something else must be done.
     fn wait_ns(&self, now_ns: u64) -> u64 {
         let mut wake_ns = self.next_tick_ns.min(self.hard_end_ns());
+        if let Some(Reverse((due_ns, _))) = self.thread.timers.peek() {
+            wake_ns = wake_ns.min(*due_ns);
+        }
         if now_ns < self.thread.end_ns {
             wake_ns = wake_ns.min(self.thread.end_ns);
         }
@@ -576,7 +597,7 @@ impl<'p> Worker<'p> {
             self.thread.tally.unsent = self.schedule.as_ref().map_or(0, Schedule::left);
         }
         self.publish(progress);
-        self.slots.clear();
+        self.slots.iter_mut().for_each(Slot::close);
         self.thread.tally
     }
 }

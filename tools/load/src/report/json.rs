@@ -73,6 +73,7 @@ struct Connections {
     open_max: u64,
     closed_between: u64,
     tls_resumed: u64,
+    early_data: u64,
     planned_new_share: Option<f64>,
 }
 
@@ -169,8 +170,8 @@ pub(crate) fn report(
         servers: servers(plan),
         pacing,
         planned_per_s,
-        protocol: if plan.http2 { "h2" } else { "http/1.1" },
-        streams: if plan.http2 { plan.pipeline } else { 1 },
+        protocol: plan.protocol.name(),
+        streams: plan.streams(),
         duration_s: seconds,
         interrupted: outcome.interrupted,
         requests: Requests {
@@ -191,6 +192,7 @@ pub(crate) fn report(
             open_max: outcome.open_max,
             closed_between: tally.closed_between,
             tls_resumed: tally.resumed,
+            early_data: tally.early_data,
             planned_new_share: plan.connreqs.mean().map(|mean| 1.0 / mean),
         },
         errors: errors(outcome),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::histogram::Histogram;
+use crate::multiplexed::Protocol;
 use crate::options::Options;
 use crate::plan::{Pacing, Plan};
 use crate::report::limits::{Limit, shares};
@@ -31,12 +32,14 @@ pub(crate) fn head(plan: &Plan, options: &Options) -> String {
         (None, Some(requests)) => format!("{requests} requests"),
         (None, None) => String::new(),
     };
-    let http2 = match (plan.http2, plan.pipeline) {
-        (false, _) => String::new(),
-        (true, streams) => format!(" with {} each (HTTP/2)", counted(streams, "stream")),
+    let streams = counted(plan.pipeline, "stream");
+    let protocol = match plan.protocol {
+        Protocol::Http1 => String::new(),
+        Protocol::Http2 => format!(" with {streams} each (HTTP/2)"),
+        Protocol::Http3 => format!(" with {streams} each (HTTP/3)"),
     };
     format!(
-        "Running {what} test @ {place}\n  {} threads and {} connections{http2}\n",
+        "Running {what} test @ {place}\n  {} threads and {} connections{protocol}\n",
         plan.threads, plan.connections
     )
 }
@@ -230,6 +233,13 @@ pub(crate) fn detail(text: &mut String, plan: &Plan, outcome: &Outcome) {
          {} TLS sessions resumed",
         tally.connections, outcome.open_max, tally.closed_between, tally.resumed
     );
+    if plan.protocol == Protocol::Http3 {
+        let _ = writeln!(
+            text,
+            "Early data: taken of {} connections",
+            tally.early_data
+        );
+    }
     for (index, thread) in outcome.threads.iter().enumerate() {
         let (running, queued) = shares(thread);
         let per_request = thread.time.running_ns as f64 / 1e3 / thread.completed.max(1) as f64;

@@ -10,7 +10,7 @@ fn shape() -> RequestShape {
         credentials: None,
         keep_alive: true,
         pipeline: 1,
-        http2: false,
+        protocol: Protocol::Http1,
         unix: None,
         variants: None,
     }
