@@ -2,10 +2,11 @@
 //! authorities and of users.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
+use turnpike_agent::{Ownership, write_file};
 use turnpike_wire::certificate::Certificate;
 use turnpike_wire::pem::{Piece, Pieces};
 
@@ -222,43 +223,19 @@ fn names(secret: &Secret) -> Vec<String> {
     names
 }
 
-/// The serving process' user if root starts the server and no `user` is written.
-const NOBODY: u32 = 65534;
-
-/// Writes files, each readable by its owner only; a file that is the same already is left alone.
-/// The serving process reads files of users, so they are its own if root writes them.
+/// Writes files. The serving process reads those of users itself.
 ///
 /// # Errors
 /// The path and the system's words.
 pub(crate) fn write_files(contents: &BTreeMap<PathBuf, Vec<u8>>) -> Result<(), String> {
-    use std::io::Write as _;
-    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
     for (path, content) in contents {
-        let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut builder = std::fs::DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o711)
-            .create(folder)
-            .map_err(wrong)?;
-        if std::fs::read(path).is_ok_and(|old| old == *content) {
-            continue;
-        }
-        let draft = path.with_extension("new");
-        let _ = std::fs::remove_file(&draft); // of a run that was ended
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)
-            .map_err(wrong)?;
-        file.write_all(content).map_err(wrong)?;
         let is_of_users = path.extension().is_some_and(|extension| extension == USERS);
-        if is_of_users && file.metadata().map_err(wrong)?.uid() == 0 {
-            std::os::unix::fs::fchown(&file, Some(NOBODY), None).map_err(wrong)?;
-        }
-        std::fs::rename(&draft, path).map_err(wrong)?;
+        let ownership = match is_of_users {
+            true => Ownership::Server,
+            false => Ownership::Own,
+        };
+        write_file(path, content, ownership)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! From Kubernetes' objects to a configuration of Turnpike: Ingresses with the annotations, the
 //! ConfigMap and the snippets of ingress-nginx, Services, EndpointSlices and Secrets.
 //!
-//! The library only reads values and writes text: it knows no cluster, opens no connection, and
+//! Only `cluster` knows an API server: everything else reads values and writes text. The crate
 //! never becomes a part of the server.
 
 mod annotations;
 mod certificates;
 mod check;
+mod cluster;
 mod endpoints;
 mod findings;
 mod objects;
@@ -20,9 +21,10 @@ mod values;
 
 pub use annotations::{ANNOTATIONS, AnnotationRow};
 pub use check::{Verdict, judge, settle};
+pub use cluster::{Cluster, run};
 pub use findings::{Finding, Level, Subject};
 pub use objects::{Objects, ReadError};
-pub use options::{Flag, FlagUse, OptionError, Options, flags};
+pub use options::{ClusterOptions, Flag, FlagUse, OptionError, Options, flags};
 pub use render::{Rendering, Without, render, render_without};
 pub use settings::{SETTINGS, SettingRow};
 pub use values::{Effect, Kind};

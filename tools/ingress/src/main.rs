@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use turnpike_ingress::{Finding, Level, Objects, Options, Rendering, judge, settle};
+use turnpike_ingress::{Cluster, Finding, Level, Objects, Options, Rendering, judge, settle};
 
 const USAGE: &str = "\
 turnpike-ingress render FOLDER [FLAG...]   print the configuration for the manifests of a folder
 turnpike-ingress check FOLDER [FLAG...]    say what of the manifests works
+turnpike-ingress run [FLAG...]             watch a cluster and keep a server at what it says
 
 Certificates and files of users are written to the folder of --files (turnpike-ingress.d).
 --server PROGRAM names the server that checks the configuration; without it, the one beside this
@@ -72,6 +73,9 @@ fn arguments(words: &[String]) -> Result<Arguments, String> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| error.to_string());
     options.files = absolute(&options.files)?;
     options.temporary = absolute(&options.temporary)?;
+    if places == ["run"] {
+        places.push(String::new());
+    }
     let [command, folder] = <[String; 2]>::try_from(places)
         .map_err(|_| format!("a command and a folder are needed\n\n{USAGE}"))?;
     Ok(Arguments {
@@ -111,7 +115,7 @@ fn resolvers(path: &Path) -> Vec<String> {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, String> {
-    if !matches!(arguments.command.as_str(), "render" | "check") {
+    if !matches!(arguments.command.as_str(), "render" | "check" | "run") {
         return Err(format!(
             "there is no command {}\n\n{USAGE}",
             arguments.command
@@ -119,6 +123,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     }
     for note in &arguments.notes {
         eprintln!("note: {note}");
+    }
+    if arguments.command == "run" {
+        turnpike_ingress::run(cluster(arguments)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let objects = Objects::read_folder(&arguments.folder).map_err(|error| error.to_string())?;
     let rendering = checked(arguments, &objects)?;
@@ -131,6 +139,39 @@ fn run(arguments: &Arguments) -> Result<ExitCode, String> {
         eprintln!("{finding}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `run` needs. A pod knows itself by the variables that its manifest gives it.
+fn cluster(arguments: &Arguments) -> Result<Cluster, String> {
+    let program = arguments.server.clone();
+    let program = program.ok_or("no server is found: give --server")?;
+    let variable = |name: &str, default: &str| {
+        std::env::var(name)
+            .ok()
+            .filter(|value| !value.is_empty())
+            .unwrap_or(default.to_owned())
+    };
+    let options = arguments.options.clone();
+    let given = options.cluster.clone();
+    Ok(Cluster {
+        api_server: given.api_server,
+        kubeconfig: given.kubeconfig,
+        program,
+        folder: given.folder,
+        health_address: format!("{}:{}", given.health_host, given.health_port),
+        lease: (!given.is_election_off).then_some(given.lease),
+        lease_s: given.lease_s,
+        namespace: variable("POD_NAMESPACE", "default"),
+        identity: variable(
+            "POD_NAME",
+            &format!("turnpike-ingress-{}", std::process::id()),
+        ),
+        status_addresses: given.status_addresses,
+        status_service: given.status_service,
+        writes_status: !given.is_status_off,
+        writes_events: !given.are_events_off,
+        options,
+    })
 }
 
 /// The configuration as far as the server takes it.

@@ -143,18 +143,42 @@ impl Objects {
     }
 
     fn add_slice(&mut self, value: Value) {
-        let (namespace, name) = key_of(&value);
-        let Some(slice) = typed::<EndpointSlice>(self, "EndpointSlice", value) else {
-            return;
-        };
-        let labels = slice.metadata.labels.as_ref();
+        if let Some(slice) = typed::<EndpointSlice>(self, "EndpointSlice", value) {
+            self.put_slice(slice);
+        }
+    }
+
+    /// Adds a slice, or replaces the one of its name.
+    pub(crate) fn put_slice(&mut self, slice: EndpointSlice) {
+        let metadata = &slice.metadata;
+        let namespace = metadata
+            .namespace
+            .as_deref()
+            .unwrap_or("default")
+            .to_owned();
+        let name = metadata.name.clone().unwrap_or_default();
+        let labels = metadata.labels.as_ref();
         let service = labels.and_then(|labels| labels.get("kubernetes.io/service-name"));
-        let Some(service) = service.cloned() else {
-            return;
-        };
-        let slices = self.slices.entry((namespace, service)).or_default();
-        slices.retain(|other| other.metadata.name.as_deref() != Some(&name));
-        slices.push(slice);
+        let service = service.cloned();
+        self.remove_slice(&namespace, &name);
+        if let Some(service) = service {
+            self.slices
+                .entry((namespace, service))
+                .or_default()
+                .push(slice);
+        }
+    }
+
+    /// Takes a slice out.
+    pub(crate) fn remove_slice(&mut self, namespace: &str, name: &str) {
+        let first = (namespace.to_owned(), String::new());
+        for (_, slices) in self
+            .slices
+            .range_mut(first..)
+            .take_while(|(key, _)| key.0 == namespace)
+        {
+            slices.retain(|slice| slice.metadata.name.as_deref() != Some(name));
+        }
     }
 }
 

@@ -8,9 +8,49 @@ use turnpike_conf::did_you_mean;
 
 use crate::values::flag;
 
+/// What an administrator says about the cluster and the server; only `run` uses it.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    pub api_server: Option<String>,
+    pub kubeconfig: Option<PathBuf>,
+    /// The folder of what the server is given: its main file, its control socket, groups' states.
+    pub folder: PathBuf,
+    pub health_host: String,
+    pub health_port: u16,
+    /// The name of the Lease.
+    pub lease: String,
+    pub lease_s: u32,
+    /// Whether every controller writes status.
+    pub is_election_off: bool,
+    pub status_addresses: Vec<String>,
+    pub status_service: Option<String>,
+    pub is_status_off: bool,
+    pub are_events_off: bool,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> ClusterOptions {
+        ClusterOptions {
+            api_server: None,
+            kubeconfig: None,
+            folder: PathBuf::from("/var/lib/turnpike-ingress"),
+            health_host: "0.0.0.0".to_owned(),
+            health_port: 10254,
+            lease: "ingress-controller-leader".to_owned(),
+            lease_s: 30,
+            is_election_off: false,
+            status_addresses: Vec::new(),
+            status_service: None,
+            is_status_off: false,
+            are_events_off: false,
+        }
+    }
+}
+
 /// What an administrator says on the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
+    pub cluster: ClusterOptions,
     /// The prefix of annotations.
     pub annotations_prefix: String,
     /// Names of Ingress classes that are ours.
@@ -48,6 +88,8 @@ pub struct Options {
     pub files: PathBuf,
     /// The folder in which groups keep their servers; none writes them into the configuration.
     pub state: Option<PathBuf>,
+    /// The folder of the control socket and the pid file; none leaves both to the server.
+    pub control: Option<PathBuf>,
     /// The folder of temporary files of requests and answers.
     pub temporary: PathBuf,
     /// The addresses of DNS servers.
@@ -61,6 +103,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            cluster: ClusterOptions::default(),
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
             class: "nginx".to_owned(),
             controller: "k8s.io/ingress-nginx".to_owned(),
@@ -83,6 +126,7 @@ impl Default for Options {
             zone: None,
             files: PathBuf::from("turnpike-ingress.d"),
             state: None,
+            control: None,
             temporary: PathBuf::from("/tmp"),
             resolvers: Vec::new(),
             stream_ports: Vec::new(),
@@ -203,7 +247,9 @@ pub fn flags() -> impl Iterator<Item = &'static Flag> {
 
 const NO_DOWNLOAD: &str =
     "databases are not downloaded: mount them, and name them by geoip2 in http-snippet";
-const NO_CLUSTER: &str = "render and check read manifests and no cluster";
+const NO_BUCKETS: &str = "the server's own metrics have the times and sizes of requests";
+const NO_WEBHOOK: &str = "there is no admission webhook: ask turnpike-ingress check";
+const NO_GRACE: &str = "the server ends its requests, for as long as worker-shutdown-timeout says";
 
 const fn sets(name: &'static str, set: fn(&mut Options, &str) -> Result<(), &'static str>) -> Flag {
     let used = FlagUse::Sets(set);
@@ -310,6 +356,49 @@ static FLAGS: &[Flag] = &[
         options.zone = Some(value.to_owned());
         Ok(())
     }),
+    sets("apiserver-host", |options, value| {
+        options.cluster.api_server = Some(value.to_owned());
+        Ok(())
+    }),
+    sets("election-id", |options, value| {
+        text(&mut options.cluster.lease, value)
+    }),
+    sets("election-ttl", |options, value| {
+        let seconds = turnpike_conf::value::seconds(value).and_then(|value| value.try_into().ok());
+        options.cluster.lease_s = seconds.ok_or("a time")?;
+        Ok(())
+    }),
+    sets("folder", |options, value| {
+        options.cluster.folder = PathBuf::from(value);
+        Ok(())
+    }),
+    sets("healthz-host", |options, value| {
+        text(&mut options.cluster.health_host, value)
+    }),
+    sets("healthz-port", |options, value| {
+        port(&mut options.cluster.health_port, value)
+    }),
+    sets("kubeconfig", |options, value| {
+        options.cluster.kubeconfig = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    sets("publish-service", |options, value| {
+        some(&mut options.cluster.status_service, value)
+    }),
+    sets("publish-status-address", |options, value| {
+        let addresses = crate::values::split(value).map(str::to_owned);
+        options.cluster.status_addresses = addresses.collect();
+        Ok(())
+    }),
+    switches("disable-leader-election", |options, on| {
+        options.cluster.is_election_off = on
+    }),
+    switches("disable-sync-events", |options, on| {
+        options.cluster.are_events_off = on
+    }),
+    switches("update-status", |options, on| {
+        options.cluster.is_status_off = !on
+    }),
     switches("disable-catch-all", |options, on| {
         options.is_catch_all_off = on
     }),
@@ -325,25 +414,15 @@ static FLAGS: &[Flag] = &[
     switches("watch-ingress-without-class", |options, on| {
         options.without_class = on
     }),
-    without_effect("apiserver-host", NO_CLUSTER),
-    without_effect("bucket-factor", NO_CLUSTER),
-    without_effect("certificate-authority", NO_CLUSTER),
     without_effect("deep-inspect", "every object is always inspected"),
     without_effect(
         "default-server-port",
         "the catch-all server needs no port of its own",
     ),
-    without_effect("disable-full-test", NO_CLUSTER),
-    without_effect("disable-leader-election", NO_CLUSTER),
-    without_effect("disable-sync-events", NO_CLUSTER),
-    without_effect("dynamic-configuration-retries", NO_CLUSTER),
-    without_effect("election-id", NO_CLUSTER),
-    without_effect("election-ttl", NO_CLUSTER),
     without_effect(
         "enable-annotation-validation",
         "annotations are always checked",
     ),
-    without_effect("enable-metrics", NO_CLUSTER),
     refused(
         "enable-ssl-chain-completion",
         "certificates are sent as they are in the Secret: put the intermediate ones there",
@@ -352,41 +431,67 @@ static FLAGS: &[Flag] = &[
         "enable-topology-aware-routing",
         "give the zone of this node by --zone instead",
     ),
-    without_effect("exclude-socket-metrics", NO_CLUSTER),
-    without_effect("health-check-timeout", NO_CLUSTER),
-    without_effect("healthz-host", NO_CLUSTER),
-    without_effect("healthz-port", NO_CLUSTER),
     without_effect("internal-logger-address", "logs need no second logger"),
-    without_effect("kubeconfig", NO_CLUSTER),
-    without_effect("length-buckets", NO_CLUSTER),
-    without_effect("max-buckets", NO_CLUSTER),
     refused("maxmind-edition-ids", NO_DOWNLOAD),
     refused("maxmind-license-key", NO_DOWNLOAD),
     refused("maxmind-mirror", NO_DOWNLOAD),
     refused("maxmind-retries-count", NO_DOWNLOAD),
     refused("maxmind-retries-timeout", NO_DOWNLOAD),
-    without_effect("metrics-per-host", NO_CLUSTER),
-    without_effect("metrics-per-undefined-host", NO_CLUSTER),
-    without_effect("monitor-max-batch-size", NO_CLUSTER),
-    without_effect("post-shutdown-grace-period", NO_CLUSTER),
     without_effect("profiler-port", "there is no profiler of Go"),
     without_effect("profiling", "there is no profiler of Go"),
-    without_effect("publish-service", NO_CLUSTER),
-    without_effect("publish-status-address", NO_CLUSTER),
-    without_effect("report-node-internal-ip-address", NO_CLUSTER),
-    without_effect("report-status-classes", NO_CLUSTER),
-    without_effect("shutdown-grace-period", NO_CLUSTER),
-    without_effect("size-buckets", NO_CLUSTER),
-    without_effect("status-update-interval", NO_CLUSTER),
     without_effect("stream-port", "nothing here runs Lua"),
-    without_effect("sync-period", NO_CLUSTER),
-    without_effect("sync-rate-limit", NO_CLUSTER),
-    without_effect("time-buckets", NO_CLUSTER),
-    without_effect("update-status", NO_CLUSTER),
-    without_effect("update-status-on-shutdown", NO_CLUSTER),
+    without_effect("bucket-factor", NO_BUCKETS),
+    refused(
+        "certificate-authority",
+        "name it in the file of --kubeconfig",
+    ),
+    without_effect(
+        "disable-full-test",
+        "the server checks every configuration as a whole",
+    ),
+    without_effect(
+        "dynamic-configuration-retries",
+        "changes are tried until they are in force",
+    ),
+    without_effect(
+        "enable-metrics",
+        "metrics of the controller are always served",
+    ),
+    without_effect("exclude-socket-metrics", NO_BUCKETS),
+    without_effect(
+        "health-check-timeout",
+        "the server answers its probes itself",
+    ),
+    without_effect("length-buckets", NO_BUCKETS),
+    without_effect("max-buckets", NO_BUCKETS),
+    without_effect("metrics-per-host", NO_BUCKETS),
+    without_effect("metrics-per-undefined-host", NO_BUCKETS),
+    without_effect("monitor-max-batch-size", NO_BUCKETS),
+    without_effect("post-shutdown-grace-period", NO_GRACE),
+    refused(
+        "report-node-internal-ip-address",
+        "give --publish-status-address",
+    ),
+    without_effect("report-status-classes", NO_BUCKETS),
+    without_effect("shutdown-grace-period", NO_GRACE),
+    without_effect("size-buckets", NO_BUCKETS),
+    without_effect(
+        "status-update-interval",
+        "status is written when it changes",
+    ),
+    without_effect("sync-period", "watches tell every change"),
+    without_effect(
+        "sync-rate-limit",
+        "changes are gathered for at most half a second",
+    ),
+    without_effect("time-buckets", NO_BUCKETS),
+    without_effect(
+        "update-status-on-shutdown",
+        "the status stays: another pod serves",
+    ),
+    without_effect("validating-webhook", NO_WEBHOOK),
+    without_effect("validating-webhook-certificate", NO_WEBHOOK),
+    without_effect("validating-webhook-key", NO_WEBHOOK),
+    refused("watch-namespace-selector", "give --watch-namespace"),
     without_effect("v", "messages have no levels"),
-    without_effect("validating-webhook", NO_CLUSTER),
-    without_effect("validating-webhook-certificate", NO_CLUSTER),
-    without_effect("validating-webhook-key", NO_CLUSTER),
-    without_effect("watch-namespace-selector", NO_CLUSTER),
 ];

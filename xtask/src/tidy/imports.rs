@@ -70,8 +70,12 @@ const TABLE: &[(&str, &[&str])] = &[
             "tools/tune",
         ],
     ),
+    ("tools/agent", &[]),
     ("tools/host", &[]),
-    ("tools/ingress", &["crates/wire", "crates/conf"]),
+    (
+        "tools/ingress",
+        &["crates/wire", "crates/conf", "tools/agent"],
+    ),
     ("tools/lab", &["tools/host", "tools/load", "tools/trace"]),
     ("tools/load", &["crates/wire", "tools/host"]),
     (

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use turnpike_agent::state_file;
+
 use super::Renderer;
 use crate::endpoints::{Port, Servers};
 use crate::findings::Level;
@@ -21,6 +23,8 @@ pub(crate) struct Groups {
 
 #[derive(Debug)]
 struct Group {
+    /// Whether the servers are in a file of their own.
+    has_state: bool,
     servers: Vec<String>,
     /// The directives that say how a server is chosen.
     method: Vec<String>,
@@ -64,6 +68,8 @@ impl Renderer<'_> {
             (_, Some(name)) => vec![format!("{name} resolve")],
             _ => servers.addresses.clone(),
         };
+        // A group with a file of state may be empty: commands fill it without a reload.
+        let has_state = self.options.state.is_some() && servers.external_name.is_none();
         if lines.is_empty() {
             if let (Some(tenant), Some(missing)) = (tenant, &servers.missing) {
                 self.find(
@@ -72,7 +78,9 @@ impl Renderer<'_> {
                     format!("{missing}: the answer is 503"),
                 );
             }
-            return None;
+            if !has_state || location.is_default && tenant.is_none() {
+                return None;
+            }
         }
         for line in &mut lines {
             line.push_str(" max_fails=0"); // readiness is Kubernetes' to judge
@@ -84,6 +92,7 @@ impl Renderer<'_> {
         let name = format!("{}{suffix}", port.group());
         let groups = &mut self.groups.by_name;
         groups.entry(name.clone()).or_insert_with(|| Group {
+            has_state,
             servers: lines,
             method,
             owner: tenant.filter(|_| !suffix.is_empty()).cloned(),
@@ -183,6 +192,30 @@ impl Renderer<'_> {
         });
     }
 
+    /// Writes a group's servers, or where they are.
+    fn write_servers(&self, text: &mut Text, name: &str, group: &Group) {
+        if let (Some(folder), true) = (&self.options.state, group.has_state) {
+            let file = state_file(folder, name).display().to_string();
+            text.directive(format!("state {}", quoted(&file)));
+            return;
+        }
+        for server in &group.servers {
+            text.directive(format!("server {server}"));
+        }
+    }
+
+    /// The servers of the groups that have files of state.
+    pub(super) fn states(&self) -> BTreeMap<String, Vec<String>> {
+        let groups = self
+            .groups
+            .by_name
+            .iter()
+            .filter(|(_, group)| group.has_state);
+        groups
+            .map(|(name, group)| (name.clone(), group.servers.clone()))
+            .collect()
+    }
+
     /// Writes the groups.
     pub(crate) fn write_groups(&self, text: &mut Text) {
         let setting = |name: &str| self.settings.text(name);
@@ -193,9 +226,7 @@ impl Renderer<'_> {
                     for line in &group.method {
                         text.directive(line);
                     }
-                    for server in &group.servers {
-                        text.directive(format!("server {server}"));
-                    }
+                    self.write_servers(text, name, group);
                     if self.settings.number("upstream-keepalive-connections") > 0 {
                         text.directive(format!(
                             "keepalive {}",

@@ -90,6 +90,11 @@ impl Renderer<'_> {
     pub(super) fn main(&mut self, text: &mut Text, servers: Text) -> Result<(), String> {
         text.comment("Written by turnpike-ingress; changes are lost.");
         let settings = self.settings;
+        if let Some(folder) = &self.options.control {
+            let path = |name: &str| quoted(&folder.join(name).display().to_string());
+            text.directive(format!("control {}", path("control")));
+            text.directive(format!("pid {}", path("pid")));
+        }
         text.directive(format!(
             "worker_processes {}",
             settings.text("worker-processes")

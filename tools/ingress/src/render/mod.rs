@@ -10,6 +10,7 @@ mod server;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -36,8 +37,12 @@ pub struct Rendering {
     pub configuration: String,
     /// The other files, by the paths that the text names.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// The servers of the groups that have files of state, by the groups' names.
+    pub groups: BTreeMap<String, Vec<String>>,
     /// What does not work, or not as written.
     pub findings: Vec<Finding>,
+    /// The Ingresses that are served, by namespace and name.
+    pub served: Vec<(String, String)>,
     /// Lines of the text, the first being 1, that are an object's own.
     pub(crate) owners: Vec<(Range<usize>, Subject)>,
 }
@@ -137,16 +142,32 @@ pub fn render_without(
     let mut text = Text::default();
     renderer.main(&mut text, servers)?;
     renderer.stream(&mut text, &rules);
+    if options.state.is_some() {
+        // A file that changes must be read again: the server does so at a reload.
+        text.comment(&format!("Files: {:016x}", digest(&renderer.files.contents)));
+    }
     let (configuration, owners) = text.finish();
+    let groups = renderer.states();
+    let served = rules.tenants.iter();
+    let served = served.map(|tenant| (tenant.namespace.clone(), tenant.name.clone()));
     let mut findings = renderer.findings;
     findings.sort();
     findings.dedup();
     Ok(Rendering {
         configuration,
         files: renderer.files.contents,
+        groups,
+        served: served.collect(),
         findings,
         owners,
     })
+}
+
+/// A number that changes with the content of files.
+fn digest(files: &BTreeMap<PathBuf, Vec<u8>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    files.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The servers, the one for all other requests first.

@@ -4,11 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod annotations;
+mod api_server;
 mod bed;
+mod cluster;
 mod collisions;
 mod command_line;
 mod documentation;
 mod hostile;
+mod manifests;
 mod paths;
 mod services;
 mod settings;

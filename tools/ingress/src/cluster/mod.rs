@@ -1,0 +1,177 @@
+//! The controller: it watches a cluster, keeps the server beside it at what the objects say, and
+//! reports to the cluster.
+//!
+//! The API server may be slow, away or restarted: what is in force stays in force. Watches and
+//! reports live on one thread; rendering, checks and the server's commands on another.
+
+mod apply;
+mod health;
+mod lease;
+mod report;
+mod store;
+
+use std::path::PathBuf;
+use std::sync::mpsc as std_mpsc;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use turnpike_agent::Control;
+
+use crate::options::Options;
+
+pub(crate) use apply::Report;
+
+use apply::Applier;
+use health::Figures;
+use lease::Leadership;
+use report::Reporter;
+use store::{Change, Store};
+
+/// How long no object must change before a configuration is made: a rollout changes several at
+/// once.
+const QUIET: Duration = Duration::from_millis(30);
+
+/// How long changes may wait for quiet.
+const WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// The changes that may wait for the loop: watches stop reading beyond that.
+const CHANGES_MAX: usize = 1024;
+
+/// How the controller reaches the cluster and the server.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub options: Options,
+    /// The address of the API server; none: the pod's own, or that of the kubeconfig.
+    pub api_server: Option<String>,
+    pub kubeconfig: Option<PathBuf>,
+    /// The server's program.
+    pub program: PathBuf,
+    /// The folder of the main file, the control socket and the groups' states. It should outlive
+    /// the container.
+    pub folder: PathBuf,
+    /// Where probes and metrics are served.
+    pub health_address: String,
+    /// The name of the Lease; none: every controller writes status.
+    pub lease: Option<String>,
+    pub lease_s: u32,
+    /// The namespace of the Lease and of this pod's own objects.
+    pub namespace: String,
+    /// The name of this pod.
+    pub identity: String,
+    /// Addresses for the status of Ingresses; if there are none, those of the Service.
+    pub status_addresses: Vec<String>,
+    /// `namespace/name` of the Service in front of the controller.
+    pub status_service: Option<String>,
+    pub writes_status: bool,
+    /// Whether events are written.
+    pub writes_events: bool,
+}
+
+/// Runs the controller; it ends if the server it started ends.
+///
+/// # Errors
+/// The cluster or the server cannot be reached at all, or the server has ended.
+pub fn run(cluster: Cluster) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("no runtime: {error}"))?;
+    runtime.block_on(control(cluster))
+}
+
+async fn control(cluster: Cluster) -> Result<(), String> {
+    let client = client(&cluster).await?;
+    let figures = Figures::default();
+    health::serve(&cluster.health_address, figures.clone()).await?;
+    let (changes, mut changed) = mpsc::channel::<Change>(CHANGES_MAX);
+    store::watch_all(&client, cluster.options.namespace.as_deref(), &changes);
+    let (snapshots, taken) = std_mpsc::channel();
+    let (reports, mut reported) = mpsc::unbounded_channel();
+    let applier = Applier::new(&cluster, figures.clone(), reports)?;
+    std::thread::Builder::new()
+        .name("apply".to_owned())
+        .spawn(move || applier.work(&taken))
+        .map_err(|error| format!("no thread: {error}"))?;
+    let mut store = Store::default();
+    let mut reporter = Reporter::new(client.clone(), &cluster);
+    let mut leadership = Leadership::new(client, &cluster);
+    let mut turn = tokio::time::interval(leadership.period());
+    let mut ending =
+        signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
+    let mut waiting: Option<(Instant, Instant)> = None; // until quiet, and at the latest
+    loop {
+        let until = waiting.map(|(quiet, latest)| quiet.min(latest));
+        tokio::select! {
+            change = changed.recv() => {
+                let Some(change) = change else { return Err("all watches have ended".to_owned()) };
+                store.apply(change);
+                let now = Instant::now();
+                let latest = waiting.map_or(now + WAIT_MAX, |(_, latest)| latest);
+                waiting = Some((now + QUIET, latest));
+            }
+            () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
+                waiting = None;
+                if store.is_complete() {
+                    figures.note_synced();
+                    let _ = snapshots.send(store.objects.clone()); // its end is reported below
+                }
+            }
+            report = reported.recv() => match report {
+                Some(Report::Ended(text)) => return Err(text),
+                Some(report) => reporter.take(report, &store.objects, leadership.is_ours()).await,
+                None => return Err("the thread that applies has ended".to_owned()),
+            },
+            _ = ending.recv() => return end(&cluster),
+            _ = turn.tick() => {
+                let was_ours = leadership.is_ours();
+                leadership.renew().await;
+                figures.note_leader(leadership.is_ours());
+                if leadership.is_ours() && !was_ours {
+                    reporter.write_status(&store.objects).await;
+                }
+            }
+        }
+    }
+}
+
+/// Ends the server as a rollout wants it: it takes no more connections and ends its requests.
+fn end(cluster: &Cluster) -> Result<(), String> {
+    let drained = Control::connect(&cluster.folder.join("control"))
+        .and_then(|mut control| control.ask("drain", serde_json::json!({})));
+    let pid = cluster.folder.join("pid");
+    match drained {
+        Ok(_) => {
+            while pid.exists() {
+                std::thread::sleep(QUIET); // as long as worker-shutdown-timeout
+            }
+            Ok(())
+        }
+        Err(error) => Err(format!("the server does not drain: {error}")),
+    }
+}
+
+async fn client(cluster: &Cluster) -> Result<Client, String> {
+    let config = match (&cluster.api_server, &cluster.kubeconfig) {
+        (Some(address), None) => {
+            let address = address
+                .parse()
+                .map_err(|error| format!("{address}: {error}"))?;
+            kube::Config::new(address)
+        }
+        (_, Some(path)) => {
+            let read = kube::config::Kubeconfig::read_from(path);
+            let read = read.map_err(|error| format!("{}: {error}", path.display()))?;
+            let options = kube::config::KubeConfigOptions::default();
+            kube::Config::from_custom_kubeconfig(read, &options)
+                .await
+                .map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        (None, None) => kube::Config::infer()
+            .await
+            .map_err(|error| format!("no API server is known: {error}"))?,
+    };
+    Client::try_from(config).map_err(|error| format!("no client of the API server: {error}"))
+}

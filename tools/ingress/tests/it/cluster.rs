@@ -1,0 +1,188 @@
+//! The controller beside a cluster: what changes there is served, and what goes wrong there does
+//! not reach clients.
+
+use std::process::{Child, Command, Stdio};
+
+use turnpike_testkit::{Folder, Peer, Signal, ports, process, wait_for};
+
+use crate::api_server::ApiServer;
+use crate::bed::{Backend, ingress, program, service};
+
+/// A controller with its server.
+struct Controller {
+    child: Child,
+    folder: Folder,
+    http_port: u16,
+    health_port: u16,
+}
+
+impl Controller {
+    fn start(api: &ApiServer) -> Controller {
+        let folder = Folder::create().unwrap();
+        let [http, https, status, health] = [(); 4].map(|()| ports::reserve().unwrap());
+        let log = std::fs::File::create(folder.path().join("controller.log")).unwrap();
+        let path = folder.path().display().to_string();
+        let child = Command::new(env!("CARGO_BIN_EXE_turnpike-ingress"))
+            .arg("run")
+            .arg(format!("--apiserver-host=http://127.0.0.1:{}", api.port))
+            .arg("--server")
+            .arg(program())
+            .arg(format!("--folder={path}/state"))
+            .arg(format!("--temporary={path}"))
+            .arg(format!("--http-port={http}"))
+            .arg(format!("--https-port={https}"))
+            .arg(format!("--status-port={status}"))
+            .arg("--healthz-host=127.0.0.1")
+            .arg(format!("--healthz-port={health}"))
+            .args(["--configmap=default/controller", "--election-ttl=3s"])
+            .args(["--publish-status-address=192.0.2.7"])
+            .env("POD_NAME", "pod-a")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Controller {
+            child,
+            folder,
+            http_port: http,
+            health_port: health,
+        }
+    }
+
+    /// The response to a request; empty if nobody listens.
+    fn ask(port: u16, host: &str, target: &str) -> String {
+        if !ports::is_listening(port) {
+            return String::new();
+        }
+        let mut peer = Peer::connect(port);
+        peer.send(format!(
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ));
+        String::from_utf8_lossy(&peer.rest()).into_owned()
+    }
+
+    /// Waits until a host is answered so.
+    fn wait(&self, host: &str, expected: &str) {
+        let came = || Self::ask(self.http_port, host, "/");
+        let found = wait_for(|| came().contains(expected).then_some(()));
+        assert!(
+            found.is_some(),
+            "{host}: {expected}\n{}\n{}",
+            came(),
+            self.log()
+        );
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let text = Self::ask(self.health_port, "it", "/metrics");
+        let name = format!("nginx_ingress_controller_{name} ");
+        let mut lines = text.lines();
+        let found = lines.find_map(|line| line.strip_prefix(&name)?.trim().parse().ok());
+        found.unwrap_or_else(|| panic!("no metric {name}\n{text}\n{}", self.log()))
+    }
+
+    fn log(&self) -> String {
+        self.folder.read("controller.log")
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        process::signal(self.child.id(), Signal::SIGTERM);
+        let ended = wait_for(|| self.child.try_wait().unwrap());
+        if ended.is_none() {
+            let server: Option<u32> = self.folder.read("state/pid").trim().parse().ok();
+            server.map(|pid| process::signal(pid, Signal::SIGKILL));
+            let _ = self.child.kill(); // it may have ended meanwhile
+        }
+    }
+}
+
+fn cluster(folder: &str, one: &Backend) -> String {
+    format!(
+        "---\nkind: ConfigMap\nmetadata: {{name: controller}}\ndata: {{bind-address: 127.0.0.1, \
+         worker-processes: \"1\", access-log-path: {folder}, error-log-path: stderr}}\n"
+    ) + &service("default", "one", one.port)
+        + &ingress("first", "first.test", "", "Prefix / one")
+}
+
+#[test]
+fn changes_are_served_and_reported() {
+    let (one, two) = (Backend::start("one"), Backend::start("two"));
+    let api = ApiServer::start();
+    api.put(&cluster("/dev/null", &one));
+    let controller = Controller::start(&api);
+    controller.wait("first.test", "backend one");
+    let health = Controller::ask(controller.health_port, "it", "/healthz");
+    assert!(health.starts_with("HTTP/1.1 200 "), "{health}");
+    let address = wait_for(|| {
+        let status = api.object("ingresses", "first")["status"].clone();
+        (status["loadBalancer"]["ingress"][0]["ip"] == "192.0.2.7").then_some(())
+    });
+    assert!(address.is_some(), "{}", controller.log());
+    let lease = api.object("leases", "ingress-controller-leader");
+    assert_eq!(lease["spec"]["holderIdentity"], "pod-a");
+
+    // Endpoints change without a reload, also to none.
+    let reloads = controller.metric("reloads");
+    api.put(&service("default", "one", two.port));
+    controller.wait("first.test", "backend two");
+    api.remove("endpointslices", "one-1");
+    controller.wait("first.test", "503 ");
+    api.put(&service("default", "one", one.port));
+    controller.wait("first.test", "backend one");
+    assert_eq!(
+        controller.metric("reloads"),
+        reloads,
+        "{}",
+        controller.log()
+    );
+
+    // An Ingress comes by a reload, and goes.
+    api.put(&ingress("second", "second.test", "", "Prefix / one"));
+    controller.wait("second.test", "backend one");
+    assert!(controller.metric("reloads") > reloads);
+    api.remove("ingresses", "second");
+    controller.wait("second.test", "404 ");
+}
+
+#[test]
+fn what_goes_wrong_does_not_reach_clients() {
+    let (one, two) = (Backend::start("one"), Backend::start("two"));
+    let api = ApiServer::start();
+    api.put(&cluster("/dev/null", &one));
+    let controller = Controller::start(&api);
+    controller.wait("first.test", "backend one");
+
+    // A bad Ingress is told by an event, and touches no other.
+    api.put(&ingress(
+        "bad",
+        "bad.test",
+        "upstream-hash-by: $no_such_variable",
+        "Prefix / one",
+    ));
+    let told = wait_for(|| {
+        let notes = api.notes();
+        notes
+            .iter()
+            .any(|note| note.contains("the server refuses it"))
+            .then_some(())
+    });
+    assert!(told.is_some(), "{:?}\n{}", api.notes(), controller.log());
+    controller.wait("first.test", "backend one");
+
+    // Watches end, and the past is forgotten.
+    api.forget();
+    api.put(&service("default", "one", two.port));
+    controller.wait("first.test", "backend two");
+
+    // The API server is away: what is in force stays.
+    api.set_away(true);
+    controller.wait("first.test", "backend two");
+    let health = Controller::ask(controller.health_port, "it", "/healthz");
+    assert!(health.starts_with("HTTP/1.1 200 "), "{health}");
+    api.put(&service("default", "one", one.port));
+    api.set_away(false);
+    controller.wait("first.test", "backend one");
+}
