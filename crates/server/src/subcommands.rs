@@ -89,6 +89,11 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         run: turnpike_load::main,
     },
     Subcommand {
+        name: "log",
+        summary: "summarise an access log",
+        run: turnpike_log::main,
+    },
+    Subcommand {
         name: "tune",
         summary: "find and change what limits this machine's connections",
         run: turnpike_tune::main,
@@ -107,6 +112,7 @@ const HELPS: &[(&str, &str)] = &[
     ("php", simple::PHP_HELP),
     ("password", simple::PASSWORD_HELP),
     ("directives", reference::HELP),
+    ("log", turnpike_log::HELP),
     (
         "metric-names",
         "Usage: turnpike metric-names\n\nPrints the reference of all metrics, in Markdown.\n",

@@ -17,7 +17,7 @@ const VALUE_MAX: u64 = (1 << (STEP_BITS + OCTAVES)) - 1;
 
 /// Counts of values in buckets no wider than 0.1 % of the value.
 #[derive(Clone)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
     sum: f64,
@@ -40,7 +40,7 @@ impl Default for Histogram {
 impl Histogram {
     /// Counts one value.
     #[inline]
-    pub(crate) fn record(&mut self, value: u64) {
+    pub fn record(&mut self, value: u64) {
         self.record_many(value, 1);
     }
 
@@ -81,12 +81,12 @@ impl Histogram {
     }
 
     /// How many values were counted.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.total
     }
 
     /// The largest value, exact; 0 when empty.
-    pub(crate) fn max(&self) -> u64 {
+    pub fn max(&self) -> u64 {
         self.max
     }
 
@@ -133,7 +133,7 @@ impl Histogram {
     }
 
     /// The value at or below which `percent` of all values lie; 0 when empty.
-    pub(crate) fn percentile(&self, percent: f64) -> u64 {
+    pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (percent / 100.0 * self.total as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (value, count) in self.buckets() {

@@ -52,6 +52,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
+pub use histogram::Histogram;
 pub use live::{LiveFrame, view_program};
 use options::Options;
 use plan::Plan;
@@ -59,6 +60,7 @@ pub use report::html::document;
 use report::limits::Limit;
 use report::{csv, hdr, html, json, limits, text};
 use run::Outcome;
+pub use units::{show_bytes, show_time_us};
 pub use usage::{OptionUsage, Usage, print_refusal};
 use watch::Console;
 

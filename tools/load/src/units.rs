@@ -110,7 +110,7 @@ pub(crate) fn format_time_us(us: f64) -> String {
 }
 
 /// Microseconds as everything but wrk's text shows them: `850 us`, `64.1 ms`, `1.10 s`.
-pub(crate) fn show_time_us(us: f64) -> String {
+pub fn show_time_us(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{} us", three_digits(us)),
         us if us < 1e6 => format!("{} ms", three_digits(us / 1e3)),
@@ -119,7 +119,7 @@ pub(crate) fn show_time_us(us: f64) -> String {
 }
 
 /// Bytes as everything but wrk's text shows them: `512 B`, `1.50 KiB`.
-pub(crate) fn show_bytes(bytes: f64) -> String {
+pub fn show_bytes(bytes: f64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut amount = bytes;
     let mut unit = UNITS[0];

@@ -67,6 +67,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "tools/host",
             "tools/lab",
             "tools/load",
+            "tools/log",
             "tools/tune",
         ],
     ),
@@ -78,6 +79,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("tools/lab", &["tools/host", "tools/load", "tools/trace"]),
     ("tools/load", &["crates/wire", "tools/host"]),
+    ("tools/log", &["tools/load"]),
     (
         "tools/tune",
         &["crates/conf", "tools/host", "tools/lab", "tools/load"],

@@ -10,6 +10,8 @@ use flate2::read::MultiGzDecoder;
 use nix::sys::signal::Signal;
 use turnpike_testkit::{Server, wait_for};
 
+use crate::support::turnpike;
+
 fn server(locations: &str) -> Server {
     server_with("", locations)
 }
@@ -276,6 +278,42 @@ fn logged_line(server: &Server, request: &str) -> String {
     });
     let line = line.unwrap_or_else(|| panic!("{request:?} was not logged"));
     line.replace(&format!(":{}/", server.port()), ":PORT/")
+}
+
+#[test]
+fn logs_are_summarised() {
+    let mut server = server(
+        "location / {
+            access_log %FOLDER%/c.log combined;
+            access_log %FOLDER%/j.log json;
+            access_log %FOLDER%/g.log.gz combined buffer=4k gzip;
+            if ($arg_bad) { return 500; }
+            return 200 text;
+        }",
+    );
+    for target in ["/a?x", "/a?y", "/b?bad=1"] {
+        server.get(target);
+    }
+    let folder = server.folder().to_owned();
+    server.end(Signal::SIGQUIT);
+    for (name, more) in [
+        ("c.log", "Clients"),
+        ("j.log", "Hosts"),
+        ("g.log.gz", "Clients"),
+    ] {
+        let path = folder.join(name);
+        let output = turnpike(&["log", path.to_str().unwrap()]);
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let head = shown.lines().next().unwrap();
+        assert!(head.starts_with("3 requests from "), "{name}: {shown}");
+        let line = |end: &str| shown.lines().find(|line| line.ends_with(end)).unwrap();
+        assert!(line("  /a").contains(" 66.7 % "), "{name}: {shown}");
+        assert!(
+            shown.contains("\n         500           1  33.3 %"),
+            "{name}: {shown}"
+        );
+        assert!(shown.contains(&format!("\n{more}\n")), "{name}: {shown}");
+    }
 }
 
 #[test]
