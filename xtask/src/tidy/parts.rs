@@ -46,7 +46,7 @@ const SHARERS: [&str; 2] = [EXCHANGE_FILE, "crates/http/src/subrequest.rs"];
 const READERS: [&str; 4] = [
     EXCHANGE_FILE,
     "crates/http/src/h1",
-    "crates/http/src/h2",
+    "crates/http/src/streams/serving.rs",
     "crates/http/src/routing.rs",
 ];
 

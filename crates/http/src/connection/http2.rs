@@ -29,7 +29,8 @@ use crate::h2::frames::Http2Frames;
 use crate::lane::LaneShared;
 use crate::plan::ServerIndex;
 use crate::routing;
-use crate::streams::shared::Shared;
+use crate::streams::serving::Serving;
+use crate::streams::shared::{Shared, Work};
 use turnpike_plan::tls;
 
 /// Reads of one connection in a turn of the loop, each of up to `http2_recv_buffer_size`: what has
@@ -123,19 +124,22 @@ impl Connections {
             connection.no_delay = true;
         }
         let frames = frames(&self.lane, &connection, server);
-        let shared = Shared::new(frames.clone(), &self.lane.clock, self.lane.stream_places());
+        let (clock, places) = (&self.lane.clock, self.lane.stream_places());
+        let shared = Shared::new(frames.clone(), clock, places, Work::default());
         let (transport, mut input, detached) = connection.detach();
         let tls = match &detached.security {
             Security::Secure(session) => Some(session.clone()),
             _ => None,
         };
         let opening = Opening {
-            lane: Rc::clone(&self.lane),
-            plan: detached.plan,
-            server,
-            facts: detached.facts,
-            proxy_header: detached.proxy_header,
-            tls,
+            serving: Serving {
+                lane: Rc::clone(&self.lane),
+                plan: detached.plan,
+                server,
+                facts: detached.facts,
+                proxy_header: detached.proxy_header,
+                tls,
+            },
             input: input.take_bytes(),
             frames,
             shared,

@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::simulation::{self, Fault};
@@ -18,23 +17,14 @@ use turnpike_wire::h2::{self, ConnectionError, Event, HeadFault, RequestReader};
 
 use super::frames::{Http2Frames, number};
 use crate::counters::CloseReason;
-use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::end_of_input;
 use crate::h1::watch::Watch;
-use crate::lane::{LanePlan, LaneShared};
-use crate::plan::ServerIndex;
-use crate::requester::ConnectionFacts;
-use crate::response::{Body, BodyFailed};
-use crate::routing;
-use crate::settings::LocationSettings;
-use crate::streams::answer::{self, BegunAnswer, End, SendProgress, Stage};
 use crate::streams::frames::{ResetReason, StreamId};
-use crate::streams::shared::{SHORT_REST_BYTES, Shared};
+use crate::streams::serving::{Coming, Serving};
+use crate::streams::shared::Shared;
 use crate::streams::stream::Stream;
 use turnpike_plan::messages::CLIENT_TIMED_OUT;
-use turnpike_plan::proxy_header::ProxyHeader;
-use turnpike_plan::tls::TlsSession;
 
 /// Bytes read at a time: a frame of the usual size, whole.
 pub(super) const READ_BYTES: usize = 16 * 1024;
@@ -45,13 +35,7 @@ const TURN_BYTES_MAX: usize = 512 * 1024;
 
 /// What is known of a connection when its first frames come.
 pub(crate) struct Opening {
-    pub(crate) lane: Rc<LaneShared>,
-    pub(crate) plan: Rc<LanePlan>,
-    /// The server whose settings the connection has.
-    pub(crate) server: ServerIndex,
-    pub(crate) facts: ConnectionFacts,
-    pub(crate) proxy_header: Option<Rc<ProxyHeader>>,
-    pub(crate) tls: Option<Arc<TlsSession>>,
+    pub(crate) serving: Serving,
     /// What has come.
     pub(crate) input: Vec<u8>,
     /// The frames of the connection.
@@ -108,20 +92,6 @@ pub(crate) struct Http2Connection {
     pub(super) is_faulty: bool,
 }
 
-impl Opening {
-    pub(super) fn settings(&self) -> &LocationSettings {
-        let root = self.plan.server(self.server).root;
-        &self.plan.location(root).settings
-    }
-
-    fn exchange(&self) -> Box<Exchange> {
-        let mut exchange = self.lane.exchange(&self.plan, &self.facts);
-        exchange.requester.set_proxy_header(&self.proxy_header);
-        exchange.requester.set_tls(self.tls.as_ref());
-        exchange
-    }
-}
-
 impl Drop for Http2Connection {
     /// However the connection ends, its streams have no client any more.
     fn drop(&mut self) {
@@ -135,11 +105,11 @@ impl Drop for Http2Connection {
 impl Http2Connection {
     /// A connection whose first frames come by this transport.
     pub(crate) fn new(opening: Opening, transport: Transport) -> Box<Self> {
-        let watch = Watch::new(opening.facts.accepted_ms);
+        let watch = Watch::new(opening.serving.facts.accepted_ms);
         // The first event may have reported bytes that are not read yet.
         watch.event(false);
         Box::new(Self {
-            idle_since_ms: opening.lane.clock.now_ms(),
+            idle_since_ms: opening.serving.lane.clock.now_ms(),
             shared: Rc::clone(&opening.shared),
             opening,
             waited: Waited::for_writing(transport),
@@ -189,7 +159,7 @@ impl Http2Connection {
                 return Turn::Ended(CloseReason::Refused);
             }
         }
-        let is_draining = self.opening.lane.shutdown.has_begun() && !self.is_kept();
+        let is_draining = self.opening.serving.lane.shutdown.has_begun() && !self.is_kept();
         if is_draining || self.shared.is_leaving() {
             self.frames().borrow_mut().wire.go_away();
         }
@@ -223,9 +193,7 @@ impl Http2Connection {
     /// Takes up the plan in force where the gate is still in it, so that the one before it is not
     /// held until the next request.
     pub(crate) fn take_plan_at_rest(&mut self) {
-        if let Some(plan) = self.opening.lane.plan() {
-            self.move_to(plan);
-        }
+        self.opening.serving.take_plan();
     }
 
     /// Tells the client that the connection ends, as its place is needed. What GOAWAY finds no room
@@ -237,28 +205,26 @@ impl Http2Connection {
 
     /// Writes to the error log, of no request.
     pub(crate) fn log(&self, level: Level, message: std::fmt::Arguments<'_>) {
-        let exchange = self.opening.exchange();
-        exchange.account.set_action(Action::ProcessingHttp2);
-        exchange.log(level, message);
-        self.opening.lane.recycle(exchange);
+        let serving = &self.opening.serving;
+        serving.log(Action::ProcessingHttp2, level, message);
     }
 
     /// Whether it waits for its next request, and `keepalive_min_timeout` has not passed yet.
     fn is_kept(&self) -> bool {
-        let now_ms = self.opening.lane.clock.now_ms();
+        let now_ms = self.opening.serving.lane.clock.now_ms();
         self.shared.is_idle() && self.shared.kept_until_ms() > now_ms
     }
 
     /// Nothing is open, from the end of this turn on.
     fn begin_idle(&mut self) {
-        let min_timeout_ms = self.opening.settings().keepalive_min_timeout_ms;
-        self.idle_since_ms = self.opening.lane.clock.now_ms();
-        if min_timeout_ms == 0 || self.opening.facts.requests == 0 {
+        let min_timeout_ms = self.opening.serving.settings().keepalive_min_timeout_ms;
+        self.idle_since_ms = self.opening.serving.lane.clock.now_ms();
+        if min_timeout_ms == 0 || self.opening.serving.facts.requests == 0 {
             return;
         }
         // A request that comes while the server drains is the last one.
         self.shared
-            .keep_until(match self.opening.lane.shutdown.has_begun() {
+            .keep_until(match self.opening.serving.lane.shutdown.has_begun() {
                 true => 0,
                 false => self.idle_since_ms.saturating_add(min_timeout_ms),
             });
@@ -275,14 +241,14 @@ impl Http2Connection {
             self.begin_idle();
             return None;
         }
-        let keeps = self.opening.settings().keepalive_timeout_ms > 0;
-        if !keeps && self.opening.facts.requests > 0 {
+        let keeps = self.opening.serving.settings().keepalive_timeout_ms > 0;
+        if !keeps && self.opening.serving.facts.requests > 0 {
             self.frames().borrow_mut().wire.go_away();
         }
         if !self.frames().borrow().wire.is_going_away() {
             return None;
         }
-        match self.opening.lane.shutdown.has_begun() {
+        match self.opening.serving.lane.shutdown.has_begun() {
             true => Some(CloseReason::Drained),
             false => Some(CloseReason::Answered),
         }
@@ -290,8 +256,12 @@ impl Http2Connection {
 
     /// When the client is late, in the lane's monotonic milliseconds.
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
-        let settings = self.opening.settings();
-        let server = self.opening.plan.server(self.opening.server);
+        let settings = self.opening.serving.settings();
+        let server = self
+            .opening
+            .serving
+            .plan
+            .server(self.opening.serving.server);
         let header_timeout_ms = server.settings.client_header_timeout_ms;
         let after = |since_ms: Option<u64>, timeout_ms: u64| {
             since_ms
@@ -306,7 +276,7 @@ impl Http2Connection {
             false => header_timeout_ms,
         };
         let idle = is_idle.then_some(self.idle_since_ms);
-        let is_kept = self.is_kept() && self.opening.lane.shutdown.has_begun();
+        let is_kept = self.is_kept() && self.opening.serving.lane.shutdown.has_begun();
         [
             is_kept.then(|| self.shared.kept_until_ms()),
             after(self.blocked_since_ms, settings.send_timeout_ms),
@@ -323,8 +293,8 @@ impl Http2Connection {
     /// # Errors
     /// Why the connection closes.
     pub(crate) fn is_late(&mut self) -> Result<(), CloseReason> {
-        self.opening.lane.clock.update();
-        let now_ms = self.opening.lane.clock.now_ms();
+        self.opening.serving.lane.clock.update();
+        let now_ms = self.opening.serving.lane.clock.now_ms();
         if self
             .deadline_ms()
             .is_none_or(|deadline_ms| deadline_ms > now_ms)
@@ -359,7 +329,11 @@ impl Http2Connection {
     /// # Errors
     /// Why the connection closes: its client has gone.
     pub(crate) fn read(&mut self) -> Result<(), CloseReason> {
-        let server = self.opening.plan.server(self.opening.server);
+        let server = self
+            .opening
+            .serving
+            .plan
+            .server(self.opening.serving.server);
         let turn_bytes_max = server.settings.http2.receive_bytes_max.max(READ_BYTES);
         let transport = self.waited.transport();
         let input = &mut self.opening.input;
@@ -386,10 +360,10 @@ impl Http2Connection {
     fn take_frames(&mut self) -> Result<Taken, ConnectionError> {
         self.turn_bytes = 0;
         let input = std::mem::take(&mut self.opening.input);
-        let lane = Rc::clone(&self.opening.lane);
+        let lane = Rc::clone(&self.opening.serving.lane);
         lane.progress.begin_batch();
         let mut reader = lane.take_request_reader();
-        let now_ms = self.opening.lane.clock.now_ms();
+        let now_ms = self.opening.serving.lane.clock.now_ms();
         let mut at = 0;
         let taken = loop {
             let rest = &input[at..];
@@ -498,89 +472,34 @@ impl Http2Connection {
         fault: Option<HeadFault>,
         reader: &mut RequestReader,
     ) {
-        self.take_plan();
-        if !self
-            .shared
-            .has_place(self.opening.plan.events.connections_max)
-        {
+        let serving = &mut self.opening.serving;
+        if !serving.take_plan() {
+            self.opening.frames.borrow_mut().wire.go_away();
+        }
+        if !self.shared.has_place(serving.plan.events.connections_max) {
             self.shared.reset(id, ResetReason::Refused);
             return;
         }
-        self.opening.facts.requests += 1;
-        let lane = Rc::clone(&self.opening.lane);
+        let begun = serving.begin(
+            &self.shared,
+            Coming {
+                stream: id,
+                ends,
+                fault,
+                reader,
+                is_early: self.waited.transport().is_handshaking(),
+                speaks: speaks_http2,
+            },
+        );
+        if serving.is_spent() {
+            // The request that has come is the last.
+            self.opening.frames.borrow_mut().wire.go_away();
+        }
         // It may be answered before anything could see the connection busy.
         self.begin_idle();
-        lane.counters.requests.add();
-        let mut exchange = self.opening.exchange();
-        let is_early = self.waited.transport().is_handshaking();
-        exchange.requester.set_early_data(is_early);
-        exchange.begin_request();
-        exchange.read_request(|request| {
-            std::mem::swap(request.head_mut(), &mut reader.head);
-        });
-        let head_bytes = exchange.request().head().fields.bytes();
-        lane.progress
-            .doing()
-            .note(self.opening.facts.serial, head_bytes);
-        let block_bytes = reader.block_bytes as u64;
-        exchange.account.head_received(block_bytes);
-        exchange.sending.keep_connection(true);
-        self.limit_requests();
-        let asks_for_tunnel = exchange.request().head().is_extended_connect;
-        if asks_for_tunnel {
-            routing::complete_tunnel_request(&mut exchange);
-        }
-        let stream = Stream::new(id, &self.shared, ends, asks_for_tunnel);
-        self.shared.begin(&stream);
-        self.fresh = (!ends).then(|| Rc::clone(&stream));
-        if ends || asks_for_tunnel {
-            exchange.body.arrived().set_whole();
-        }
-        exchange.leave_location();
-        routing::choose_server(&mut exchange);
-        let outcome = run(&mut exchange, fault);
-        self.answer_now(exchange, stream, outcome);
-    }
-
-    /// The connection has had its requests, or its time: the one that has come is the last.
-    fn limit_requests(&self) {
-        let settings = self.opening.settings();
-        let facts = &self.opening.facts;
-        let age_ms = self
-            .opening
-            .lane
-            .clock
-            .now_ms()
-            .saturating_sub(facts.accepted_ms);
-        if facts.requests >= settings.keepalive_requests || age_ms > settings.keepalive_time_ms {
-            self.frames().borrow_mut().wire.go_away();
-        }
-    }
-
-    /// Takes up the plan in force, where the gate is still in it.
-    fn take_plan(&mut self) {
-        if let Some(plan) = self.opening.lane.plan()
-            && !self.move_to(plan)
-        {
-            self.frames().borrow_mut().wire.go_away();
-        }
-    }
-
-    /// Moves to a plan; `false`: its gate is not in it.
-    fn move_to(&mut self, plan: Rc<LanePlan>) -> bool {
-        if Rc::ptr_eq(&plan, &self.opening.plan) {
-            return true;
-        }
-        let listen = self.opening.facts.listen;
-        let Some(listen) = self.opening.plan.same_listen(listen, &plan) else {
-            return false;
-        };
-        self.opening.facts.listen = listen;
-        self.opening.plan = plan;
-        let mut exchange = self.opening.exchange();
-        self.opening.server = routing::server_of_connection(&mut exchange);
-        self.opening.lane.recycle(exchange);
-        true
+        self.fresh = (!ends).then(|| Rc::clone(&begun.stream));
+        let lane = Rc::clone(&self.opening.serving.lane);
+        begun.answer(&lane, || self.make_room());
     }
 
     /// Writes what the socket takes of the output, and notes since when it takes nothing.
@@ -589,7 +508,7 @@ impl Http2Connection {
         match self.flush() {
             Ok(()) => self.blocked_since_ms = None,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let now_ms = self.opening.lane.clock.now_ms();
+                let now_ms = self.opening.serving.lane.clock.now_ms();
                 if self.blocked_since_ms.is_none() || self.shared.unsent_bytes() < unsent_bytes {
                     self.blocked_since_ms = Some(now_ms);
                 }
@@ -610,49 +529,6 @@ impl Http2Connection {
         let _ = self.send();
         self.turn_bytes += unsent_bytes - self.shared.unsent_bytes();
         self.shared.has_room()
-    }
-
-    /// Answers at once where all is at hand, and fits; else a future goes on.
-    fn answer_now(&mut self, mut exchange: Box<Exchange>, stream: Rc<Stream>, outcome: Outcome) {
-        let stage = match outcome {
-            Outcome::Respond
-                if !exchange.may_be_limited()
-                    && !matches!(exchange.response.body(), Body::Tunnel(_)) =>
-            {
-                let Ok(mut answer) = BegunAnswer::begin(&mut exchange, &stream) else {
-                    return answer::end(exchange, &stream, End::Cut);
-                };
-                match self.send_now(&mut exchange, &stream, &mut answer) {
-                    Ok(SendProgress::Done) => return answer::end(exchange, &stream, End::Whole),
-                    Err(_) => return answer::end(exchange, &stream, End::Cut),
-                    Ok(_) => Stage::Sending(answer),
-                }
-            }
-            Outcome::Close => return answer::end(exchange, &stream, End::Nothing),
-            outcome => Stage::Outcome(outcome),
-        };
-        let send_timeout_ms = exchange.location().settings.send_timeout_ms;
-        stream.traffic.set_timeout(send_timeout_ms);
-        stream.running.replace(Some(exchange.running()));
-        let lane = Rc::clone(&self.opening.lane);
-        lane.drive_stream(Box::pin(answer::drive(exchange, stream, stage)));
-    }
-
-    /// Sends what may be sent of an answer now. The output is written for the short rest of one,
-    /// but not for long ones: what the socket holds cannot let a more urgent answer pass.
-    fn send_now(
-        &mut self,
-        exchange: &mut Exchange,
-        stream: &Stream,
-        answer: &mut BegunAnswer,
-    ) -> Result<SendProgress, BodyFailed> {
-        loop {
-            let progress = answer.advance(exchange, stream, u64::MAX)?;
-            let is_short = answer.rest_bytes(exchange) <= SHORT_REST_BYTES;
-            if progress != SendProgress::WantsRoom || !is_short || !self.make_room() {
-                return Ok(progress);
-            }
-        }
     }
 
     /// Writes what the socket takes of the output.
@@ -682,7 +558,11 @@ impl Http2Connection {
         output.drain(..sent);
         if output.is_empty() {
             // Idle connections are many: they hold no buffer.
-            self.opening.lane.outputs().keep(std::mem::take(output));
+            self.opening
+                .serving
+                .lane
+                .outputs()
+                .keep(std::mem::take(output));
         }
         written
     }
@@ -690,31 +570,6 @@ impl Http2Connection {
     fn failed(&self, error: ConnectionError) {
         self.log(Level::Info, format_args!("{}", error.reason));
         self.frames().borrow_mut().wire.fail(error);
-    }
-}
-
-/// Runs a request as far as it goes without waiting, or refuses it.
-fn run(exchange: &mut Exchange, fault: Option<HeadFault>) -> Outcome {
-    if let Some(fault) = fault {
-        exchange.account.set_action(Action::ReadingHeaders);
-        routing::note_target(exchange);
-        exchange.log(Level::Info, format_args!("{}", fault.reason()));
-        return exchange.refuse(fault.status());
-    }
-    if !speaks_http2(exchange) {
-        routing::note_target(exchange);
-        exchange.log(
-            Level::Info,
-            format_args!(
-                "client attempted to request the server name for which the negotiated protocol is \
-                 disabled"
-            ),
-        );
-        return exchange.refuse(421);
-    }
-    match routing::settle(exchange) {
-        Ok(()) => exchange.run(),
-        Err(status) => exchange.refuse(status),
     }
 }
 

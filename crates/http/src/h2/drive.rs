@@ -89,7 +89,7 @@ impl Http2Connection {
         let writes = self.blocked_since_ms.is_some() && !fills;
         let pause_ms = self.deadline_ms().map(|deadline_ms| {
             deadline_ms
-                .saturating_sub(self.opening.lane.clock.now_ms())
+                .saturating_sub(self.opening.serving.lane.clock.now_ms())
                 .max(1)
         });
         let late = async {
@@ -119,7 +119,7 @@ impl Http2Connection {
 
     /// Writes all of the output.
     async fn flush_all(&self) -> io::Result<()> {
-        let timeout_ms = self.opening.settings().send_timeout_ms;
+        let timeout_ms = self.opening.serving.settings().send_timeout_ms;
         within(timeout_ms, async {
             loop {
                 match self.flush() {

@@ -4,6 +4,7 @@
 pub(crate) mod answer;
 pub(crate) mod frames;
 pub(crate) mod places;
+pub(crate) mod serving;
 pub(crate) mod shared;
 pub(crate) mod stream;
 pub(crate) mod tunnel;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
 
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use turnpike_lane::clock::Clock;
 
 use super::frames::{Frames, ResetReason, StreamId};
@@ -26,6 +27,38 @@ pub(crate) const SHORT_REST_BYTES: usize = 32 * 1024;
 
 const _: () = assert!(SHORT_REST_BYTES <= OUTPUT_BYTES_MAX);
 
+/// What tells a connection that it has something to do: its future waits for that, or the lane's
+/// loop is told.
+#[derive(Default)]
+pub(crate) struct Work {
+    notify: Notify,
+    /// Tells the loop; `None`: a future waits.
+    wake: Option<Box<dyn Fn()>>,
+}
+
+impl Work {
+    /// Work of a connection that no future has.
+    pub(crate) fn told_by(wake: impl Fn() + 'static) -> Self {
+        Self {
+            notify: Notify::new(),
+            wake: Some(Box::new(wake)),
+        }
+    }
+
+    /// There is something to do.
+    pub(crate) fn notify_one(&self) {
+        match &self.wake {
+            Some(wake) => wake(),
+            None => self.notify.notify_one(),
+        }
+    }
+
+    /// Ends when there is something to do.
+    pub(crate) fn notified(&self) -> Notified<'_> {
+        self.notify.notified()
+    }
+}
+
 /// A connection, for its future and for its answers.
 pub(crate) struct Shared {
     pub(super) frames: Rc<RefCell<dyn Frames>>,
@@ -33,8 +66,8 @@ pub(crate) struct Shared {
     streams: RefCell<Vec<Rc<Stream>>>,
     /// The streams whose answers wait for room, in the order in which they get it.
     waiting: RefCell<BTreeSet<(SendPlace, StreamId)>>,
-    /// Notified when the connection's future has something to do.
-    pub(crate) work: Notify,
+    /// Notified when the connection has something to do.
+    pub(crate) work: Work,
     /// The stream that was let go on last, and has not sent since.
     sender: Cell<Option<StreamId>>,
     /// Counts the turns of streams that share a priority.
@@ -60,6 +93,7 @@ impl Shared {
         frames: Rc<RefCell<dyn Frames>>,
         clock: &Rc<Clock>,
         places: &Rc<StreamPlaces>,
+        work: Work,
     ) -> Rc<Self> {
         Rc::new_cyclic(|shared| Self {
             clock: Rc::clone(clock),
@@ -72,7 +106,7 @@ impl Shared {
             frames,
             streams: RefCell::default(),
             waiting: RefCell::default(),
-            work: Notify::new(),
+            work,
             sender: Cell::new(None),
             turns: Cell::new(0),
             grown_bytes: Cell::new(0),

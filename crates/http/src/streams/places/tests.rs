@@ -7,7 +7,7 @@ use turnpike_wire::message::HeadRules;
 
 use super::{Lack, Need, StreamPlaces};
 use crate::h2::frames::Http2Frames;
-use crate::streams::shared::Shared;
+use crate::streams::shared::{Shared, Work};
 use crate::streams::stream::Stream;
 
 /// A client whose requests have bodies that may come.
@@ -38,7 +38,7 @@ impl Client {
             rest = &rest[step.consumed..];
         }
         let frames = Rc::new(RefCell::new(Http2Frames::new(wire, &Rc::default())));
-        let shared = Shared::new(frames, clock, places);
+        let shared = Shared::new(frames, clock, places, Work::default());
         let streams = numbers(moves.len()).zip(moves).map(|(number, move_of)| {
             let stream = Stream::new(number, &shared, false, false);
             shared.begin(&stream);
