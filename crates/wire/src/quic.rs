@@ -1,5 +1,7 @@
-//! The header of QUIC packets, as far as every version has it (RFC 8999). All else is encrypted, or
-//! the version's own.
+//! The header of QUIC packets, as far as every version has it (RFC 8999), and the Initial packets
+//! of version 1, whose keys everybody knows (RFC 9001 section 5.2). All else is encrypted.
+
+pub mod initial;
 
 /// The longest connection ID in bytes, of versions 1 and 2 (RFC 9000 section 17.2).
 pub const CONNECTION_ID_BYTES_MAX: usize = 20;
