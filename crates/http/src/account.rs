@@ -44,6 +44,8 @@ pub enum Action {
     Logging,
     /// Frames of an HTTP/2 connection are read.
     ProcessingHttp2,
+    /// What has come of an HTTP/3 connection is read.
+    ProcessingHttp3,
     /// The connection waits for its next request.
     KeepAlive,
     /// The rest of what the client sends is read and thrown away before closing.
@@ -278,6 +280,7 @@ impl Action {
             Self::Sending => "sending response to client",
             Self::Logging => "logging request",
             Self::ProcessingHttp2 => "processing HTTP/2 connection",
+            Self::ProcessingHttp3 => "processing HTTP/3 connection",
             Self::KeepAlive => "keepalive",
             Self::ClosingLingering => "closing request",
         }

@@ -293,7 +293,8 @@ impl Exchange {
     /// The address that the client connected to.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match &self.listen().address {
-            ListenAddress::Unix(_) | ListenAddress::Udp(_) => None,
+            ListenAddress::Unix(_) => None,
+            ListenAddress::Udp(_) => self.requester.local(),
             ListenAddress::Tcp(address) if !address.ip().is_unspecified() => Some(*address),
             ListenAddress::Tcp(_) => self.requester.socket().local_address().ok()?.inet(),
         }

@@ -20,6 +20,7 @@ pub mod evaluation;
 pub mod exchange;
 pub mod h1;
 mod h2;
+mod h3;
 mod interim;
 pub mod lane;
 mod log;

@@ -1,5 +1,6 @@
 //! The sender of a request: its connection, and the client that a trusted proxy names.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub struct ConnectionFacts {
     pub listen: ListenIndex,
     /// What the kernel knows of the connection.
     pub socket: SocketFacts,
+    /// Our address, where it is not the socket's.
+    pub local: Option<SocketAddr>,
     /// Requests so far on this connection, the present one counted.
     pub requests: u64,
     /// Whether the request had come before the one in front of it was answered (`$pipe`).
@@ -91,6 +94,11 @@ impl Requester {
     /// The gate that the connection was accepted on.
     pub fn listen(&self) -> ListenIndex {
         self.connection.listen
+    }
+
+    /// Our address, where it is not the socket's.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        self.connection.local
     }
 
     /// What the kernel knows of the connection.

@@ -126,6 +126,7 @@ pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
         peer: PeerAddress::Unix,
         listen: ListenIndex(0),
         socket: SocketFacts::NONE,
+        local: None,
         requests: 0,
         is_pipelined: false,
         accepted_ms: 0,

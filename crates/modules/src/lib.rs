@@ -11,6 +11,7 @@ mod acme;
 mod added_body;
 mod addition;
 mod address;
+mod alt_svc;
 mod auth_basic;
 mod auth_request;
 mod autoindex;
@@ -118,6 +119,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &rewrite::Rewrite,
     &more_headers::MoreHeaders,
     &headers::Headers,
+    &alt_svc::AltSvc,
     &userid::UserId,
     &realip::RealIp,
     &limit_req::LimitReq,
@@ -166,7 +168,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &browser::Browser,
     &ssl::Ssl,
     without_effect::HTTP2,
-    without_effect::HTTP3,
+    without_effect::QUIC,
     without_effect::TUNING,
     without_effect::OTHERS,
 ];

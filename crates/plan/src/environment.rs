@@ -25,6 +25,11 @@ pub const KEPT_WORDS: usize = 1 << 20;
 /// Words at the start of that memory for keys of tickets: those of 31 lifetimes.
 pub const KEPT_KEY_WORDS: usize = 1024;
 
+/// The place of QUIC's secret in it, among the words that the keys leave unused.
+pub const KEPT_QUIC_AT: usize = 2;
+/// Words of that secret.
+pub const KEPT_QUIC_WORDS: usize = 4;
+
 /// The process in which a plan is built.
 pub trait Environment {
     /// The base folder of relative paths of files (`-p`).

@@ -31,6 +31,8 @@ pub struct ListenRequest {
     pub tls: bool,
     /// `http2`.
     pub http2: bool,
+    /// `quic`: the address is one of UDP, and clients speak HTTP/3.
+    pub quic: bool,
 }
 
 impl ListenRequest {
@@ -60,6 +62,7 @@ pub fn plain(address: SocketAddr) -> ListenRequest {
         proxy_protocol: false,
         tls: false,
         http2: false,
+        quic: false,
     }
 }
 
@@ -84,7 +87,33 @@ pub fn read(words: &[Word], default_port: Option<u16>) -> Result<Vec<ListenReque
             apply(request, &parameter.text)?;
         }
     }
+    for request in requests.iter_mut().filter(|request| request.quic) {
+        make_quic(request)?;
+    }
     Ok(requests)
+}
+
+/// Makes a request one for datagrams, whose connections are always secured.
+fn make_quic(request: &mut ListenRequest) -> Result<(), ListenError> {
+    let options = &request.options;
+    for (name, is_given) in [
+        ("fastopen", options.fast_open_queue.is_some()),
+        ("deferred", options.deferred),
+        ("ssl", request.tls),
+        ("http2", request.http2),
+        ("so_keepalive", options.keepalive.is_some()),
+        ("proxy_protocol", request.proxy_protocol),
+    ] {
+        if is_given {
+            return Err(ListenError::NotWithQuic(name));
+        }
+    }
+    let ListenAddress::Tcp(address) = request.address else {
+        return Err(ListenError::UnixQuic);
+    };
+    request.address = ListenAddress::Udp(address);
+    request.tls = true;
+    Ok(())
 }
 
 /// Reads the address word: `unix:PATH`, `PORT`, `ADDRESS`, `ADDRESS:PORT`, `[IPV6]:PORT`, `*`, with
@@ -193,6 +222,10 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), ListenError> {
             request.http2 = true;
             return Ok(());
         }
+        "quic" => {
+            request.quic = true;
+            return Ok(());
+        }
         _ => {}
     }
     request.options_given = true;
@@ -202,7 +235,7 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), ListenError> {
         "deferred" => options.deferred = true,
         "reuseport" | "reuseport=hash" => options.reuseport = Reuseport::Hash,
         "reuseport=steer" => options.reuseport = Reuseport::Steer,
-        "quic" | "spdy" | "multipath" => {
+        "spdy" | "multipath" => {
             return Err(ListenError::NotYet(text.to_owned()));
         }
         _ => return apply_named(request, text),

@@ -135,17 +135,18 @@ impl<T: Copy + PartialEq> Ports<T> {
     }
 
     /// The errors of servers that clients may reach by TLS without having a certificate to show
-    /// them: `error` gives that of a server, or nothing where another error was reported for it
-    /// already.
+    /// them: `error` gives that of a server, at an address of QUIC or not, or nothing where another
+    /// error was reported for it already.
     pub fn without_certificates(
         &self,
         tls: impl Fn(T) -> Option<ServerTls>,
-        error: impl Fn(T) -> Option<ConfError>,
+        error: impl Fn(T, bool) -> Option<ConfError>,
     ) -> Vec<ConfError> {
-        let servers = self
-            .iter()
-            .filter_map(|port| port.without_certificate(&tls));
-        servers.filter_map(error).collect()
+        let errors = self.iter().filter_map(|port| {
+            let server = port.without_certificate(&tls)?;
+            error(server, port.request.quic)
+        });
+        errors.collect()
     }
 
     /// What is said of names that are none, at addresses where names are looked up: nginx does not

@@ -14,11 +14,11 @@ use quinn_proto::{
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use turnpike_lane::flows::connection_id::{CONNECTION_ID_BYTES, ConnectionIds, Place};
 use turnpike_wire::quic::initial;
 use turnpike_wire::quic::{Header, header};
 
 use crate::connection::{Connection, Handle};
-use crate::connection_id::{CONNECTION_ID_BYTES, ConnectionIds, Place};
 use crate::first_flight::{FirstFlight, HelloState};
 use crate::keys::HostKey;
 use crate::limits::{

@@ -11,7 +11,6 @@
 //! come out. What streams carry is for others to know.
 
 mod connection;
-mod connection_id;
 mod endpoint;
 mod first_flight;
 mod keys;
@@ -22,7 +21,6 @@ mod tls;
 pub use connection::{
     Connection, Direction, Event, Handle, Loss, Read, StreamId, stream_id, stream_number,
 };
-pub use connection_id::{CONNECTION_ID_BYTES, ConnectionIds, Place};
 pub use endpoint::{Accepted, Endpoint, EndpointRules, FlightId, From, Outcome, Refused, Transmit};
 pub use keys::HostKey;
 pub use limits::{
@@ -30,3 +28,4 @@ pub use limits::{
 };
 pub use time::TimeScale;
 pub use tls::{Negotiated, ServerConfiguration};
+pub use turnpike_lane::flows::connection_id::{CONNECTION_ID_BYTES, ConnectionIds, Place};

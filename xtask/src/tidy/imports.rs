@@ -24,11 +24,19 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/conf",
             "crates/lane",
             "crates/express",
+            "crates/quic",
         ],
     ),
+    ("crates/quic", &["crates/wire", "crates/lane"]),
     (
         "crates/http",
-        &["crates/wire", "crates/conf", "crates/lane", "crates/plan"],
+        &[
+            "crates/wire",
+            "crates/conf",
+            "crates/lane",
+            "crates/plan",
+            "crates/quic",
+        ],
     ),
     (
         "crates/stream",

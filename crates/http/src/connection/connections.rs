@@ -6,9 +6,11 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use slab::Slab;
+use turnpike_lane::event_loop::Owner;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{ErrorLog, Level};
 
+use super::http3::Http3;
 use super::moving::Moving;
 use super::open::Connection;
 use super::return_queue::ReturnQueue;
@@ -48,6 +50,10 @@ pub struct Connections {
     pub(super) awaited: usize,
     pub(super) return_queue: Rc<ReturnQueue>,
     pub(super) ending: Ending,
+    /// What the lane has for HTTP/3; `None`: no datagram has come.
+    pub(super) http3: Option<Box<Http3>>,
+    /// The number of HTTP among the lane's protocols.
+    pub(super) owner: Owner,
     /// When the lane's time was last looked at, in its monotonic milliseconds.
     pub(super) ticked_ms: u64,
     pub(super) round: Round,
@@ -85,7 +91,7 @@ pub(super) enum Ending {
 
 impl Connections {
     /// No connections yet.
-    pub(super) fn begin(lane: Rc<LaneShared>, plan: Rc<LanePlan>) -> Self {
+    pub(super) fn begin(lane: Rc<LaneShared>, plan: Rc<LanePlan>, owner: Owner) -> Self {
         lane.use_plan(&plan);
         let return_queue = Rc::new(ReturnQueue {
             returned: RefCell::default(),
@@ -111,6 +117,8 @@ impl Connections {
             awaited: 0,
             return_queue,
             ending: Ending::No,
+            http3: None,
+            owner,
             ticked_ms: 0,
             round: Round::default(),
             moving: Vec::new(),

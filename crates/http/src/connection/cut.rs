@@ -27,8 +27,8 @@ impl Connections {
         for token in &old {
             self.cut_one(event_loop, *token);
         }
-        if !old.is_empty() {
-            let count = old.len();
+        let count = old.len() + self.cut_http3(event_loop, until_ms);
+        if count > 0 {
             self.report(format_args!(
                 "worker_shutdown_timeout has passed, {count} connections are closed"
             ));

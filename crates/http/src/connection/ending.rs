@@ -22,6 +22,8 @@ impl Connections {
         drop(old);
         self.lane.use_plan(&self.plan);
         self.parked_take_plan();
+        self.http3_takes_plan();
+        self.keep_quic_gates(event_loop);
     }
 
     /// The lane goes; those that stay serve by this plan.
@@ -58,6 +60,7 @@ impl Connections {
             Ending::Draining { .. } => {
                 self.give_to_successor(event_loop);
                 self.hurry_waiting(event_loop);
+                self.keep_quic_gates(event_loop);
                 self.tell_of_end(event_loop);
             }
         }
@@ -66,6 +69,7 @@ impl Connections {
     /// Lets connections see that the lane ends: those that serve many requests tell their clients.
     pub(super) fn tell_of_end(&mut self, event_loop: &mut EventLoop) {
         self.end_parked_http2(event_loop);
+        self.end_http3(event_loop);
         for (_, slot) in &self.slots {
             if let Slot::Driven(driven) = slot {
                 driven.watch.event(false);

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::event_loop::{EventLoop, Owner};
+use turnpike_lane::flows::ForwardedDatagram;
 use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::Transport;
@@ -35,12 +37,12 @@ impl Protocol for Connections {
 
     fn new(
         lane: Rc<LaneCommon>,
-        _owner: Owner,
+        owner: Owner,
         process: &Arc<AllCounters>,
         plan: Arc<Plan>,
     ) -> Self {
         let lane = LaneShared::new(lane, Arc::clone(process));
-        Self::begin(lane, LanePlan::new(plan))
+        Self::begin(lane, LanePlan::new(plan), owner)
     }
 
     fn accepted(
@@ -54,6 +56,48 @@ impl Protocol for Connections {
         let transport = Transport::plain(socket);
         let connection = self.begun(event_loop, ListenIndex(place), transport, peer);
         let served = AssertUnwindSafe(|| self.first_transaction(event_loop, connection));
+        if catch_unwind(served).is_err() {
+            self.panicked();
+        }
+    }
+
+    fn datagrams(
+        &mut self,
+        event_loop: &mut EventLoop,
+        place: u32,
+        gate: &Arc<OwnedFd>,
+        room: usize,
+    ) {
+        self.round.has_worked = true;
+        let read = AssertUnwindSafe(|| self.read_datagrams(event_loop, place, gate, room));
+        if catch_unwind(read).is_err() {
+            self.panicked();
+        }
+    }
+
+    fn forwarded(
+        &mut self,
+        event_loop: &mut EventLoop,
+        datagram: ForwardedDatagram,
+        room: &mut usize,
+    ) {
+        self.round.has_worked = true;
+        let taken = AssertUnwindSafe(|| self.take_forwarded(event_loop, &datagram, room));
+        if catch_unwind(taken).is_err() {
+            self.panicked();
+        }
+    }
+
+    fn numbered_socket_ready(&mut self, event_loop: &mut EventLoop, number: u64, _event: Event) {
+        self.round.has_worked = true;
+        let read = AssertUnwindSafe(|| self.last_gate_ready(event_loop, number));
+        if catch_unwind(read).is_err() {
+            self.panicked();
+        }
+    }
+
+    fn numbered_timer_due(&mut self, event_loop: &mut EventLoop, number: u64) {
+        let served = AssertUnwindSafe(|| self.http3_due(event_loop, number));
         if catch_unwind(served).is_err() {
             self.panicked();
         }
@@ -85,6 +129,10 @@ impl Protocol for Connections {
     }
 
     fn turn_ended(&mut self, event_loop: &mut EventLoop) {
+        let served = AssertUnwindSafe(|| self.serve_http3(event_loop));
+        if catch_unwind(served).is_err() {
+            self.panicked();
+        }
         if std::mem::take(&mut self.round.has_worked) {
             self.measure_round(event_loop);
         }
@@ -109,6 +157,7 @@ impl Protocol for Connections {
         self.every_plan(|plan| plan.tick(now_ms));
         self.give_to_successor(event_loop);
         self.spare_connections(now_ms);
+        self.tick_http3(now_ms);
         self.report_shortages(now_ms);
         self.give_memory_back(now_ms);
         let written = AssertUnwindSafe(|| sampled_logs::write_logs(&self.lane, &self.plan));
@@ -195,7 +244,8 @@ impl Protocol for Connections {
     /// Connections, and futures beside them: requests of HTTP/2, and those that no client waits
     /// for.
     fn held(&self) -> usize {
-        self.slots.len() + self.driven - self.driven_connections
+        let http3 = self.http3.as_ref().map_or(0, |http3| http3.open());
+        self.slots.len() + http3 + self.driven - self.driven_connections
     }
 
     fn gates(&self) -> usize {

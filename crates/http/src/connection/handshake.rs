@@ -25,9 +25,11 @@ use super::return_queue::{HandBackOnDrop, Left};
 use super::security::{Agreed, Certified, Handshaking, Security};
 use super::slot::{Await, DrivenWork, More};
 use crate::counters::CloseReason;
-use crate::exchange::Action;
+use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
+use crate::lane::LanePlan;
 use crate::plan::ServerIndex;
+use crate::plan::index::ListenIndex;
 use turnpike_plan::tls::{
     ACME_TLS, Agreement, CertifiedKeys, Loading, Offer, PendingSession, ServerTls, TlsSession,
     challenged, expect_hello,
@@ -397,7 +399,9 @@ impl Connections {
         if let Some(identity) = challenged(&greeting, &offer) {
             return self.accept(connection, greeting, Agreed { offer, identity }, None);
         }
-        let (tls, loading) = self.tls_of(connection, &mut offer);
+        let (plan, listen) = (&connection.plan, connection.facts.listen);
+        let make = || self.exchange(connection);
+        let (tls, loading) = self.server_tls(plan, listen, &mut offer, make);
         let identity = match tls {
             Some(ServerTls::Serve(identity)) => identity,
             Some(ServerTls::Reject) | None => {
@@ -477,14 +481,15 @@ impl Connections {
     /// TLS of the server that a client asks for: of the default server, where it has none. Where
     /// variables name its certificates, the reading of these has begun. The offer's host is
     /// forgotten if no server has it.
-    fn tls_of(
+    pub(super) fn server_tls(
         &self,
-        connection: &Connection,
+        plan: &LanePlan,
+        listen: ListenIndex,
         offer: &mut Offer,
+        exchange: impl FnOnce() -> Box<Exchange>,
     ) -> (Option<ServerTls>, Option<Loading>) {
-        let plan = &connection.plan;
         let name = offer.host();
-        let listen = plan.listen(connection.facts.listen);
+        let listen = plan.listen(listen);
         let tls = |server: ServerIndex| plan.location(plan.server(server).root).tls.clone();
         let default = || tls(listen.default_server);
         if (name.is_empty() || listen.names.is_empty())
@@ -493,7 +498,7 @@ impl Connections {
             offer.host_bytes = 0;
             return (default(), None);
         }
-        let mut exchange = self.exchange(connection);
+        let mut exchange = exchange();
         // A pattern without a verdict matches nothing here, where nothing can wait.
         exchange.begin_request();
         let found = match name.is_empty() {

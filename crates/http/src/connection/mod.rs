@@ -28,6 +28,7 @@ mod events;
 mod hand_over;
 mod handshake;
 mod http2;
+mod http3;
 mod moving;
 mod open;
 mod parked;

@@ -88,6 +88,7 @@ impl Connections {
             peer,
             listen,
             socket: transport.facts(),
+            local: None,
             requests: 0,
             is_pipelined: false,
             accepted_ms: event_loop.clock.now_ms(),

@@ -29,6 +29,13 @@ impl Connections {
                 Slot::InTurn | Slot::Parked(_) | Slot::ParkedHttp2(_) => {}
             }
         }
+        for shared in self.http3_streams() {
+            shared.each_running(|running| {
+                if running.is_listed() {
+                    requests.push(running.seen(now_ms));
+                }
+            });
+        }
         let total = requests.len();
         requests.sort_by_key(|request| std::cmp::Reverse(request.age_ms));
         requests.truncate(REQUESTS_MAX);
@@ -54,7 +61,7 @@ impl Connections {
             found.then_some(token)
         };
         let Some(token) = self.slots.iter().find_map(is_meant) else {
-            return false;
+            return self.http3_streams().any(|shared| shared.close(id));
         };
         let note = Exchange::closed_by_command;
         self.end_awaited(event_loop, token as u32, CloseReason::Commanded, note);

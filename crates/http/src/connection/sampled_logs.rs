@@ -36,6 +36,7 @@ fn write_log(lane: &Rc<LaneShared>, plan: &Rc<LanePlan>, sample: &SampledRequest
         peer: PeerAddress::Inet(sample.client),
         listen,
         socket: SocketFacts::NONE,
+        local: None,
         requests: 1,
         is_pipelined: false,
         accepted_ms: lane.clock.now_ms(),

@@ -55,7 +55,10 @@ impl Connections {
     /// Closes connections for new ones: those that have no request under way, or else those whose
     /// clients do not move it. Returns whether there were any.
     pub(super) fn close_to_make_room(&mut self, event_loop: &mut EventLoop) -> bool {
-        let idle = self.close_idle(event_loop, ROOM_CONNECTIONS_MAX);
+        let idle = match self.close_idle(event_loop, ROOM_CONNECTIONS_MAX) {
+            0 => self.close_idle_http3(event_loop),
+            idle => idle,
+        };
         let late = match idle {
             0 => self.close_late_heads(event_loop, ROOM_CONNECTIONS_MAX),
             _ => 0,

@@ -316,6 +316,7 @@ impl Entry {
                 listen: ListenIndex(0),
                 peer: self.peer,
                 socket: transport.facts(),
+                local: None,
                 requests: self.requests,
                 is_pipelined: false,
                 accepted_ms: self.accepted_ns / 1_000_000,

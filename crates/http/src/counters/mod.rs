@@ -14,6 +14,7 @@ pub use close_reason::CloseReason;
 use reader::LastReload;
 pub use reader::{OWN_ROWS, ProcessCounts, WatchedGate};
 
+use crate::h3::process::Http3Process;
 use turnpike_plan::metrics::{Kind, Row};
 
 macro_rules! counters {
@@ -108,6 +109,8 @@ pub struct AllCounters {
     last_reload: Mutex<LastReload>,
     /// When the process began to count, in unix seconds.
     started_s: OnceLock<u64>,
+    /// What the lanes share for HTTP/3.
+    pub(crate) http3: Http3Process,
 }
 
 impl AllCounters {

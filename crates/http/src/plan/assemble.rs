@@ -13,6 +13,7 @@ use super::index::{LocationIndex, ServerIndex};
 use super::listen::{Listen, placed_listens};
 use super::location_words::{Kind, location_words};
 use super::locations::LocationTree;
+use super::quic;
 use super::resolved::{LimitExcept, Plan, Server};
 use crate::difference::Difference;
 use crate::settings;
@@ -21,7 +22,7 @@ use turnpike_plan::server_names::{primary_name, server_names};
 use turnpike_plan::tls::ServerTls;
 
 /// The addresses with their servers.
-type Ports = turnpike_plan::ports::Ports<ServerIndex>;
+pub(super) type Ports = turnpike_plan::ports::Ports<ServerIndex>;
 
 impl Plan {
     /// Builds the plan of a configuration whose main level is `main`.
@@ -85,10 +86,12 @@ impl Builder<'_> {
         self.allow_connect();
         let servers: Vec<View<'_>> = http.children("server").collect();
         self.check_certificates(&servers, ports);
+        self.check_quic(&servers, ports);
         for message in ports.invalid_names() {
             self.report(http.error(http.end(), message));
         }
         self.offer_http2(ports);
+        self.offer_http3(ports);
     }
 
     fn server(&mut self, view: View<'_>, ports: &mut Ports) -> Result<(), ConfError> {
@@ -278,10 +281,14 @@ impl Builder<'_> {
             let location = self.locations[root(server).0 as usize].as_ref();
             location.and_then(|location| location.tls.clone())
         };
-        let error = |server: ServerIndex| {
+        let error = |server: ServerIndex, is_quic: bool| {
             let message = self.no_certificates.get(&root(server))?;
+            let message = match is_quic {
+                true => message.replace("\"listen ... ssl\"", "\"listen ... quic\""),
+                false => (*message).to_owned(),
+            };
             let view = views[server.0 as usize];
-            Some(view.error(view.span(), *message))
+            Some(view.error(view.span(), message))
         };
         for error in ports.without_certificates(tls, error) {
             self.report(error);
@@ -368,13 +375,14 @@ fn listens(
     ports
         .map(|port| Listen {
             names: port.names(environment),
-            mode: port.request.mode(events.accept_mutex, events.reuse_port),
+            mode: quic::mode(&port.request, events),
             address: port.request.address,
             options: port.request.options,
             default_server: port.default_server,
             proxy_protocol: port.request.proxy_protocol,
             tls: port.request.tls,
             http2: port.request.http2,
+            quic: port.request.quic,
         })
         .collect()
 }

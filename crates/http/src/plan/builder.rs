@@ -27,6 +27,7 @@ use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
 use turnpike_plan::phases::by_phase;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
+use turnpike_quic::HostKey;
 
 pub use turnpike_plan::builder::PlanError;
 
@@ -99,6 +100,8 @@ pub struct Builder<'e> {
     pub(super) locations: Vec<Option<Location>>,
     /// The error of a TLS listener with such a server, by the server's own location.
     pub(super) no_certificates: HashMap<LocationIndex, &'static str>,
+    /// The key of QUIC, where it is spoken.
+    pub(super) quic_key: Option<HostKey>,
     /// How many locations so far have a variable as their name.
     pub(super) predicates: usize,
     sample_sources: Vec<Arc<dyn SampleSource>>,
@@ -221,6 +224,7 @@ impl<'e> Builder<'e> {
             servers: Vec::new(),
             locations: Vec::new(),
             no_certificates: HashMap::new(),
+            quic_key: None,
             predicates: 0,
             sample_sources: Vec::new(),
         }
@@ -361,6 +365,7 @@ impl<'e> Builder<'e> {
             servers: self.servers,
             locations: self.locations.into_iter().flatten().collect(),
             sample_sources: self.sample_sources,
+            quic_key: self.quic_key,
             kept: Vec::new(),
         })
     }

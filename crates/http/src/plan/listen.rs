@@ -27,6 +27,8 @@ pub struct Listen {
     pub tls: bool,
     /// Clients may speak HTTP/2, whatever `http2` says.
     pub http2: bool,
+    /// Clients speak HTTP/3, by datagrams.
+    pub quic: bool,
 }
 
 /// The addresses that a server block listens on; `*:80` (or `*:8000` without root) when it does

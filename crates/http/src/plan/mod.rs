@@ -14,6 +14,7 @@ pub(crate) mod listen;
 pub(crate) mod location_words;
 pub(crate) mod locations;
 mod prefixes;
+mod quic;
 pub(crate) mod resolved;
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,7 @@ use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::sampling::SampleSource;
 use crate::settings::location::LocationSettings;
 use crate::settings::server::{EventsSettings, ServerSettings};
+use turnpike_quic::HostKey;
 
 /// A configuration, resolved.
 pub struct Plan {
@@ -38,6 +39,8 @@ pub struct Plan {
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Location>,
     pub(super) sample_sources: Vec<Arc<dyn SampleSource>>,
+    /// The key of QUIC, where it is spoken.
+    pub(crate) quic_key: Option<HostKey>,
     /// See [`ProtocolPlan::keep`].
     pub(super) kept: Vec<Arc<dyn Any + Send + Sync>>,
 }

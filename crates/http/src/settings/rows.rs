@@ -73,12 +73,12 @@ pub const ROWS: &[Row] = &[
         variables: None,
         syntax: "address[:port[-port]] | port | unix:path [default_server] [ssl] \
             [proxy_protocol] [backlog=number] [deferred] [reuseport[=hash|steer]] \
-            [fastopen=number] [rcvbuf=size] [sndbuf=size] [bind] [http2] [ipv6only=on|off] \
+            [fastopen=number] [rcvbuf=size] [sndbuf=size] [bind] [http2] [quic] [ipv6only=on|off] \
             [so_keepalive=on|off|idle:interval:count]",
         default: "*:80 | *:8000",
         summary: "Listens on an address. `reuseport` gives every lane its own socket. With \
             `reuseport=steer` the kernel prefers the lane on the packet's CPU while that lane is \
-            responsive.",
+            responsive. `quic` listens for HTTP/3, by UDP; see [HTTP/3](../http3.md).",
     },
     Row {
         name: "server_name",
@@ -295,6 +295,83 @@ pub const ROWS: &[Row] = &[
         syntax: "size",
         default: "8k",
         summary: "The maximum size of the frames of a response's body in HTTP/2.",
+        ..PLAIN
+    },
+    Row {
+        name: "http3",
+        contexts: HTTP_SERVER,
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "on",
+        summary: "Whether clients of `listen ... quic` may use HTTP/3; see [HTTP/3](../http3.md).",
+        ..PLAIN
+    },
+    Row {
+        name: "http3_max_concurrent_streams",
+        contexts: HTTP_SERVER,
+        value: Value::Number,
+        syntax: "number",
+        default: "128",
+        summary: "The maximum number of concurrent requests of one HTTP/3 connection.",
+        ..PLAIN
+    },
+    Row {
+        name: "http3_stream_buffer_size",
+        contexts: HTTP_SERVER,
+        value: Value::Size,
+        syntax: "size",
+        default: "64k",
+        summary: "How much a client of HTTP/3 may send on a stream before it is read.",
+        ..PLAIN
+    },
+    Row {
+        name: "http3_hq",
+        contexts: HTTP_SERVER,
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "`on`, the HTTP/0.9 of tests of QUIC, is refused for servers with `listen ... \
+            quic`.",
+        ..PLAIN
+    },
+    Row {
+        name: "quic_active_connection_id_limit",
+        contexts: HTTP_SERVER,
+        value: Value::AtLeast(2),
+        syntax: "number",
+        default: "2",
+        summary: "How many connection IDs of a client the server keeps for use, 2 to 5. A larger \
+            number means 5.",
+        ..PLAIN
+    },
+    Row {
+        name: "quic_gso",
+        contexts: HTTP_SERVER,
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Whether the kernel makes the datagrams of one send (UDP_SEGMENT). Where it \
+            cannot, they are sent one by one.",
+        ..PLAIN
+    },
+    Row {
+        name: "quic_host_key",
+        contexts: HTTP_SERVER,
+        value: Value::Text,
+        syntax: "file",
+        summary: "A file with the secret of QUIC's connection IDs, stateless resets and address \
+            tokens: all servers have the same. Without it the first serving process makes one, \
+            which its successors have too. Another secret is in force from the next start on.",
+        ..PLAIN
+    },
+    Row {
+        name: "quic_retry",
+        contexts: HTTP_SERVER,
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Whether clients of QUIC prove their address before a handshake begins (Retry), \
+            for a round trip more. While more than 2048 handshakes are under way, all have to.",
         ..PLAIN
     },
     Row {

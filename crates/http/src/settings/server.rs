@@ -33,6 +33,7 @@ pub struct ServerSettings {
     /// Several slashes in a path become one.
     pub merge_slashes: bool,
     pub http2: Http2Settings,
+    pub http3: Http3Settings,
 }
 
 /// How HTTP/2 is spoken.
@@ -50,6 +51,23 @@ pub struct Http2Settings {
     pub list_bytes_max: usize,
     /// Bytes that are read of a connection in a turn.
     pub receive_bytes_max: usize,
+}
+
+/// How HTTP/3 is spoken.
+#[derive(Clone, Copy, Debug)]
+pub struct Http3Settings {
+    /// `http3`
+    pub is_on: bool,
+    /// Requests of a connection that may be open at once.
+    pub streams_max: u32,
+    /// Bytes that may come on a stream before they are read.
+    pub stream_buffer_bytes: u32,
+    /// Whether clients prove their addresses first.
+    pub proves_addresses: bool,
+    /// Whether the kernel cuts datagrams.
+    pub cuts: bool,
+    /// Connection IDs of a client that are kept.
+    pub ids_max: u32,
 }
 
 impl EventsSettings {
@@ -92,6 +110,7 @@ impl ServerSettings {
             },
             merge_slashes: server.flag("merge_slashes"),
             http2: Http2Settings::read(server),
+            http3: Http3Settings::read(server),
         }
     }
 }
@@ -109,6 +128,23 @@ impl Http2Settings {
             preread_bytes: u32::try_from(preread_bytes)
                 .map_or(WINDOW_MAX, |bytes| bytes.min(WINDOW_MAX)),
             receive_bytes_max: server.size("http2_recv_buffer_size") as usize,
+        }
+    }
+}
+
+impl Http3Settings {
+    fn read(server: View<'_>) -> Self {
+        let streams_max = server.number("http3_max_concurrent_streams");
+        let stream_buffer_bytes = server.size("http3_stream_buffer_size");
+        Self {
+            is_on: server.flag("http3"),
+            streams_max: u32::try_from(streams_max).unwrap_or(u32::MAX),
+            stream_buffer_bytes: u32::try_from(stream_buffer_bytes)
+                .map_or(WINDOW_MAX, |bytes| bytes.min(WINDOW_MAX)),
+            proves_addresses: server.flag("quic_retry"),
+            cuts: server.flag("quic_gso"),
+            ids_max: u32::try_from(server.number("quic_active_connection_id_limit"))
+                .unwrap_or(u32::MAX),
         }
     }
 }

@@ -154,6 +154,7 @@ pub const BUILTIN: &[VariableRow] = &[
         http2,
         "`h2` over TLS, `h2c` without TLS, and empty without HTTP/2.",
     ),
+    row("http3", http3, "`h3` over HTTP/3, and empty without."),
     row("request_length", request_length, "Bytes of the request."),
     row("request_method", request_method, "The request's method."),
     row(
@@ -669,6 +670,11 @@ fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         _ => b"",
     };
     text(out, name)
+}
+
+fn http3(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let is_http3 = exchange.request().head().version == Version::Http30;
+    text(out, if is_http3 { b"h3" } else { b"" })
 }
 
 fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

@@ -153,6 +153,17 @@ impl LaneFlows {
         false
     }
 
+    /// Notes that a flow is this lane's; `false`: another has it. The gate is one that its
+    /// datagrams come by.
+    pub fn claim(&self, key: FlowKey, gate: &Arc<OwnedFd>) -> bool {
+        self.directory.claim(key, &self.inbox, gate).is_none()
+    }
+
+    /// Whether another process is to read the gates.
+    pub fn have_successor(&self) -> bool {
+        self.directory.has_successor()
+    }
+
     /// Gives up a flow of this lane.
     pub fn release(&self, key: FlowKey) {
         if simulation::is_faulty(Fault::FlowKept) {

@@ -78,6 +78,7 @@ pub(super) fn server<S>(
         by_name,
         clients: clients.map(|clients| Arc::new(clients.trust)),
         statuses: client_status::statuses(view, builder)?,
+        quic: None,
     }))))
 }
 

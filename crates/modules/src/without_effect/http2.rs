@@ -1,6 +1,6 @@
-//! Rows of HTTP/2 and HTTP/3.
+//! Rows of HTTP/2 and QUIC.
 
-use turnpike_conf::{Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Context, Merge, Repeat, Row};
 
 use super::passing::{self, table};
 
@@ -27,11 +27,6 @@ const BPF: Row = Row {
     merge: Merge::Own,
     ..FLAG
 };
-const HOST_KEY: Row = Row {
-    value: Value::Text,
-    syntax: "file",
-    ..FLAG
-};
 
 pub(super) const ROWS: &[Row] = table! {
     "Accepted, without effect: nginx has removed it, or it is the size of a table that Turnpike \
@@ -48,16 +43,8 @@ pub(super) const ROWS: &[Row] = table! {
     "http2_streams_index_size" => NUMBER,
 };
 
-/// Directives of HTTP/3.
-pub(super) const HTTP3: &[Row] = table! {
-    "Checked; takes effect with HTTP/3, which is not supported yet.";
-    "http3" => FLAG,
-    "http3_hq" => FLAG,
-    "http3_max_concurrent_streams" => NUMBER,
-    "http3_stream_buffer_size" => SIZE,
-    "quic_active_connection_id_limit" => NUMBER,
+/// Directives of QUIC.
+pub(super) const QUIC: &[Row] = table! {
+    "Accepted, without effect: each packet finds its lane by its connection ID in any case.";
     "quic_bpf" => BPF,
-    "quic_gso" => FLAG,
-    "quic_host_key" => HOST_KEY,
-    "quic_retry" => FLAG,
 };

@@ -10,18 +10,15 @@ mod others;
 mod passing;
 #[cfg(test)]
 mod tests;
-mod variables;
 mod warnings;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family};
-use turnpike_http::variables::VariableRow;
 
-/// A family that has directives and variables, and nothing to do.
+/// A family that has directives, and nothing to do.
 pub(crate) struct WithoutEffect {
     name: &'static str,
     rows: &'static [Row],
-    variables: &'static [VariableRow],
     /// The directives that give a warning.
     warnings: &'static [warnings::Warning],
 }
@@ -33,10 +30,6 @@ impl Family for WithoutEffect {
 
     fn rows(&self) -> &'static [Row] {
         self.rows
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        self.variables
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
@@ -51,7 +44,6 @@ const fn family(name: &'static str, rows: &'static [Row]) -> WithoutEffect {
     WithoutEffect {
         name,
         rows,
-        variables: &[],
         warnings: &[],
     }
 }
@@ -62,12 +54,8 @@ pub(crate) const HTTP2: &dyn Family = &WithoutEffect {
     ..family("http2", http2::ROWS)
 };
 
-/// HTTP/3.
-pub(crate) const HTTP3: &dyn Family = &WithoutEffect {
-    variables: variables::HTTP3,
-    warnings: warnings::HTTP3,
-    ..family("http3", http2::HTTP3)
-};
+/// QUIC, beside the core that serves it.
+pub(crate) const QUIC: &dyn Family = &family("quic", http2::QUIC);
 
 /// How files are read, and the like.
 pub(crate) const TUNING: &dyn Family = &family("tuning", others::ROWS);

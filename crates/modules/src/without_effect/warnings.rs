@@ -11,8 +11,6 @@ enum Reason {
     Replaced(&'static str),
     /// nginx has removed it.
     Removed,
-    /// `on` asks for HTTP/3.
-    AsksForHttp3,
 }
 
 /// A directive that gives a warning.
@@ -38,18 +36,12 @@ pub(super) const HTTP2: &[Warning] = &[
     ),
 ];
 
-/// `listen ... quic` is refused, and without it `http3 on` has no effect in nginx either.
-pub(super) const HTTP3: &[Warning] = &[
-    Warning("http3", Reason::AsksForHttp3),
-    Warning("http3_hq", Reason::AsksForHttp3),
-];
-
 /// Warns of each of these directives in the block and in the blocks within it.
 pub(super) fn warn(view: View<'_>, builder: &mut Builder<'_>, warnings: &[Warning]) {
     for entry in view.entries() {
         let found = warnings.iter().find(|warning| warning.0 == entry.row.name);
-        if let Some(message) = found.and_then(|warning| message(warning, entry.argument(0))) {
-            builder.warn(view, entry, message);
+        if let Some(warning) = found {
+            builder.warn(view, entry, message(warning));
         }
         if let Some(inner) = view.child(entry) {
             warn(inner, builder, warnings);
@@ -58,15 +50,11 @@ pub(super) fn warn(view: View<'_>, builder: &mut Builder<'_>, warnings: &[Warnin
 }
 
 /// The text of a warning, in nginx's words where it has some.
-fn message(warning: &Warning, argument: &str) -> Option<String> {
+fn message(warning: &Warning) -> String {
     let Warning(name, reason) = warning;
     let obsolete = format!("the \"{name}\" directive is obsolete");
     match reason {
-        Reason::Replaced(new) => Some(format!("{obsolete}, use the \"{new}\" directive instead")),
-        Reason::Removed => Some(format!("{obsolete}, ignored")),
-        Reason::AsksForHttp3 if argument == "on" => Some(format!(
-            "\"{name}\" has no effect: HTTP/3 is not supported yet"
-        )),
-        Reason::AsksForHttp3 => None,
+        Reason::Replaced(new) => format!("{obsolete}, use the \"{new}\" directive instead"),
+        Reason::Removed => format!("{obsolete}, ignored"),
     }
 }

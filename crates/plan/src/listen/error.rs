@@ -15,6 +15,10 @@ pub enum ListenError {
     Value(&'static str, String),
     /// `reuseport` for a unix socket.
     UnixReuseport,
+    /// A parameter that says something of TCP, beside `quic`.
+    NotWithQuic(&'static str),
+    /// `quic` for a unix socket.
+    UnixQuic,
     /// A parameter of a protocol that is not there.
     NotYet(String),
     /// `setfib`, which only FreeBSD has.
@@ -53,6 +57,13 @@ impl fmt::Display for ListenError {
             ListenError::Value(name, text) => write!(out, "invalid {name} \"{text}\""),
             ListenError::UnixReuseport => {
                 out.write_str("\"reuseport\" is not supported for unix domain sockets")
+            }
+            ListenError::NotWithQuic(name) => write!(
+                out,
+                "\"listen\" directive \"{name}\" parameter is incompatible with \"quic\""
+            ),
+            ListenError::UnixQuic => {
+                out.write_str("\"quic\" is not supported for unix domain sockets")
             }
             ListenError::NotYet(text) => write!(
                 out,

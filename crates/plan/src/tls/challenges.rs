@@ -41,6 +41,7 @@ impl ShownChallenge {
             by_name: None,
             clients: None,
             statuses: None,
+            quic: None,
         });
         let mut shown = SHOWN.write().unwrap_or_else(PoisonError::into_inner);
         shown.insert(name.into(), identity);

@@ -12,10 +12,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use rustls::pki_types::CertificateDer;
 use rustls::{HandshakeKind, ServerConfig};
 use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, Hello, Identify, Transport};
 use turnpike_lane::trust::Trust;
+use turnpike_quic::{Negotiated, ServerConfiguration};
 use turnpike_wire::client_hello::ja4;
 use turnpike_wire::host;
 
@@ -34,6 +36,9 @@ pub use names::{cipher_name, group_name, has_cipher, signature_name, version_nam
 
 /// The name of HTTP/2 in the TLS handshake.
 pub const HTTP2: &[u8] = b"h2";
+
+/// The name of HTTP/3.
+pub const HTTP3: &[u8] = b"h3";
 
 /// The TLS of a server block.
 #[derive(Clone)]
@@ -55,6 +60,7 @@ impl ServerTls {
 }
 
 /// The identity of a server in its sessions.
+#[derive(Clone)]
 pub struct ServerIdentity {
     /// The configuration of the handshake.
     pub config: Arc<ServerConfig>,
@@ -66,6 +72,8 @@ pub struct ServerIdentity {
     pub clients: Option<Arc<Trust>>,
     /// What knows whether clients' certificates are revoked; `None` if nobody is asked.
     pub statuses: Option<Arc<dyn StatusSource>>,
+    /// The same for QUIC; `None`: the server has no address of it, or not what QUIC needs.
+    pub quic: Option<ServerConfiguration>,
 }
 
 impl ServerIdentity {
@@ -75,10 +83,15 @@ impl ServerIdentity {
         offer_http2(&mut config);
         ServerIdentity {
             config: Arc::new(config),
-            speaks_tls13: self.speaks_tls13,
-            by_name: self.by_name.clone(),
-            clients: self.clients.clone(),
-            statuses: self.statuses.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The same, which clients of QUIC reach too, to speak this protocol.
+    pub fn with_quic(&self, protocol: &[u8]) -> ServerIdentity {
+        ServerIdentity {
+            quic: ServerConfiguration::new(&self.config, vec![protocol.to_vec()]),
+            ..self.clone()
         }
     }
 
@@ -87,6 +100,15 @@ impl ServerIdentity {
         let mut config = ServerConfig::clone(&self.config);
         config.cert_resolver = Arc::new(Certificates(keys));
         Arc::new(config)
+    }
+
+    /// The same for a client of QUIC; `None`: there is no QUIC.
+    pub fn quic_with(&self, keys: Option<CertifiedKeys>) -> Option<ServerConfiguration> {
+        let quic = self.quic.as_ref()?;
+        match keys {
+            None => Some(quic.clone()),
+            Some(keys) => quic.showing(Arc::new(Certificates(keys))),
+        }
     }
 }
 
@@ -191,6 +213,15 @@ impl Offer {
         host_at(&self.server_name, self.host_bytes)
     }
 
+    /// The same offers, made over QUIC: the fingerprint says so by its first letter.
+    #[must_use]
+    pub fn over_quic(mut self) -> Offer {
+        if let Some(fingerprint) = &mut self.fingerprint {
+            fingerprint[0] = b'q';
+        }
+        self
+    }
+
     /// The session that a client requests, before anything is negotiated.
     pub fn session(&self) -> TlsSession {
         TlsSession {
@@ -225,6 +256,19 @@ impl Offer {
                 .collect(),
             fingerprint: greeting.offers().map(|offers| offers.fingerprint(sha256)),
         }
+    }
+}
+
+/// Judges the certificates of a client as this identity does; they may be none.
+fn check_client(
+    shown: &[CertificateDer<'_>],
+    identity: &ServerIdentity,
+) -> (Option<Box<ClientCertificate>>, Asking) {
+    let statuses = identity.statuses.as_deref();
+    let trust = identity.clients.as_ref();
+    match trust.and_then(|trust| ClientCertificate::check(shown, trust, statuses)) {
+        Some((client, asking)) => (Some(Box::new(client)), asking),
+        None => (None, Asking::Done(Ok(()))),
     }
 }
 
@@ -270,18 +314,33 @@ impl TlsSession {
         })
     }
 
+    /// The parameters of a connection of QUIC after its handshake with this identity.
+    pub fn of_quic(negotiated: &Negotiated, offer: Offer, identity: &ServerIdentity) -> Agreement {
+        let (client, asking) = check_client(&negotiated.certificates, identity);
+        let group = negotiated.group.and_then(|group| group_name(group.into()));
+        let session = TlsSession {
+            version: version_name(negotiated.version.into()),
+            cipher: cipher_name(negotiated.cipher.into()).unwrap_or(""),
+            group: group.unwrap_or(""),
+            protocol: negotiated.protocol.as_slice().into(),
+            is_resumed: negotiated.is_resumed,
+            client,
+            ..offer.session()
+        };
+        let session = TlsSession {
+            host_bytes: offer.host_bytes,
+            ..session
+        };
+        session.agreed(asking)
+    }
+
     /// The parameters of a transport's session after its handshake with this identity; empty if it
     /// has none.
     pub fn of(transport: &Transport, offer: Offer, identity: &ServerIdentity) -> Agreement {
         let checked = transport.with_session(|session| {
-            let statuses = identity.statuses.as_deref();
-            let trust = identity.clients.as_ref()?;
-            ClientCertificate::check(session.peer_certificates()?, trust, statuses)
+            check_client(session.peer_certificates().unwrap_or_default(), identity)
         });
-        let (client, asking) = match checked.flatten() {
-            Some((client, asking)) => (Some(Box::new(client)), asking),
-            None => (None, Asking::Done(Ok(()))),
-        };
+        let (client, asking) = checked.unwrap_or((None, Asking::Done(Ok(()))));
         let agreed = transport.with_session(|session| {
             let group = session.negotiated_key_exchange_group();
             TlsSession {
@@ -303,13 +362,19 @@ impl TlsSession {
                 client,
             }
         });
-        let mut session = agreed.unwrap_or_default();
+        agreed.unwrap_or_default().agreed(asking)
+    }
+
+    fn agreed(mut self, asking: Asking) -> Agreement {
         match asking {
             Asking::Done(status) => {
-                session.take_status(status);
-                Agreement::Complete(session)
+                self.take_status(status);
+                Agreement::Complete(self)
             }
-            Asking::Later(asked) => Agreement::Pending(Box::new(PendingSession { session, asked })),
+            Asking::Later(asked) => Agreement::Pending(Box::new(PendingSession {
+                session: self,
+                asked,
+            })),
         }
     }
 

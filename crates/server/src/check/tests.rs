@@ -25,7 +25,6 @@ fn the_matrix_holds_every_name() {
     assert_eq!(part("`server_names_hash_max_size`"), Some(2), "{matrix}");
     assert_eq!(part("`image_filter off`"), Some(2), "{matrix}");
     assert_eq!(part("`image_filter`"), Some(3), "{matrix}");
-    assert_eq!(part("`listen quic`"), Some(3), "{matrix}");
     assert!(families::not_yet().contains(&refused));
     assert_eq!(part(&format!("`{refused}`")), Some(3), "{matrix}");
 }

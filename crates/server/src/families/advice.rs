@@ -59,11 +59,6 @@ pub(crate) static NGINX: &[Advice] = &[
         "Remove the line, and use \"http2 on\".",
     ),
     advice(
-        "HTTP/3",
-        &["listen quic"],
-        "Remove the line: clients then use TCP.",
-    ),
-    advice(
         "TLS of a whole server",
         &["ssl"],
         "Give the addresses of the server the ssl parameter of listen.",
@@ -241,7 +236,7 @@ mod tests {
     fn advice_is_found_by_name() {
         let cases: &[(&str, Option<&str>)] = &[
             ("spdy_chunk_size", Some("SPDY")),
-            ("listen quic", Some("HTTP/3")),
+            ("listen quic", None),
             ("listen ssl", None),
             ("location $is_mobile", None),
             ("location /", None),

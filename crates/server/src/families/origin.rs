@@ -38,6 +38,7 @@ const PLUS: &str = "NGINX Plus";
 
 /// The directives of this server alone: their names, or parts of them.
 const OWN: &[&str] = &[
+    "alt_svc",
     "compatibility",
     "control",
     "express",

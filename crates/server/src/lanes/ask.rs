@@ -63,7 +63,9 @@ impl LaneService {
         let plan = self.plan.as_ref()?;
         if verb == "self_check" {
             let listens = plan.http.listens.iter();
-            let proxied = listens.map(|listen| listen.proxy_protocol).collect();
+            let proxied = listens
+                .map(|listen| (!listen.quic).then_some(listen.proxy_protocol))
+                .collect();
             let answered = self.self_checks.clone();
             return Some(Arc::new(SelfCheck { proxied, answered }));
         }

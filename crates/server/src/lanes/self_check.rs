@@ -23,9 +23,10 @@ const PROXY_HEADER: &[u8] = b"PROXY UNKNOWN\r\n";
 /// What every answer begins with.
 const ANSWER: &[u8] = b"HTTP/1.1 ";
 
-/// The verb. `proxied` says by its index which listen expects a PROXY header.
+/// The verb. `proxied` says by its index which listen expects a PROXY header; `None`: it is one of
+/// datagrams, on which nobody is asked.
 pub(super) struct SelfCheck {
-    pub(super) proxied: Vec<bool>,
+    pub(super) proxied: Vec<Option<bool>>,
     /// Requests that were answered, for the counts of clients' requests to leave out.
     pub(super) answered: Arc<AtomicU64>,
 }
@@ -38,7 +39,8 @@ impl Command for SelfCheck {
             let address = place["address"].as_str().unwrap_or_default();
             let listen = place["listen"].as_u64().unwrap_or_default();
             let proxied = usize::try_from(listen).ok();
-            let Some(&proxied) = proxied.and_then(|listen| self.proxied.get(listen)) else {
+            let proxied = proxied.and_then(|listen| self.proxied.get(listen).copied().flatten());
+            let Some(proxied) = proxied else {
                 // Behind it other protocols than HTTP are spoken.
                 continue;
             };

@@ -30,6 +30,8 @@ mod hoarding;
 mod http1;
 // also grpc
 mod http2;
+// also alt_svc
+mod http3;
 // also status, stub_status
 mod metrics;
 // also auth_request, post_action

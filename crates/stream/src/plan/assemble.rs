@@ -101,7 +101,7 @@ impl Draft<'_> {
             let server = self.servers.get(server)?;
             server.tls.as_ref().map(|tls| tls.tls.clone())
         };
-        let error = |server: usize| {
+        let error = |server: usize, _: bool| {
             let message = self.no_certificates.get(server).copied().flatten()?;
             let view = views.get(server)?;
             Some(view.error(view.span(), message))

@@ -28,6 +28,7 @@ use turnpike_lane::gate::{
 };
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::steering::KernelBoard;
+use turnpike_lane::sys::socket::Kind;
 use turnpike_lane::sys::socket_option;
 use turnpike_plan::product::Product;
 
@@ -300,10 +301,12 @@ impl GateSet {
     }
 
     /// Has the sockets of addresses that `kept` does not have overlook what comes from now on:
-    /// lanes can then empty their queues, and closing them resets nothing.
+    /// lanes can then empty their queues, and closing them resets nothing. Datagrams have no
+    /// connections in a queue, and those of QUIC go on to their end.
     pub(super) fn stop_listening_except(&self, kept: &GateSet) {
         for group in &self.groups {
-            if kept.group_of(&group.listen.address).is_none() {
+            let address = &group.listen.address;
+            if address.kind() == Kind::Stream && kept.group_of(address).is_none() {
                 // One that is lent is not closed by our letting go of it.
                 for held in group.gates.iter().filter(|held| !held.is_lent) {
                     // Without it a connection of the last instant may be reset.

@@ -291,18 +291,11 @@ fn a_refused_directive_says_what_to_do_instead() {
 #[test]
 fn a_refused_parameter_says_what_to_do_instead() {
     let folder = Folder::create().unwrap();
-    for (text, expected) in [
-        (
-            "\nlisten unix:s quic;",
-            "the \"quic\" parameter of \"listen\" is not supported yet (HTTP/3); remove the line: \
-             clients then use TCP in @:2",
-        ),
-        (
-            "\nlisten unix:s multipath;",
-            "the \"multipath\" parameter of \"listen\" is not supported yet (Multipath TCP); \
+    for (text, expected) in [(
+        "\nlisten unix:s multipath;",
+        "the \"multipath\" parameter of \"listen\" is not supported yet (Multipath TCP); \
              remove the parameter: clients then use TCP in @:2",
-        ),
-    ] {
+    )] {
         let text = format!("events {{ }} http {{ server {{ {text} }} }}");
         folder.write("nginx.conf", text).unwrap();
         let shown = stderr(&turnpike(&folder.arguments(&["-t"])));

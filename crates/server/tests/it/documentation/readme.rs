@@ -213,7 +213,6 @@ fn the_tuners_climb_of_the_readme_works() {
 
 /// A configuration for each thing that does not work yet, with the word that the README has.
 const REFUSED: &[(&str, &str)] = &[
-    ("HTTP/3", "http { server { listen 127.0.0.1:1 quic; } }"),
     ("`image_filter`", "http { server { image_filter size; } }"),
     (
         "`xslt_stylesheet`",

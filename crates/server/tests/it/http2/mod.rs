@@ -365,11 +365,7 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
         "http2_push_preload on;",
         "the \"http2_push_preload\" directive is obsolete, ignored",
     ),
-    (
-        "http3 on;",
-        "\"http3\" has no effect: HTTP/3 is not supported yet",
-    ),
-    ("http3 off;", ""),
+    ("http3 on;", ""),
     ("http3_stream_buffer_size 64k;", ""),
 ];
 

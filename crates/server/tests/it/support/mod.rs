@@ -11,6 +11,7 @@ pub mod echo;
 pub mod express;
 pub mod frames;
 pub mod http2_origin;
+pub mod http3;
 pub mod memory;
 pub mod ocsp;
 pub mod one_origin;

@@ -1,0 +1,167 @@
+//! Which lane, and which process, a datagram of QUIC belongs to: as its connection ID says, where
+//! that is one of ours. The ID of a first flight is the client's choice, so the lane that gets the
+//! first of its datagrams keeps all of them.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::event_loop::Owner;
+use turnpike_lane::flows::{FlowKey, ForwardedDatagram};
+use turnpike_plan::protocol::LaneCommon;
+use turnpike_quic::{CONNECTION_ID_BYTES, ConnectionIds, Place};
+use turnpike_wire::quic::{CONNECTION_ID_BYTES_MAX, Header, header};
+
+/// How long the ID of a first flight is remembered, in milliseconds: its client has another one by
+/// then, or has given up.
+const FLIGHT_KEPT_MS: u64 = 10_000;
+
+/// First flights of a lane that are remembered. Of more, datagrams may go to several lanes where
+/// the kernel lets them: their clients try again.
+const FLIGHTS_KEPT_MAX: usize = 16 * 1024;
+
+/// What a key is made of.
+const PLACE: u8 = 0;
+const FIRST_FLIGHT: u8 = 1;
+
+/// The types of long headers that a client sends before it has an ID of ours (RFC 9000 section
+/// 17.2).
+const TYPE: u8 = 0x30;
+const INITIAL: u8 = 0x00;
+const ZERO_RTT: u8 = 0x10;
+
+/// The flows of a lane.
+pub(crate) struct QuicFlows {
+    lane: Rc<LaneCommon>,
+    owner: Owner,
+    ids: ConnectionIds,
+    place: Place,
+    /// Since when the place is noted: with the first gate.
+    is_noted: bool,
+    /// First flights of this lane, the oldest first, with when they are forgotten.
+    flights: VecDeque<(u64, FlowKey)>,
+}
+
+/// The owner of a datagram.
+enum Whose {
+    Ours,
+    /// The connection of another place.
+    Place(FlowKey),
+    /// Of whoever has got the first of its flight.
+    FirstFlight(FlowKey),
+    /// No ID of a connection is in it.
+    Nobody,
+}
+
+impl QuicFlows {
+    /// The flows of the lane at this place.
+    pub(crate) fn new(
+        lane: &Rc<LaneCommon>,
+        owner: Owner,
+        ids: ConnectionIds,
+        place: Place,
+    ) -> Self {
+        Self {
+            lane: Rc::clone(lane),
+            owner,
+            ids,
+            place,
+            is_noted: false,
+            flights: VecDeque::new(),
+        }
+    }
+
+    /// Whether this lane is to take a datagram that came by this gate. Else it was given to the
+    /// lane or process that has its connection, or is nobody's.
+    pub(crate) fn takes(
+        &mut self,
+        bytes: &[u8],
+        gate: &Arc<OwnedFd>,
+        datagram: impl Fn(FlowKey) -> ForwardedDatagram,
+    ) -> bool {
+        if !std::mem::replace(&mut self.is_noted, true) {
+            self.lane.flows.claim(self.place_key(self.place), gate);
+        }
+        let flows = &self.lane.flows;
+        match self.whose(bytes) {
+            Whose::Ours => true,
+            Whose::Nobody => false,
+            Whose::Place(key) => {
+                let is_given = flows.forward(key, gate, || datagram(key));
+                if !is_given {
+                    // Whoever had it is no more: its client is told so.
+                    flows.release(key);
+                }
+                !is_given
+            }
+            Whose::FirstFlight(key) => {
+                if self.flights.len() >= FLIGHTS_KEPT_MAX {
+                    return true;
+                }
+                if flows.forward(key, gate, || datagram(key)) {
+                    return false;
+                }
+                let ends_ms = self.lane.clock.now_ms() + FLIGHT_KEPT_MS;
+                if self.flights.back().is_none_or(|(_, last)| *last != key) {
+                    self.flights.push_back((ends_ms, key));
+                }
+                true
+            }
+        }
+    }
+
+    fn whose(&self, bytes: &[u8]) -> Whose {
+        let (id, is_first) = match header(bytes) {
+            None => return Whose::Nobody,
+            Some(Header::Short { rest }) => match rest.get(..CONNECTION_ID_BYTES) {
+                Some(id) => (id, false),
+                None => return Whose::Nobody,
+            },
+            Some(Header::Long { destination, .. }) => {
+                let kind = bytes.first().map_or(0, |first| first & TYPE);
+                (destination, matches!(kind, INITIAL | ZERO_RTT))
+            }
+        };
+        match self.ids.read(id) {
+            Some(place) if place == self.place => Whose::Ours,
+            _ if is_first && id.len() <= CONNECTION_ID_BYTES_MAX => {
+                Whose::FirstFlight(self.key(FIRST_FLIGHT, id))
+            }
+            Some(place) => Whose::Place(self.place_key(place)),
+            None => Whose::Nobody,
+        }
+    }
+
+    fn place_key(&self, place: Place) -> FlowKey {
+        let [a, b] = place.lane.to_be_bytes();
+        let [c, d] = place.process.to_be_bytes();
+        self.key(PLACE, &[a, b, c, d])
+    }
+
+    fn key(&self, kind: u8, bytes: &[u8]) -> FlowKey {
+        FlowKey::write(self.owner, |key| {
+            let end = bytes.len() + 1;
+            key[0] = kind;
+            key[1..end].copy_from_slice(bytes);
+            end
+        })
+    }
+
+    /// Forgets old first flights.
+    pub(crate) fn tick(&mut self, now_ms: u64) {
+        while let Some((_, key)) = self.flights.pop_front_if(|(ends_ms, _)| *ends_ms <= now_ms) {
+            self.lane.flows.release(key);
+        }
+    }
+}
+
+impl Drop for QuicFlows {
+    /// The lane has no connections any more.
+    fn drop(&mut self) {
+        for (_, key) in self.flights.drain(..) {
+            self.lane.flows.release(key);
+        }
+        self.lane.flows.release(self.place_key(self.place));
+    }
+}

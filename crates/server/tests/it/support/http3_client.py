@@ -1,0 +1,175 @@
+"""A client of HTTP/3 over aioquic, for tests: it reads commands, one a line, and prints a line for
+each answer: the status, the number of bytes, and the body, or its hash where it is long."""
+
+import argparse
+import asyncio
+import hashlib
+import pickle
+import ssl
+import sys
+
+from aioquic.asyncio.client import connect
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.h3.connection import H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, StreamReset
+
+PATIENCE_S = 60
+SHORT_BYTES = 400
+
+
+class Answer:
+    def __init__(self, loop):
+        self.heads = []
+        self.body = b""
+        self.done = loop.create_future()
+
+    def finish(self):
+        if not self.done.done():
+            self.done.set_result(self)
+
+    def text(self, names):
+        if not self.heads:
+            return "none"
+        head = dict(self.heads[0])
+        body = self.body.decode("latin-1").replace("\n", "|")
+        if len(self.body) > SHORT_BYTES:
+            body = hashlib.sha256(self.body).hexdigest()
+        words = [head[b":status"].decode(), str(len(self.body)), body]
+        words += [head.get(name.encode(), b"-").decode("latin-1") for name in names]
+        return " ".join(words)
+
+
+class Client(QuicConnectionProtocol):
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.http = H3Connection(self._quic)
+        self.answers = {}
+        self.why = None
+
+    def quic_event_received(self, event):
+        if isinstance(event, ConnectionTerminated):
+            self.why = f"closed {event.error_code:#x} {event.reason_phrase}".strip()
+            for answer in self.answers.values():
+                answer.finish()
+        if isinstance(event, StreamReset) and event.stream_id in self.answers:
+            self.answers[event.stream_id].finish()
+        for part in self.http.handle_event(event):
+            answer = self.answers.get(getattr(part, "stream_id", None))
+            if answer is None:
+                continue
+            if isinstance(part, HeadersReceived):
+                answer.heads.append(part.headers)
+            elif isinstance(part, DataReceived):
+                answer.body += part.data
+            if part.stream_ended:
+                answer.finish()
+
+    def ask(self, method, authority, path, body=None, fields=()):
+        answer = Answer(asyncio.get_running_loop())
+        stream = self._quic.get_next_available_stream_id()
+        self.answers[stream] = answer
+        head = [(":method", method), (":scheme", "https"), (":authority", authority), (":path", path)]
+        head += [field.split("=", 1) for field in fields]
+        head = [(name.encode(), value.encode()) for name, value in head]
+        self.http.send_headers(stream, head, end_stream=body is None)
+        if body is not None:
+            self.http.send_data(stream, body, end_stream=True)
+        self.transmit()
+        return answer
+
+
+def configuration(options):
+    made = QuicConfiguration(
+        is_client=True,
+        alpn_protocols=options.alpn.split(","),
+        verify_mode=ssl.CERT_NONE,
+        server_name=options.name,
+    )
+    if options.certificate:
+        made.load_cert_chain(*options.certificate.split(","))
+    if options.tickets and options.resume:
+        with open(options.tickets, "rb") as file:
+            made.session_ticket = pickle.load(file)
+    return made
+
+
+async def obey(client, words, options):
+    verb, rest = words[0], words[1:]
+    authority = options.authority or options.name
+    if verb == "many":
+        asked = [client.ask("GET", authority, rest[1]) for _ in range(int(rest[0]))]
+        answers = [await asyncio.wait_for(answer.done, PATIENCE_S) for answer in asked]
+        texts = sorted({answer.text([]) for answer in answers})
+        print(len(answers), *texts, flush=True)
+    elif verb == "sleep":
+        await asyncio.sleep(float(rest[0]))
+    elif verb == "rebind":
+        # Another port of the client: what a router does to a client without its knowledge.
+        loop = asyncio.get_running_loop()
+        old = client._transport
+        made, _ = await loop.create_datagram_endpoint(lambda: client, local_addr=("::", 0))
+        client._transport = made
+        old.abort()
+    elif verb == "ids":
+        client.change_connection_id()
+    elif verb == "keys":
+        client.request_key_update()
+    elif verb == "ping":
+        await asyncio.wait_for(client.ping(), PATIENCE_S)
+        print("pong", flush=True)
+    elif verb == "wait":
+        await asyncio.wait_for(client.wait_closed(), PATIENCE_S)
+        print(client.why, flush=True)
+    else:
+        body = None
+        if verb not in ("GET", "HEAD"):
+            body = bytes(number * 31 % 251 for number in range(int(rest[1])))
+        answer = client.ask(verb, authority, rest[0], body, options.field)
+        await asyncio.wait_for(answer.done, PATIENCE_S)
+        print(answer.text(options.show), client.why or "", flush=True)
+
+
+async def run(options):
+    def keep(ticket):
+        if options.tickets:
+            with open(options.tickets, "wb") as file:
+                pickle.dump(ticket, file)
+
+    loop = asyncio.get_running_loop()
+    async with connect(
+        options.address,
+        options.port,
+        configuration=configuration(options),
+        create_protocol=Client,
+        session_ticket_handler=keep,
+        wait_connected=not options.early,
+    ) as client:
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            await obey(client, line.split(), options)
+        if options.resume:
+            print("resumed", client._quic.tls.session_resumed, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port", type=int)
+    parser.add_argument("--address", default="127.0.0.1")
+    parser.add_argument("--name", default="a.test")
+    parser.add_argument("--authority")
+    parser.add_argument("--alpn", default="h3")
+    parser.add_argument("--certificate")
+    parser.add_argument("--tickets")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--early", action="store_true")
+    parser.add_argument("--field", action="append", default=[])
+    parser.add_argument("--show", action="append", default=[])
+    options = parser.parse_args()
+    try:
+        asyncio.run(run(options))
+    except ConnectionError as error:
+        print("refused", error, flush=True)
+
+
+main()
