@@ -10,6 +10,7 @@ mod check;
 mod cluster;
 mod endpoints;
 mod findings;
+mod gateway;
 mod objects;
 mod options;
 mod render;

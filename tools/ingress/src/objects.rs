@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::findings::{Finding, Level, Subject};
+use crate::gateway::{Gateway, GatewayClass, ReferenceGrant, Route};
 
 /// The longest file of manifests that is read: a dump of 5,000 Ingresses with their endpoints has
 /// about 20 MB.
@@ -38,6 +39,11 @@ pub struct Objects {
     pub slices: BTreeMap<(String, String), Vec<EndpointSlice>>,
     pub secrets: BTreeMap<(String, String), Secret>,
     pub config_maps: BTreeMap<(String, String), ConfigMap>,
+    pub gateway_classes: BTreeMap<String, GatewayClass>,
+    pub gateways: BTreeMap<(String, String), Gateway>,
+    /// HTTPRoutes and GRPCRoutes by namespace, and by kind and name.
+    pub routes: BTreeMap<(String, String), Route>,
+    pub grants: Vec<ReferenceGrant>,
     /// What could not be read.
     pub findings: Vec<Finding>,
 }
@@ -138,7 +144,43 @@ impl Objects {
                 }
             }
             "EndpointSlice" => self.add_slice(value),
+            "GatewayClass" | "Gateway" | "HTTPRoute" | "GRPCRoute" | "ReferenceGrant" => {
+                self.add_of_gateways(&kind, value);
+            }
             _ => {}
+        }
+    }
+
+    /// Adds an object of Gateway API.
+    fn add_of_gateways(&mut self, kind: &str, mut value: Value) {
+        let (namespace, name) = key_of(&value);
+        value["metadata"]["namespace"] = namespace.clone().into();
+        match kind {
+            "GatewayClass" => {
+                if let Some(class) = typed(self, "GatewayClass", value) {
+                    self.gateway_classes.insert(name, class);
+                }
+            }
+            "Gateway" => {
+                if let Some(gateway) = typed(self, "Gateway", value) {
+                    self.gateways.insert((namespace, name), gateway);
+                }
+            }
+            "ReferenceGrant" => {
+                let grant = typed::<ReferenceGrant>(self, "ReferenceGrant", value);
+                self.grants.extend(grant);
+            }
+            _ => {
+                let of = if kind == "GRPCRoute" {
+                    "GRPCRoute"
+                } else {
+                    "HTTPRoute"
+                };
+                if let Some(route) = typed(self, of, value) {
+                    self.routes
+                        .insert((namespace, format!("{kind} {name}")), route);
+                }
+            }
         }
     }
 

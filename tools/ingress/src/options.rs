@@ -57,6 +57,8 @@ pub struct Options {
     pub class: String,
     /// The `controller` of IngressClasses that are ours.
     pub controller: String,
+    /// The `controllerName` of GatewayClasses that are ours.
+    pub gateway_controller: String,
     /// Whether a class is ours by its name alone.
     pub is_class_by_name: bool,
     /// Whether Ingresses without a class are ours.
@@ -107,6 +109,7 @@ impl Default for Options {
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
             class: "nginx".to_owned(),
             controller: "k8s.io/ingress-nginx".to_owned(),
+            gateway_controller: "turnpike/gateway".to_owned(),
             is_class_by_name: false,
             without_class: false,
             config_map: None,
@@ -310,6 +313,9 @@ static FLAGS: &[Flag] = &[
     sets("files", |options, value| {
         options.files = PathBuf::from(value);
         Ok(())
+    }),
+    sets("gateway-controller-class", |options, value| {
+        text(&mut options.gateway_controller, value)
     }),
     sets("health-check-path", |options, value| {
         text(&mut options.health_path, value)

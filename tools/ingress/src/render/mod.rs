@@ -2,6 +2,7 @@
 
 mod access;
 mod external_auth;
+mod gateway;
 mod groups;
 mod http;
 mod location;
@@ -139,6 +140,7 @@ pub fn render_without(
     for server in ordered(&rules) {
         renderer.server(&mut servers, server);
     }
+    renderer.gateways(&mut servers);
     let mut text = Text::default();
     renderer.main(&mut text, servers)?;
     renderer.stream(&mut text, &rules);

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 
 use turnpike_ingress::{Objects, Options, Rendering, judge, settle};
-use turnpike_testkit::{Folder, Server};
+use turnpike_testkit::{Folder, Peer, Server};
 
 /// Ports in renderings, which stand for those that the kernel gives.
 const PORTS: &[(u16, &str)] = &[
@@ -125,20 +125,25 @@ impl Setting {
 impl Bed {
     /// Sends a request in short form (`GET /path` and fields) to a host, and returns the response.
     pub(crate) fn ask(&self, host: &str, request: &str) -> String {
-        let mut lines = request.lines();
-        let first = lines.next().unwrap_or_default();
-        let mut text = format!("{first} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
-        for line in lines {
-            text.push_str(line.trim());
-            text.push_str("\r\n");
-        }
-        text.push_str("\r\n");
-        String::from_utf8_lossy(&self.server.exchange(text)).into_owned()
+        String::from_utf8_lossy(&self.server.exchange(written(host, request))).into_owned()
     }
 
     /// Checks a response: each text must be in it, and those behind `!` must not.
     pub(crate) fn check(&self, host: &str, request: &str, expected: &[&str]) {
         let response = self.ask(host, request);
+        assert_has(
+            &format!("{host}: {request}"),
+            &response,
+            expected,
+            &self.rendering,
+        );
+    }
+
+    /// As [`Bed::check`], at another port.
+    pub(crate) fn check_at(&self, port: &str, host: &str, request: &str, expected: &[&str]) {
+        let mut peer = Peer::connect(self.server.port_named(port));
+        peer.send(written(host, request));
+        let response = String::from_utf8_lossy(&peer.rest()).into_owned();
         assert_has(
             &format!("{host}: {request}"),
             &response,
@@ -160,6 +165,19 @@ impl Bed {
         let text = [output.stdout, output.stderr].concat();
         String::from_utf8_lossy(&text).into_owned()
     }
+}
+
+/// A request in short form as it is sent.
+fn written(host: &str, request: &str) -> String {
+    let mut lines = request.lines();
+    let first = lines.next().unwrap_or_default();
+    let mut text = format!("{first} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+    for line in lines {
+        text.push_str(line.trim());
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    text
 }
 
 /// Checks that texts are there, and that those behind `!` are not.

@@ -10,6 +10,7 @@ mod cluster;
 mod collisions;
 mod command_line;
 mod documentation;
+mod gateway;
 mod hostile;
 mod manifests;
 mod paths;

@@ -374,3 +374,51 @@ fn connections_are_passed_through_with_their_tls() {
     );
     assert!(came.contains("X-Real-IP: 127.0.0.1"), "{came}");
 }
+
+#[test]
+fn listeners_of_gateways_have_certificates() {
+    let one = Backend::start("one");
+    let authority = Authority::new();
+    let (certificate, key) = authority.sign("gateway.test", "gateway");
+    let manifests = service("default", "one", one.port)
+        + &secret("gateway", &[("tls.crt", &certificate), ("tls.key", &key)])
+        + "---
+kind: Gateway
+metadata: {name: outer}
+spec:
+  listeners:
+  - name: good
+    port: 20443
+    protocol: HTTPS
+    hostname: gateway.test
+    tls: {certificateRefs: [{name: gateway}]}
+  - name: foreign
+    port: 20443
+    protocol: HTTPS
+    hostname: foreign.test
+    tls: {certificateRefs: [{name: gateway, namespace: other}]}
+---
+kind: HTTPRoute
+metadata: {name: it}
+spec:
+  parentRefs: [{name: outer}]
+  hostnames: [gateway.test, foreign.test]
+  rules: [{backendRefs: [{name: one, port: 80}]}]
+";
+    let bed = Setting::new(manifests).start();
+    let came = bed.curl("gateway.test", "/", &["-v"]);
+    assert!(
+        came.contains("CN=gateway") && came.contains("backend one"),
+        "{came}"
+    );
+    let came = bed.curl("foreign.test", "/", &["-v"]);
+    assert!(
+        came.contains("Fake Certificate") && came.contains("404 Not Found"),
+        "{came}"
+    );
+    let texts = findings(&bed);
+    assert!(
+        texts.contains("listener foreign: no ReferenceGrant allows the Secret"),
+        "{texts}"
+    );
+}
