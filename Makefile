@@ -28,7 +28,8 @@ run: cargo-is-here ## Install what the build needs, build, serve http://127.0.0.
 	exec $(BUILT)/turnpike
 
 build: cargo-is-here ## Build the server, optimised
-	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
+	$(CARGO) build --release --locked --package turnpike-server --package turnpike-tools \
+		--package turnpike-view
 
 package: ## Debian packages, an RPM package and a tarball, under target/package
 	$(XTASK) setup build package

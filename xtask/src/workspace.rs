@@ -37,6 +37,7 @@ pub(crate) fn build_for_debugging() -> Result<(), String> {
         cargo()
             .args(["build", "--workspace", "--locked", "--quiet"])
             .args(["--bin", "turnpike", "--bin", "turnpike-view"])
+            .args(["--bin", "turnpike-tools"])
             // Any test, this one is small: with one, cargo counts what only tests need.
             .args(["--test", "namespace"]),
     )

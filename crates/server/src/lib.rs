@@ -30,6 +30,7 @@ mod simple;
 mod standard_error;
 pub mod subcommands;
 mod title;
+mod tools;
 mod usage_text;
 mod variable_names;
 mod zone_memory;

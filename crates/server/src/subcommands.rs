@@ -1,5 +1,5 @@
-//! The tools that share the binary: the first argument chooses one, everything else is nginx's
-//! command line.
+//! What the first argument can choose instead of nginx's command line: tools of this program, and
+//! of the one beside it.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -13,6 +13,7 @@ use crate::control::command_line;
 use crate::manual;
 use crate::reference;
 use crate::simple;
+use crate::tools;
 use crate::variable_names;
 
 /// One tool.
@@ -61,7 +62,7 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "lab",
         summary: "run published studies and compare servers",
-        run: turnpike_lab::main,
+        run: |arguments| tools::run("lab", arguments),
     },
     Subcommand {
         name: "metric-names",
@@ -86,22 +87,22 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "load",
         summary: "send load to a server and measure it",
-        run: turnpike_load::main,
+        run: |arguments| tools::run("load", arguments),
     },
     Subcommand {
         name: "log",
         summary: "summarise an access log",
-        run: turnpike_log::main,
+        run: |arguments| tools::run("log", arguments),
     },
     Subcommand {
         name: "tune",
         summary: "find and change what limits this machine's connections",
-        run: turnpike_tune::main,
+        run: |arguments| tools::run("tune", arguments),
     },
     Subcommand {
         name: "findings",
         summary: "print the reference of what tune check can find",
-        run: findings,
+        run: |arguments| tools::run("findings", arguments),
     },
 ];
 
@@ -112,7 +113,6 @@ const HELPS: &[(&str, &str)] = &[
     ("php", simple::PHP_HELP),
     ("password", simple::PASSWORD_HELP),
     ("directives", reference::HELP),
-    ("log", turnpike_log::HELP),
     (
         "metric-names",
         "Usage: turnpike metric-names\n\nPrints the reference of all metrics, in Markdown.\n",
@@ -205,10 +205,6 @@ pub(crate) fn print(text: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
-}
-
-fn findings(_arguments: &[OsString]) -> ExitCode {
-    print(&turnpike_tune::reference())
 }
 
 fn metric_names(_arguments: &[OsString]) -> ExitCode {

@@ -1,6 +1,6 @@
 //! The options of a usage text as data: the text stays what a person edits.
 
-use turnpike_load::OptionUsage;
+use turnpike_usage::OptionUsage;
 
 /// The options that a help text lists, a line each, as `  -p prefix : what it does`.
 pub(crate) fn options_of(help: &str) -> Vec<OptionUsage> {

@@ -6,6 +6,7 @@
 //! machine, but for the limit of open files of this process.
 
 mod activity;
+mod beside;
 mod cgroup;
 mod counters;
 mod holders;
@@ -22,6 +23,7 @@ mod sockets;
 mod tests;
 
 pub use activity::{CpuTimes, ProcessMemory};
+pub use beside::program_beside;
 pub use cgroup::Cgroup;
 pub use counters::{PacketWork, Pressure};
 pub use holders::{Endpoint, Holder};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use turnpike_load::Usage;
+use turnpike_usage::Usage;
 
 use crate::error::LabError;
 use crate::session::{self, Wish};
@@ -92,7 +92,7 @@ struct Run {
 
 /// The command line of `turnpike lab`.
 pub fn usage() -> Usage {
-    Usage::of(&Options::command())
+    turnpike_load::usage_of(&Options::command())
 }
 
 /// Runs `turnpike lab` with the arguments after its name. Exit status: 0; 1 for wrong usage or a

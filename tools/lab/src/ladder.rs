@@ -28,8 +28,7 @@ pub(crate) fn climb(wish: &Wish) -> Result<(), LabError> {
     let name = format!("{date}-{name}-{}", environment::slug());
     std::fs::create_dir_all(&wish.out).map_err(|error| LabError::file(&wish.out, &error))?;
     let folder = fresh_folder(&wish.out, &name)?;
-    let program = std::env::current_exe();
-    let program = program.map_err(|error| LabError::step("finding this program", error))?;
+    let program = turnpike_host::program_beside("turnpike");
     let more: &[String] = if wish.quick {
         &climb.get_ref().quick
     } else {

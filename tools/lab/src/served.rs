@@ -157,7 +157,7 @@ impl Served {
         for dimension in self.dimensions.iter().skip(1) {
             at.push((dimension.name.clone(), level(&dimension.name).to_owned()));
         }
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let program = turnpike_host::program_beside("turnpike");
         let place = Place {
             folder: spot.folder.display().to_string(),
             address: spot.address.to_owned(),

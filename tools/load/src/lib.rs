@@ -53,15 +53,16 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 pub use histogram::Histogram;
-pub use live::{LiveFrame, view_program};
+pub use live::LiveFrame;
 use options::Options;
 use plan::Plan;
 pub use report::html::document;
 use report::limits::Limit;
 use report::{csv, hdr, html, json, limits, text};
 use run::Outcome;
+use turnpike_usage::Usage;
 pub use units::{show_bytes, show_time_us};
-pub use usage::{OptionUsage, Usage, print_refusal};
+pub use usage::{print_refusal, usage_of};
 use watch::Console;
 
 /// Wrong usage, as wrk: nothing was run.
@@ -115,12 +116,12 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 
 /// The command line of `turnpike load`.
 pub fn usage() -> Usage {
-    let mut usage = Usage::of(&Options::command().name("turnpike load"));
+    let mut usage = usage_of(&Options::command().name("turnpike load"));
     let subcommands = [("merge", merge::command()), ("compare", compare::command())];
     for (name, command) in subcommands {
         usage.subcommands.push(Usage {
             name: name.to_owned(),
-            ..Usage::of(&command)
+            ..usage_of(&command)
         });
     }
     usage

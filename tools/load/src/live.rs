@@ -3,10 +3,8 @@
 //! The picture is drawn by `turnpike-view`, a program of its own, so that the server's binary links
 //! no terminal library. Here the figures are made, and sent to it as lines of JSON.
 
-use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
@@ -72,7 +70,7 @@ impl Live {
     /// # Errors
     /// When it is not installed or cannot be started.
     pub(crate) fn new(title: String) -> io::Result<Live> {
-        let mut view = Command::new(view_program())
+        let mut view = Command::new(turnpike_host::program_beside(VIEW_PROGRAM))
             .arg("load")
             .stdin(Stdio::piped())
             // A group of its own: Ctrl-C ends the run, and the run's end ends the view, which then
@@ -144,15 +142,6 @@ impl Drop for Live {
         self.frames = None;
         let _ = self.view.wait();
     }
-}
-
-/// The view beside the running program, as it is installed; else the one in PATH.
-pub fn view_program() -> PathBuf {
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|program| Some(program.parent()?.join(VIEW_PROGRAM)))
-        .filter(|program| program.is_file());
-    beside.unwrap_or_else(|| Path::new(OsStr::new(VIEW_PROGRAM)).to_path_buf())
 }
 
 /// What is said on standard error when the view cannot be started.

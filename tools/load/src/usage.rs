@@ -1,52 +1,22 @@
-//! What a command line takes, as data: manual pages and shell completions are written from it. And
-//! what is said of a command line that is refused.
+//! What a command line takes, as data, and what is said of one that is refused.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
+use turnpike_usage::{OptionUsage, Usage};
 
-/// A command with its options and what can follow it.
-#[derive(Clone, Debug, Default)]
-pub struct Usage {
-    /// The word that chooses it.
-    pub name: String,
-    /// The purpose, in a sentence.
-    pub summary: String,
-    /// The options, and the arguments that have no name.
-    pub options: Vec<OptionUsage>,
-    /// The commands that can follow.
-    pub subcommands: Vec<Usage>,
-}
-
-/// One option, or an argument that has no name.
-#[derive(Clone, Debug, Default)]
-pub struct OptionUsage {
-    /// The letter after one dash.
-    pub short: Option<char>,
-    /// The word after two dashes.
-    pub long: Option<String>,
-    /// The name of the value; `None` for a switch.
-    pub value: Option<String>,
-    /// The words that the value can be; empty where it is free.
-    pub choices: Vec<String>,
-    /// The effect.
-    pub help: String,
-}
-
-impl Usage {
-    /// The usage of a command and of those below it, without what is hidden.
-    pub fn of(command: &Command) -> Usage {
-        let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-        let about = command.get_about().map(ToString::to_string);
-        Usage {
-            name: command.get_name().to_owned(),
-            summary: about.unwrap_or_default(),
-            options: command
-                .get_arguments()
-                .filter(|argument| !argument.is_hide_set())
-                .map(option)
-                .collect(),
-            subcommands: subcommands.map(Usage::of).collect(),
-        }
+/// The usage of a command and of those below it, without what is hidden.
+pub fn usage_of(command: &Command) -> Usage {
+    let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    let about = command.get_about().map(ToString::to_string);
+    Usage {
+        name: command.get_name().to_owned(),
+        summary: about.unwrap_or_default(),
+        options: command
+            .get_arguments()
+            .filter(|argument| !argument.is_hide_set())
+            .map(option)
+            .collect(),
+        subcommands: subcommands.map(usage_of).collect(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use turnpike_host::Host;
-use turnpike_load::Usage;
+use turnpike_usage::Usage;
 
 use crate::climb::{self, Climb};
 use crate::facts::{self, Facts};
@@ -111,7 +111,7 @@ struct Check {
 
 /// The command line of `turnpike tune`.
 pub fn usage() -> Usage {
-    Usage::of(&Options::command())
+    turnpike_load::usage_of(&Options::command())
 }
 
 /// Runs `turnpike tune` with the arguments after its name. Exit status: 0; 1 for wrong usage; 2

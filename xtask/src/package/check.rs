@@ -30,6 +30,7 @@ const EXPECTED: &[&str] = &[
     "usr/lib/sysusers.d/turnpike.conf",
     "usr/lib/tmpfiles.d/turnpike.conf",
     "usr/sbin/turnpike",
+    "usr/sbin/turnpike-tools",
     "usr/sbin/turnpike-view",
     "usr/share/bash-completion/completions/turnpike",
     "usr/share/doc/turnpike/CHANGELOG.md",

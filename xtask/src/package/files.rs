@@ -143,7 +143,7 @@ const GENERATED: &[([&str; 2], &str)] = &[
 ];
 
 /// The programs.
-pub(super) const PROGRAMS: &[&str] = &["turnpike", "turnpike-view"];
+pub(super) const PROGRAMS: &[&str] = &["turnpike", "turnpike-tools", "turnpike-view"];
 
 impl Places {
     pub(super) fn below(prefix: &Path) -> Places {

@@ -27,6 +27,7 @@ use crate::workspace::{self, must, output};
 pub(crate) use check::run as check;
 pub(crate) use container::run as container;
 use files::{PROGRAMS, Places};
+use sbom::SHIPPED;
 use target::Target;
 
 /// Builds the packages.
@@ -173,7 +174,8 @@ fn compile(options: &Options, target: Option<&Target>) -> Outcome {
     if let Some(target) = target {
         target.compile(&mut cargo)?;
     }
-    must(cargo.args(["--package", "turnpike-server", "--package", "turnpike-view"]))
+    let packages = SHIPPED.iter().flat_map(|name| ["--package", name]);
+    must(cargo.args(packages))
 }
 
 /// The folder with the programs that were built for this machine.

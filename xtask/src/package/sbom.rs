@@ -9,7 +9,7 @@ use crate::deny::PLATFORM;
 use crate::workspace::{self, elements, text};
 
 /// The packages whose programs are shipped.
-const SHIPPED: &[&str] = &["turnpike-server", "turnpike-view"];
+pub(super) const SHIPPED: &[&str] = &["turnpike-server", "turnpike-tools", "turnpike-view"];
 
 /// Writes the list, and returns its path.
 ///

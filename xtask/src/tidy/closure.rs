@@ -1,5 +1,5 @@
 //! The forbidden dependencies of the server's binary, at any depth: it often runs as root, so code
-//! for terminals does not belong in it.
+//! for terminals and tools does not belong in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,8 +12,15 @@ use crate::workspace::{elements, text};
 /// The crate whose normal dependencies are checked.
 const SERVER: &str = "turnpike-server";
 
-/// Terminal interfaces; `turnpike-view` is the program that may link them.
+/// Terminal interfaces, which belong in `turnpike-view`, and the tools, which do in
+/// `turnpike-tools`, with what reads their options.
 const FORBIDDEN: &[&str] = &[
+    "clap",
+    "turnpike-ingress",
+    "turnpike-lab",
+    "turnpike-load",
+    "turnpike-log",
+    "turnpike-tune",
     "ratatui",
     "ratatui-core",
     "crossterm",
@@ -49,7 +56,8 @@ pub(super) fn check(metadata: &Value) -> Vec<Finding> {
         .iter()
         .filter(|name| linked.iter().any(|id| names.get(id) == Some(name)))
         .map(|name| {
-            let text = format!("{SERVER} links {name}, which belongs in turnpike-view");
+            let text =
+                format!("{SERVER} links {name}, which belongs in turnpike-tools or turnpike-view");
             Finding::new(Path::new("crates/server/Cargo.toml"), 1, text)
         })
         .collect()

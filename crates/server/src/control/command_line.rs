@@ -17,8 +17,8 @@ use nix::unistd::geteuid;
 use serde_json::Value;
 use turnpike_conf::{Errors, did_you_mean, nearest, text_of};
 use turnpike_lane::sys::process::ProcessHandle;
-use turnpike_load::{OptionUsage, Usage};
 use turnpike_plan::control::{Arguments, CommandRow};
+use turnpike_usage::{OptionUsage, Usage};
 
 use super::{Client, VERBS, family_verbs, show, top};
 use crate::checked::Checked;

@@ -18,7 +18,7 @@ struct View(Child);
 
 impl View {
     fn start() -> Result<View, String> {
-        let program = turnpike_load::view_program();
+        let program = turnpike_host::program_beside("turnpike-view");
         let child = Command::new(&program)
             .arg("top")
             .stdin(Stdio::piped())

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use turnpike_load::{OptionUsage, Usage};
+use turnpike_usage::{OptionUsage, Usage};
 
 /// The words that can follow a command.
 fn words(usage: &Usage) -> Vec<String> {

@@ -11,31 +11,39 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use turnpike_load::{OptionUsage, Usage};
+use turnpike_usage::{OptionUsage, Usage};
 
 use crate::control::command_line;
 use crate::standard_error::write_standard_error;
-use crate::subcommands::{self, SUBCOMMANDS};
+use crate::subcommands::{self, SUBCOMMANDS, Subcommand};
 use crate::usage_text::options_of;
-use crate::{check, cli};
+use crate::{check, cli, tools};
 
-/// Words and what they print.
-type Table = &'static [(&'static str, fn() -> String)];
+/// Words and what they print, or why it cannot be had.
+type Table = &'static [(&'static str, fn() -> Result<String, String>)];
 
 const PAGES: Table = &[
-    ("turnpike.8", roff::server),
-    ("turnpike.conf.5", roff::directives),
-    ("turnpike-load.1", || roff::tool(&turnpike_load::usage())),
-    ("turnpike-lab.1", || roff::tool(&turnpike_lab::usage())),
-    ("turnpike-tune.1", || roff::tool(&turnpike_tune::usage())),
-    ("turnpike-view.1", roff::view),
+    ("turnpike.8", || Ok(roff::server())),
+    ("turnpike.conf.5", || Ok(roff::directives())),
+    ("turnpike-load.1", || tool("load")),
+    ("turnpike-lab.1", || tool("lab")),
+    ("turnpike-tune.1", || tool("tune")),
+    ("turnpike-view.1", || Ok(roff::view())),
 ];
 
 const SHELLS: Table = &[
-    ("bash", || completions::bash(&whole())),
-    ("zsh", || completions::zsh(&whole())),
-    ("fish", || completions::fish(&whole())),
+    ("bash", || Ok(completions::bash(&whole(&tools::usages()?)))),
+    ("zsh", || Ok(completions::zsh(&whole(&tools::usages()?)))),
+    ("fish", || Ok(completions::fish(&whole(&tools::usages()?)))),
 ];
+
+/// The page of a tool of the other program.
+fn tool(name: &str) -> Result<String, String> {
+    let usages = tools::usages()?;
+    let usage = usages.iter().find(|usage| is_of(usage, name));
+    let usage = usage.ok_or_else(|| format!("there is no tool \"{name}\""))?;
+    Ok(roff::tool(usage))
+}
 
 /// `turnpike manual PAGE`.
 pub(crate) fn pages(arguments: &[OsString]) -> ExitCode {
@@ -54,7 +62,14 @@ fn print(name: &str, table: Table, arguments: &[OsString]) -> ExitCode {
         write_standard_error(&format!("Usage: turnpike {name} {}\n", words.join("|")));
         return ExitCode::FAILURE;
     };
-    match std::io::stdout().write_all(text().as_bytes()) {
+    let text = match text() {
+        Ok(text) => text,
+        Err(error) => {
+            write_standard_error(&format!("turnpike {name}: {error}\n"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -70,8 +85,10 @@ fn server_options() -> Vec<OptionUsage> {
 }
 
 /// The whole command line: nginx's options, the tools, and the verbs for a running server.
-fn whole() -> Usage {
-    let mut subcommands: Vec<Usage> = SUBCOMMANDS.iter().map(tool_of).collect();
+/// `others`: the tools of the other program.
+fn whole(others: &[Usage]) -> Usage {
+    let of_tool = |tool| usage_of(tool, others);
+    let mut subcommands: Vec<Usage> = SUBCOMMANDS.iter().map(of_tool).collect();
     subcommands.extend(command_line::usages());
     Usage {
         name: "turnpike".to_owned(),
@@ -81,11 +98,8 @@ fn whole() -> Usage {
     }
 }
 
-fn tool_of(tool: &crate::subcommands::Subcommand) -> Usage {
+fn usage_of(tool: &Subcommand, others: &[Usage]) -> Usage {
     let mut usage = match tool.name {
-        "load" => turnpike_load::usage(),
-        "lab" => turnpike_lab::usage(),
-        "tune" => turnpike_tune::usage(),
         "serve" | "proxy" | "php" | "password" => Usage {
             options: subcommands::help_text(tool.name).map_or_else(Vec::new, options_of),
             ..Usage::default()
@@ -96,11 +110,19 @@ fn tool_of(tool: &crate::subcommands::Subcommand) -> Usage {
         },
         "manual" => words_of(PAGES),
         "completions" => words_of(SHELLS),
-        _ => Usage::default(),
+        name => {
+            let other = others.iter().find(|usage| is_of(usage, name));
+            other.cloned().unwrap_or_default()
+        }
     };
     usage.name = tool.name.to_owned();
     usage.summary = tool.summary.to_owned();
     usage
+}
+
+/// Whether a usage is that of `turnpike NAME`.
+fn is_of(usage: &Usage, name: &str) -> bool {
+    usage.name.strip_prefix("turnpike ") == Some(name)
 }
 
 fn words_of(table: Table) -> Usage {

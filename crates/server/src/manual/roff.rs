@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use turnpike_conf::Row;
-use turnpike_load::{OptionUsage, Usage};
+use turnpike_usage::{OptionUsage, Usage};
 
 use crate::control::command_line;
 use crate::families;

@@ -1,12 +1,29 @@
 //! What pages and completions hold; that shells and roff read them is tested with the binary.
 
-use super::{PAGES, SHELLS, server_options, whole};
+use turnpike_usage::{OptionUsage, Usage};
+
+use super::{completions, roff, server_options, whole};
 use crate::families;
 use crate::usage_text::options_of;
 
+/// What the other program may say of a tool.
+fn tool() -> Usage {
+    Usage {
+        name: "turnpike load".to_owned(),
+        summary: "Send load".to_owned(),
+        options: vec![OptionUsage {
+            long: Some("rate".to_owned()),
+            value: Some("RATE".to_owned()),
+            help: "Requests a second".to_owned(),
+            ..OptionUsage::default()
+        }],
+        subcommands: Vec::new(),
+    }
+}
+
 #[test]
 fn options_are_read_from_the_help() {
-    let names = |options: &[turnpike_load::OptionUsage]| -> String {
+    let names = |options: &[OptionUsage]| -> String {
         options.iter().filter_map(|option| option.short).collect()
     };
     assert_eq!(names(&server_options()), "?hvVtTqspecg");
@@ -34,8 +51,7 @@ fn options_are_read_from_the_help() {
 
 #[test]
 fn every_directive_has_a_place_in_its_page() {
-    let (_, page) = PAGES[1];
-    let page = page();
+    let page = roff::directives();
     for (_, row) in families::registry().rows() {
         assert!(
             page.contains(&format!("\n\\fB{}", row.name)),
@@ -47,20 +63,29 @@ fn every_directive_has_a_place_in_its_page() {
 
 #[test]
 fn every_subcommand_is_completed_and_described() {
-    let (_, server) = PAGES[0];
-    let page = server();
-    for command in whole().subcommands {
+    let page = roff::server();
+    let whole = whole(&[tool()]);
+    let shells = [
+        completions::bash(&whole),
+        completions::zsh(&whole),
+        completions::fish(&whole),
+    ];
+    for command in &whole.subcommands {
         assert!(page.contains(&format!("\\fB{}", command.name.replace('-', "\\-"))));
-        for (shell, text) in SHELLS {
-            assert!(text().contains(&command.name), "{shell}: {}", command.name);
+        for text in &shells {
+            assert!(text.contains(&command.name), "{}: {text}", command.name);
         }
+    }
+    for text in &shells {
+        assert!(text.contains("rate"), "{text}");
     }
 }
 
 #[test]
 fn pages_are_plain_ascii() {
-    for (name, page) in PAGES {
-        let page = page();
+    let tool = roff::tool(&tool());
+    let pages = [roff::server(), roff::directives(), roff::view(), tool];
+    for (name, page) in ["server", "directives", "view", "tool"].iter().zip(pages) {
         assert!(page.is_ascii(), "{name}");
         let empty = |line: &str| line.is_empty();
         assert!(!page.lines().any(empty), "{name}");

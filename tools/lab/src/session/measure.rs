@@ -161,8 +161,7 @@ impl<'a> Bench<'a> {
         let folder = Folder::make()?;
         let placed = self.session.placed(case)?;
         let (port, origin_port) = contender::free_ports(self.topology)?;
-        let turnpike = std::env::current_exe()
-            .map_err(|error| LabError::step("finding this program", error))?;
+        let turnpike = turnpike_host::program_beside("turnpike");
         let place = Place {
             folder: folder.path().display().to_string(),
             address: self.topology.address().to_owned(),
