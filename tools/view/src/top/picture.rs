@@ -9,10 +9,15 @@ use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
 use super::snapshot::{Snapshot, Times};
 use super::{Order, View};
 
-/// The rows of the graph with its border. On a small terminal it is lower, or left out: the tables
-/// have the figures.
-const GRAPH_ROWS: u16 = 7;
+/// The least rows of the graph with its border: it takes what the tables leave, and is left out on
+/// a small terminal, since the tables have the figures.
 const GRAPH_ROWS_MIN: u16 = 4;
+
+/// The columns of the figures beside the graph.
+const AXIS_COLUMNS: u16 = 6;
+
+/// The least columns of the names in a table that is too wide: the figures are not cut.
+const NAME_COLUMNS_MIN: usize = 8;
 
 /// The rows of the title, the figures, the errors and the keys.
 const OTHER_ROWS: u16 = 1 + 4 + 3 + 1;
@@ -52,7 +57,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         Constraint::Max(rows(&lanes)),
         Constraint::Max(rows(&peers)),
         Constraint::Max(rows(&zones)),
-        Constraint::Min(3),
+        Constraint::Length(3),
         Constraint::Length(1),
     ];
     let [
@@ -103,7 +108,7 @@ fn graph_rows(area: Rect, tables: &[u16]) -> u16 {
     let rows = tables
         .iter()
         .fold(OTHER_ROWS, |sum, rows| sum.saturating_add(*rows));
-    match area.height.saturating_sub(rows).min(GRAPH_ROWS) {
+    match area.height.saturating_sub(rows) {
         ..GRAPH_ROWS_MIN => 0,
         rows => rows,
     }
@@ -138,15 +143,17 @@ fn figure_lines(view: &View) -> Vec<Line<'static>> {
     let prefix = if server.is_some() { "server_" } else { "" };
     let rate = |row: &str| now.rate(before, &format!("{prefix}{row}"), &labels);
     let requests = Line::from(format!(
-        "requests     {}/s   in {}B/s   out {}B/s",
+        "requests     {}/s   in {}/s   out {}/s",
         short(rate("requests")),
-        binary(rate("received_bytes")),
-        binary(rate("sent_bytes")),
+        bytes(rate("received_bytes")),
+        bytes(rate("sent_bytes")),
     ));
+    let most = now.status()["serving"]["connections_max"].as_u64();
     let connections = Line::from(format!(
-        "connections  {}/s   open {}: {} reading, {} writing, {} waiting",
+        "connections  {}/s   open {}{}: {} reading, {} writing, {} waiting",
         short(now.rate(before, "connections_accepted", &[])),
         short(now.sum("connections_active", &[])),
+        most.map_or(String::new(), |most| format!(" of {}", short(most as f64))),
         short(now.sum("connections_reading", &[])),
         short(now.sum("connections_writing", &[])),
         short(now.sum("connections_waiting", &[])),
@@ -199,18 +206,55 @@ fn status_rate(view: &View, digit: char) -> f64 {
 }
 
 fn draw_graph(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let width = usize::from(area.width.saturating_sub(2));
+    let block = Block::bordered();
+    let inner = block.inner(area);
+    let columns = [Constraint::Length(AXIS_COLUMNS), Constraint::Min(0)];
+    let [axis, graph] = Layout::horizontal(columns).areas(inner);
+    let width = usize::from(graph.width);
     let first = view.rates.len().saturating_sub(width);
     let shown: Vec<u64> = view.rates.iter().skip(first).copied().collect();
     let most = shown.iter().max().copied().unwrap_or_default();
-    let title = format!(
-        "requests per second, last {} s, scale to {}",
-        shown.len(),
-        short(most as f64)
-    );
+    let title = format!("requests per second, last {} s", shown.len());
+    frame.render_widget(block.title(title), area);
+    let height = usize::from(axis.height);
+    let figure = |row: usize| match row {
+        0 => short(most as f64),
+        row if row + 1 == height => "0".to_owned(),
+        row if row * 2 == height - 1 => short(most as f64 / 2.0),
+        _ => String::new(),
+    };
+    let figures: Vec<Line<'_>> = (0..height)
+        .map(|row| Line::from(format!("{:>5}", figure(row))))
+        .collect();
+    frame.render_widget(Paragraph::new(figures), axis);
+    // The present is at the right, also while there is little of the past.
+    let mut columns = vec![0; width.saturating_sub(shown.len())];
+    columns.extend(shown);
     let style = Style::default().fg(Color::Cyan);
-    let graph = Sparkline::default().data(&shown).style(style);
-    frame.render_widget(graph.block(Block::bordered().title(title)), area);
+    let bars = Sparkline::default().data(&columns).max(most.max(1));
+    frame.render_widget(bars.style(style), graph);
+}
+
+/// The widths of columns and the space between them: where there is little room the space is
+/// smaller, and then the name in the first column is cut.
+fn widths(mut widths: Vec<usize>, room: usize) -> (Vec<usize>, usize) {
+    let gaps = widths.len().saturating_sub(1);
+    let total: usize = widths.iter().sum();
+    let spacing = if total + gaps * 2 > room { 1 } else { 2 };
+    let excess = (total + gaps * spacing).saturating_sub(room);
+    if let Some(name) = widths.first_mut() {
+        *name = name.saturating_sub(excess).max(NAME_COLUMNS_MIN.min(*name));
+    }
+    (widths, spacing)
+}
+
+/// A text in at most so many columns, with a mark where it is cut.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    kept + "…"
 }
 
 fn draw_table(
@@ -226,21 +270,32 @@ fn draw_table(
     let width = |column: usize| {
         let cells = entries.iter().filter_map(|entry| entry.cells.get(column));
         let cells = cells.map(|cell| cell.chars().count());
-        let width = cells.max().unwrap_or_default().max(head[column].len());
-        Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX))
+        cells.max().unwrap_or_default().max(head[column].len())
     };
-    let widths: Vec<Constraint> = (0..head.len()).map(width).collect();
+    let inside = usize::from(area.width.saturating_sub(2));
+    let (widths, spacing) = widths((0..head.len()).map(width).collect(), inside);
+    let name_columns = widths.first().copied().unwrap_or_default();
+    let widths = widths.iter().map(|width| {
+        let columns = u16::try_from(*width).unwrap_or(u16::MAX);
+        Constraint::Length(columns)
+    });
+    let widths: Vec<Constraint> = widths.collect();
     let room = usize::from(area.height.saturating_sub(3));
     let hidden = entries.len().saturating_sub(room);
     let title = match hidden {
         0 => title.to_owned(),
         hidden => format!("{title} ({hidden} more)"),
     };
-    let rows = entries.into_iter().map(|entry| Row::new(entry.cells));
+    let rows = entries.into_iter().map(|mut entry| {
+        if let Some(name) = entry.cells.first_mut() {
+            *name = cut(name, name_columns);
+        }
+        Row::new(entry.cells)
+    });
     let bold = Style::default().add_modifier(Modifier::BOLD);
     let table = Table::new(rows, widths)
         .header(Row::new(head.to_vec()).style(bold))
-        .column_spacing(2)
+        .column_spacing(u16::try_from(spacing).unwrap_or_default())
         .block(Block::bordered().title(title));
     frame.render_widget(table, area);
 }
@@ -364,7 +419,7 @@ fn zones(view: &View) -> Vec<Entry> {
                 hits(now, before, zone, requests),
                 format!("{:.1} %", now.sum("cache_filled_ratio", &labels) * 100.0),
                 short(now.sum("cache_keys", &labels)),
-                format!("{}B", binary(now.sum("cache_bytes", &labels))),
+                bytes(now.sum("cache_bytes", &labels)),
                 short(now.rate(before, "cache_evicted", &labels)),
             ],
         }
@@ -426,9 +481,9 @@ fn errors(view: &View) -> Line<'static> {
 fn time(times: &Times, percent: f64) -> String {
     match times.percentile(percent) {
         None => "-".to_owned(),
-        Some(seconds) if seconds < 0.001 => format!("{:.0}us", seconds * 1e6),
-        Some(seconds) if seconds < 1.0 => format!("{:.1}ms", seconds * 1e3),
-        Some(seconds) => format!("{seconds:.2}s"),
+        Some(seconds) if seconds < 0.001 => format!("{:.0} µs", seconds * 1e6),
+        Some(seconds) if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        Some(seconds) => format!("{seconds:.2} s"),
     }
 }
 
@@ -437,9 +492,9 @@ fn short(value: f64) -> String {
     scaled(value, 1000.0, ["", "k", "M", "G"])
 }
 
-/// Bytes in powers of 1024, without the final `B`.
-fn binary(value: f64) -> String {
-    scaled(value, 1024.0, ["", "Ki", "Mi", "Gi"])
+/// Bytes in powers of 1024: `512 B`, `1.5 KiB`.
+fn bytes(value: f64) -> String {
+    scaled(value, 1024.0, [" B", " KiB", " MiB", " GiB"])
 }
 
 fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
@@ -449,7 +504,9 @@ fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
         unit += 1;
     }
     match (unit, value) {
-        (0, value) if value.fract() == 0.0 || value >= 100.0 => format!("{value:.0}"),
+        (0, value) if value.fract() == 0.0 || value >= 100.0 => {
+            format!("{value:.0}{}", units[0])
+        }
         (_, value) if value < 100.0 => format!("{value:.1}{}", units[unit]),
         (_, value) => format!("{value:.0}{}", units[unit]),
     }

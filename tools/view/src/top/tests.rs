@@ -20,7 +20,7 @@ fn frame(second: u64, requests: u64) -> Snapshot {
     let server = |class: &str| json!({ "server": "a.example", "class": class });
     let frame = json!({
         "status": { "version": "0.1.0", "uptime_s": 3700, "generation": 4,
-            "serving": { "lanes": 2 } },
+            "serving": { "lanes": 2, "connections_max": 1024 } },
         "metrics": { "unix_ms": second * 1000, "bounds_s": [0.01, 0.02], "metrics": [
             counter("requests", json!({ "lane": "0" }), requests),
             { "name": "requests_by_status", "samples": [
@@ -49,7 +49,12 @@ fn shown(view: &View) -> String {
 }
 
 fn shown_in(view: &View, rows: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(100, rows)).expect("a terminal in memory");
+    shown_on(view, 100, rows)
+}
+
+fn shown_on(view: &View, columns: u16, rows: u16) -> String {
+    let backend = TestBackend::new(columns, rows);
+    let mut terminal = Terminal::new(backend).expect("a terminal in memory");
     terminal
         .draw(|area| picture::draw(area, view))
         .expect("a terminal in memory");
@@ -69,7 +74,9 @@ fn rates_are_computed_from_two_frames() {
     for text in [
         "turnpike 0.1.0  up 1h 1m  generation 4  lanes 2  all servers",
         "requests     2.0k/s",
-        "p50 10.0ms   p90 18.0ms",
+        "in 0 B/s   out 0 B/s",
+        "open 0 of 1.0k: ",
+        "p50 10.0 ms   p90 18.0 ms",
         "2xx 2.0k/s",
         "5xx 200/s",
         "10.0.0.1:80  u         out",
@@ -93,6 +100,44 @@ fn a_small_terminal_shows_every_row_and_a_lower_graph_or_none() {
         }
         assert!(!shown.contains(" more)"), "{rows} rows: {shown}");
     }
+}
+
+#[test]
+fn a_narrow_terminal_cuts_names_and_no_figures() {
+    let mut view = View::default();
+    view.take(frame(1, 1000));
+    view.take(frame(3, 5000));
+    for columns in [100, 80, 72, 64] {
+        let shown = shown_on(&view, columns, 40);
+        for text in ["ACTIVE REQ/S", "FAIL/S 5XX/S", "ROUND P99"] {
+            let spaced = text.replace(' ', "  ");
+            assert!(
+                shown.contains(text) || shown.contains(&spaced),
+                "{columns}: {shown}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_graph_takes_the_free_rows_has_figures_and_begins_at_the_right() {
+    let mut view = View::default();
+    view.take(frame(1, 1000));
+    view.take(frame(3, 5000));
+    let shown = shown_on(&view, 100, 50);
+    let lines: Vec<&str> = shown.lines().collect();
+    let begin = lines
+        .iter()
+        .position(|line| line.contains("requests per second"))
+        .expect("the graph");
+    let end = lines
+        .iter()
+        .position(|line| line.contains("┌lanes"))
+        .expect("the lanes");
+    assert!(end - begin > 15, "{shown}");
+    assert!(lines[begin + 1].contains("│ 2.0k"), "{shown}");
+    assert!(lines[begin + 1].contains("█│"), "{shown}");
+    assert!(lines[end - 2].contains("│    0"), "{shown}");
 }
 
 #[test]
