@@ -161,6 +161,8 @@ fn kept_key(words: &SharedWords) -> Option<HostKey> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use turnpike_lane::sys::mapping::SharedWords;
     use turnpike_plan::environment::KEPT_WORDS;
 

@@ -5,7 +5,7 @@ use turnpike_conf::{Row, Value};
 use super::{http2, others};
 
 fn rows() -> impl Iterator<Item = &'static Row> {
-    let tables = [http2::ROWS, http2::HTTP3, others::ROWS, others::MODULES];
+    let tables = [http2::ROWS, http2::QUIC, others::ROWS, others::MODULES];
     tables.into_iter().flatten()
 }
 
