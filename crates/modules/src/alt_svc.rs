@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, View};
+use turnpike_conf::{
+    Arguments, ConfError, Context, Merge, ReferenceText, Repeat, Row, Value, View,
+};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Filter, FilterPlace};
 use turnpike_http::plan::{Builder, Family, LocationDraft, listens};
@@ -30,6 +32,9 @@ pub(crate) struct AltSvc;
 #[derive(Default)]
 struct OfServer(Arc<[u8]>);
 
+/// What people wrote about the directive.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("alt_svc.md"))];
+
 impl Family for AltSvc {
     fn name(&self) -> &'static str {
         "alt_svc"
@@ -37,6 +42,10 @@ impl Family for AltSvc {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {
