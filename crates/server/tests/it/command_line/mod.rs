@@ -577,14 +577,18 @@ fn a_command_without_a_server_names_what_is_missing() {
 
 #[test]
 fn the_reference_names_every_directive() {
-    let output = turnpike(&["directives", "--markdown"]);
+    let output = turnpike(&["directives"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("### worker_processes\n"), "{text}");
+    assert!(text.contains("\n## worker_processes\n"), "{text}");
     let one = turnpike(&["directives", "keepalive_timeout"]);
     let text = String::from_utf8(one.stdout).unwrap();
-    assert!(text.starts_with("### keepalive_timeout"), "{text}");
+    assert!(text.starts_with("## keepalive_timeout (http)\n"), "{text}");
+    assert!(
+        text.contains("\n## keepalive_timeout (upstream)\n"),
+        "{text}"
+    );
     assert!(text.contains("- Syntax: `keepalive_timeout "), "{text}");
-    assert!(!text.contains("### worker_processes\n"), "{text}");
+    assert!(!text.contains("## worker_processes\n"), "{text}");
     let wrong = turnpike(&["directives", "keepalive_timeot"]);
     let expected = "turnpike: there is no directive \"keepalive_timeot\", did you mean \
                     \"keepalive_timeout\"?\n";
