@@ -97,7 +97,11 @@ pub enum Outcome {
 }
 
 /// A packet on its way to its connection.
-pub struct Packet(ConnectionEvent);
+pub struct Packet {
+    event: ConnectionEvent,
+    /// The address that it has come from.
+    peer: SocketAddr,
+}
 
 /// A connection that has begun.
 pub struct Accepted {
@@ -250,6 +254,9 @@ impl Endpoint {
             }
             _ => None,
         };
+        if destination.is_some_and(|id| self.is_strange(id, from.peer)) {
+            return Outcome::Nothing;
+        }
         let hello = destination.and_then(|id| self.gather(id, datagram));
         let bytes = BytesMut::from(datagram);
         let event = self
@@ -263,7 +270,8 @@ impl Endpoint {
             }
             (None, _) => Outcome::Nothing,
             (Some(DatagramEvent::ConnectionEvent(handle, event)), _) => {
-                Outcome::Connection(Handle(handle), Packet(event))
+                let peer = from.peer;
+                Outcome::Connection(Handle(handle), Packet { event, peer })
             }
             (Some(DatagramEvent::Response(transmit)), _) => {
                 Outcome::Answer(Transmit::of(&transmit))
@@ -272,6 +280,13 @@ impl Endpoint {
                 self.begin(now.1, incoming, destination, datagram, must_prove)
             }
         }
+    }
+
+    /// Whether a datagram for a first flight has come from another address than its beginning. It
+    /// would count to what the first address may be sent (RFC 9000 section 8.1).
+    fn is_strange(&self, id: ConnectionId, peer: SocketAddr) -> bool {
+        let flight = self.flights.get(&id);
+        flight.is_some_and(|flight| flight.incoming.remote_address() != peer)
     }
 
     /// Adds a datagram to the first flight that it belongs to, if that is not whole yet.
@@ -410,9 +425,14 @@ impl Endpoint {
         self.flights.len()
     }
 
-    /// Gives a connection its packet.
+    /// Gives a connection its packet. One from another address is left out until the handshake is
+    /// complete: clients move only then (RFC 9000 section 9), and it would count to what the first
+    /// address may be sent although that is not proved (section 8.1).
     pub fn deliver(&mut self, handle: Handle, connection: &mut Connection, packet: Packet) {
-        connection.handle(packet.0);
+        if connection.is_handshaking() && connection.peer() != packet.peer {
+            return;
+        }
+        connection.handle(packet.event);
         self.settle(handle, connection);
     }
 
