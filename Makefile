@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
 .PHONY: bpf h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
-	tunnels-long dokuwiki otel acme grpc websockets tls-judges clients express-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
+	tunnels-long dokuwiki otel acme grpc websockets tls-judges clients express-long http3-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -50,7 +50,7 @@ test: cargo-is-here ## Every check that CI runs, the same way; prints how long e
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
 		upstream-torture stall hoarding-long dokuwiki \
-		otel acme grpc websockets peers tls-judges clients http2-clients express-long files-long fuzz-live-long fuzz-long accessibility \
+		otel acme grpc websockets peers tls-judges clients http2-clients express-long http3-long files-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
@@ -132,6 +132,9 @@ express-long: ## A million damaged packets, the corpus by sockets and raw packet
 	$(CARGO) test --locked --package turnpike-express -- --ignored
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- express:: \
 		--include-ignored
+
+http3-long: ## A million datagrams of QUIC that no client sends, beside a client that is served
+	TURNPIKE_TEST_ROUNDS=50 $(CARGO) test --workspace --locked --test it -- http3::bad_input::
 
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"

@@ -1,5 +1,6 @@
 //! Tests of HTTP/3 with aioquic, a client of other authors.
 
+mod bad_input;
 mod servers;
 mod survival;
 
