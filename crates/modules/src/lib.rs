@@ -26,6 +26,7 @@ mod content;
 mod cookie_expiry;
 mod copies;
 mod dav;
+mod early_body;
 mod echo;
 mod empty_gif;
 mod entity;
@@ -47,6 +48,7 @@ mod html;
 mod index;
 mod internal_target;
 mod issued;
+mod json;
 mod limit_conn;
 mod limit_req;
 mod limits;
@@ -141,6 +143,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     &range::Ranges,
     &try_files::TryFiles,
     &mirror::Mirror,
+    &early_body::EarlyBody,
+    &json::Json,
     &slice::Slice,
     &post_action::PostAction,
     &express::Express,

@@ -101,6 +101,7 @@ fn make_quic(request: &mut ListenRequest) -> Result<(), ListenError> {
         ("deferred", options.deferred),
         ("ssl", request.tls),
         ("http2", request.http2),
+        ("multipath", options.multipath),
         ("so_keepalive", options.keepalive.is_some()),
         ("proxy_protocol", request.proxy_protocol),
     ] {
@@ -235,7 +236,11 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), ListenError> {
         "deferred" => options.deferred = true,
         "reuseport" | "reuseport=hash" => options.reuseport = Reuseport::Hash,
         "reuseport=steer" => options.reuseport = Reuseport::Steer,
-        "spdy" | "multipath" => {
+        "multipath" if matches!(request.address, ListenAddress::Unix(_)) => {
+            return Err(ListenError::UnixMultipath);
+        }
+        "multipath" => options.multipath = true,
+        "spdy" => {
             return Err(ListenError::NotYet(text.to_owned()));
         }
         _ => return apply_named(request, text),

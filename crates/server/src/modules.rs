@@ -110,6 +110,7 @@ pub const MODULES: &[Module] = &[
     with("http_secure_link_module", true),
     with("http_slice_module", true),
     with("http_stub_status_module", true),
+    with("http_json_module", true),
     with("mail", false),
     with("mail_ssl_module", false),
     with("stream", true),

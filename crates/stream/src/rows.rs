@@ -47,7 +47,7 @@ pub const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "address:port [default_server] [ssl] [udp] [proxy_protocol] \
             [fastopen=number] [backlog=number] [rcvbuf=size] [sndbuf=size] \
-            [reuseport[=hash|steer]] [ipv6only=on|off] \
+            [reuseport[=hash|steer]] [multipath] [ipv6only=on|off] \
             [so_keepalive=on|off|[idle]:[interval]:[count]] [bind] [deferred]",
         summary: "Listens on an address and port, or on a unix socket. With `udp` the server \
             receives datagrams, and the datagrams of one client form a session. If several servers \

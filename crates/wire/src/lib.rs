@@ -24,6 +24,7 @@ pub mod h2;
 pub mod h3;
 pub mod hex;
 pub mod host;
+pub mod json;
 pub mod memcached;
 pub mod message;
 pub mod mp4;

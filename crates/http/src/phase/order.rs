@@ -29,6 +29,8 @@ pub enum Phase {
 /// what its handlers look at or do; of several at one place the one added first is asked first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HandlerPlace {
+    /// The body of the request, for what is decided by it.
+    Body,
     /// Challenges of certificate authorities, before anything is decided about the request.
     Challenge,
     /// The client's address, by the server's directives.
@@ -77,7 +79,9 @@ impl HandlerPlace {
     /// The phase that it is in.
     pub fn phase(self) -> Phase {
         match self {
-            HandlerPlace::Challenge | HandlerPlace::ClientAddress => Phase::PostRead,
+            HandlerPlace::Body | HandlerPlace::Challenge | HandlerPlace::ClientAddress => {
+                Phase::PostRead
+            }
             HandlerPlace::ServerRewrite => Phase::ServerRewrite,
             HandlerPlace::Rewrite => Phase::Rewrite,
             HandlerPlace::LocationClientAddress

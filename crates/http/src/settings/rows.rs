@@ -73,12 +73,14 @@ pub const ROWS: &[Row] = &[
         variables: None,
         syntax: "address[:port[-port]] | port | unix:path [default_server] [ssl] \
             [proxy_protocol] [backlog=number] [deferred] [reuseport[=hash|steer]] \
-            [fastopen=number] [rcvbuf=size] [sndbuf=size] [bind] [http2] [quic] [ipv6only=on|off] \
-            [so_keepalive=on|off|idle:interval:count]",
+            [multipath] [fastopen=number] [rcvbuf=size] [sndbuf=size] [bind] [http2] [quic] \
+            [ipv6only=on|off] [so_keepalive=on|off|idle:interval:count]",
         default: "*:80 | *:8000",
         summary: "Listens on an address. `reuseport` gives every lane its own socket. With \
             `reuseport=steer` the kernel prefers the lane on the packet's CPU while that lane is \
-            responsive. `quic` listens for HTTP/3, by UDP; see [HTTP/3](../http3.md).",
+            responsive. With `multipath`, clients may use Multipath TCP; where the kernel has \
+            none, a warning is logged and they use TCP. `quic` listens for HTTP/3, by UDP; see \
+            [HTTP/3](../http3.md).",
     },
     Row {
         name: "server_name",

@@ -131,7 +131,12 @@ impl Gate {
     /// # Errors
     /// The step that failed. It is not for unix sockets, whose file would be left.
     pub fn probe(address: &ListenAddress, options: &ListenOptions) -> Result<(), GateError> {
-        match bound(address, options, false, &mut Vec::new()) {
+        // A kernel without Multipath TCP is no failure.
+        let options = ListenOptions {
+            multipath: false,
+            ..options.clone()
+        };
+        match bound(address, &options, false, &mut Vec::new()) {
             Err(failure) if failure.is_address_in_use() => Ok(()),
             bound => bound.map(drop),
         }
@@ -202,6 +207,11 @@ impl Gate {
     /// Accepts one connection, non-blocking. `WouldBlock` if none waits. Does not allocate.
     pub fn accept(&self) -> io::Result<(OwnedFd, PeerAddress)> {
         socket::accept(self.as_fd())
+    }
+
+    /// Whether it is one of Multipath TCP.
+    pub fn is_multipath(&self) -> bool {
+        option::is_multipath(self.as_fd()).unwrap_or(false)
     }
 
     /// The connections that wait to be accepted, and their limit. `None` for a unix socket, because
@@ -311,7 +321,11 @@ fn bound(
     ignored: &mut Vec<GateError>,
 ) -> Result<OwnedFd, GateError> {
     let kind = address.kind();
-    let descriptor = socket::open(address.family(), kind).at(GateStep::Socket)?;
+    let opened = match options.multipath && matches!(address, ListenAddress::Tcp(_)) {
+        true => socket::open_multipath(address.family()),
+        false => socket::open(address.family(), kind),
+    };
+    let descriptor = opened.at(GateStep::Socket)?;
     let fd = descriptor.as_fd();
     if kind == Kind::Stream {
         // With UDP it would let another program take the datagrams.

@@ -93,6 +93,8 @@ pub struct ListenOptions {
     pub deferred: bool,
     /// One socket, or one per lane.
     pub reuseport: Reuseport,
+    /// Whether the socket is one of Multipath TCP (RFC 8684).
+    pub multipath: bool,
     /// The most pending TCP Fast Open requests, if it is on (RFC 7413).
     pub fast_open_queue: Option<u32>,
     /// The requested size of the receive buffer, in bytes.
@@ -111,6 +113,7 @@ impl Default for ListenOptions {
             backlog: BACKLOG_DEFAULT,
             deferred: false,
             reuseport: Reuseport::None,
+            multipath: false,
             fast_open_queue: None,
             receive_buffer_bytes: None,
             send_buffer_bytes: None,

@@ -30,6 +30,7 @@ fn everything() -> ListenOptions {
         backlog: 7,
         deferred: true,
         reuseport: Reuseport::Hash,
+        multipath: false,
         fast_open_queue: Some(3),
         receive_buffer_bytes: Some(8192),
         send_buffer_bytes: Some(8192),

@@ -68,6 +68,19 @@ pub enum More {
 
 /// Creates a non-blocking, close-on-exec socket.
 pub fn open(family: Family, kind: Kind) -> io::Result<OwnedFd> {
+    open_of(family, kind, 0)
+}
+
+/// The same for Multipath TCP (RFC 8684; Linux 5.6).
+///
+/// # Errors
+/// Those of `socket(2)`: `EPROTONOSUPPORT` or `ENOPROTOOPT` where the kernel has none or has it
+/// switched off.
+pub fn open_multipath(family: Family) -> io::Result<OwnedFd> {
+    open_of(family, Kind::Stream, libc::IPPROTO_MPTCP)
+}
+
+fn open_of(family: Family, kind: Kind, protocol: libc::c_int) -> io::Result<OwnedFd> {
     let family = match family {
         Family::V4 => libc::AF_INET,
         Family::V6 => libc::AF_INET6,
@@ -79,7 +92,7 @@ pub fn open(family: Family, kind: Kind) -> io::Result<OwnedFd> {
     };
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers.
-    let descriptor = check(unsafe { libc::socket(family, kind | flags, 0) })?;
+    let descriptor = check(unsafe { libc::socket(family, kind | flags, protocol) })?;
     // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

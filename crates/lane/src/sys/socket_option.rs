@@ -150,6 +150,12 @@ pub fn is_datagram(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(kind == libc::SOCK_DGRAM)
 }
 
+/// Whether it is a socket of Multipath TCP (`SO_PROTOCOL`).
+pub fn is_multipath(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let protocol: i32 = option(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)?;
+    Ok(protocol == libc::IPPROTO_MPTCP)
+}
+
 /// Assigns a listening socket to a CPU: among the sockets of one reuseport address, it gets the
 /// connections whose packets that CPU handles (`SO_INCOMING_CPU`; settable since Linux 6.2).
 pub fn set_incoming_cpu(socket: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {

@@ -19,6 +19,8 @@ pub enum ListenError {
     NotWithQuic(&'static str),
     /// `quic` for a unix socket.
     UnixQuic,
+    /// `multipath` for a unix socket.
+    UnixMultipath,
     /// A parameter of a protocol that is not there.
     NotYet(String),
     /// `setfib`, which only FreeBSD has.
@@ -64,6 +66,9 @@ impl fmt::Display for ListenError {
             ),
             ListenError::UnixQuic => {
                 out.write_str("\"quic\" is not supported for unix domain sockets")
+            }
+            ListenError::UnixMultipath => {
+                out.write_str("\"multipath\" is not supported for unix domain sockets")
             }
             ListenError::NotYet(text) => write!(
                 out,

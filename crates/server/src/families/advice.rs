@@ -64,11 +64,6 @@ pub(crate) static NGINX: &[Advice] = &[
         "Give the addresses of the server the ssl parameter of listen.",
     ),
     advice(
-        "Multipath TCP",
-        &["listen multipath"],
-        "Remove the parameter: clients then use TCP.",
-    ),
-    advice(
         "mail proxying",
         &[
             "mail",

@@ -32,6 +32,8 @@ mod http1;
 mod http2;
 // also alt_svc
 mod http3;
+// also early_body
+mod json;
 // also status, stub_status
 mod metrics;
 // also auth_request, post_action

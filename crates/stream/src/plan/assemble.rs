@@ -204,13 +204,14 @@ impl Draft<'_> {
 
 /// The request for UDP, which has no connections that options could be about.
 fn datagrams(request: ListenRequest, parameters: &[Word]) -> Result<ListenRequest, String> {
-    const CONNECTIONS: [&str; 6] = [
+    const CONNECTIONS: [&str; 7] = [
         "ssl",
         "backlog",
         "so_keepalive",
         "proxy_protocol",
         "fastopen",
         "deferred",
+        "multipath",
     ];
     for name in CONNECTIONS {
         let is_it = |word: &Word| word.text.split('=').next() == Some(name);

@@ -29,7 +29,7 @@ use turnpike_lane::gate::{
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::steering::KernelBoard;
 use turnpike_lane::sys::socket::Kind;
-use turnpike_lane::sys::socket_option;
+use turnpike_lane::sys::{socket, socket_option};
 use turnpike_plan::product::Product;
 
 use crate::channel::{BOARD_NAME, Extra, ListeningSocket, express_extras};
@@ -306,12 +306,20 @@ impl GateSet {
     pub(super) fn stop_listening_except(&self, kept: &GateSet) {
         for group in &self.groups {
             let address = &group.listen.address;
-            if address.kind() == Kind::Stream && kept.group_of(address).is_none() {
-                // One that is lent is not closed by our letting go of it.
-                for held in group.gates.iter().filter(|held| !held.is_lent) {
-                    // Without it a connection of the last instant may be reset.
-                    let _ = socket_option::stop_listening(held.gate.as_fd());
-                }
+            if address.kind() != Kind::Stream {
+                continue;
+            }
+            let kept = kept.group_of(address);
+            let kept = kept.map_or(&[][..], |group| &group.gates);
+            let is_kept = |held: &Held| kept.iter().any(|own| own.id == held.id);
+            // One that is lent is not closed by our letting go of it.
+            for held in group
+                .gates
+                .iter()
+                .filter(|held| !held.is_lent && !is_kept(held))
+            {
+                // Without it a connection of the last instant may be reset.
+                let _ = socket_option::stop_listening(held.gate.as_fd());
             }
         }
     }
@@ -433,11 +441,14 @@ impl GateSet {
         let wanted = if per_lane { opening.lanes } else { 1 };
         let known = old.map_or(&[][..], |group| &group.gates);
         let mut gates: Vec<Arc<Held>> = known.to_vec();
+        let multipath = listen.options.multipath && has_multipath(&listen.address, opening.log);
+        let is_other = replace_others(&mut gates, multipath);
         let options = ListenOptions {
-            reuseport: match per_lane || is_shared {
+            reuseport: match per_lane || is_shared || is_other {
                 true => Reuseport::Hash,
                 false => Reuseport::None,
             },
+            multipath,
             ..listen.options.clone()
         };
         let mut ignored = Vec::new();
@@ -475,6 +486,35 @@ impl GateSet {
         group.chooser = steer::choose(&group, old, &mut self.board, opening);
         Ok(group)
     }
+}
+
+/// Whether the kernel has Multipath TCP. A warning is logged if not: clients then use TCP.
+fn has_multipath(address: &ListenAddress, log: &ErrorLog) -> bool {
+    let probe = socket::open_multipath(address.family());
+    if let Err(error) = &probe {
+        let error = Errno(error);
+        let message = format_args!(
+            "multipath is not supported by the kernel {error}, {address} listens for TCP"
+        );
+        log.event(Level::Warn, message);
+    }
+    probe.is_ok()
+}
+
+/// Leaves those sockets out that are of the other kind, Multipath TCP or TCP; others are opened
+/// beside them, which takes their consent. Sockets of systemd stay what they are. Returns whether
+/// there were any.
+fn replace_others(gates: &mut Vec<Arc<Held>>, multipath: bool) -> bool {
+    let is_other = |held: &mut Arc<Held>| {
+        let is_tcp = matches!(held.gate.address(), ListenAddress::Tcp(_));
+        is_tcp && !held.is_lent && held.gate.is_multipath() != multipath
+    };
+    let others: Vec<Arc<Held>> = gates.extract_if(.., is_other).collect();
+    for held in &others {
+        // Without it the kernel refuses the others, and says so.
+        let _ = socket_option::set_reuse_port(held.gate.as_fd(), true);
+    }
+    !others.is_empty()
 }
 
 /// The process that has an address, if this user may see that.

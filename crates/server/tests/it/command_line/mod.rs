@@ -288,20 +288,6 @@ fn a_refused_directive_says_what_to_do_instead() {
     }
 }
 
-#[test]
-fn a_refused_parameter_says_what_to_do_instead() {
-    let folder = Folder::create().unwrap();
-    let text = "events { } http { server { \nlisten unix:s multipath; } }";
-    folder.write("nginx.conf", text).unwrap();
-    let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
-    let line = format!(
-        "turnpike: [emerg] the \"multipath\" parameter of \"listen\" is not supported yet \
-         (Multipath TCP); remove the parameter: clients then use TCP in {}/nginx.conf:2\n",
-        folder.name()
-    );
-    assert!(shown.contains(&line), "{line}: {shown}");
-}
-
 /// Configurations with one mistake, and its line.
 const ONE_MISTAKE: &[(&str, &str)] = &[
     (

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::support::{configuration, serving_of, start, stderr, turnpike, wait_for};
 use nix::libc::SIGKILL;
 use turnpike_lane::sys::signal;
+use turnpike_lane::sys::socket::{self, Family};
 use turnpike_testkit::{Folder, Server, Signal};
 
 /// The longest wait for a response.
@@ -240,4 +242,81 @@ fn a_graceful_end_waits_for_a_response_and_no_longer_than_allowed() {
         took > Duration::from_millis(600) && took < PATIENCE,
         "{took:?}"
     );
+}
+
+/// Connections of Multipath TCP that this machine's listening sockets were asked for.
+fn multipath_connections() -> u64 {
+    let text = fs::read_to_string("/proc/net/netstat").unwrap();
+    let mut lines = text.lines().filter(|line| line.starts_with("MPTcpExt:"));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let mut columns = names.split(' ').zip(values.split(' '));
+    let column = columns.find(|(name, _)| *name == "MPCapableSYNRX");
+    column.unwrap().1.parse().unwrap()
+}
+
+/// Whether the server lets a client use Multipath TCP.
+fn takes_multipath(port: u16) -> bool {
+    let before = multipath_connections();
+    let client = socket::open_multipath(Family::V4).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    // It is non-blocking: the connection is made meanwhile.
+    let _ = socket::connect(client.as_fd(), address);
+    let mut client = TcpStream::from(client);
+    client.set_nonblocking(false).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(ask(&mut client).contains("404"));
+    multipath_connections() > before
+}
+
+#[test]
+fn clients_may_use_multipath_tcp_where_listen_says_so() {
+    if socket::open_multipath(Family::V4).is_err() {
+        println!("skipped: the kernel has no Multipath TCP");
+        return;
+    }
+    let text = |parameters: &str| {
+        format!(
+            "error_log %FOLDER%/error.log notice; events {{ }} {}",
+            http(&[&format!("127.0.0.1:%PORT%{parameters}")])
+        )
+    };
+    let mut server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text(" multipath"))
+        .start();
+    let mut kept = connect(server.port());
+    assert!(ask(&mut kept).contains("404"));
+    assert!(takes_multipath(server.port()));
+    // A reload changes the kind of the socket, and loses no connection that is open.
+    for (parameters, expected) in [("", false), (" multipath reuseport", true)] {
+        let reloads = server.log("error.log").matches("reloaded: ").count();
+        server.write_configuration(&text(parameters));
+        server.signal(Signal::SIGHUP);
+        wait_for("the reload", || {
+            server.log("error.log").matches("reloaded: ").count() > reloads
+        });
+        assert_eq!(takes_multipath(server.port()), expected, "{parameters}");
+        assert!(ask(&mut kept).contains("404"));
+    }
+    let log = server.log("error.log");
+    assert!(!log.contains("[alert]") && !log.contains("[warn]"), "{log}");
+}
+
+#[test]
+fn multipath_is_for_tcp_alone() {
+    let folder = Folder::create().unwrap();
+    for (text, expected) in [
+        (
+            "http { server { listen unix:s multipath; } }",
+            "\"multipath\" is not supported for unix domain sockets",
+        ),
+        (
+            "stream { server { listen 127.0.0.1:1 udp multipath; return x; } }",
+            "\"multipath\" parameter is incompatible with \"udp\"",
+        ),
+    ] {
+        let text = format!("events {{ }} {text}");
+        folder.write("nginx.conf", text).unwrap();
+        let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
+        assert!(shown.contains(expected), "{shown}");
+    }
 }
