@@ -387,7 +387,7 @@ connections_per_s = 1
 #[test]
 fn a_ladder_is_climbed_by_its_command() {
     let folder = Folder::new();
-    for (words, last) in [(&[][..], "turnpike-lab\n"), (&["--quick"], " --quick\n")] {
+    for (words, last) in [(&[][..], "turnpike\n"), (&["--quick"], " --quick\n")] {
         let output = run(&folder, LADDER, words);
         assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
         let results = folder.results();

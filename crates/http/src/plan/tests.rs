@@ -348,7 +348,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "server { listen 80 ssl quic; }",
-        "\"quic\" parameter of \"listen\" is not supported yet",
+        "\"listen\" directive \"ssl\" parameter is incompatible with \"quic\"",
     ),
     (
         "server { listen 1.2.3.4:0; }",

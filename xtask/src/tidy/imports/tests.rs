@@ -68,8 +68,11 @@ fn the_page_for_readers_says_the_same() {
         .collect();
     let cases = [
         (page.clone(), 0),
-        (page.replace("| wire, host |", "| host, wire |"), 0),
-        (page.replace("| wire, host |", "| wire |"), 1),
+        (
+            page.replace("| wire, host, usage |", "| host, usage, wire |"),
+            0,
+        ),
+        (page.replace("| wire, host, usage |", "| wire |"), 1),
         (page.replace("| `tools/trace` |", "| `tools/other` |"), 1),
         (String::new(), super::TABLE.len()),
     ];

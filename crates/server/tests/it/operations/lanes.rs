@@ -1,7 +1,7 @@
 //! Tests of lanes that start and end while requests are served, without an effect on these.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -32,8 +32,7 @@ fn main_text(lanes: usize, events: &str, port: u16, option: &str) -> String {
 }
 
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    turnpike_testkit::ports::reserve().unwrap()
 }
 
 fn lanes_of(process: i32) -> Vec<String> {

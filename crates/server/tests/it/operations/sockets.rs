@@ -21,11 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LARGE_BYTES: u64 = 256 * 1024 * 1024;
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    turnpike_testkit::ports::reserve().unwrap()
 }
 
 /// An http block that answers 404 on these addresses.
