@@ -133,5 +133,10 @@ pub fn children(process: i32) -> Vec<i32> {
 /// Whether a process runs (a zombie does not).
 pub fn is_running(process: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    !status.is_empty() && !status.contains("State:\tZ")
+    // A killed one has its sockets until its last thread has ended.
+    let has_ended = status.contains("State:\tZ")
+        && ["Threads:\t0\n", "Threads:\t1\n"]
+            .iter()
+            .any(|line| status.contains(line));
+    !status.is_empty() && !has_ended
 }
