@@ -68,19 +68,23 @@ impl Tracer {
             threads,
         };
         // A strace that may not trace ends at once.
-        let is_settled = |tracer: &mut Tracer| {
+        let mut is_attached = false;
+        await_true(|| {
             let is_over = tracer.child.try_wait().is_ok_and(|status| status.is_some());
-            is_over || tracer.is_attached()
-        };
-        await_true(|| is_settled(&mut tracer));
-        match tracer.is_attached() {
+            is_attached = tracer.is_attached();
+            is_over || is_attached
+        });
+        match is_attached {
             true => Ok(tracer),
             false => Err("strace may not trace the serving process".to_owned()),
         }
     }
 
+    /// Whether every call counts from now on. A thread has its tracer before it is stopped for the
+    /// first time, and its calls until then go by; strace sleeps only when all have been told to
+    /// stop.
     fn is_attached(&self) -> bool {
-        self.threads.iter().all(|thread| is_traced(*thread))
+        self.threads.iter().all(|thread| is_traced(*thread)) && sleeps(self.child.id())
     }
 
     /// Stops counting, once the threads wait for events; returns the calls by name.
