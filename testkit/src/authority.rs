@@ -406,9 +406,10 @@ impl Shared {
         let is_shown = shown.flatten().as_deref() == Some(&expected);
         let is_refused = state.refused.contains(&text);
         let order = &mut state.orders[number];
-        match is_shown && !is_refused {
-            true => order.shown.push(text),
-            false => order.is_refused = true,
+        if is_shown && !is_refused {
+            order.shown.push(text);
+        } else {
+            order.is_refused = true;
         }
     }
 

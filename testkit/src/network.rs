@@ -121,11 +121,10 @@ fn ip(words: &str) -> io::Result<()> {
 /// The same; what it prints.
 fn ip_output(words: &str) -> io::Result<String> {
     let output = Command::new("ip").args(words.split(' ')).output()?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let error = String::from_utf8_lossy(&output.stderr);
-            Err(io::Error::other(format!("ip {words}: {error}")))
-        }
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let error = String::from_utf8_lossy(&output.stderr);
+        Err(io::Error::other(format!("ip {words}: {error}")))
     }
 }

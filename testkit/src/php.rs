@@ -29,9 +29,10 @@ impl PhpFpm {
         let folder = Folder::create().expect("a folder");
         let path = folder.path().display().to_string();
         // As root it requires a user, and must be allowed to use root.
-        let user = match nix::unistd::geteuid().is_root() {
-            true => "user = root\ngroup = root\n",
-            false => "",
+        let user = if nix::unistd::geteuid().is_root() {
+            "user = root\ngroup = root\n"
+        } else {
+            ""
         };
         let configuration = format!(
             "[global]\nerror_log = {path}/fpm.log\ndaemonize = no\n\

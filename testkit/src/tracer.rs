@@ -54,8 +54,5 @@ fn serving_threads(pid: u32) -> Vec<u32> {
         })
         .filter_map(|task| task.file_name().to_str()?.parse().ok())
         .collect();
-    match lanes.is_empty() {
-        true => vec![pid],
-        false => lanes,
-    }
+    if lanes.is_empty() { vec![pid] } else { lanes }
 }

@@ -59,14 +59,13 @@ fn make(program: &Program, is_check: bool) -> Outcome {
         println!("bpf: wrote {object}");
         return Ok(());
     }
-    match fs::read(&made).map_err(text)? == fs::read(&path).map_err(text)? {
-        true => {
-            println!("bpf: {object} is what {CLANG} makes of its sources");
-            Ok(())
-        }
-        false => Err(format!(
+    if fs::read(&made).map_err(text)? == fs::read(&path).map_err(text)? {
+        println!("bpf: {object} is what {CLANG} makes of its sources");
+        Ok(())
+    } else {
+        Err(format!(
             "{object} is not what {CLANG} makes of {folder}/{source}: run \"cargo xtask bpf\""
-        )),
+        ))
     }
 }
 

@@ -157,12 +157,11 @@ impl Browser<'_> {
 }
 
 fn expect(what: &str, is_so: bool, got: &str) -> Outcome {
-    match is_so {
-        true => {
-            println!("dokuwiki: {what}");
-            Ok(())
-        }
-        false => Err(format!("{what}: not so, but:\n{got}")),
+    if is_so {
+        println!("dokuwiki: {what}");
+        Ok(())
+    } else {
+        Err(format!("{what}: not so, but:\n{got}"))
     }
 }
 

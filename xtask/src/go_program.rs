@@ -15,9 +15,10 @@ use crate::workspace::{self, must};
 /// Go is not installed, or it cannot build the program.
 pub(crate) fn build(source: &str, package: &str) -> Result<PathBuf, String> {
     let program = program(source, package);
-    match program.exists() {
-        true => Ok(program),
-        false => rebuild(source, package),
+    if program.exists() {
+        Ok(program)
+    } else {
+        rebuild(source, package)
     }
 }
 

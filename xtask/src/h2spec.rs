@@ -90,9 +90,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         let report = examine(&h2spec, &server, round, keys.path())?;
         wrong.extend(judge(round, &report));
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(wrong.join("; ")),
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("; "))
     }
 }
 

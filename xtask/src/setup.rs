@@ -254,9 +254,10 @@ fn is_present(package: &Package, debian: bool) -> bool {
         return true;
     }
     // Another package may give the same thing, as nginx does for nginx-light.
-    match package.proof.starts_with('/') {
-        true => Path::new(package.proof).exists(),
-        false => find_program(package.proof).is_some(),
+    if package.proof.starts_with('/') {
+        Path::new(package.proof).exists()
+    } else {
+        find_program(package.proof).is_some()
     }
 }
 

@@ -97,9 +97,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
          |---|---|---|---|---|---|---|---|---|\n",
         machine::cpus(),
         STALL.as_secs(),
-        match first.is_empty() {
-            true => ", at ordinary priority: the kernel permits no other",
-            false => ", at real-time priority",
+        if first.is_empty() {
+            ", at ordinary priority: the kernel permits no other"
+        } else {
+            ", at real-time priority"
         }
     );
     for way in WAYS {
@@ -124,9 +125,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         );
     }
     println!("{text}");
-    match options.has("--write") {
-        true => write(&text),
-        false => Ok(()),
+    if options.has("--write") {
+        write(&text)
+    } else {
+        Ok(())
     }
 }
 
@@ -203,9 +205,10 @@ fn load_command(ours: &Contender, first: &[&str], rate: u32, seconds: u64) -> Co
 fn before_all_others() -> &'static [&'static str] {
     let chrt: &[&str] = &["chrt", "--fifo", "1"];
     let tried = Command::new(chrt[0]).args(&chrt[1..]).arg("true").output();
-    match tried.is_ok_and(|output| output.status.success()) {
-        true => chrt,
-        false => &[],
+    if tried.is_ok_and(|output| output.status.success()) {
+        chrt
+    } else {
+        &[]
     }
 }
 

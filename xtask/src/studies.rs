@@ -29,9 +29,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let seconds = options.number("--seconds", SECONDS)?;
     let only = options.text("--only").unwrap_or_default();
     turnpike_host::raise_file_limit();
-    let server = match options.has("--nginx") {
-        true => Contender::nginx()?,
-        false => Contender::ours(&options)?,
+    let server = if options.has("--nginx") {
+        Contender::nginx()?
+    } else {
+        Contender::ours(&options)?
     };
     let mut failures = 0;
     println!(

@@ -176,9 +176,10 @@ pub fn judge(asked: &Asked, head: &Head, rules: &Rules) -> Result<Timing, WhyNot
         return Err(WhyNotStored::RequestNoStore);
     }
     let (control, is_targeted) = control_of(head, rules);
-    let accel = match rules.ignore_accel_expires {
-        true => None,
-        false => accel_expires(head, asked.received_ms)?,
+    let accel = if rules.ignore_accel_expires {
+        None
+    } else {
+        accel_expires(head, asked.received_ms)?
     };
     if control.malformed {
         return Err(WhyNotStored::Malformed);
@@ -273,9 +274,10 @@ fn forbidden(control: &CacheControl, status: u16) -> Result<(), WhyNotStored> {
 /// The response to an authorized request may be shared only if it allows that (section 3.5).
 fn may_be_shared(control: &CacheControl, asked: &Asked) -> Result<(), WhyNotStored> {
     let says_so = control.public || control.must_revalidate || control.s_maxage.is_some();
-    match asked.authorized && !says_so {
-        true => Err(WhyNotStored::Authorization),
-        false => Ok(()),
+    if asked.authorized && !says_so {
+        Err(WhyNotStored::Authorization)
+    } else {
+        Ok(())
     }
 }
 

@@ -181,11 +181,10 @@ impl Purges {
     pub(crate) fn push_unloaded(&self, key: &[u8]) {
         let hash = self.hasher.hash_one(key);
         let mut unloaded = self.unloaded();
-        match unloaded.hashes.len() < UNLOADED_MAX {
-            true => {
-                unloaded.hashes.insert(hash);
-            }
-            false => unloaded.is_full |= !unloaded.hashes.contains(&hash),
+        if unloaded.hashes.len() < UNLOADED_MAX {
+            unloaded.hashes.insert(hash);
+        } else {
+            unloaded.is_full |= !unloaded.hashes.contains(&hash);
         }
     }
 

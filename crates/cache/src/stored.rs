@@ -369,9 +369,10 @@ impl StoredFile {
     /// Opens the file to change its metadata, unless another one has taken its path.
     pub(crate) fn open_to_change(&self) -> io::Result<File> {
         let file = crate::disk::open_to_change(&self.path)?;
-        match FileNumber::of_file(&file)? == self.number {
-            true => Ok(file),
-            false => Err(io::ErrorKind::NotFound.into()),
+        if FileNumber::of_file(&file)? == self.number {
+            Ok(file)
+        } else {
+            Err(io::ErrorKind::NotFound.into())
         }
     }
 

@@ -23,9 +23,10 @@ pub fn dictionary(text: &[u8]) -> Option<Vec<(Vec<u8>, Value)>> {
     let mut rest = Reader(trim(text, b" "));
     while !rest.0.is_empty() {
         let key = rest.key()?;
-        let value = match rest.take(b'=') {
-            true => rest.member()?,
-            false => Value::Boolean(true),
+        let value = if rest.take(b'=') {
+            rest.member()?
+        } else {
+            Value::Boolean(true)
         };
         rest.parameters()?;
         match members.iter_mut().find(|(own, _)| *own == key) {

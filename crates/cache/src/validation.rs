@@ -75,9 +75,10 @@ pub fn judge_head(stored: &Head, head: &Head) -> HeadVerdict {
     let is_same = [&b"etag"[..], b"last-modified", b"content-length"]
         .iter()
         .all(|name| same(name));
-    match is_same {
-        true => HeadVerdict::Update,
-        false => HeadVerdict::Invalidate,
+    if is_same {
+        HeadVerdict::Update
+    } else {
+        HeadVerdict::Invalidate
     }
 }
 

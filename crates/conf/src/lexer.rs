@@ -309,9 +309,10 @@ impl<'a> Lexer<'a> {
             run.first = run.start - usize::from(quote.is_some());
         }
         run.words.push(Word {
-            text: match raw.contains(&b'\\') {
-                true => text_of(&unescape(raw)),
-                false => text_of(raw),
+            text: if raw.contains(&b'\\') {
+                text_of(&unescape(raw))
+            } else {
+                text_of(raw)
             },
             quoted: quote.is_some(),
             span: Span {

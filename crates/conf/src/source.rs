@@ -71,9 +71,10 @@ impl Loader for DiskLoader {
     fn read_fifo(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut options = OpenOptions::new();
         let mut file = options.read(true).custom_flags(NON_BLOCKING).open(path)?;
-        match file.metadata()?.file_type().is_fifo() {
-            true => wait_for_writer(&mut file),
-            false => self.read(path),
+        if file.metadata()?.file_type().is_fifo() {
+            wait_for_writer(&mut file)
+        } else {
+            self.read(path)
         }
     }
 
@@ -111,12 +112,13 @@ fn open(path: &Path) -> io::Result<File> {
     let kind = metadata.file_type();
     // Reading a directory gives its own error.
     let is_null = kind.is_char_device() && metadata.rdev() == NULL_DEVICE;
-    match kind.is_file() || kind.is_dir() || is_null {
-        true => Ok(file),
-        false => Err(io::Error::new(
+    if kind.is_file() || kind.is_dir() || is_null {
+        Ok(file)
+    } else {
+        Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "not a regular file",
-        )),
+        ))
     }
 }
 

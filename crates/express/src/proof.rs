@@ -57,9 +57,10 @@ impl Proof {
             return Arrival::Unknown;
         }
         let answered_at = *self.answered_at.get_or_insert(now);
-        match now.duration_since(answered_at) >= WAIT {
-            true => Arrival::Missing,
-            false => Arrival::Unknown,
+        if now.duration_since(answered_at) >= WAIT {
+            Arrival::Missing
+        } else {
+            Arrival::Unknown
         }
     }
 }

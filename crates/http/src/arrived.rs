@@ -75,9 +75,10 @@ impl Arrived {
     pub(crate) fn move_to(&mut self, kept: &mut Vec<u8>) -> u64 {
         let count = self.bytes.len() as u64;
         // Memory that has grown with a body before stays where the next one is read to.
-        match kept.is_empty() && self.bytes.len() > kept.capacity() {
-            true => std::mem::swap(kept, &mut self.bytes),
-            false => kept.append(&mut self.bytes),
+        if kept.is_empty() && self.bytes.len() > kept.capacity() {
+            std::mem::swap(kept, &mut self.bytes)
+        } else {
+            kept.append(&mut self.bytes)
         }
         count + std::mem::take(&mut self.kept_bytes)
     }

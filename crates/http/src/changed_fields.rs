@@ -18,10 +18,7 @@ impl ChangedFields {
 
     /// The fields in force, over those that were read.
     pub(crate) fn over<'a>(&'a self, read: &'a Fields) -> &'a Fields {
-        match self.is_changed {
-            true => &self.fields,
-            false => read,
-        }
+        if self.is_changed { &self.fields } else { read }
     }
 
     /// Changes the fields in force.

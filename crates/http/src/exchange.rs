@@ -235,9 +235,10 @@ impl Exchange {
 
     /// The length of the body; a subrequest may have none where its request has one.
     pub fn body_length(&self) -> BodyLength {
-        match self.body.is_left_out() {
-            true => BodyLength::None,
-            false => self.request.head().body,
+        if self.body.is_left_out() {
+            BodyLength::None
+        } else {
+            self.request.head().body
         }
     }
 
@@ -390,11 +391,12 @@ impl Exchange {
         let plan = self.plan.clone();
         let settings = &plan.location(self.walk.location()).settings;
         let kind = extension(self.walk.path()).and_then(|extension| {
-            match extension.iter().any(u8::is_ascii_uppercase) {
-                true => settings
+            if extension.iter().any(u8::is_ascii_uppercase) {
+                settings
                     .types
-                    .get(extension.to_ascii_lowercase().as_slice()),
-                false => settings.types.get(extension),
+                    .get(extension.to_ascii_lowercase().as_slice())
+            } else {
+                settings.types.get(extension)
             }
         });
         let kind = kind.unwrap_or(&settings.default_type);

@@ -475,25 +475,28 @@ impl Response {
 
     /// The content type that variables show.
     pub fn shown_content_type(&self) -> &[u8] {
-        match self.withheld.is_shown {
-            true => &self.withheld.content_type,
-            false => &self.content_type,
+        if self.withheld.is_shown {
+            &self.withheld.content_type
+        } else {
+            &self.content_type
         }
     }
 
     /// The content length that variables show.
     pub(crate) fn shown_content_length(&self) -> Option<u64> {
-        match self.withheld.is_shown {
-            true => self.withheld.content_length,
-            false => self.content_length,
+        if self.withheld.is_shown {
+            self.withheld.content_length
+        } else {
+            self.content_length
         }
     }
 
     /// The content coding of a 304's 200, where variables show it.
     pub(crate) fn shown_coding(&self) -> &[u8] {
-        match self.withheld.is_shown {
-            true => &self.withheld.coding,
-            false => b"",
+        if self.withheld.is_shown {
+            &self.withheld.coding
+        } else {
+            b""
         }
     }
 

@@ -125,14 +125,13 @@ fn server_by_tls(exchange: &mut Exchange) -> ServerIndex {
 fn choose_named_server(exchange: &mut Exchange) {
     let plan = exchange.plan.clone();
     let listen = plan.listen(exchange.requester.listen());
-    let server = match listen.names.is_empty() {
-        true => listen.default_server,
-        false => {
-            exchange.begin_matching();
-            // Without a verdict the engine has it chosen again, or answers 500.
-            let found = listen.names.find(exchange.request().host(), exchange);
-            found.ok().flatten().unwrap_or(listen.default_server)
-        }
+    let server = if listen.names.is_empty() {
+        listen.default_server
+    } else {
+        exchange.begin_matching();
+        // Without a verdict the engine has it chosen again, or answers 500.
+        let found = listen.names.find(exchange.request().host(), exchange);
+        found.ok().flatten().unwrap_or(listen.default_server)
     };
     exchange.walk.set_server(server);
     exchange.walk.set_location(plan.server(server).root);

@@ -66,9 +66,10 @@ impl Exchange {
     /// A subrequest whose answer becomes a part of this request's response: filters that change
     /// texts see it. The method is GET; the body is that of this request, where it was read.
     pub fn subrequest_part(&self, path: &[u8], query: &[u8]) -> Box<Exchange> {
-        let content = match self.body.is_finished() {
-            true => Content::Body,
-            false => Content::None,
+        let content = if self.body.is_finished() {
+            Content::Body
+        } else {
+            Content::None
         };
         let mut child = self.subrequest(path, query, content);
         child.walk.begin_subrequest(Purpose::Part, path, query);
@@ -80,9 +81,10 @@ impl Exchange {
     /// The target is a path, or the name of a named location, which gets the request's own path.
     /// `None`: there is no such location.
     pub fn subrequest_afterwards(&self, target: &[u8]) -> Option<Box<Exchange>> {
-        let content = match self.body.is_finished() {
-            true => Content::Body,
-            false => Content::Method,
+        let content = if self.body.is_finished() {
+            Content::Body
+        } else {
+            Content::Method
         };
         let mut child = match target.first() {
             Some(b'@') => {

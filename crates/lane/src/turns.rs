@@ -92,9 +92,10 @@ impl IdleTurns {
         let polled = poll();
         PRESENT.with(|present| {
             let turns = present.turns.get();
-            self.0 = match present.has_moved.get() {
-                true => turns,
-                false => self.0.saturating_add(turns),
+            self.0 = if present.has_moved.get() {
+                turns
+            } else {
+                self.0.saturating_add(turns)
             };
             if turns >= SPENT_TURNS_MIN {
                 present.spent_polls.set(present.spent_polls.get() + 1);

@@ -217,12 +217,11 @@ impl Waited {
     /// # Errors
     /// The socket's error; `TimedOut` if it took nothing for `timeout_ms` (0 waits without limit).
     pub async fn flush(&self, timeout_ms: u64) -> io::Result<()> {
-        match self.transport.has_unsent() {
-            false => Ok(()),
-            true => {
-                self.when_writable(timeout_ms, || self.transport.flush())
-                    .await
-            }
+        if self.transport.has_unsent() {
+            self.when_writable(timeout_ms, || self.transport.flush())
+                .await
+        } else {
+            Ok(())
         }
     }
 

@@ -83,9 +83,10 @@ impl BufferSizes {
             "max_temp_file_size",
         ];
         let is_written = |end: &&str| view.own(&format!("{module}_{end}")).is_some();
-        match written.iter().any(is_written) {
-            true => Self::read(view, module).map(|_| ()),
-            false => Ok(()),
+        if written.iter().any(is_written) {
+            Self::read(view, module).map(|_| ())
+        } else {
+            Ok(())
         }
     }
 }

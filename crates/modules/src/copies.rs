@@ -123,9 +123,10 @@ impl Original {
     /// # Errors
     /// More than one item: a copy can be withdrawn for one only.
     pub(crate) fn derivation(&self) -> Result<Option<Derivation>, Mixed> {
-        match self.is_mixed {
-            true => Err(Mixed),
-            false => Ok(self.derivation),
+        if self.is_mixed {
+            Err(Mixed)
+        } else {
+            Ok(self.derivation)
         }
     }
 

@@ -122,12 +122,11 @@ impl Validity {
         let life_s = not_after_s.saturating_sub(not_before_s);
         let margin_s = WARNING_S_MAX.min(life_s / WARNING_PART);
         let usual_s = not_after_s.saturating_sub(margin_s);
-        match is_renewed {
-            false => usual_s,
-            true => {
-                let overdue_s = life_s / WARNING_PART * 2 + life_s / OVERDUE_PARTS;
-                usual_s.max(not_before_s.saturating_add(overdue_s))
-            }
+        if is_renewed {
+            let overdue_s = life_s / WARNING_PART * 2 + life_s / OVERDUE_PARTS;
+            usual_s.max(not_before_s.saturating_add(overdue_s))
+        } else {
+            usual_s
         }
     }
 

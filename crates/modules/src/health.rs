@@ -59,9 +59,10 @@ impl Handler for Readiness {
         if !exchange.is_get_or_head() {
             return Verdict::Status(exchange.method_refused());
         }
-        let (status, text): (u16, &'static [u8]) = match exchange.lane.shutdown.is_draining() {
-            false => (200, b"ok\n"),
-            true => (503, b"draining\n"),
+        let (status, text): (u16, &'static [u8]) = if exchange.lane.shutdown.is_draining() {
+            (503, b"draining\n")
+        } else {
+            (200, b"ok\n")
         };
         let response = &mut exchange.response;
         response.set_status(status);

@@ -176,9 +176,10 @@ pub(crate) fn with_key<S: Subject, T>(
             );
             return Keyed::NotCounted;
         }
-        match key.is_empty() {
-            true => Keyed::NotCounted,
-            false => Keyed::Counted(count(key)),
+        if key.is_empty() {
+            Keyed::NotCounted
+        } else {
+            Keyed::Counted(count(key))
         }
     })
 }

@@ -262,9 +262,10 @@ async fn read_body(
             input.drain(..taken_bytes);
             if is_last || body.len() >= BODY_BYTES_MAX {
                 body.truncate(BODY_BYTES_MAX);
-                let ended = match is_last && input.is_empty() {
-                    true => Ended::Cleanly,
-                    false => Ended::Otherwise,
+                let ended = if is_last && input.is_empty() {
+                    Ended::Cleanly
+                } else {
+                    Ended::Otherwise
                 };
                 return Ok((body, ended));
             }

@@ -28,9 +28,10 @@ pub(crate) const fn join<const COUNT: usize>(first: &[Row], second: &[Row]) -> [
     let mut rows = [Row::PLAIN; COUNT];
     let mut at = 0;
     while at < COUNT {
-        rows[at] = match at < first.len() {
-            true => first[at],
-            false => second[at - first.len()],
+        rows[at] = if at < first.len() {
+            first[at]
+        } else {
+            second[at - first.len()]
         };
         at += 1;
     }

@@ -23,9 +23,10 @@ impl Product {
     /// and upgrades, means nginx's.
     pub fn of_program(program: &OsStr) -> Product {
         let name = Path::new(program).file_name().unwrap_or_default();
-        match name.as_bytes().starts_with(b"nginx") {
-            true => Product::Nginx,
-            false => Product::Turnpike,
+        if name.as_bytes().starts_with(b"nginx") {
+            Product::Nginx
+        } else {
+            Product::Turnpike
         }
     }
 

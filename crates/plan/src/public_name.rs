@@ -71,9 +71,10 @@ pub fn check(name: &str) -> Result<(), NotPublic> {
     let is_public = last.is_some_and(|last| {
         !PRIVATE.contains(&&*last) && last.bytes().any(|byte| byte.is_ascii_alphabetic())
     });
-    match is_public {
-        true => Ok(()),
-        false => Err(NotPublic::Private),
+    if is_public {
+        Ok(())
+    } else {
+        Err(NotPublic::Private)
     }
 }
 

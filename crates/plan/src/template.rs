@@ -141,9 +141,12 @@ impl Template {
                     variables::append(subject, *id, out);
                 }
                 Part::Capture(number) => {
-                    subject.group(*number, &mut |group| match escaping {
-                        true => target::escape(group, Escape::Args, out),
-                        false => out.extend_from_slice(group),
+                    subject.group(*number, &mut |group| {
+                        if escaping {
+                            target::escape(group, Escape::Args, out);
+                        } else {
+                            out.extend_from_slice(group);
+                        }
                     });
                 }
             }

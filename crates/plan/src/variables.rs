@@ -504,9 +504,10 @@ pub fn holds<S: Subject>(subject: &S, id: VariableId) -> Result<bool, Undecided>
         append(subject, id, text);
     };
     let holds = with_text(subject, write, |text| !matches!(&text[..], b"" | b"0"));
-    match subject.is_undecided() || subject.values().borrow().has_cycle {
-        true => Err(Undecided),
-        false => Ok(holds),
+    if subject.is_undecided() || subject.values().borrow().has_cycle {
+        Err(Undecided)
+    } else {
+        Ok(holds)
     }
 }
 
@@ -527,9 +528,10 @@ pub fn with_text<S: Subject, T>(
 /// there is none.
 pub fn append_named<S: Subject>(subject: &S, name: &str, out: &mut Vec<u8>) -> bool {
     let table = subject.variables();
-    let lower = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        true => Cow::Owned(name.to_ascii_lowercase()),
-        false => Cow::Borrowed(name),
+    let lower = if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
     };
     if let Some(id) = table.by_name.get(&*lower) {
         return append(subject, *id, out);

@@ -75,9 +75,10 @@ impl LaneHandler {
     /// places to other connections, where the lane serves such.
     fn room_for_sessions(&self, event_loop: &EventLoop) -> usize {
         let connections = self.connections();
-        match self.protocols.have_brief_gates() {
-            false => event_loop.room(connections),
-            true => event_loop.room_for_waiting(connections),
+        if self.protocols.have_brief_gates() {
+            event_loop.room_for_waiting(connections)
+        } else {
+            event_loop.room(connections)
         }
     }
 

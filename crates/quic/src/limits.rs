@@ -100,9 +100,10 @@ impl HalfOpenCount {
     #[must_use]
     pub fn add(&self) -> Option<HalfOpen> {
         let place = HalfOpen(Arc::clone(&self.0));
-        match self.0.fetch_add(1, Ordering::Relaxed) < HALF_OPEN_MAX {
-            true => Some(place),
-            false => None,
+        if self.0.fetch_add(1, Ordering::Relaxed) < HALF_OPEN_MAX {
+            Some(place)
+        } else {
+            None
         }
     }
 

@@ -97,9 +97,10 @@ impl Loader for GivenLoader {
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        match self.0.files.contains_key(pattern) {
-            true => Ok(vec![pattern.to_path_buf()]),
-            false => DiskLoader.glob(pattern),
+        if self.0.files.contains_key(pattern) {
+            Ok(vec![pattern.to_path_buf()])
+        } else {
+            DiskLoader.glob(pattern)
         }
     }
 }

@@ -123,9 +123,10 @@ fn standard_input() -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let input = io::stdin().lock();
     input.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
-    match text.len() as u64 > FILE_BYTES_MAX {
-        true => Err(io::ErrorKind::FileTooLarge.into()),
-        false => Ok(text),
+    if text.len() as u64 > FILE_BYTES_MAX {
+        Err(io::ErrorKind::FileTooLarge.into())
+    } else {
+        Ok(text)
     }
 }
 

@@ -97,14 +97,16 @@ impl Layout {
                 installed: None,
             };
         };
-        let settings = match root == Path::new("/usr") {
-            true => PathBuf::from("/etc"),
-            false => root.join("etc"),
+        let settings = if root == Path::new("/usr") {
+            PathBuf::from("/etc")
+        } else {
+            root.join("etc")
         };
         let nginx = settings.join("nginx/nginx.conf");
-        let name = match name == "nginx" && exists(&nginx) {
-            true => "nginx",
-            false => "turnpike",
+        let name = if name == "nginx" && exists(&nginx) {
+            "nginx"
+        } else {
+            "turnpike"
         };
         let mut prefix = root.join("share").join(name).into_os_string();
         prefix.push("/");

@@ -333,9 +333,10 @@ fn allow_calls() -> Result<(), String> {
     let allowed = ALLOWED_CALLS.iter().chain(ALLOWED_OLD_CALLS);
     let rules = allowed.map(|call| (*call, Vec::new())).collect();
     // The last one: it does not let another filter be put in force.
-    let refuse = match refused_calls::IS_ANSWERED {
-        true => SeccompAction::Trap,
-        false => SeccompAction::Errno(libc::EPERM as u32),
+    let refuse = if refused_calls::IS_ANSWERED {
+        SeccompAction::Trap
+    } else {
+        SeccompAction::Errno(libc::EPERM as u32)
     };
     apply(rules, refuse, SeccompAction::Allow)
 }

@@ -57,9 +57,10 @@ async fn secure(session: &mut Session, client: &Connected) -> Result<(), String>
         Some(named) => {
             session.tls = Some(Box::new(offer.session()));
             let loading = named.load(session);
-            let loaded = match session.is_undecided() {
-                true => Err("the name of a certificate has no value".to_owned()),
-                false => loading.done().await,
+            let loaded = if session.is_undecided() {
+                Err("the name of a certificate has no value".to_owned())
+            } else {
+                loading.done().await
             };
             session.tls = None;
             match loaded {

@@ -68,9 +68,10 @@ impl LaneShared {
     /// # Errors
     /// The limit of open descriptors.
     pub fn may_keep(&self, opened: BorrowedFd<'_>) -> Result<(), u64> {
-        match opened.as_raw_fd() < self.spare_descriptors_from {
-            true => Ok(()),
-            false => Err(self.descriptors_max),
+        if opened.as_raw_fd() < self.spare_descriptors_from {
+            Ok(())
+        } else {
+            Err(self.descriptors_max)
         }
     }
 

@@ -131,11 +131,10 @@ impl SteppedSessions {
             };
             entry.in_wheel_ms = NEVER_MS;
             let until_ms = entry.until_ms;
-            match until_ms <= now_ms {
-                true => {
-                    self.step(sockets, place as usize, Happened::Due);
-                }
-                false => self.wait(place as usize, until_ms),
+            if until_ms <= now_ms {
+                self.step(sockets, place as usize, Happened::Due);
+            } else {
+                self.wait(place as usize, until_ms);
             }
         }
         self.due = due;

@@ -136,9 +136,10 @@ impl ValueReader {
                 return Err(InvalidTrailer);
             }
             rest = behind;
-            self.awaited = match length == expected.len() {
-                true => Awaited::Nothing,
-                false => Awaited::Trailer(seen + length),
+            self.awaited = if length == expected.len() {
+                Awaited::Nothing
+            } else {
+                Awaited::Trailer(seen + length)
             };
         }
         self.surplus |= !rest.is_empty();

@@ -241,9 +241,10 @@ impl<'a> Iterator for Pieces<'a> {
             let Some(line) = self.line() else {
                 break None;
             };
-            let shown = match std::mem::take(&mut is_first) && line.shown.len() > 3 {
-                true => line.shown.strip_prefix(BYTE_ORDER_MARK),
-                false => None,
+            let shown = if std::mem::take(&mut is_first) && line.shown.len() > 3 {
+                line.shown.strip_prefix(BYTE_ORDER_MARK)
+            } else {
+                None
             };
             let shown = trimmed(shown.unwrap_or(line.shown));
             let label = shown.strip_prefix(BEGIN);

@@ -248,9 +248,10 @@ impl Parser {
 
     fn take_text(&mut self, byte: u8, held: usize, text: &mut Vec<u8>) {
         if BEGIN.get(held) == Some(&byte) {
-            self.state = match held + 1 == BEGIN.len() {
-                true => State::Begun,
-                false => State::Text(held + 1),
+            self.state = if held + 1 == BEGIN.len() {
+                State::Begun
+            } else {
+                State::Text(held + 1)
             };
             return;
         }
@@ -276,9 +277,10 @@ impl Parser {
             return Some(self.refused(byte, SyntaxError::LongValue));
         }
         self.command.push(Part::Value, &[byte]);
-        self.state = match byte == b'\\' && self.state == State::Value {
-            true => State::Escaped,
-            false => State::Value,
+        self.state = if byte == b'\\' && self.state == State::Value {
+            State::Escaped
+        } else {
+            State::Value
         };
         None
     }

@@ -17,9 +17,10 @@ const CLOSED: &str = "(closed)";
 /// The response does not match; the message has the row's name and the response.
 pub fn check(server: &Server, table: &[(&str, &str, &str)]) {
     for (name, request, expected) in table {
-        let request = match request.contains('\r') {
-            true => (*request).to_owned(),
-            false => request.replace('\n', "\r\n"),
+        let request = if request.contains('\r') {
+            (*request).to_owned()
+        } else {
+            request.replace('\n', "\r\n")
         };
         let mut peer = server.connect();
         peer.send(request);

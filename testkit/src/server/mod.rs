@@ -238,8 +238,8 @@ impl Builder {
         let program = process::find_program(&self.program);
         let program = program.as_ref().unwrap_or(&self.program);
         let mut command = Command::new(self.called(program, folder)?);
-        match self.is_told() {
-            true => command
+        if self.is_told() {
+            command
                 .arg("-p")
                 .arg(folder.path().join(""))
                 .arg("-c")
@@ -247,8 +247,9 @@ impl Builder {
                 .arg("-e")
                 .arg(folder.path().join("error.log"))
                 .arg("-g")
-                .arg(fill(&self.all_globals())),
-            false => command.args(folder.arguments(&[])),
+                .arg(fill(&self.all_globals()))
+        } else {
+            command.args(folder.arguments(&[]))
         };
         command
             .args(&self.arguments)
@@ -288,9 +289,10 @@ impl Builder {
         };
         let daemon = if has("daemon") { "" } else { "daemon off; " };
         let pid = if has("pid") { "" } else { "pid %FOLDER%/pid; " };
-        let sandbox = match self.is_sandboxed() && !has("sandbox") {
-            true => "sandbox on; ",
-            false => "",
+        let sandbox = if self.is_sandboxed() && !has("sandbox") {
+            "sandbox on; "
+        } else {
+            ""
         };
         format!("{daemon}{pid}{sandbox}{}", self.globals)
     }

@@ -134,9 +134,10 @@ impl Agent {
         let is_same = before
             .as_ref()
             .is_some_and(|before| before.configuration == desired.configuration);
-        let generation = match is_same {
-            true => None,
-            false => Some(self.reload(&mut control, desired)?),
+        let generation = if is_same {
+            None
+        } else {
+            Some(self.reload(&mut control, desired)?)
         };
         let changed = self.set_groups(&mut control, before.as_ref(), desired)?;
         self.applied = Some(desired.clone());

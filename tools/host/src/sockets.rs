@@ -161,9 +161,10 @@ fn listener(message: &[u8]) -> Option<Listener> {
     let v6_loopback: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     Some(Listener {
         port: u16::from_be_bytes([message[4], message[5]]),
-        is_loopback: match is_v4 {
-            true => source[0] == 127,
-            false => source == v6_loopback,
+        is_loopback: if is_v4 {
+            source[0] == 127
+        } else {
+            source == v6_loopback
         },
         waiting: number(message, 56),
         backlog: number(message, 60),

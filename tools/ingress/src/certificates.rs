@@ -101,19 +101,18 @@ impl Files {
         let key = (namespace.to_owned(), name.to_owned());
         let secret = objects.secrets.get(&key);
         let secret = secret.ok_or_else(|| format!("there is no Secret {namespace}/{name}"))?;
-        let users = match is_map {
-            false => entry(secret, "auth")
-                .ok_or_else(|| format!("Secret {namespace}/{name} has no key auth"))?,
-            true => {
-                let mut lines = Vec::new();
-                for user in names(secret) {
-                    lines.extend_from_slice(user.as_bytes());
-                    lines.push(b':');
-                    lines.extend_from_slice(entry(secret, &user).unwrap_or_default().trim_ascii());
-                    lines.push(b'\n');
-                }
-                lines
+        let users = if is_map {
+            let mut lines = Vec::new();
+            for user in names(secret) {
+                lines.extend_from_slice(user.as_bytes());
+                lines.push(b':');
+                lines.extend_from_slice(entry(secret, &user).unwrap_or_default().trim_ascii());
+                lines.push(b'\n');
             }
+            lines
+        } else {
+            entry(secret, "auth")
+                .ok_or_else(|| format!("Secret {namespace}/{name} has no key auth"))?
         };
         Ok(self.add(&format!("{namespace}_{name}.{USERS}"), users))
     }
@@ -230,9 +229,10 @@ fn names(secret: &Secret) -> Vec<String> {
 pub(crate) fn write_files(contents: &BTreeMap<PathBuf, Vec<u8>>) -> Result<(), String> {
     for (path, content) in contents {
         let is_of_users = path.extension().is_some_and(|extension| extension == USERS);
-        let ownership = match is_of_users {
-            true => Ownership::Server,
-            false => Ownership::Own,
+        let ownership = if is_of_users {
+            Ownership::Server
+        } else {
+            Ownership::Own
         };
         write_file(path, content, ownership)
             .map_err(|error| format!("{}: {error}", path.display()))?;

@@ -49,9 +49,10 @@ pub fn judge(program: &Path, configuration: &Path) -> Result<Verdict, String> {
         )
     });
     let messages: Vec<_> = messages.collect();
-    match messages.is_empty() {
-        true => Ok(Verdict::Refused(vec![(None, text.trim().to_owned())])),
-        false => Ok(Verdict::Refused(messages)),
+    if messages.is_empty() {
+        Ok(Verdict::Refused(vec![(None, text.trim().to_owned())]))
+    } else {
+        Ok(Verdict::Refused(messages))
     }
 }
 

@@ -72,14 +72,15 @@ impl Port {
         };
         let spec = service.spec.clone().unwrap_or_default();
         if spec.type_.as_deref() == Some("ExternalName") {
-            return match options.is_external_name_off {
-                true => missing("Services of type ExternalName are switched off".to_owned()),
-                false => self.external(service).unwrap_or_else(|| {
+            return if options.is_external_name_off {
+                missing("Services of type ExternalName are switched off".to_owned())
+            } else {
+                self.external(service).unwrap_or_else(|| {
                     missing(format!(
                         "Service {} has no external name and port",
                         self.service
                     ))
-                }),
+                })
             };
         }
         let ports = spec.ports.unwrap_or_default();
@@ -132,15 +133,18 @@ impl Port {
         let is_good = !name.is_empty() && only(name, "-._");
         let is_address = name.parse::<std::net::IpAddr>().is_ok();
         let server = with_port(name, number);
-        (is_good || is_address).then(|| match is_address {
-            true => Servers {
-                addresses: vec![server],
-                ..Servers::default()
-            },
-            false => Servers {
-                external_name: Some(server),
-                ..Servers::default()
-            },
+        (is_good || is_address).then(|| {
+            if is_address {
+                Servers {
+                    addresses: vec![server],
+                    ..Servers::default()
+                }
+            } else {
+                Servers {
+                    external_name: Some(server),
+                    ..Servers::default()
+                }
+            }
         })
     }
 }
@@ -220,9 +224,10 @@ fn state(endpoint: &Endpoint) -> State {
         return State::Ready;
     }
     let is_serving = conditions.serving.unwrap_or(false);
-    match is_serving && conditions.terminating.unwrap_or(false) {
-        true => State::Terminating,
-        false => State::Away,
+    if is_serving && conditions.terminating.unwrap_or(false) {
+        State::Terminating
+    } else {
+        State::Away
     }
 }
 
@@ -236,8 +241,9 @@ fn is_for_zone(endpoint: &Endpoint, zone: &str) -> bool {
 }
 
 fn with_port(address: &str, port: i32) -> String {
-    match address.contains(':') {
-        true => format!("[{address}]:{port}"),
-        false => format!("{address}:{port}"),
+    if address.contains(':') {
+        format!("[{address}]:{port}")
+    } else {
+        format!("{address}:{port}")
     }
 }

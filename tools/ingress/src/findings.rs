@@ -45,9 +45,10 @@ impl Subject {
 
 impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.namespace.is_empty() {
-            true => write!(formatter, "{} {}", self.kind, self.name),
-            false => write!(formatter, "{} {}/{}", self.kind, self.namespace, self.name),
+        if self.namespace.is_empty() {
+            write!(formatter, "{} {}", self.kind, self.name)
+        } else {
+            write!(formatter, "{} {}/{}", self.kind, self.namespace, self.name)
         }
     }
 }

@@ -107,9 +107,12 @@ fn resolvers(path: &Path) -> Vec<String> {
         .filter_map(|line| line.trim().strip_prefix("nameserver"));
     let addresses = lines.filter_map(|rest| rest.trim().parse::<std::net::IpAddr>().ok());
     addresses
-        .map(|address| match address.is_ipv6() {
-            true => format!("[{address}]"),
-            false => address.to_string(),
+        .map(|address| {
+            if address.is_ipv6() {
+                format!("[{address}]")
+            } else {
+                address.to_string()
+            }
         })
         .collect()
 }

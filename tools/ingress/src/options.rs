@@ -397,28 +397,28 @@ static FLAGS: &[Flag] = &[
         Ok(())
     }),
     switches("disable-leader-election", |options, on| {
-        options.cluster.is_election_off = on
+        options.cluster.is_election_off = on;
     }),
     switches("disable-sync-events", |options, on| {
-        options.cluster.are_events_off = on
+        options.cluster.are_events_off = on;
     }),
     switches("update-status", |options, on| {
-        options.cluster.is_status_off = !on
+        options.cluster.is_status_off = !on;
     }),
     switches("disable-catch-all", |options, on| {
-        options.is_catch_all_off = on
+        options.is_catch_all_off = on;
     }),
     switches("disable-svc-external-name", |options, on| {
-        options.is_external_name_off = on
+        options.is_external_name_off = on;
     }),
     switches("enable-ssl-passthrough", |options, on| {
-        options.has_passthrough = on
+        options.has_passthrough = on;
     }),
     switches("ingress-class-by-name", |options, on| {
-        options.is_class_by_name = on
+        options.is_class_by_name = on;
     }),
     switches("watch-ingress-without-class", |options, on| {
-        options.without_class = on
+        options.without_class = on;
     }),
     without_effect("deep-inspect", "every object is always inspected"),
     without_effect(

@@ -158,9 +158,10 @@ fn check_captures(word: &str) -> Result<(), String> {
 /// A variable that a snippet sets must not be one that the rendering relies on.
 fn check_variable(variable: &str) -> Result<(), String> {
     let bare = variable.replace(['{', '}'], "");
-    match RESERVED.contains(&bare.as_str()) || bare.starts_with(OWN_PREFIX) {
-        true => Err(format!("the variable {variable} is the controller's")),
-        false => Ok(()),
+    if RESERVED.contains(&bare.as_str()) || bare.starts_with(OWN_PREFIX) {
+        Err(format!("the variable {variable} is the controller's"))
+    } else {
+        Ok(())
     }
 }
 
@@ -213,9 +214,10 @@ fn check_listen(arguments: &[Word], ports: &[u16]) -> Result<(), String> {
     };
     let mut others = arguments.iter().skip(1);
     let are_others_good = others.all(|word| word.text == "udp");
-    match good && are_others_good {
-        true => Ok(()),
-        false => Err("\"listen\" needs a port of --stream-snippet-ports".to_owned()),
+    if good && are_others_good {
+        Ok(())
+    } else {
+        Err("\"listen\" needs a port of --stream-snippet-ports".to_owned())
     }
 }
 
@@ -224,12 +226,13 @@ struct OneText<'a>(&'a str);
 
 impl Loader for OneText<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        match path == Path::new(NAME) {
-            true => Ok(self.0.as_bytes().to_vec()),
-            false => Err(io::Error::new(
+        if path == Path::new(NAME) {
+            Ok(self.0.as_bytes().to_vec())
+        } else {
+            Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "include is not allowed in a snippet",
-            )),
+            ))
         }
     }
 

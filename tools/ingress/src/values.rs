@@ -74,9 +74,10 @@ impl Kind {
     /// What the value should be.
     pub fn check(self, value: &str) -> Result<(), String> {
         let is_long = matches!(self, Kind::Snippet | Kind::Networks | Kind::ServerNames);
-        let bytes_max = match is_long {
-            true => LONG_VALUE_BYTES_MAX,
-            false => VALUE_BYTES_MAX,
+        let bytes_max = if is_long {
+            LONG_VALUE_BYTES_MAX
+        } else {
+            VALUE_BYTES_MAX
         };
         if value.len() > bytes_max {
             return Err(format!("is longer than {bytes_max} bytes"));
@@ -84,9 +85,10 @@ impl Kind {
         if has_control(value, self == Kind::Snippet) {
             return Err("has control characters".to_owned());
         }
-        match self.fits(value.trim()) {
-            true => Ok(()),
-            false => Err(format!("is not {}", self.expected())),
+        if self.fits(value.trim()) {
+            Ok(())
+        } else {
+            Err(format!("is not {}", self.expected()))
         }
     }
 

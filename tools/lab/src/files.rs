@@ -123,12 +123,11 @@ fn run(command: &[String], path: &Path) -> Result<(), String> {
         .output()
         .map_err(|error| format!("\"{name}\" does not start: {error}"))?;
     let has_file = output.status.success() && path.exists();
-    match has_file {
-        true => Ok(()),
-        false => {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            Err(format!("\"{name}\" wrote no file: {}", stderr.trim()))
-        }
+    if has_file {
+        Ok(())
+    } else {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(format!("\"{name}\" wrote no file: {}", stderr.trim()))
     }
 }
 

@@ -38,9 +38,10 @@ pub fn is_asked() -> bool {
 /// # Errors
 /// The user wants to stop.
 pub(crate) fn check() -> Result<(), LabError> {
-    match ASKED.load(Ordering::Relaxed) {
-        true => Err(LabError::Interrupted),
-        false => Ok(()),
+    if ASKED.load(Ordering::Relaxed) {
+        Err(LabError::Interrupted)
+    } else {
+        Ok(())
     }
 }
 

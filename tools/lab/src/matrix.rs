@@ -44,9 +44,12 @@ impl Case {
 
     /// The case as text; dimensions other than the contender have their names.
     pub(crate) fn label(&self) -> String {
-        let word = |(dimension, level): &(String, String)| match dimension == CONTENDER {
-            true => level.clone(),
-            false => format!("{dimension} {level}"),
+        let word = |(dimension, level): &(String, String)| {
+            if dimension == CONTENDER {
+                level.clone()
+            } else {
+                format!("{dimension} {level}")
+            }
         };
         self.at.iter().map(word).collect::<Vec<_>>().join(", ")
     }

@@ -65,12 +65,13 @@ fn cpus(wish: &str, allowed: &[usize], serving: &[usize]) -> Result<Vec<usize>, 
             .trim()
             .parse()
             .map_err(|_| format!("cannot read the placement \"{wish}\""))?;
-        return match count > 0 && count <= allowed.len() {
-            true => Ok(allowed[..count].to_vec()),
-            false => Err(format!(
+        return if count > 0 && count <= allowed.len() {
+            Ok(allowed[..count].to_vec())
+        } else {
+            Err(format!(
                 "not enough CPUs: {count} asked for, {} there",
                 allowed.len()
-            )),
+            ))
         };
     }
     list(wish, allowed)

@@ -208,13 +208,14 @@ pub(crate) fn mend(path: &Path) -> Result<(), LabError> {
         .iter()
         .rposition(|byte| *byte == b'\n')
         .map_or(0, |at| at + 1);
-    match whole < text.len() {
-        true => OpenOptions::new()
+    if whole < text.len() {
+        OpenOptions::new()
             .write(true)
             .open(path)
             .and_then(|file| file.set_len(whole as u64))
-            .map_err(wrong),
-        false => Ok(()),
+            .map_err(wrong)
+    } else {
+        Ok(())
     }
 }
 
@@ -222,9 +223,10 @@ pub(crate) fn mend(path: &Path) -> Result<(), LabError> {
 fn line(cells: &[String]) -> String {
     let quoted = |cell: &String| {
         let cell = cell.replace(['\n', '\r'], " ");
-        match cell.contains([',', '"']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell,
+        if cell.contains([',', '"']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell
         }
     };
     let mut line = cells.iter().map(quoted).collect::<Vec<_>>().join(",");

@@ -32,9 +32,10 @@ pub(crate) fn list() -> Result<(), LabError> {
 fn extent(loaded: &study::Loaded) -> String {
     let study = &loaded.study;
     if study.contender.is_empty() {
-        return match study.climb.is_some() {
-            true => "published steps, tried on this machine by turnpike tune climb".to_owned(),
-            false => "published results: lab show prints them".to_owned(),
+        return if study.climb.is_some() {
+            "published steps, tried on this machine by turnpike tune climb".to_owned()
+        } else {
+            "published results: lab show prints them".to_owned()
         };
     }
     let dimensions = matrix::dimensions(study, placement::allowed().len());
@@ -42,13 +43,14 @@ fn extent(loaded: &study::Loaded) -> String {
     let notes = session::leave_out(loaded, &mut cases);
     let minutes = minutes(study, cases.len());
     let missing: String = notes.iter().map(|note| format!("; {note}")).collect();
-    match cases.is_empty() {
-        true => format!("cannot run here{missing}"),
-        false => format!(
+    if cases.is_empty() {
+        format!("cannot run here{missing}")
+    } else {
+        format!(
             "{}, about {}{missing}",
             counted(cases.len(), "case"),
             counted(minutes.round() as usize, "minute")
-        ),
+        )
     }
 }
 

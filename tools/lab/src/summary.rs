@@ -394,9 +394,10 @@ pub(crate) fn pairs(
         let run = runs
             .iter()
             .find(|run| &run.case == case && run.round == round)?;
-        match with_marked || run.marks.is_empty() {
-            true => run.figures.get(metric)?.value(),
-            false => None,
+        if with_marked || run.marks.is_empty() {
+            run.figures.get(metric)?.value()
+        } else {
+            None
         }
     };
     let last = runs.iter().map(|run| run.round).max().unwrap_or_default();

@@ -320,14 +320,13 @@ fn run(words: &[String]) -> Result<String, String> {
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{line}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout)
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout)
             .trim_end()
-            .to_owned()),
-        false => {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            Err(format!("{line}: {}", stderr.trim()))
-        }
+            .to_owned())
+    } else {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{line}: {}", stderr.trim()))
     }
 }
 

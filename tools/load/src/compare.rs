@@ -90,10 +90,11 @@ fn setup(report: &Value) -> String {
     let servers = report["servers"].as_array();
     let servers = servers.into_iter().flatten().filter_map(Value::as_str);
     let servers: Vec<&str> = servers.collect();
-    let servers = match servers.is_empty() {
+    let servers = if servers.is_empty() {
         // Reports of older versions do not name it.
-        true => "server unknown".to_owned(),
-        false => servers.join(" "),
+        "server unknown".to_owned()
+    } else {
+        servers.join(" ")
     };
     let count = |name: &str| report[name].as_u64().unwrap_or_default() as usize;
     let mut parts = vec![
@@ -209,9 +210,10 @@ fn table(a: &Value, b: &Value) -> String {
         let (first, second) = ((figure.whole)(a), (figure.whole)(b));
         let bounds = interval(&(figure.seconds)(a), &(figure.seconds)(b));
         has_intervals |= bounds.is_some();
-        let ratio = match first > 0.0 {
-            true => format!("{:.3}", second / first),
-            false => "-".to_owned(),
+        let ratio = if first > 0.0 {
+            format!("{:.3}", second / first)
+        } else {
+            "-".to_owned()
         };
         let (shown, said) = match bounds {
             None => ("-".to_owned(), ""),
@@ -236,12 +238,11 @@ fn table(a: &Value, b: &Value) -> String {
             let _ = writeln!(text, "{name} was limited by the client: compare with care.");
         }
     }
-    text.push_str(match has_intervals {
-        true => {
-            "The intervals are of the seconds within the two runs. Runs of one server differ by \
-             more:\nrepeat them in turn (A B B A) before you claim a difference.\n"
-        }
-        false => "There are no intervals: both runs must last six seconds or more.\n",
+    text.push_str(if has_intervals {
+        "The intervals are of the seconds within the two runs. Runs of one server differ by \
+         more:\nrepeat them in turn (A B B A) before you claim a difference.\n"
+    } else {
+        "There are no intervals: both runs must last six seconds or more.\n"
     });
     text
 }

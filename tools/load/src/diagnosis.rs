@@ -170,9 +170,10 @@ fn connect(endpoint: &Endpoint) -> io::Result<Socket> {
     )?;
     socket.set_read_timeout(Some(ATTEMPT_TIMEOUT))?;
     socket.set_write_timeout(Some(ATTEMPT_TIMEOUT))?;
-    match endpoint.tcp {
-        true => socket.connect_timeout(address, ATTEMPT_TIMEOUT)?,
-        false => socket.connect(address)?,
+    if endpoint.tcp {
+        socket.connect_timeout(address, ATTEMPT_TIMEOUT)?;
+    } else {
+        socket.connect(address)?;
     }
     Ok(socket)
 }

@@ -72,9 +72,10 @@ impl Http2 {
         let id = self
             .wire
             .open(ends, target.head_only, &mut self.block, write);
-        let sent_bytes = match ends {
-            true => 0,
-            false => self.wire.send_data(id, &request.body, true),
+        let sent_bytes = if ends {
+            0
+        } else {
+            self.wire.send_data(id, &request.body, true)
         };
         let mut stream = Stream::new(u64::from(id), index, intended_ns, now_ns);
         stream.sent_bytes = sent_bytes;
@@ -110,9 +111,10 @@ impl Http2 {
                 event => self.take(event, targets, expected),
             }
         }
-        match is_joined {
-            true => drop(partial.drain(..at)),
-            false => partial.extend_from_slice(bytes.get(at..).unwrap_or_default()),
+        if is_joined {
+            drop(partial.drain(..at));
+        } else {
+            partial.extend_from_slice(bytes.get(at..).unwrap_or_default());
         }
         self.partial = partial;
         Ok(())

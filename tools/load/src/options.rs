@@ -223,11 +223,12 @@ fn parse_positive_time(text: &str) -> Result<Duration, String> {
 
 /// ab's `-T` is the type of the body, wrk's a time.
 fn parse_timeout(text: &str) -> Result<Duration, String> {
-    match text.contains('/') {
-        true => Err(format!(
+    if text.contains('/') {
+        Err(format!(
             "-T is the timeout here; send ab's type of the body as -H 'Content-Type: {text}'"
-        )),
-        false => parse_positive_time(text),
+        ))
+    } else {
+        parse_positive_time(text)
     }
 }
 

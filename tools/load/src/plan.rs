@@ -145,9 +145,10 @@ impl std::error::Error for PlanError {}
 impl Plan {
     /// Requests that a connection may have under way.
     pub(crate) fn streams(&self) -> usize {
-        match self.protocol.has_streams() {
-            true => self.pipeline,
-            false => 1,
+        if self.protocol.has_streams() {
+            self.pipeline
+        } else {
+            1
         }
     }
 
@@ -325,9 +326,10 @@ fn wishes(options: &Options) -> Result<Vec<Wish>, PlanError> {
 /// Refuses to offer a protocol that is not spoken: a server that chooses it would count as a fault.
 fn offer(options: &Options) -> Result<(), PlanError> {
     let mut offered = options.alpn.iter().flat_map(|names| names.split(','));
-    match !options.h2 && offered.any(|name| name == ALPN_HTTP2) {
-        true => Err(PlanError::OfferWithoutHttp2),
-        false => Ok(()),
+    if !options.h2 && offered.any(|name| name == ALPN_HTTP2) {
+        Err(PlanError::OfferWithoutHttp2)
+    } else {
+        Ok(())
     }
 }
 

@@ -490,15 +490,16 @@ struct Written {
 
 impl Written {
     fn of(wish: &Wish, shape: &RequestShape) -> Written {
-        match shape.protocol.has_streams() {
-            true => Written {
+        if shape.protocol.has_streams() {
+            Written {
                 bytes: Vec::new(),
                 fields: Some(field_request(wish, shape)),
-            },
-            false => Written {
+            }
+        } else {
+            Written {
                 bytes: write_request(wish, shape),
                 fields: None,
-            },
+            }
         }
     }
 }

@@ -81,18 +81,20 @@ impl Threshold {
             Figure::Rate => tally.completed as f64 / seconds,
             Figure::Errors => tally.errors.total() as f64,
         };
-        let holds = match self.is_above {
-            true => value > self.limit,
-            false => value < self.limit,
+        let holds = if self.is_above {
+            value > self.limit
+        } else {
+            value < self.limit
         };
         // Without an answer there is no latency that could be within a limit.
         let is_time = !matches!(self.figure, Figure::Rate | Figure::Errors);
         if is_time && tally.completed == 0 {
             return Some(format!("Failed: {} (nothing was answered)", self.text));
         }
-        let shown = match is_time {
-            true => show_time_us(value / 1e3),
-            false => format_metric(value),
+        let shown = if is_time {
+            show_time_us(value / 1e3)
+        } else {
+            format_metric(value)
         };
         holds.then(|| format!("Failed: {} (it is {shown})", self.text))
     }

@@ -70,13 +70,15 @@ fn option(argument: &Arg) -> OptionUsage {
     let takes_value = argument.get_action().takes_values();
     let names = argument.get_value_names().unwrap_or_default();
     let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-    let value = match names.is_empty() {
-        true => argument.get_id().to_string().to_uppercase(),
-        false => names.join(" "),
+    let value = if names.is_empty() {
+        argument.get_id().to_string().to_uppercase()
+    } else {
+        names.join(" ")
     };
-    let choices = match takes_value {
-        true => argument.get_possible_values(),
-        false => Vec::new(),
+    let choices = if takes_value {
+        argument.get_possible_values()
+    } else {
+        Vec::new()
     };
     let help = argument.get_help().map(ToString::to_string);
     OptionUsage {

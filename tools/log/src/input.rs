@@ -20,15 +20,17 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// What the system or the decoder says, with the file's name.
 pub(crate) fn for_each_line(file: &OsStr, take: impl FnMut(u64, &[u8])) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", Path::new(file).display());
-    let input: Box<dyn Read> = match file == "-" {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(file).map_err(failed)?),
+    let input: Box<dyn Read> = if file == "-" {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(File::open(file).map_err(failed)?)
     };
     let mut input = BufReader::with_capacity(1 << 16, input);
     let start = input.fill_buf().map_err(failed)?;
-    match start.starts_with(&GZIP) {
-        true => lines(BufReader::new(MultiGzDecoder::new(input)), take),
-        false => lines(input, take),
+    if start.starts_with(&GZIP) {
+        lines(BufReader::new(MultiGzDecoder::new(input)), take)
+    } else {
+        lines(input, take)
     }
     .map_err(failed)
 }

@@ -45,9 +45,10 @@ impl Options {
                 _ => options.files.push(word.clone()),
             }
         }
-        match options.files.is_empty() {
-            true => Err("a FILE is missing (- is standard input)".to_owned()),
-            false => Ok(options),
+        if options.files.is_empty() {
+            Err("a FILE is missing (- is standard input)".to_owned())
+        } else {
+            Ok(options)
         }
     }
 }

@@ -89,13 +89,14 @@ fn shortened(name: &str) -> String {
 fn over_time(summary: &Summary) -> String {
     let drawn = PICTURES.map(|(class, width, count)| picture(summary, class, width, count));
     let drawn: Vec<String> = drawn.into_iter().flatten().collect();
-    match drawn.is_empty() {
-        true => String::new(),
-        false => format!(
+    if drawn.is_empty() {
+        String::new()
+    } else {
+        format!(
             "<h2>Requests over time</h2>\n<figure>{}<figcaption>Requests, those with 5xx in red. \
-             Times are those of the log's clock.</figcaption></figure>\n",
+         Times are those of the log's clock.</figcaption></figure>\n",
             drawn.concat()
-        ),
+        )
     }
 }
 

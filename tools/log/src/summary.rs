@@ -71,9 +71,10 @@ impl Summary {
         };
         self.requests += 1;
         *self.statuses.entry(entry.status.min(999)).or_default() += 1;
-        let path = match self.with_query {
-            true => entry.uri.as_str(),
-            false => entry.uri.split('?').next().unwrap_or_default(),
+        let path = if self.with_query {
+            entry.uri.as_str()
+        } else {
+            entry.uri.split('?').next().unwrap_or_default()
         };
         let add = |counts: &mut Counts| {
             counts.add(entry.status, entry.body_bytes, entry.seconds);

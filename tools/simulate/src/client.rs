@@ -367,10 +367,13 @@ impl Client {
             }
             Ok(read) => {
                 let is_handshake = self.script.is_handshake;
-                note(&|| match is_handshake {
-                    // Its random numbers are new in each run.
-                    true => format!("reads {read} bytes of a handshake"),
-                    false => format!("reads {}", shown(&self.received[from..])),
+                note(&|| {
+                    if is_handshake {
+                        // Its random numbers are new in each run.
+                        format!("reads {read} bytes of a handshake")
+                    } else {
+                        format!("reads {}", shown(&self.received[from..]))
+                    }
                 });
                 self.read_at_ms = now_ms + self.script.read_pause_ms;
                 self.follow(from, now_ms);

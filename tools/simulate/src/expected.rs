@@ -104,9 +104,10 @@ impl Case<'_> {
                 500 => has_failed || !matches!(said, 200 | 401 | 403),
                 status => status == said,
             };
-            return match is_refusal {
-                true => Ok(page(status)),
-                false => Err(format!("was refused with {line}, the guard: {judged:?}")),
+            return if is_refusal {
+                Ok(page(status))
+            } else {
+                Err(format!("was refused with {line}, the guard: {judged:?}"))
             };
         }
         let is_allowed = said == 200
@@ -114,11 +115,12 @@ impl Case<'_> {
                 last.broken != Some(Broken::Head)
                     && last.outcome != Outcome::Failed { had_head: false }
             });
-        match is_allowed {
-            true => self.passed_on(self.arrivals(0)),
-            false => Err(format!(
+        if is_allowed {
+            self.passed_on(self.arrivals(0))
+        } else {
+            Err(format!(
                 "was let through with {line}, the guard: {judged:?}"
-            )),
+            ))
         }
     }
 
@@ -179,9 +181,10 @@ impl Case<'_> {
             may_seem_whole: false,
             has_length: false,
         });
-        match fits(&first) {
-            true => Ok(first),
-            false => Ok(candidates.find(fits).unwrap_or(first)),
+        if fits(&first) {
+            Ok(first)
+        } else {
+            Ok(candidates.find(fits).unwrap_or(first))
         }
     }
 
@@ -206,13 +209,12 @@ impl Case<'_> {
             return self.of_origin(last);
         }
         let status = self.answer.status();
-        match content.is_none() && self.ends_with(status, arrivals) {
-            true => Ok(page(status)),
-            false => {
-                let line = &self.answer.first_line;
-                let last = arrivals.last();
-                Err(format!("was answered with {line}, the origin: {last:?}"))
-            }
+        if content.is_none() && self.ends_with(status, arrivals) {
+            Ok(page(status))
+        } else {
+            let line = &self.answer.first_line;
+            let last = arrivals.last();
+            Err(format!("was answered with {line}, the origin: {last:?}"))
         }
     }
 
@@ -255,9 +257,10 @@ impl Case<'_> {
             let has_failed = arrivals.iter().any(|one| self.fails_with(one, status));
             let is_refused = status == 502 && self.settings.proxy.has_dead_server;
             let is_closed = status == 502 && self.met_a_closed_connection();
-            return match has_failed || is_refused || is_closed {
-                true => Ok(page(status)),
-                false => Err(format!("was answered with {}", self.answer.first_line)),
+            return if has_failed || is_refused || is_closed {
+                Ok(page(status))
+            } else {
+                Err(format!("was answered with {}", self.answer.first_line))
             };
         };
         let version = arrivals.iter().position(|one| one.content == content);
@@ -356,13 +359,12 @@ impl Case<'_> {
         let is_fault = status == 400 || (status == 500 && self.content().is_none());
         let asks_close = request.says_close || request.is_version_10 || is_fault;
         let is_last = self.index + 1 >= self.settings.keepalive_requests;
-        let is_right = match asks_close || is_last {
-            true => value == Some("close"),
+        let is_right = if asks_close || is_last {
+            value == Some("close")
+        } else {
             // An unread body may end the connection.
-            false => {
-                let may_end = request.upload.is_some() || status == 408 || may_be_cut;
-                value == Some("keep-alive") || may_end
-            }
+            let may_end = request.upload.is_some() || status == 408 || may_be_cut;
+            value == Some("keep-alive") || may_end
         };
         (!is_right).then(|| format!("Connection is {value:?}"))
     }
@@ -371,9 +373,10 @@ impl Case<'_> {
 impl Expected {
     fn compare(&self, case: &Case<'_>) -> Option<String> {
         let answer = case.answer;
-        let body: &[u8] = match case.request.is_head() {
-            true => b"",
-            false => &self.body,
+        let body: &[u8] = if case.request.is_head() {
+            b""
+        } else {
+            &self.body
         };
         if !body.starts_with(&answer.body) {
             let at = answer.body.iter().zip(body).take_while(|(a, b)| a == b);

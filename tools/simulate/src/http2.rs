@@ -252,9 +252,10 @@ fn message(reader: &ResponseReader) -> Message {
 fn capitalised(name: &str) -> String {
     let mut begins = true;
     let letter = |letter: char| {
-        let shown = match begins {
-            true => letter.to_ascii_uppercase(),
-            false => letter,
+        let shown = if begins {
+            letter.to_ascii_uppercase()
+        } else {
+            letter
         };
         begins = letter == '-';
         shown

@@ -380,9 +380,12 @@ impl OriginConnection {
         let head_pieces = written.head_bytes.div_ceil(answer.piece_bytes) as u64;
         if let Some(arrival) = origins.arrival(place) {
             arrival.head_ms = answer.delay_ms + head_pieces * answer.piece_pause_ms;
-            arrival.broken = written.broken_at.map(|at| match at < written.head_bytes {
-                true => Broken::Head,
-                false => Broken::Body,
+            arrival.broken = written.broken_at.map(|at| {
+                if at < written.head_bytes {
+                    Broken::Head
+                } else {
+                    Broken::Body
+                }
             });
         }
         let bytes = written.bytes;
@@ -420,9 +423,10 @@ impl OriginConnection {
             Ok(count) => {
                 note(&|| format!("sends {}", shown(&piece[..count])));
                 answering.sent += count;
-                answering.at_ms = match answering.sent == answering.end {
-                    true => now_ms,
-                    false => now_ms + answering.answer.piece_pause_ms,
+                answering.at_ms = if answering.sent == answering.end {
+                    now_ms
+                } else {
+                    now_ms + answering.answer.piece_pause_ms
                 };
                 Some(Effect::None)
             }

@@ -21,9 +21,10 @@ impl ProxySettings {
         self.family(self.other, text);
         let connection = if self.version == "1.0" { "close" } else { "" };
         // Writing to a string cannot fail.
-        let place = match self.caches_on_disk {
-            true => format!("{folder}/cache keys_zone=simulated:1m"),
-            false => "simulated keys_zone=simulated:1m memory".to_owned(),
+        let place = if self.caches_on_disk {
+            format!("{folder}/cache keys_zone=simulated:1m")
+        } else {
+            "simulated keys_zone=simulated:1m memory".to_owned()
         };
         let _ = writeln!(text, "{}_cache_path {place};", self.cached_by.name());
         let _ = writeln!(
@@ -68,9 +69,10 @@ impl ProxySettings {
             put("next_upstream", self.next_upstream_of_values());
             return;
         }
-        let stale = match self.uses_stale {
-            true => "error timeout updating http_500",
-            false => "off",
+        let stale = if self.uses_stale {
+            "error timeout updating http_500"
+        } else {
+            "off"
         };
         let updates_behind = self.updates_behind && self.uses_stale;
         put("buffering", flag(self.buffering));
@@ -121,9 +123,10 @@ impl ProxySettings {
     /// Appends the locations that make subrequests.
     pub(crate) fn write_subrequests(&self, folder: &str, mirrors_bodies: bool, text: &mut String) {
         let connection = if self.version == "1.0" { "close" } else { "" };
-        let (passes, length) = match mirrors_bodies {
-            true => ("on", ""),
-            false => ("off", "proxy_set_header Content-Length \"\";"),
+        let (passes, length) = if mirrors_bodies {
+            ("on", "")
+        } else {
+            ("off", "proxy_set_header Content-Length \"\";")
         };
         let _ = writeln!(
             text,

@@ -234,9 +234,10 @@ impl RelayEnd {
         }
         let from = self.received.len();
         // A stranger is to read one byte only.
-        let room = match self.bytes.is_empty() && self.wants == 0 && from > 0 {
-            true => return None,
-            false => self.read_bytes,
+        let room = if self.bytes.is_empty() && self.wants == 0 && from > 0 {
+            return None;
+        } else {
+            self.read_bytes
         };
         self.received.resize(from + room, 0);
         let read = self.stream.as_mut()?.read(&mut self.received[from..]);

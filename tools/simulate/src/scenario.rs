@@ -343,9 +343,10 @@ fn script(
     let is_slow = random.percent(15);
     Script {
         start_ms: random.pick(&[0, 0, 1, 50, 700, 3_000]),
-        read_bytes: match is_slow {
-            true => random.pick(&[2_000, 6_000]),
-            false => random.pick(&[3_000, 20_000, 100_000]),
+        read_bytes: if is_slow {
+            random.pick(&[2_000, 6_000])
+        } else {
+            random.pick(&[3_000, 20_000, 100_000])
         },
         read_pause_ms: if is_slow { random.pick(&[1, 5, 10]) } else { 0 },
         cut,
@@ -413,9 +414,10 @@ fn pieces(random: &mut Random, requests: &[Request]) -> Vec<Piece> {
     for (index, request) in requests.iter().enumerate() {
         let answers = if is_pipelined { 0 } else { index };
         let mut at = request.end - request.length;
-        let mut pause_ms = match is_pipelined {
-            true => 0,
-            false => random.pick(&[0, 0, 0, 10, 400]),
+        let mut pause_ms = if is_pipelined {
+            0
+        } else {
+            random.pick(&[0, 0, 0, 10, 400])
         };
         if is_pipelined
             && !is_torn
@@ -427,9 +429,10 @@ fn pieces(random: &mut Random, requests: &[Request]) -> Vec<Piece> {
         while at < request.end {
             let rest = request.end - at;
             let most = random.pick(&[3, 40, 4_000]);
-            let length = match is_torn {
-                true => 1 + random.index(rest.min(most)),
-                false => rest,
+            let length = if is_torn {
+                1 + random.index(rest.min(most))
+            } else {
+                rest
             };
             // Many small pieces would take the run's whole time.
             let length = if pieces.len() > PIECES_MAX {
@@ -454,9 +457,10 @@ fn pieces(random: &mut Random, requests: &[Request]) -> Vec<Piece> {
 const PIECES_MAX: usize = 40;
 
 fn cut(random: &mut Random, bytes: usize) -> Cut {
-    let at = match random.percent(60) {
-        true => CutAt::Sent(random.index(bytes + 1)),
-        false => CutAt::Received(random.index(2_000)),
+    let at = if random.percent(60) {
+        CutAt::Sent(random.index(bytes + 1))
+    } else {
+        CutAt::Received(random.index(2_000))
     };
     let how = random.pick(&[
         How::Close,
@@ -533,20 +537,23 @@ fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Ans
         status: if random.percent(6) { 500 } else { 200 },
         length,
         ending,
-        delay_ms: match is_late {
-            true => 5_000,
-            false => random.pick(&[0, 0, 0, 5, 90, 400]),
+        delay_ms: if is_late {
+            5_000
+        } else {
+            random.pick(&[0, 0, 0, 5, 90, 400])
         },
         has_interim: random.percent(5) && settings.proxy.version == "1.1",
-        piece_bytes: match is_slow {
-            true => 1,
-            false => random
+        piece_bytes: if is_slow {
+            1
+        } else {
+            random
                 .pick(&[7, 100, 3_000, 100_000, 100_000])
-                .max(length / 40),
+                .max(length / 40)
         },
-        piece_pause_ms: match is_slow {
-            true => random.pick(&[0, 1, 10]),
-            false => random.pick(&[0, 0, 1, 20]),
+        piece_pause_ms: if is_slow {
+            random.pick(&[0, 1, 10])
+        } else {
+            random.pick(&[0, 0, 1, 20])
         },
         fails: random.percent(15).then(|| failing(random, length)),
         says_close: random.percent(15) || settings.proxy.version == "1.0",
@@ -561,9 +568,10 @@ fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Ans
 
 /// The position and the kind of an origin's failure.
 fn failing(random: &mut Random, length: usize) -> (usize, Failing) {
-    let at = match random.percent(40) {
-        true => random.index(150),
-        false => random.index(length + 200),
+    let at = if random.percent(40) {
+        random.index(150)
+    } else {
+        random.index(length + 200)
     };
     let how = random.pick(&[
         Failing::Close,
@@ -626,12 +634,13 @@ impl Settings {
             self.header_buffer_bytes,
         );
         self.proxy.write(folder, &mut text);
-        let ssl = match self.is_tls {
-            true => format!(
+        let ssl = if self.is_tls {
+            format!(
                 " ssl; ssl_certificate {folder}/certificate.pem; \
-                 ssl_certificate_key {folder}/key.pem"
-            ),
-            false => String::new(),
+             ssl_certificate_key {folder}/key.pem"
+            )
+        } else {
+            String::new()
         };
         text.push_str(&format!("server {{ listen unix:{folder}/gate{ssl};\n"));
         if self.has_http2 {

@@ -52,9 +52,10 @@ pub(crate) fn judge(
             .position(|socket| socket.peer == Peer::Client(index));
         if let Some(connection) = connection {
             let lines = log.get(&(connection as u64 + 1));
-            match client.script.is_handshake {
-                true => problems.extend(lines.map(|lines| format!("{lines:?} were logged"))),
-                false => byte_counts(world, client, index, lines, &answers, &mut problems),
+            if client.script.is_handshake {
+                problems.extend(lines.map(|lines| format!("{lines:?} were logged")));
+            } else {
+                byte_counts(world, client, index, lines, &answers, &mut problems);
             }
         }
         let name = |problem| format!("client {index}: {problem}");

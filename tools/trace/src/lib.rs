@@ -74,9 +74,10 @@ impl Tracer {
             is_attached = tracer.is_attached();
             is_over || is_attached
         });
-        match is_attached {
-            true => Ok(tracer),
-            false => Err("strace may not trace the serving process".to_owned()),
+        if is_attached {
+            Ok(tracer)
+        } else {
+            Err("strace may not trace the serving process".to_owned())
         }
     }
 

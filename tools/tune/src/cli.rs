@@ -157,9 +157,10 @@ fn run_check(check: &Check) -> Result<ExitCode, Failed> {
         std::fs::write(path, text + "\n").map_err(|error| failed(path, &error))?;
     }
     let findings = findings::judge(&facts);
-    say(&match check.json {
-        true => report::json(&facts, &findings),
-        false => report::text(&facts, &findings, check.brief, report::width()),
+    say(&if check.json {
+        report::json(&facts, &findings)
+    } else {
+        report::text(&facts, &findings, check.brief, report::width())
     });
     Ok(status(&findings))
 }
@@ -206,13 +207,14 @@ fn recorded(path: &Path) -> Result<Facts, Failed> {
     let usage = |text: String| (EXIT_USAGE, format!("{}: {text}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| usage(error.to_string()))?;
     let facts: Facts = serde_json::from_str(&text).map_err(|error| usage(error.to_string()))?;
-    match facts.schema == facts::SCHEMA {
-        true => Ok(facts),
-        false => Err(usage(format!(
+    if facts.schema == facts::SCHEMA {
+        Ok(facts)
+    } else {
+        Err(usage(format!(
             "no record of `turnpike tune check --record`: its schema is \"{}\" and not \"{}\"",
             facts.schema,
             facts::SCHEMA
-        ))),
+        )))
     }
 }
 
@@ -226,9 +228,10 @@ fn seconds(word: &str) -> Result<f64, String> {
     let seconds: f64 = word
         .parse()
         .map_err(|_| "not a number of seconds".to_owned())?;
-    match (0.0..=SECONDS_MAX).contains(&seconds) {
-        true => Ok(seconds),
-        false => Err(format!("from 0 to {SECONDS_MAX} seconds")),
+    if (0.0..=SECONDS_MAX).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(format!("from 0 to {SECONDS_MAX} seconds"))
     }
 }
 

@@ -110,9 +110,10 @@ pub(crate) fn split(
                 .partition(|core| core.iter().all(|cpu| is_near(cpu)));
             for (index, core) in near.into_iter().chain(far).enumerate() {
                 let numbers = core.into_iter().map(|cpu| cpu.number);
-                match index < count {
-                    true => split.interrupts.extend(numbers),
-                    false => split.workers.extend(numbers),
+                if index < count {
+                    split.interrupts.extend(numbers);
+                } else {
+                    split.workers.extend(numbers);
                 }
             }
         }
@@ -125,9 +126,10 @@ pub(crate) fn split(
             let near = cpus.iter().find(|cpu| is_near(cpu)).or(cpus.first());
             let package = near.map(|cpu| cpu.package);
             for cpu in cpus {
-                match Some(cpu.package) == package {
-                    true => split.interrupts.push(cpu.number),
-                    false => split.workers.push(cpu.number),
+                if Some(cpu.package) == package {
+                    split.interrupts.push(cpu.number);
+                } else {
+                    split.workers.push(cpu.number);
                 }
             }
         }
@@ -169,9 +171,12 @@ pub(crate) fn mask(cpus: &[usize]) -> String {
         let of_group = cpus.iter().filter(|cpu| **cpu / 32 == group);
         of_group.fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32))
     };
-    let texts = (0..groups).rev().map(|group| match group + 1 == groups {
-        true => format!("{:x}", bits(group)),
-        false => format!("{:08x}", bits(group)),
+    let texts = (0..groups).rev().map(|group| {
+        if group + 1 == groups {
+            format!("{:x}", bits(group))
+        } else {
+            format!("{:08x}", bits(group))
+        }
     });
     texts.collect::<Vec<String>>().join(",")
 }

@@ -80,9 +80,10 @@ pub(crate) struct Wish {
 
 impl Wish {
     fn wants(&self, finding: &Finding) -> bool {
-        match self.only.is_empty() {
-            true => self.notes || finding.seen.severity > Severity::Note,
-            false => self.only.iter().any(|id| id == finding.row.id),
+        if self.only.is_empty() {
+            self.notes || finding.seen.severity > Severity::Note
+        } else {
+            self.only.iter().any(|id| id == finding.row.id)
         }
     }
 }

@@ -452,9 +452,10 @@ fn shown(text: Option<&str>) -> String {
         return "nothing".to_owned();
     };
     let lines = text.trim_end().lines().count();
-    match lines > 1 {
-        true => format!("{lines} lines"),
-        false => text.split_whitespace().collect::<Vec<_>>().join(" "),
+    if lines > 1 {
+        format!("{lines} lines")
+    } else {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 

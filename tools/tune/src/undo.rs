@@ -124,11 +124,10 @@ pub(crate) fn plan(command: &PlanCommand) -> Result<ExitCode, Failed> {
             let _ = writeln!(text, "   not possible here: {why}");
         }
     }
-    text.push_str(match plan.steps.is_empty() {
-        true => NOTHING,
-        false => {
-            "`turnpike tune apply --yes` makes these changes, `turnpike tune revert` undoes them.\n"
-        }
+    text.push_str(if plan.steps.is_empty() {
+        NOTHING
+    } else {
+        "`turnpike tune apply --yes` makes these changes, `turnpike tune revert` undoes them.\n"
     });
     text.push_str(&advice(&facts, &plan));
     say(&text);
@@ -176,13 +175,12 @@ pub(crate) fn apply(command: &Apply) -> Result<ExitCode, Failed> {
     let system = System::under(&command.source.root);
     let folder = command.state.folder(&command.source.root);
     // Before the facts are read: what an apply that died has left would hide what is to be changed.
-    let journal = match command.yes && nix::unistd::geteuid().is_root() {
-        true => {
-            let mut journal = open(&folder)?;
-            recover(&system, &mut journal)?;
-            Some(journal)
-        }
-        false => None,
+    let journal = if command.yes && nix::unistd::geteuid().is_root() {
+        let mut journal = open(&folder)?;
+        recover(&system, &mut journal)?;
+        Some(journal)
+    } else {
+        None
     };
     let facts = cli::read(&command.source)?;
     let mut plan = match &command.plan {
@@ -293,9 +291,10 @@ pub(crate) fn status(command: &Status) -> Result<ExitCode, Failed> {
             text.push_str("  The machine was restarted since.\n");
         }
     }
-    say(match text.is_empty() {
-        true => "Nothing is changed.\n",
-        false => &text,
+    say(if text.is_empty() {
+        "Nothing is changed.\n"
+    } else {
+        &text
     });
     Ok(ExitCode::SUCCESS)
 }
@@ -304,13 +303,14 @@ fn read_plan(path: &Path) -> Result<Plan, Failed> {
     let usage = |text: String| (EXIT_USAGE, format!("{}: {text}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| usage(error.to_string()))?;
     let plan: Plan = serde_json::from_str(&text).map_err(|error| usage(error.to_string()))?;
-    match plan.schema == plan::SCHEMA {
-        true => Ok(plan),
-        false => Err(usage(format!(
+    if plan.schema == plan::SCHEMA {
+        Ok(plan)
+    } else {
+        Err(usage(format!(
             "no plan of `turnpike tune plan --json`: its schema is \"{}\" and not \"{}\"",
             plan.schema,
             plan::SCHEMA
-        ))),
+        )))
     }
 }
 

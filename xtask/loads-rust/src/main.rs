@@ -86,8 +86,9 @@ async fn beside<F: Future<Output = Result>>(
 }
 
 fn expect<T: PartialEq + std::fmt::Debug>(found: T, wanted: T) -> Result {
-    match found == wanted {
-        true => Ok(()),
-        false => Err(format!("{found:?} instead of {wanted:?}").into()),
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(format!("{found:?} instead of {wanted:?}").into())
     }
 }

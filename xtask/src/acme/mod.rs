@@ -138,9 +138,10 @@ impl Bench {
             .arg(format!("https://{name}:{port}/"))
             .output()
             .map_err(|error| format!("curl: {error}"))?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
         }
     }
 }
@@ -166,9 +167,10 @@ fn wait_for(server: &Server, text: &str, times: usize) -> Outcome {
 }
 
 fn expect(found: &str, expected: &str) -> Outcome {
-    match found == expected {
-        true => Ok(()),
-        false => Err(format!("expected \"{expected}\", found \"{found}\"")),
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("expected \"{expected}\", found \"{found}\""))
     }
 }
 
@@ -203,9 +205,10 @@ fn orders_over_http(bench: &Bench) -> Outcome {
     let again = bench.ours.start(&configuration)?;
     wait_for(&again, "this process orders certificates", 1)?;
     expect(&bench.fetch("a.test")?, "a.test")?;
-    match again.log("error.log").contains("ordering a certificate") {
-        true => Err("the certificate was ordered again".to_owned()),
-        false => Ok(()),
+    if again.log("error.log").contains("ordering a certificate") {
+        Err("the certificate was ordered again".to_owned())
+    } else {
+        Ok(())
     }
 }
 
@@ -269,9 +272,10 @@ fn orders_once(bench: &Bench) -> Outcome {
     expect(&bench.fetch_from("127.0.0.2", "i.test")?, "i.test")?;
     drop(first);
     wait_for(&second, "this process orders certificates", 1)?;
-    match second.log("error.log").contains("ordering a certificate") {
-        true => Err("the certificate was ordered again".to_owned()),
-        false => Ok(()),
+    if second.log("error.log").contains("ordering a certificate") {
+        Err("the certificate was ordered again".to_owned())
+    } else {
+        Ok(())
     }
 }
 

@@ -71,9 +71,10 @@ fn folder(options: &Options, is_kept: bool) -> PathBuf {
     }
     let date = machine::first_line("date", &["-u", "+%Y-%m-%d"]);
     let name = format!("{date}-climb-{}", machine::slug());
-    match is_kept {
-        true => workspace::root().join("bench/results").join(name),
-        false => workspace::target().join("bench").join(name),
+    if is_kept {
+        workspace::root().join("bench/results").join(name)
+    } else {
+        workspace::target().join("bench").join(name)
     }
 }
 
@@ -86,9 +87,10 @@ fn climb(program: &Path, server: &Path, bundle: &Path) -> Outcome {
     command.arg(server).arg("--bundle").arg(bundle);
     let status = command.status();
     let status = status.map_err(|error| format!("{}: {error}", program.display()))?;
-    match status.success() || status.code() == Some(MISSED) {
-        true => Ok(()),
-        false => Err(format!("the climb ended with {status}")),
+    if status.success() || status.code() == Some(MISSED) {
+        Ok(())
+    } else {
+        Err(format!("the climb ended with {status}"))
     }
 }
 
@@ -122,9 +124,10 @@ fn table(all: &[(String, Value)]) -> String {
             ratio(&goals["rate"], goals),
             ratio(&goals["cpu"], goals),
             goals["ratio_min"],
-            match is_reached(goals) {
-                true => "met",
-                false => "**missed**",
+            if is_reached(goals) {
+                "met"
+            } else {
+                "**missed**"
             }
         );
     }
@@ -147,9 +150,10 @@ fn is_reached(goals: &Value) -> bool {
 fn judge(all: &[(String, Value)]) -> Outcome {
     let missed = all.iter().filter(|(_, goals)| !is_reached(goals));
     let missed: Vec<&str> = missed.map(|(name, _)| name.as_str()).collect();
-    match missed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("the goals are missed with {}", missed.join(", "))),
+    if missed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("the goals are missed with {}", missed.join(", ")))
     }
 }
 

@@ -145,9 +145,10 @@ impl Place {
     /// Attaches the bare program to the server's interface, or takes it away.
     fn drop_bare(&self, is_so: bool) -> Outcome {
         let object = self.dropping.path().join("drop.o").display().to_string();
-        let words: &[&str] = match is_so {
-            true => &["obj", &object, "sec", "xdp"],
-            false => &["off"],
+        let words: &[&str] = if is_so {
+            &["obj", &object, "sec", "xdp"]
+        } else {
+            &["off"]
         };
         must(
             Command::new("ip")
@@ -211,9 +212,10 @@ impl Place {
                 thread::sleep(Duration::from_millis(10));
             }
         })?;
-        match is_dropped() {
-            true => Ok(()),
-            false => Err("the flood's client was not dropped".to_owned()),
+        if is_dropped() {
+            Ok(())
+        } else {
+            Err("the flood's client was not dropped".to_owned())
         }
     }
 

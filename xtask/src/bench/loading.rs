@@ -74,9 +74,10 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
         &["--server", "--rounds"],
         &["--quick", "--debug"],
     )?;
-    let (rounds, part) = match options.has("--quick") {
-        true => (QUICK_ROUNDS, QUICK_PART),
-        false => (ROUNDS, 1),
+    let (rounds, part) = if options.has("--quick") {
+        (QUICK_ROUNDS, QUICK_PART)
+    } else {
+        (ROUNDS, 1)
     };
     let rounds = options.number("--rounds", rounds)?.max(1);
     let contenders = [Contender::ours(&options)?, Contender::nginx()?];

@@ -103,9 +103,10 @@ const ORIGIN: &str = "worker_processes 1;
 /// Measures, and prints a table.
 pub(super) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments, &["--server"], &["--quick", "--debug"])?;
-    let part = match options.has("--quick") {
-        true => QUICK_PART,
-        false => 1,
+    let part = if options.has("--quick") {
+        QUICK_PART
+    } else {
+        1
     };
     turnpike_host::raise_file_limit();
     let contenders = [Contender::ours(&options)?, Contender::nginx()?];

@@ -74,9 +74,10 @@ pub(super) fn run(study: &Study, arguments: &[String]) -> Outcome {
     let valued = [&["--server"], &PASSED_ON[..]].concat();
     let options = Options::parse(arguments, &valued, &["--quick", "--debug", "--no-write"])?;
     let is_kept = !options.has("--quick") && !options.has("--no-write");
-    let records = match is_kept {
-        true => workspace::root().join("bench/results"),
-        false => workspace::target().join("bench"),
+    let records = if is_kept {
+        workspace::root().join("bench/results")
+    } else {
+        workspace::target().join("bench")
     };
     let ours = Contender::ours(&options)?;
     for (words, _) in study.programs {
@@ -88,9 +89,10 @@ pub(super) fn run(study: &Study, arguments: &[String]) -> Outcome {
         )?;
     }
     let folder = measure(study, &options, &ours.program, &records)?;
-    match is_kept {
-        true => paper::write(&folder, study.markers),
-        false => Ok(()),
+    if is_kept {
+        paper::write(&folder, study.markers)
+    } else {
+        Ok(())
     }
 }
 

@@ -67,9 +67,10 @@ pub(super) fn reports(url: &str, report: &Path) -> Result<Vec<Found>, String> {
     // It may have ended by itself.
     let _ = browser.kill();
     let _ = browser.wait();
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err("no report of Chromium's page came".to_owned()),
+    if found.is_empty() {
+        Err("no report of Chromium's page came".to_owned())
+    } else {
+        Ok(found)
     }
 }
 

@@ -126,9 +126,10 @@ impl Curl<'_> {
             .args(arguments)
             .output()
             .map_err(|error| format!("curl: {error}"))?;
-        match output.status.success() {
-            true => Ok(output.stdout),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
         }
     }
 }
@@ -158,15 +159,17 @@ fn s_client(asked: &Asked, request: &str, arguments: &[&str]) -> Result<String, 
 }
 
 fn expect(got: &str, wanted: &str) -> Outcome {
-    match got.contains(wanted) {
-        true => Ok(()),
-        false => Err(format!("no \"{wanted}\" in {got:?}")),
+    if got.contains(wanted) {
+        Ok(())
+    } else {
+        Err(format!("no \"{wanted}\" in {got:?}"))
     }
 }
 
 fn same(got: &[u8], wanted: &[u8]) -> Outcome {
-    match got == wanted {
-        true => Ok(()),
-        false => Err(format!("{} other bytes came", got.len())),
+    if got == wanted {
+        Ok(())
+    } else {
+        Err(format!("{} other bytes came", got.len()))
     }
 }

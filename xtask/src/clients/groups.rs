@@ -28,8 +28,9 @@ pub(super) fn judge(log: &str) -> Outcome {
             wrong.push(format!("{client}: the key exchange is by \"{groups}\""));
         }
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(wrong.join("\n")),
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n"))
     }
 }

@@ -93,9 +93,10 @@ impl Matrix {
                 wrong.push(format!("{}, {}, {cell}: {what}", row.client, row.variant));
             }
         }
-        match wrong.is_empty() {
-            true => Ok(()),
-            false => Err(wrong.join("\n")),
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(wrong.join("\n"))
         }
     }
 

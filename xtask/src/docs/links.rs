@@ -36,12 +36,11 @@ pub(super) fn check() -> Outcome {
             faults.push(format!("docs/SUMMARY.md: {own} is missing"));
         }
     }
-    match faults.is_empty() {
-        true => {
-            println!("docs: {links} links lead somewhere");
-            Ok(())
-        }
-        false => Err(faults.join("\n")),
+    if faults.is_empty() {
+        println!("docs: {links} links lead somewhere");
+        Ok(())
+    } else {
+        Err(faults.join("\n"))
     }
 }
 
@@ -102,19 +101,18 @@ fn fault(page: &Path, text: &str, target: &str) -> Option<String> {
     }
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
     let other;
-    let text = match file.is_empty() {
-        true => text,
-        false => {
-            let path = page.parent()?.join(file);
-            if !path.exists() {
-                return Some("there is no such file".to_owned());
-            }
-            if anchor.is_empty() {
-                return None;
-            }
-            other = fs::read_to_string(path).unwrap_or_default();
-            &other
+    let text = if file.is_empty() {
+        text
+    } else {
+        let path = page.parent()?.join(file);
+        if !path.exists() {
+            return Some("there is no such file".to_owned());
         }
+        if anchor.is_empty() {
+            return None;
+        }
+        other = fs::read_to_string(path).unwrap_or_default();
+        &other
     };
     let mut headings = prose(text).filter(|line| line.starts_with('#'));
     let found = headings.any(|line| slug(line) == anchor);

@@ -55,12 +55,11 @@ fn turnpike(words: &[&str]) -> Result<Vec<u8>, String> {
         .args(words)
         .output()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => {
-            let report = String::from_utf8_lossy(&output.stderr);
-            Err(format!("turnpike {}: {report}", words.join(" ")))
-        }
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        let report = String::from_utf8_lossy(&output.stderr);
+        Err(format!("turnpike {}: {report}", words.join(" ")))
     }
 }
 

@@ -34,15 +34,14 @@ pub(super) fn check(book: &Path) -> Outcome {
             }
         }
     }
-    match faults.is_empty() && count > 0 {
-        true => {
-            println!(
-                "docs: {count} links of {} pages of the site lead somewhere",
-                pages.len()
-            );
-            Ok(())
-        }
-        false => Err(format!("{count} links of the site\n{}", faults.join("\n"))),
+    if faults.is_empty() && count > 0 {
+        println!(
+            "docs: {count} links of {} pages of the site lead somewhere",
+            pages.len()
+        );
+        Ok(())
+    } else {
+        Err(format!("{count} links of the site\n{}", faults.join("\n")))
     }
 }
 

@@ -124,9 +124,10 @@ impl Applications {
     /// The request of a case.
     pub(super) fn request(seed: u64, case: u64) -> Vec<u8> {
         let (location, _) = location(seed, case);
-        let method = match Random::of_case(!seed, case).once_in(8) {
-            true => "HEAD",
-            false => "GET",
+        let method = if Random::of_case(!seed, case).once_in(8) {
+            "HEAD"
+        } else {
+            "GET"
         };
         format!("{method} /{location}/{case} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
             .into_bytes()

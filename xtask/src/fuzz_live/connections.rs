@@ -186,9 +186,10 @@ impl Connections {
     /// The fault of our server.
     pub(super) fn run(&self, seed: u64, case: u64) -> Result<(), String> {
         let script = Script::of_case(seed, case);
-        let port = match script.is_secure {
-            true => self.server.port_named("RELAY"),
-            false => self.server.port(),
+        let port = if script.is_secure {
+            self.server.port_named("RELAY")
+        } else {
+            self.server.port()
         };
         match script.after {
             After::Read => {
@@ -220,9 +221,10 @@ impl Script {
     fn of_case(seed: u64, case: u64) -> Script {
         let mut random = Random::of_case(seed, case);
         let is_secure = random.once_in(4);
-        let after = match random.once_in(5) {
-            true => After::Leave,
-            false => After::Read,
+        let after = if random.once_in(5) {
+            After::Leave
+        } else {
+            After::Read
         };
         let bytes = frames::of_case(&token(seed, case), &mut random);
         Script {
@@ -235,9 +237,10 @@ impl Script {
 
 /// Answers with the target, in which the case's mark is.
 fn answer(request: &Request, stream: &mut TcpStream) -> bool {
-    let shown = match request.method == "HEAD" {
-        true => "",
-        false => &request.target,
+    let shown = if request.method == "HEAD" {
+        ""
+    } else {
+        &request.target
     };
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"same\"\r\n\r\n{shown}",
@@ -261,9 +264,10 @@ fn judge(port: u16, bytes: &[u8], seed: u64, case: u64) -> Result<usize, String>
         return Err(problem(format!("bytes of another response: {other}")));
     }
     // What is no HTTP/2 is answered as HTTP/1.
-    match received.bytes.starts_with(b"HTTP/1.") {
-        true => Ok(0),
-        false => well_formed(&received.bytes).map_err(problem),
+    if received.bytes.starts_with(b"HTTP/1.") {
+        Ok(0)
+    } else {
+        well_formed(&received.bytes).map_err(problem)
     }
 }
 

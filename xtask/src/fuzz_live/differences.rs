@@ -73,14 +73,15 @@ pub(super) fn unexplained(ours: &[Answer], theirs: &[Answer], sent: &[u8]) -> Op
         // A server that has announced the end may send less, however it has read the rest.
         let before = index.checked_sub(1).and_then(|before| ours.get(before));
         let is_last = mine == CLOSED && before.is_some_and(|answer| answer.closes);
-        return match is_last || is_explained(mine, other, sent) {
-            true => None,
-            false => Some(format!(
+        return if is_last || is_explained(mine, other, sent) {
+            None
+        } else {
+            Some(format!(
                 "response {}: {} here, {} from nginx",
                 index + 1,
                 named(mine),
                 named(other)
-            )),
+            ))
         };
     }
     None

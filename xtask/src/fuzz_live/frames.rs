@@ -157,9 +157,10 @@ fn conversation(mark: &str, random: &mut Random) -> Vec<Vec<u8>> {
     let mut begun = 0;
     while waiting.iter().any(|frames| !frames.is_empty()) {
         let is_next = begun < waiting.len() && random.once_in(2);
-        let place = match is_next || begun == 0 {
-            true => begun,
-            false => random.index(begun),
+        let place = if is_next || begun == 0 {
+            begun
+        } else {
+            random.index(begun)
         };
         begun = begun.max(place + 1);
         // A block of fields is not divided.

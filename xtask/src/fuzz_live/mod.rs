@@ -118,9 +118,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         stage.seed,
         findings.len()
     );
-    match findings.is_empty() {
-        true => Ok(()),
-        false => Err(findings.join("\n\n")),
+    if findings.is_empty() {
+        Ok(())
+    } else {
+        Err(findings.join("\n\n"))
     }
 }
 

@@ -71,14 +71,15 @@ fn change(bytes: &mut Vec<u8>, words: &[&[u8]], others: &[&str], random: &mut Ra
         8 | 9 => replace(bytes, b"\r\n", LINE_ENDS, random),
         10 => replace(bytes, b":", COLONS, random),
         11 => renumber(bytes, random),
-        12 => match random.once_in(2) {
-            true => bytes.truncate(at),
-            false => {
+        12 => {
+            if random.once_in(2) {
+                bytes.truncate(at);
+            } else {
                 let byte = bytes.get(at).copied().unwrap_or(b'a');
                 let repeated = vec![byte; random.index(REPEATED_BYTES_MAX)];
                 insert(bytes, at, &repeated);
             }
-        },
+        }
         _ => {
             let other = self::bytes(random.pick(others));
             insert(bytes, at, &other);

@@ -153,12 +153,13 @@ fn request_line(head: &Head) -> Result<(String, String), String> {
     let is_method = !method.is_empty() && method.iter().all(|byte| is_token(*byte));
     let is_target = !target.is_empty() && target.iter().all(is_plain);
     let is_version = matches!(*version, b"HTTP/1.0" | b"HTTP/1.1");
-    match is_method && is_target && is_version {
-        true => Ok((
+    if is_method && is_target && is_version {
+        Ok((
             String::from_utf8_lossy(method).into_owned(),
             String::from_utf8_lossy(target).into_owned(),
-        )),
-        false => Err(problem()),
+        ))
+    } else {
+        Err(problem())
     }
 }
 

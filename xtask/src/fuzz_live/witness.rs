@@ -68,9 +68,10 @@ impl Witness {
                 return Err(format!("the log has (perhaps for an earlier case): {line}"));
             }
         }
-        match turnpike_testkit::process::children(self.master) == self.serving {
-            true => Ok(()),
-            false => Err("the serving process has ended (perhaps by a case before)".to_owned()),
+        if turnpike_testkit::process::children(self.master) == self.serving {
+            Ok(())
+        } else {
+            Err("the serving process has ended (perhaps by a case before)".to_owned())
         }
     }
 
@@ -86,9 +87,10 @@ impl Witness {
             "fuzz-live: memory {} KiB, {now_kib} KiB at the end",
             self.memory_kib
         );
-        match grown_kib <= GROWTH_KIB_MAX {
-            true => Ok(()),
-            false => Err(format!("the serving process grew by {grown_kib} KiB")),
+        if grown_kib <= GROWTH_KIB_MAX {
+            Ok(())
+        } else {
+            Err(format!("the serving process grew by {grown_kib} KiB"))
         }
     }
 }

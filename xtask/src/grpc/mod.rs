@@ -123,8 +123,9 @@ fn judge(command: &mut Command, server: &mut Server, configuration: &str) -> Out
         }
     }
     let status = child.wait().map_err(|error| error.to_string())?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("the judge ended with {status}")),
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("the judge ended with {status}"))
     }
 }

@@ -122,13 +122,14 @@ fn list(root: &Path) -> Outcome {
     let name = |path: &PathBuf| path.display().to_string();
     let more: Vec<String> = found.difference(&expected).map(name).collect();
     let missing: Vec<String> = expected.difference(&found).map(name).collect();
-    match more.is_empty() && missing.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if more.is_empty() && missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "the list of files differs: not expected: {}; missing: {}",
             more.join(" "),
             missing.join(" ")
-        )),
+        ))
     }
 }
 
@@ -198,11 +199,12 @@ fn quietly(command: &mut Command) -> Outcome {
         .output()
         .map_err(|error| format!("{line}: {error}"))?;
     let output_bytes = [output.stdout, output.stderr].concat();
-    match output.status.success() && output_bytes.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if output.status.success() && output_bytes.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "{line}: {}",
             String::from_utf8_lossy(&output_bytes).trim()
-        )),
+        ))
     }
 }

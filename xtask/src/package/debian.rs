@@ -171,9 +171,10 @@ fn pack(build: &Build, name: &str, control: &str, root: &Path) -> Result<PathBuf
     let place = Path::new("/usr/share/lintian/overrides").join(name);
     files::put(root, &place, overrides.as_bytes(), 0o644)?;
     let text = contrib(control)?;
-    let machine = match text.contains("Architecture: all") {
-        true => "all".to_owned(),
-        false => target::debian(build.target)?,
+    let machine = if text.contains("Architecture: all") {
+        "all".to_owned()
+    } else {
+        target::debian(build.target)?
     };
     let size = output(
         Command::new("du")

@@ -154,9 +154,10 @@ impl Places {
 
     /// The folder of the settings: `/etc` for an installation under `/usr`.
     fn settings(&self) -> PathBuf {
-        match self.prefix == Path::new("/usr") {
-            true => PathBuf::from("/etc/turnpike"),
-            false => self.prefix.join("etc/turnpike"),
+        if self.prefix == Path::new("/usr") {
+            PathBuf::from("/etc/turnpike")
+        } else {
+            self.prefix.join("etc/turnpike")
         }
     }
 
@@ -166,9 +167,10 @@ impl Places {
 
     /// Debian 12 looks for the units of packages in `/lib`.
     pub(super) fn units(&self) -> PathBuf {
-        match self.prefix == Path::new("/usr") {
-            true => PathBuf::from("/lib/systemd/system"),
-            false => self.prefix.join("lib/systemd/system"),
+        if self.prefix == Path::new("/usr") {
+            PathBuf::from("/lib/systemd/system")
+        } else {
+            self.prefix.join("lib/systemd/system")
         }
     }
 
@@ -276,9 +278,10 @@ pub(super) fn compressed(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let output = gzip.wait_with_output().map_err(failed)?;
     let written = writer.join().map_err(|_| "gzip: the writer failed")?;
     written.map_err(failed)?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(format!("gzip: {}", output.status)),
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("gzip: {}", output.status))
     }
 }
 
@@ -287,9 +290,10 @@ pub(super) fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> O
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for entry in entries {
         let path = entry.map_err(|error| error.to_string())?.path();
-        match path.is_dir() {
-            true => collect(root, &path, found)?,
-            false => found.push(path.strip_prefix(root).unwrap_or(&path).to_path_buf()),
+        if path.is_dir() {
+            collect(root, &path, found)?;
+        } else {
+            found.push(path.strip_prefix(root).unwrap_or(&path).to_path_buf());
         }
     }
     Ok(())
@@ -301,9 +305,10 @@ fn printed(program: &Path, words: &[&str]) -> Result<Vec<u8>, String> {
         .args(words)
         .output()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(format!("{} {} failed", program.display(), words.join(" "))),
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("{} {} failed", program.display(), words.join(" ")))
     }
 }
 

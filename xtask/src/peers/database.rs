@@ -91,16 +91,18 @@ pub(super) fn run(ours: &Contender) -> Outcome {
     let (counted, reloads) = with_reloads(&server, || database.bench(&plain));
     let transactions = counted.map_err(|error| format!("{error}\n{}", server.log("error.log")))?;
     println!("peers: pgbench made {transactions} connections, {reloads} reloads meanwhile");
-    match server.log("error.log").contains("unhealthy") {
-        false => Ok(()),
-        true => Err(format!("a check failed:\n{}", server.log("error.log"))),
+    if server.log("error.log").contains("unhealthy") {
+        Err(format!("a check failed:\n{}", server.log("error.log")))
+    } else {
+        Ok(())
     }
 }
 
 fn expect(what: &str, found: &str, expected: &str) -> Outcome {
-    match found == expected {
-        true => Ok(()),
-        false => Err(format!("{what}: {found:?}, expected {expected:?}")),
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: {found:?}, expected {expected:?}"))
     }
 }
 
@@ -186,9 +188,10 @@ impl Database {
     fn ask(&self, at: &str, statement: &str) -> Result<String, String> {
         let output = self.psql(at).args(["--command", statement]).output();
         let output = output.map_err(|error| format!("psql: {error}"))?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
         }
     }
 
@@ -212,9 +215,10 @@ impl Database {
             }
         }
         let status = client.wait().map_err(|error| error.to_string())?;
-        match status.success() {
-            true => Ok(text),
-            false => Err(format!("psql: {status}")),
+        if status.success() {
+            Ok(text)
+        } else {
+            Err(format!("psql: {status}"))
         }
     }
 
@@ -231,9 +235,10 @@ impl Database {
         }
         drop(input);
         let status = client.wait().map_err(|error| error.to_string())?;
-        match status.success() {
-            true => Ok(()),
-            false => Err(format!("psql: {status}")),
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("psql: {status}"))
         }
     }
 
@@ -279,9 +284,10 @@ impl Database {
                 .output()
                 .map_err(|error| format!("pgbench: {error}"))?;
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            match output.status.success() {
-                true => Ok(text),
-                false => Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr))),
+            if output.status.success() {
+                Ok(text)
+            } else {
+                Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr)))
             }
         };
         run(&["--initialize", "--quiet"])?;

@@ -161,7 +161,7 @@ fn check_request(text: &str) -> Vec<Finding> {
             Some("Clone") => copied = Some(at),
             // The derived traits of another type.
             Some("struct" | "enum" | "impl") if source.word(at + 1) != Some(REQUEST) => {
-                copied = None
+                copied = None;
             }
             Some("struct") if copied.is_some() => {
                 finding(at, format!("{REQUEST} has copies, which can be changed"));

@@ -217,7 +217,7 @@ impl Scan<'_> {
         let word = |byte: &u8| *byte == b'_' || byte.is_ascii_alphanumeric();
         match quote {
             Some(end) if escaped || end == 2 || !rest.get(1).is_some_and(word) => {
-                self.skip(end + 1)
+                self.skip(end + 1);
             }
             _ => self.skip(1), // a lifetime: its name follows as a word, which no rule minds
         }

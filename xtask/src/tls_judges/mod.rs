@@ -147,13 +147,14 @@ fn compare(
         .output()
         .map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stdout);
-    match output.status.success() && said.contains("OK - Compliant") {
-        true => Ok(()),
-        false => Err(format!(
+    if output.status.success() && said.contains("OK - Compliant") {
+        Ok(())
+    } else {
+        Err(format!(
             "{said}{}\n{}",
             String::from_utf8_lossy(&output.stderr),
             server.log("error.log")
-        )),
+        ))
     }
 }
 
@@ -199,14 +200,16 @@ fn judge(findings: &[Value]) -> Outcome {
         }
     }
     for Accepted { id: known, reason } in ACCEPTED {
-        match severe.iter().any(|finding| id(finding) == *known) {
-            true => println!("testssl.sh: {known}: {reason}"),
-            false => wrong.push(format!("is not found now, drop its row: {known}")),
+        if severe.iter().any(|finding| id(finding) == *known) {
+            println!("testssl.sh: {known}: {reason}");
+        } else {
+            wrong.push(format!("is not found now, drop its row: {known}"));
         }
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(wrong.join("; ")),
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("; "))
     }
 }
 

@@ -125,9 +125,10 @@ impl Account {
                 .collect();
             let mut acts: Vec<&str> = under_way.iter().map(|deed| deed.act.name()).collect();
             acts.dedup();
-            let acts = match acts.is_empty() {
-                true => "nothing".to_owned(),
-                false => acts.join(" + "),
+            let acts = if acts.is_empty() {
+                "nothing".to_owned()
+            } else {
+                acts.join(" + ")
             };
             let entry = losses.otherwise.entry((acts, failure.kind.clone()));
             *entry.or_default() += 1;

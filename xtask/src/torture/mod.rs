@@ -166,9 +166,10 @@ fn acts(options: &Options, contender: &Contender) -> Result<Vec<Act>, String> {
         .filter(|(.., nginx_too)| *nginx_too || !is_nginx)
         .map(|(_, act, _)| *act)
         .collect();
-    match acts.is_empty() {
-        true => Err("there is no act left to do".to_owned()),
-        false => Ok(acts),
+    if acts.is_empty() {
+        Err("there is no act left to do".to_owned())
+    } else {
+        Ok(acts)
     }
 }
 
@@ -200,7 +201,7 @@ fn torture(
         deeds
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(deed)
+            .push(deed);
     };
     let (accounts, result) = std::thread::scope(|scope| {
         let is_over = &is_over;

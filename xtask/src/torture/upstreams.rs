@@ -229,12 +229,11 @@ fn report(accounts: &[Account], kills: u64, log: &str) -> Outcome {
         noticed("upstream prematurely closed"),
         noticed("Connection reset by peer")
     );
-    match faults.is_empty() {
-        true => Ok(()),
-        false => {
-            let last = log.lines().rev().take(LISTED_MAX);
-            last.for_each(|line| eprintln!("{line}"));
-            Err(faults.join("\n"))
-        }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        let last = log.lines().rev().take(LISTED_MAX);
+        last.for_each(|line| eprintln!("{line}"));
+        Err(faults.join("\n"))
     }
 }

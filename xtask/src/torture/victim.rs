@@ -315,9 +315,10 @@ impl Drop for Victim {
 }
 
 fn configuration(is_nginx: bool, origin: u16, lanes: u64, generation: u64) -> String {
-    let (main, listen) = match is_nginx {
-        true => ("", "reuseport"),
-        false => ("control %FOLDER%/pid.control;", "reuseport=steer; http2 on"),
+    let (main, listen) = if is_nginx {
+        ("", "reuseport")
+    } else {
+        ("control %FOLDER%/pid.control;", "reuseport=steer; http2 on")
     };
     format!(
         "worker_processes {lanes};

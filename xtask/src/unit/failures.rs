@@ -27,9 +27,10 @@ impl FailedSuite {
     /// signal.
     pub(super) fn new(name: &str, status: &str, stdout: &str, stderr: &str) -> FailedSuite {
         let tests = tests(stdout);
-        let title = match tests.is_empty() {
-            true => format!("{name}: no test by name ({status})"),
-            false => format!("{name}: {}", tests.join(", ")),
+        let title = if tests.is_empty() {
+            format!("{name}: no test by name ({status})")
+        } else {
+            format!("{name}: {}", tests.join(", "))
         };
         let mut panics = [panics(stdout), panics(stderr)].concat();
         panics.truncate(PANICS_MAX);

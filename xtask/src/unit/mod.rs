@@ -77,9 +77,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         .map(|suite| suite.executable.as_path())
         .collect();
     let is_root = nix::unistd::geteuid().is_root();
-    let ordinary = match is_root && !options.has("--once") {
-        true => Some(User::ordinary(&reached)?),
-        false => None,
+    let ordinary = if is_root && !options.has("--once") {
+        Some(User::ordinary(&reached)?)
+    } else {
+        None
     };
     // Tests make files whose modes others look at.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
@@ -125,13 +126,15 @@ impl fmt::Display for Pass<'_> {
             None => write!(formatter, "as the current user")?,
             Some(_) => write!(formatter, "as an ordinary user (uid {})", user::UID)?,
         }
-        match self.is_sandboxed {
-            true => write!(formatter, ", every server in its sandbox")?,
-            false => write!(formatter, ", no server in a sandbox")?,
+        if self.is_sandboxed {
+            write!(formatter, ", every server in its sandbox")?;
+        } else {
+            write!(formatter, ", no server in a sandbox")?;
         }
-        match self.has_comparisons {
-            true => Ok(()),
-            false => write!(formatter, ", without the comparisons that ran before"),
+        if self.has_comparisons {
+            Ok(())
+        } else {
+            write!(formatter, ", without the comparisons that ran before")
         }
     }
 }
@@ -149,9 +152,10 @@ fn build() -> Result<Vec<Suite>, String> {
     }
     let messages = String::from_utf8_lossy(&output.stdout).into_owned();
     let suites: Vec<Suite> = messages.lines().filter_map(suite).collect();
-    match suites.is_empty() {
-        true => Err("cargo test names no test executable".to_owned()),
-        false => Ok(suites),
+    if suites.is_empty() {
+        Err("cargo test names no test executable".to_owned())
+    } else {
+        Ok(suites)
     }
 }
 
@@ -179,9 +183,10 @@ fn run_all(suites: &[Suite], pass: &Pass, report: &mut Report) -> Outcome {
         .partition(|suite| suite.name == COUNTS);
     let mut jobs = Vec::new();
     for suite in beside {
-        match suite.name == TESTS_APART {
-            true => jobs.extend(job::for_each_test(suite)?),
-            false => jobs.push(Job::of(suite)),
+        if suite.name == TESTS_APART {
+            jobs.extend(job::for_each_test(suite)?);
+        } else {
+            jobs.push(Job::of(suite));
         }
     }
     pool::run(jobs, pool::WORKERS, pass, report)?;

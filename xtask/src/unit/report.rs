@@ -103,13 +103,12 @@ impl Report {
         let totals = format!("{} tests passed, skipped: {}", self.passed, self.skipped);
         println!("unit: {totals}");
         suites::note(&totals)?;
-        match self.failed.is_empty() {
-            true => Ok(()),
-            false => {
-                self.failed.iter().for_each(FailedSuite::print);
-                let titles: Vec<&str> = self.failed.iter().map(|suite| &*suite.title).collect();
-                Err(format!("failed: {}", titles.join("; ")))
-            }
+        if self.failed.is_empty() {
+            Ok(())
+        } else {
+            self.failed.iter().for_each(FailedSuite::print);
+            let titles: Vec<&str> = self.failed.iter().map(|suite| &*suite.title).collect();
+            Err(format!("failed: {}", titles.join("; ")))
         }
     }
 }

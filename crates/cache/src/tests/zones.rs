@@ -419,7 +419,7 @@ fn files_that_were_cut_or_altered_are_not_sound() {
         ("times", |file| write_at(file, 60)),
         ("content", |file| write_at(file, disk::HEADER_BYTES + 3)),
         ("description", |file| {
-            write_at(file, disk::HEADER_BYTES + 25)
+            write_at(file, disk::HEADER_BYTES + 25);
         }),
     ];
     for (name, damage) in damages {
@@ -612,7 +612,7 @@ fn no_removal_hits_a_file_that_another_process_has_placed() {
     let removals: &[(&str, Remove)] = &[
         ("unused", |zone| assert!(zone.forget(b"/a", u64::MAX))),
         ("broken", |zone| {
-            zone.discard(b"/a", &find(zone, "/a").unwrap())
+            zone.discard(b"/a", &find(zone, "/a").unwrap());
         }),
         ("purged", |zone| {
             zone.purge(&Target::Key(b"/a".to_vec()), Manner::Hard, NOW_MS);

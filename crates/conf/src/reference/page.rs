@@ -147,9 +147,10 @@ impl Entry {
 impl Form {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let row = self.rows[0];
-        let ending = match row.value.is_block() {
-            true => " { ... }",
-            false => ";",
+        let ending = if row.value.is_block() {
+            " { ... }"
+        } else {
+            ";"
         };
         let gap = if row.syntax.is_empty() { "" } else { " " };
         let (name, syntax) = (row.name, row.syntax);

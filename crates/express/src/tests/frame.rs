@@ -321,9 +321,10 @@ impl Frame {
     pub(super) fn mend(&self, bytes: &mut [u8]) {
         let ip = 14 + 4 * self.vlan_tags;
         let tcp = ip + self.ip_bytes();
-        let addresses = match self.is_v6 {
-            true => ip + 8..ip + 40,
-            false => ip + 12..ip + 20,
+        let addresses = if self.is_v6 {
+            ip + 8..ip + 40
+        } else {
+            ip + 12..ip + 20
         };
         let tcp_bytes = (bytes.len() - tcp) as u16;
         bytes[tcp + 16..tcp + 18].fill(0);
@@ -348,9 +349,10 @@ impl Frame {
             ..Frame::syn_v4()
         };
         let tcp = ip + frame.ip_bytes();
-        let end = match is_v6 {
-            true => tcp + usize::from(u16_at(ip + 4)),
-            false => ip + usize::from(u16_at(ip + 2)),
+        let end = if is_v6 {
+            tcp + usize::from(u16_at(ip + 4))
+        } else {
+            ip + usize::from(u16_at(ip + 2))
         };
         if is_v6 {
             frame.source.copy_from_slice(&bytes[ip + 8..ip + 24]);

@@ -110,9 +110,10 @@ impl Exchange {
             return Err(BodyError::Malformed);
         }
         *finished = arrived.is_whole();
-        match *finished {
-            true => Ok(Progress::Complete),
-            false => Ok(Progress::Incomplete),
+        if *finished {
+            Ok(Progress::Complete)
+        } else {
+            Ok(Progress::Incomplete)
         }
     }
 

@@ -151,10 +151,13 @@ async fn to_the_end(
                 exchange.log_access();
                 return Err(CloseReason::TunnelEnded);
             }
-            Stage::Discard => match discard_body(exchange, peer).await {
-                true => return Ok(()),
-                false => return Err(CloseReason::ClientAborted),
-            },
+            Stage::Discard => {
+                if discard_body(exchange, peer).await {
+                    return Ok(());
+                } else {
+                    return Err(CloseReason::ClientAborted);
+                }
+            }
             Stage::Linger => {
                 let settings = &exchange.location().settings;
                 peer.end_session(settings.send_timeout_ms).await;

@@ -321,9 +321,10 @@ impl Connections {
         if let Handshaking::Beginning(bytes) | Handshaking::Given(bytes) = &state {
             connection.input.put(bytes);
         }
-        let received = match was_given {
-            true => Ok(connection.input.bytes().len()),
-            false => receive(connection),
+        let received = if was_given {
+            Ok(connection.input.bytes().len())
+        } else {
+            receive(connection)
         };
         let went = match received {
             Ok(0) => Some(io::Error::from(io::ErrorKind::UnexpectedEof)),
@@ -501,9 +502,10 @@ impl Connections {
         let mut exchange = exchange();
         // A pattern without a verdict matches nothing here, where nothing can wait.
         exchange.begin_request();
-        let found = match name.is_empty() {
-            true => None,
-            false => listen.names.find(name, &*exchange).ok().flatten(),
+        let found = if name.is_empty() {
+            None
+        } else {
+            listen.names.find(name, &*exchange).ok().flatten()
         };
         if found.is_none() {
             offer.host_bytes = 0;

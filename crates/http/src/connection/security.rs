@@ -51,9 +51,10 @@ pub(super) struct Agreed {
 impl Security {
     /// Of a connection that was just accepted.
     pub(super) fn of_new(expects_tls: bool) -> Security {
-        match expects_tls {
-            false => Security::Plain,
-            true => Security::Handshaking(Box::new(Handshaking::Beginning(Vec::new()))),
+        if expects_tls {
+            Security::Handshaking(Box::new(Handshaking::Beginning(Vec::new())))
+        } else {
+            Security::Plain
         }
     }
 

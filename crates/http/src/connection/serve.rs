@@ -522,9 +522,10 @@ fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) 
         (false, _) if lingers(connection, exchange) => Served::Driven(Stage::Linger),
         (false, _) => {
             connection.transport.end_session();
-            match connection.transport.has_unsent() {
-                true => Served::Driven(Stage::Linger),
-                false => Served::Closed(CloseReason::Answered),
+            if connection.transport.has_unsent() {
+                Served::Driven(Stage::Linger)
+            } else {
+                Served::Closed(CloseReason::Answered)
             }
         }
     }

@@ -137,9 +137,10 @@ pub(super) enum More {
 impl More {
     /// After a read of that many bytes.
     pub(super) fn after(connection: &Connection, received: usize) -> More {
-        match connection.transport.was_emptied(received, RECEIVE_BYTES) {
-            true => More::Unlikely,
-            false => More::Likely,
+        if connection.transport.was_emptied(received, RECEIVE_BYTES) {
+            More::Unlikely
+        } else {
+            More::Likely
         }
     }
 }

@@ -446,10 +446,11 @@ fn inline_small_file(exchange: &mut Exchange) -> bool {
         return false;
     };
     text.resize(length as usize, 0);
-    let read = match is_plain {
+    let read = if is_plain {
         // sendfile(2) would wait in its place.
-        true => file::fill_at(descriptor, text, offset).map(Some),
-        false => files::read_at_once(descriptor, text, offset),
+        file::fill_at(descriptor, text, offset).map(Some)
+    } else {
+        files::read_at_once(descriptor, text, offset)
     };
     match read {
         Ok(Some(read)) if read == text.len() => exchange.response.set_body(Body::Text),

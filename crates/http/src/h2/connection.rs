@@ -172,9 +172,10 @@ impl Http2Connection {
         if let Some(reason) = self.has_ended() {
             return Turn::Ended(reason);
         }
-        match self.blocked_since_ms.is_none() && self.shared.is_idle() {
-            true => Turn::Idle,
-            false => Turn::Waits,
+        if self.blocked_since_ms.is_none() && self.shared.is_idle() {
+            Turn::Idle
+        } else {
+            Turn::Waits
         }
     }
 
@@ -224,9 +225,10 @@ impl Http2Connection {
         }
         // A request that comes while the server drains is the last one.
         self.shared
-            .keep_until(match self.opening.serving.lane.shutdown.has_begun() {
-                true => 0,
-                false => self.idle_since_ms.saturating_add(min_timeout_ms),
+            .keep_until(if self.opening.serving.lane.shutdown.has_begun() {
+                0
+            } else {
+                self.idle_since_ms.saturating_add(min_timeout_ms)
             });
     }
 
@@ -248,9 +250,10 @@ impl Http2Connection {
         if !self.frames().borrow().wire.is_going_away() {
             return None;
         }
-        match self.opening.serving.lane.shutdown.has_begun() {
-            true => Some(CloseReason::Drained),
-            false => Some(CloseReason::Answered),
+        if self.opening.serving.lane.shutdown.has_begun() {
+            Some(CloseReason::Drained)
+        } else {
+            Some(CloseReason::Answered)
         }
     }
 
@@ -269,11 +272,12 @@ impl Http2Connection {
                 .map(|since_ms| since_ms + timeout_ms)
         };
         let is_idle = self.shared.is_idle();
-        let idle_ms = match self.frames().borrow().wire.is_open() {
-            true => settings
+        let idle_ms = if self.frames().borrow().wire.is_open() {
+            settings
                 .keepalive_timeout_ms
-                .max(settings.keepalive_min_timeout_ms),
-            false => header_timeout_ms,
+                .max(settings.keepalive_min_timeout_ms)
+        } else {
+            header_timeout_ms
         };
         let idle = is_idle.then_some(self.idle_since_ms);
         let is_kept = self.is_kept() && self.opening.serving.lane.shutdown.has_begun();
@@ -441,9 +445,10 @@ impl Http2Connection {
             .wire
             .has_partial_head(&self.opening.input);
         self.is_head_given_up &= is_partial;
-        self.head_since_ms = match is_partial && !self.is_head_given_up {
-            true => self.head_since_ms.or(Some(now_ms)),
-            false => None,
+        self.head_since_ms = if is_partial && !self.is_head_given_up {
+            self.head_since_ms.or(Some(now_ms))
+        } else {
+            None
         };
     }
 

@@ -209,9 +209,10 @@ impl Http3Connection {
 
     /// Closes a connection whose client was told to go, and asks for nothing more.
     fn close_gone(&mut self) {
-        let reason = match self.serving.lane.shutdown.has_begun() {
-            true => CloseReason::Drained,
-            false => CloseReason::Answered,
+        let reason = if self.serving.lane.shutdown.has_begun() {
+            CloseReason::Drained
+        } else {
+            CloseReason::Answered
         };
         self.go_away(Going::From(self.next_request));
         self.close(ErrorCode::NoError, "", reason);
@@ -239,9 +240,10 @@ impl Http3Connection {
         let full_ms = self.unsent.as_ref();
         let full_ms = full_ms.map(|_| self.now_ms() + FULL_SOCKET_PAUSE_MS);
         let header_timeout_ms = self.header_timeout_ms();
-        let since_ms = match self.is_connected {
-            true => self.partial_heads.first().map(|(opened_ms, _)| *opened_ms),
-            false => Some(self.serving.facts.accepted_ms),
+        let since_ms = if self.is_connected {
+            self.partial_heads.first().map(|(opened_ms, _)| *opened_ms)
+        } else {
+            Some(self.serving.facts.accepted_ms)
         };
         let head_ms = since_ms
             .filter(|_| header_timeout_ms > 0 && self.ended.is_none())
@@ -361,13 +363,14 @@ impl Http3Connection {
             Loss::Failed(_) => CloseReason::Refused,
         };
         if let Loss::Failed(why) = &loss {
-            match self.is_connected {
-                true => self.log(Level::Info, format_args!("QUIC connection failed: {why}")),
-                false => self.serving.log(
+            if self.is_connected {
+                self.log(Level::Info, format_args!("QUIC connection failed: {why}"))
+            } else {
+                self.serving.log(
                     Action::HandshakingClient,
                     Level::Info,
                     format_args!("SSL_do_handshake() failed (SSL: {why})"),
-                ),
+                )
             }
         }
         self.ended.get_or_insert(reason);

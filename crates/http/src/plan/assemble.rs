@@ -283,9 +283,10 @@ impl Builder<'_> {
         };
         let error = |server: ServerIndex, is_quic: bool| {
             let message = self.no_certificates.get(&root(server))?;
-            let message = match is_quic {
-                true => message.replace("\"listen ... ssl\"", "\"listen ... quic\""),
-                false => (*message).to_owned(),
+            let message = if is_quic {
+                message.replace("\"listen ... ssl\"", "\"listen ... quic\"")
+            } else {
+                (*message).to_owned()
             };
             let view = views[server.0 as usize];
             Some(view.error(view.span(), message))
@@ -328,9 +329,10 @@ const METHODS: &[&[u8]] = &[
 fn predicate(text: &str) -> Result<&str, String> {
     let name = text.strip_prefix('$').unwrap_or_default();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    match !name.is_empty() && name.bytes().all(is_name) {
-        true => Ok(name),
-        false => Err(format!("invalid variable name \"{text}\"")),
+    if !name.is_empty() && name.bytes().all(is_name) {
+        Ok(name)
+    } else {
+        Err(format!("invalid variable name \"{text}\""))
     }
 }
 

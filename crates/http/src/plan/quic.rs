@@ -65,9 +65,10 @@ impl Builder<'_> {
             if let Some(Some(location)) = location
                 && let Some(ServerTls::Serve(identity)) = &mut location.tls
             {
-                let protocol = match server.settings.http3.is_on {
-                    true => HTTP3,
-                    false => NO_PROTOCOL,
+                let protocol = if server.settings.http3.is_on {
+                    HTTP3
+                } else {
+                    NO_PROTOCOL
                 };
                 *identity = Arc::new(identity.with_quic(protocol));
             }

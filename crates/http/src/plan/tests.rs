@@ -120,9 +120,10 @@ fn found_in_level(has: impl Fn(&str) -> bool, path: &str, query: &[(&str, &str)]
             return location;
         }
     }
-    match has("/x") && path.starts_with("/x") {
-        true => "/x",
-        false => "-",
+    if has("/x") && path.starts_with("/x") {
+        "/x"
+    } else {
+        "-"
     }
 }
 

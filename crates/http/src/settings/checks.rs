@@ -10,18 +10,20 @@ pub(super) fn keepalive_timeout(name: &str, words: &[&str]) -> Result<(), String
     let second = words
         .get(1)
         .is_none_or(|text| value::seconds(text).is_some());
-    match first && second {
-        true => Ok(()),
-        false => Err(format!("\"{name}\" directive invalid value")),
+    if first && second {
+        Ok(())
+    } else {
+        Err(format!("\"{name}\" directive invalid value"))
     }
 }
 
 /// A size, or text with variables.
 pub(super) fn size_or_variable(name: &str, words: &[&str]) -> Result<(), String> {
     let right = |text: &&str| text.contains('$') || value::size(text).is_some();
-    match words.iter().all(right) {
-        true => Ok(()),
-        false => Err(format!("\"{name}\" directive invalid value")),
+    if words.iter().all(right) {
+        Ok(())
+    } else {
+        Err(format!("\"{name}\" directive invalid value"))
     }
 }
 

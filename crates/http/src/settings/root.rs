@@ -37,9 +37,10 @@ impl Root {
     ) -> Result<Self, ConfError> {
         let alias = view.own("alias");
         if let (Some(alias), Some(root)) = (alias, view.own("root")) {
-            let (first, second) = match alias.sequence < root.sequence {
-                true => (alias, root),
-                false => (root, alias),
+            let (first, second) = if alias.sequence < root.sequence {
+                (alias, root)
+            } else {
+                (root, alias)
             };
             let message = format!(
                 "\"{}\" directive is duplicate, \"{}\" directive was specified earlier",

@@ -96,9 +96,10 @@ impl ServerSettings {
                 line_bytes_max: bytes.max(first),
                 head_bytes_max: first + count * bytes,
                 fields_max: usize::try_from(server.number("max_headers")).unwrap_or(usize::MAX),
-                invalid_fields: match server.flag("ignore_invalid_headers") {
-                    true => InvalidFields::Ignore,
-                    false => InvalidFields::Keep,
+                invalid_fields: if server.flag("ignore_invalid_headers") {
+                    InvalidFields::Ignore
+                } else {
+                    InvalidFields::Keep
                 },
                 underscores: server.flag("underscores_in_headers"),
                 connect: false,

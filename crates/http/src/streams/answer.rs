@@ -139,12 +139,13 @@ impl BegunAnswer {
     fn piece<'a>(&self, exchange: &'a Exchange) -> &'a [u8] {
         let response = &exchange.response;
         let text = response.text();
-        let piece = match self.is_in_memory {
-            true => match segments::of_body(response.body(), text, 0) {
+        let piece = if self.is_in_memory {
+            match segments::of_body(response.body(), text, 0) {
                 Segment::Bytes(bytes) => bytes,
                 _ => &[],
-            },
-            false => text,
+            }
+        } else {
+            text
         };
         piece.get(self.sent..).unwrap_or_default()
     }
@@ -158,9 +159,10 @@ impl BegunAnswer {
 
     /// Bytes that are left of the present piece, where it is the last one.
     pub(crate) fn rest_bytes(&self, exchange: &Exchange) -> usize {
-        match self.more {
-            true => usize::MAX,
-            false => self.piece(exchange).len(),
+        if self.more {
+            usize::MAX
+        } else {
+            self.piece(exchange).len()
         }
     }
 

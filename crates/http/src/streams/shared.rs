@@ -234,9 +234,10 @@ impl Shared {
         let next = {
             let (waiting, frames) = (self.waiting.borrow(), self.frames.borrow());
             let mut due = waiting.iter().map(|(_, id)| *id);
-            match frames.is_window_closed() {
-                true => None,
-                false => due.find(|id| frames.window(*id) > 0),
+            if frames.is_window_closed() {
+                None
+            } else {
+                due.find(|id| frames.window(*id) > 0)
             }
         };
         let Some(next) = next.and_then(|id| self.stream(id)) else {

@@ -122,9 +122,10 @@ impl Stream {
             id,
             shared: Rc::clone(shared),
             body: RefCell::default(),
-            request: Cell::new(match is_whole {
-                true => RequestProgress::Whole,
-                false => RequestProgress::Coming,
+            request: Cell::new(if is_whole {
+                RequestProgress::Whole
+            } else {
+                RequestProgress::Coming
             }),
             trailers: Cell::default(),
             asks_for_tunnel,
@@ -233,9 +234,10 @@ impl Stream {
             urgency,
             incremental,
         } = self.priority.get();
-        let order = match incremental {
-            true => self.turn.get(),
-            false => self.id,
+        let order = if incremental {
+            self.turn.get()
+        } else {
+            self.id
         };
         SendPlace {
             urgency,
@@ -248,15 +250,16 @@ impl Stream {
     /// parts share their turn.
     pub(super) fn last_place_before(&self) -> SendPlace {
         let place = self.place();
-        match place.incremental {
-            true => SendPlace {
+        if place.incremental {
+            SendPlace {
                 order: u64::MAX,
                 ..place
-            },
-            false => SendPlace {
+            }
+        } else {
+            SendPlace {
                 order: place.order.saturating_sub(1),
                 ..place
-            },
+            }
         }
     }
 
@@ -316,9 +319,10 @@ impl Stream {
         if self.window.get() == BodyWindow::Open {
             return;
         }
-        let grown_bytes = match has_waited {
-            true => self.shared.grow_windows(taken_bytes),
-            false => 0,
+        let grown_bytes = if has_waited {
+            self.shared.grow_windows(taken_bytes)
+        } else {
+            0
         };
         self.grown_bytes.set(self.grown_bytes.get() + grown_bytes);
         let granted = u32::try_from(taken_bytes + grown_bytes).unwrap_or(u32::MAX);
@@ -447,9 +451,10 @@ impl Stream {
                 self.room.notified().await;
             }
             self.stops_waiting();
-            match self.is_gone.get() {
-                true => Err(io::ErrorKind::ConnectionReset.into()),
-                false => Ok(()),
+            if self.is_gone.get() {
+                Err(io::ErrorKind::ConnectionReset.into())
+            } else {
+                Ok(())
             }
         })
         .await

@@ -321,9 +321,10 @@ fn bound(
     ignored: &mut Vec<GateError>,
 ) -> Result<OwnedFd, GateError> {
     let kind = address.kind();
-    let opened = match options.multipath && matches!(address, ListenAddress::Tcp(_)) {
-        true => socket::open_multipath(address.family()),
-        false => socket::open(address.family(), kind),
+    let opened = if options.multipath && matches!(address, ListenAddress::Tcp(_)) {
+        socket::open_multipath(address.family())
+    } else {
+        socket::open(address.family(), kind)
     };
     let descriptor = opened.at(GateStep::Socket)?;
     let fd = descriptor.as_fd();

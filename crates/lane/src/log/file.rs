@@ -145,9 +145,10 @@ impl Open {
             .is_ok_and(|found| found.is_file() && found.mode() & FOREIGN_BITS == 0);
         Open {
             file: Arc::new(file),
-            mode: match is_secret {
-                true => SECRET_FILE_MODE,
-                false => FILE_MODE,
+            mode: if is_secret {
+                SECRET_FILE_MODE
+            } else {
+                FILE_MODE
             },
         }
     }

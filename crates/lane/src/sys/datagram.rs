@@ -140,9 +140,10 @@ impl Batch {
 
     fn receive_with(&mut self, socket: BorrowedFd<'_>, datagrams_max: usize) -> io::Result<usize> {
         let wanted = datagrams_max.clamp(1, DATAGRAMS_MAX);
-        let headers = match self.is_bare {
-            true => &mut self.bare_headers,
-            false => &mut self.headers,
+        let headers = if self.is_bare {
+            &mut self.bare_headers
+        } else {
+            &mut self.headers
         };
         self.count = 0;
         self.count = retry(|| {
@@ -173,9 +174,10 @@ impl Batch {
     /// Their bytes alone.
     pub fn bytes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let rooms = self.bytes.chunks_exact(DATAGRAM_BYTES);
-        let headers = match self.is_bare {
-            true => &self.bare_headers,
-            false => &self.headers,
+        let headers = if self.is_bare {
+            &self.bare_headers
+        } else {
+            &self.headers
         };
         let all = rooms.zip(&headers[..self.count]);
         all.map(|(room, header)| &room[..(header.msg_len as usize).min(DATAGRAM_BYTES)])
@@ -227,9 +229,10 @@ pub fn send<'a>(
     if !cuts.get() {
         return send_pieces(socket, pieces, route, |_| 1);
     }
-    let sent = match cut_together(pieces) == count {
-        true => send_one(socket, pieces, route),
-        false => send_pieces(socket, pieces, route, cut_together),
+    let sent = if cut_together(pieces) == count {
+        send_one(socket, pieces, route)
+    } else {
+        send_pieces(socket, pieces, route, cut_together)
     };
     match sent {
         Err(error) if is_uncuttable(&error) => {

@@ -327,9 +327,10 @@ impl Room {
             position: 0,
         };
         let counts = code.counting == Counting::Steps;
-        let (call, data): (Callout, *mut c_void) = match counts {
-            true => (Some(count_step), ptr::from_mut(&mut count).cast()),
-            false => (None, ptr::null_mut()),
+        let (call, data): (Callout, *mut c_void) = if counts {
+            (Some(count_step), ptr::from_mut(&mut count).cast())
+        } else {
+            (None, ptr::null_mut())
         };
         let options = if limits.interpreted {
             ffi::PCRE2_NO_JIT

@@ -137,9 +137,10 @@ pub fn set_reuse_port(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 /// Makes the kernel report the local address of each datagram (`IP_PKTINFO`, `IPV6_RECVPKTINFO`):
 /// for sockets that are bound to all addresses.
 pub fn set_packet_information(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
-    let (level, name) = match is_ipv6 {
-        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
-        false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+    let (level, name) = if is_ipv6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_PKTINFO)
     };
     set(socket, level, name, 1_i32)
 }
@@ -165,9 +166,10 @@ pub fn set_incoming_cpu(socket: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
 /// Allows binding to an address that is not the machine's (`IP_TRANSPARENT`, or
 /// `IPV6_TRANSPARENT`); needs CAP_NET_ADMIN or CAP_NET_RAW.
 pub fn set_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
-    match is_ipv6 {
-        true => set(socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),
-        false => set(socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1),
+    if is_ipv6 {
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)
+    } else {
+        set(socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)
     }
 }
 

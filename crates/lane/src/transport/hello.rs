@@ -138,9 +138,10 @@ impl Hello {
 
     /// All its bytes, of which `last` are the last part.
     fn whole<'a>(&self, last: &'a [u8]) -> Cow<'a, [u8]> {
-        match self.earlier.is_empty() {
-            true => Cow::Borrowed(last),
-            false => Cow::Owned([&self.earlier, last].concat()),
+        if self.earlier.is_empty() {
+            Cow::Borrowed(last)
+        } else {
+            Cow::Owned([&self.earlier, last].concat())
         }
     }
 }

@@ -190,9 +190,10 @@ impl Transport {
     /// # Errors
     /// The socket's error; `WouldBlock` if there is no input; `Unsupported` for TLS.
     pub fn try_fill(&self, pipe: &Pipe, bytes_max: usize) -> io::Result<usize> {
-        match self.is_plain() {
-            true => pipe.fill(self.as_fd(), bytes_max),
-            false => Err(io::ErrorKind::Unsupported.into()),
+        if self.is_plain() {
+            pipe.fill(self.as_fd(), bytes_max)
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
         }
     }
 
@@ -201,9 +202,10 @@ impl Transport {
     /// # Errors
     /// The socket's error; `WouldBlock` if it takes nothing; `Unsupported` for TLS.
     pub fn try_drain(&self, pipe: &Pipe, bytes: usize) -> io::Result<usize> {
-        match self.is_plain() {
-            true => pipe.drain(self.as_fd(), bytes),
-            false => Err(io::ErrorKind::Unsupported.into()),
+        if self.is_plain() {
+            pipe.drain(self.as_fd(), bytes)
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
         }
     }
 

@@ -43,9 +43,10 @@ impl Records {
     /// The bytes that are given to the library at a time, which begins a record with them:
     /// `usize::MAX` if the largest records may be sent.
     pub(super) fn next_bytes_max(&self) -> usize {
-        match self.sent_bytes < SMALL_BYTES_MAX {
-            true => SMALL_RECORD_BYTES,
-            false => usize::MAX,
+        if self.sent_bytes < SMALL_BYTES_MAX {
+            SMALL_RECORD_BYTES
+        } else {
+            usize::MAX
         }
     }
 

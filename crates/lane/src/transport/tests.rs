@@ -392,14 +392,13 @@ fn a_session_that_has_failed_has_no_end() {
         });
         shake(&transport);
         let (mut session, mut socket) = shaken.join().unwrap();
-        match is_theirs {
+        if is_theirs {
             // The client finds the error, and says so.
-            true => {
-                session.read_tls(&mut &*DAMAGED).unwrap();
-                assert!(session.process_new_packets().is_err());
-                session.write_tls(&mut socket).unwrap();
-            }
-            false => socket.write_all(DAMAGED).unwrap(),
+            session.read_tls(&mut &*DAMAGED).unwrap();
+            assert!(session.process_new_packets().is_err());
+            session.write_tls(&mut socket).unwrap();
+        } else {
+            socket.write_all(DAMAGED).unwrap();
         }
         let read = insist(|| transport.try_read(&mut Vec::new(), PIECE));
         assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidData);

@@ -169,9 +169,10 @@ impl<'a> Walk<'a> {
             found = Failure::Signature;
         }
         // Equal names do not prove who signed a self-issued certificate.
-        match member.certificate.is_self_issued() {
-            true => Err(Failure::NoIssuer),
-            false => Err(found),
+        if member.certificate.is_self_issued() {
+            Err(Failure::NoIssuer)
+        } else {
+            Err(found)
         }
     }
 

@@ -90,9 +90,10 @@ impl fmt::Display for Fault {
 
 impl fmt::Display for ChainError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self.is_first {
-            true => "PEM_read_bio_X509_AUX() failed ",
-            false => "PEM_read_bio_X509() failed ",
+        out.write_str(if self.is_first {
+            "PEM_read_bio_X509_AUX() failed "
+        } else {
+            "PEM_read_bio_X509() failed "
         })?;
         self.fault.write(out, "")
     }

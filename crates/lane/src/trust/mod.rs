@@ -80,9 +80,10 @@ impl Trust {
         let known = self.revoked.len();
         self.add(pem)?;
         self.checks_revocation = true;
-        match self.revoked.len() > known {
-            true => Ok(()),
-            false => Err(TrustError(Fault::NoList)),
+        if self.revoked.len() > known {
+            Ok(())
+        } else {
+            Err(TrustError(Fault::NoList))
         }
     }
 

@@ -48,10 +48,13 @@ impl Rules {
     pub(super) fn denies(&self, peer: PeerAddress) -> Option<bool> {
         let fits = |rule: &&Rule| match (rule.who, peer) {
             (Who::All, _) | (Who::Unix, PeerAddress::Unix) => true,
-            (Who::Range(range), PeerAddress::Inet(address)) => match self.has_ipv4 {
-                true => range.contains(address.ip()),
-                false => range.contains_as_is(address.ip()),
-            },
+            (Who::Range(range), PeerAddress::Inet(address)) => {
+                if self.has_ipv4 {
+                    range.contains(address.ip())
+                } else {
+                    range.contains_as_is(address.ip())
+                }
+            }
             _ => false,
         };
         self.rules.iter().find(fits).map(|rule| rule.denies)

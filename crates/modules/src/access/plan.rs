@@ -59,8 +59,9 @@ fn rule(entry: &Entry) -> Result<Rule, String> {
 /// `address | CIDR | unix: | all`.
 pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
     let text = words.first().copied().unwrap_or_default();
-    match matches!(text, "all" | "unix:") || Cidr::parse(text).is_some() {
-        true => Ok(()),
-        false => Err(format!("invalid parameter \"{text}\"")),
+    if matches!(text, "all" | "unix:") || Cidr::parse(text).is_some() {
+        Ok(())
+    } else {
+        Err(format!("invalid parameter \"{text}\""))
     }
 }

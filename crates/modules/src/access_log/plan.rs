@@ -86,9 +86,10 @@ pub(super) fn formats<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result
         };
         let formats = &builder.store::<Store>().formats;
         let is_known = formats.contains_key(&name.text);
-        let format = match is_known {
-            true => Err(format!("duplicate \"log_format\" name \"{}\"", name.text)),
-            false => Format::compile(words, &mut builder.variables),
+        let format = if is_known {
+            Err(format!("duplicate \"log_format\" name \"{}\"", name.text))
+        } else {
+            Format::compile(words, &mut builder.variables)
         };
         match format {
             Err(message) => builder.report(view.error(entry.span, message)),
@@ -146,9 +147,10 @@ pub(super) fn server<S>(
 
 /// There is no predefined format in stream.
 fn has_format(view: View<'_>, entry: &Entry) -> Result<(), ConfError> {
-    match entry.arguments.len() == 1 && first(entry) != "off" {
-        true => Err(view.error(entry.span, "log format is not specified")),
-        false => Ok(()),
+    if entry.arguments.len() == 1 && first(entry) != "off" {
+        Err(view.error(entry.span, "log format is not specified"))
+    } else {
+        Ok(())
     }
 }
 
@@ -272,10 +274,11 @@ fn output<S>(text: &str, target: &[u8], builder: &mut Builder<'_, S>) -> Result<
         let spec = SyslogSpec::parse(text)?;
         return Ok(Output::Syslog(Arc::new(Syslog::new(spec))));
     }
-    let path = match target.is_empty() {
+    let path = if target.is_empty() {
         // A file without a name is standard error, as for nginx.
-        true => PathBuf::from("/dev/stderr"),
-        false => builder.environment.prefix().join(path_of(target)),
+        PathBuf::from("/dev/stderr")
+    } else {
+        builder.environment.prefix().join(path_of(target))
     };
     if !target.contains(&b'$') {
         let file = open(builder, &path)?;

@@ -57,13 +57,12 @@ impl Answers {
 fn wait_s(field: &[u8], now_s: u64) -> Option<u64> {
     let field = field.trim_ascii();
     let is_number = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-    let wait_s = match is_number {
+    let wait_s = if is_number {
         // Too large a number is the largest.
-        true => str::from_utf8(field).ok()?.parse().unwrap_or(u64::MAX),
-        false => {
-            let at_s = date::parse_alone(field)?;
-            u64::try_from(at_s).unwrap_or(0).saturating_sub(now_s)
-        }
+        str::from_utf8(field).ok()?.parse().unwrap_or(u64::MAX)
+    } else {
+        let at_s = date::parse_alone(field)?;
+        u64::try_from(at_s).unwrap_or(0).saturating_sub(now_s)
     };
     Some(wait_s.min(RETRY_AFTER_S_MAX))
 }

@@ -171,9 +171,10 @@ impl Issuer {
                 self.changed.notified().await;
                 continue;
             };
-            let pause = match self.hold(&mut holding, &live).await {
-                true => self.order_due(&live).await,
-                false => LOCK_PAUSE,
+            let pause = if self.hold(&mut holding, &live).await {
+                self.order_due(&live).await
+            } else {
+                LOCK_PAUSE
             };
             // A change of the plan ends the pause.
             let _ = tokio::time::timeout(pause, self.changed.notified()).await;

@@ -59,9 +59,10 @@ pub(super) fn issuers(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
     }
     for block in view.children("acme_issuer") {
         let name = block.argument(0);
-        let made = match builder.store::<Store>().issuers.contains_key(name) {
-            true => Err(format!("\"acme_issuer {name}\" is defined twice")),
-            false => issuer(view, block, builder),
+        let made = if builder.store::<Store>().issuers.contains_key(name) {
+            Err(format!("\"acme_issuer {name}\" is defined twice"))
+        } else {
+            issuer(view, block, builder)
         };
         match made {
             Ok(issuer) => {
@@ -298,11 +299,10 @@ fn wanted(
             found.push(identifier);
         }
     }
-    match found.is_empty() {
-        true => {
-            Err("\"acme_certificate\" has no identifier, and the server has no name".to_owned())
-        }
-        false => Ok((found, key_type)),
+    if found.is_empty() {
+        Err("\"acme_certificate\" has no identifier, and the server has no name".to_owned())
+    } else {
+        Ok((found, key_type))
     }
 }
 
@@ -323,8 +323,9 @@ fn identifier(text: &str, by_dns: bool) -> Result<Identifier, String> {
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
     let name = text.strip_prefix("*.").unwrap_or(text);
-    match name.bytes().all(fits) && !name.starts_with('.') {
-        true => Ok(Identifier::Dns(text.to_ascii_lowercase())),
-        false => Err(invalid("it is not a DNS name")),
+    if name.bytes().all(fits) && !name.starts_with('.') {
+        Ok(Identifier::Dns(text.to_ascii_lowercase()))
+    } else {
+        Err(invalid("it is not a DNS name"))
     }
 }

@@ -131,9 +131,10 @@ impl IssuerSettings {
             );
         }
         let verify = written.verify.unwrap_or(true) && scheme == Some("https");
-        let trusted = match verify {
-            true => trusted(written.trusted, builder)?,
-            false => Arc::default(),
+        let trusted = if verify {
+            trusted(written.trusted, builder)?
+        } else {
+            Arc::default()
         };
         let state_path = match written.state_path {
             Some("off") => None,
@@ -219,9 +220,10 @@ impl<'a> Written<'a> {
                 true
             }
         };
-        match is_new {
-            true => Ok(()),
-            false => Err(format!("\"{name}\" directive is duplicate")),
+        if is_new {
+            Ok(())
+        } else {
+            Err(format!("\"{name}\" directive is duplicate"))
         }
     }
 }
@@ -253,9 +255,10 @@ fn challenge(words: &[&str], builder: &mut Builder<'_>) -> Result<Challenge, Str
 
 /// An address for the authority; one without a scheme is of mail.
 fn contact(word: &str) -> String {
-    match word.contains(':') {
-        true => word.to_owned(),
-        false => format!("mailto:{word}"),
+    if word.contains(':') {
+        word.to_owned()
+    } else {
+        format!("mailto:{word}")
     }
 }
 

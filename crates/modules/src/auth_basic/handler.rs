@@ -169,9 +169,10 @@ impl AuthHandler {
             return Ok(Judged::Quick(password::verify(given.password, stored)));
         }
         let tag = Tag::of(given.user, given.password, stored);
-        Ok(match REMEMBERED.has(tag, Instant::now()) {
-            true => Judged::Right,
-            false => Judged::Slow(stored.to_vec()),
+        Ok(if REMEMBERED.has(tag, Instant::now()) {
+            Judged::Right
+        } else {
+            Judged::Slow(stored.to_vec())
         })
     }
 }

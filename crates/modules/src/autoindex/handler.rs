@@ -92,9 +92,10 @@ impl Listing {
         let kind = match self.format {
             Format::Html => {
                 page::write(self, exchange.walk.path(), items, &mut text);
-                match self.names_charset {
-                    true => &b"text/html; charset=utf-8"[..],
-                    false => b"text/html",
+                if self.names_charset {
+                    &b"text/html; charset=utf-8"[..]
+                } else {
+                    b"text/html"
                 }
             }
             Format::Jsonp if !callback.is_empty() => {

@@ -158,9 +158,10 @@ fn write_size(size_bytes: u64, out: &mut Vec<u8>) -> std::io::Result<()> {
         bytes => return write!(out, "{bytes} B"),
     };
     let size = size_bytes as f64 / unit_bytes as f64;
-    match size < 10.0 {
-        true => write!(out, "{size:.1} {unit}"),
-        false => write!(out, "{size:.0} {unit}"),
+    if size < 10.0 {
+        write!(out, "{size:.1} {unit}")
+    } else {
+        write!(out, "{size:.0} {unit}")
     }
 }
 

@@ -30,17 +30,20 @@ pub(super) fn location(
             "xml" => Format::Xml,
             _ => Format::Html,
         },
-        local_time: view.flag(match is_fancy {
-            true => "fancyindex_localtime",
-            false => "autoindex_localtime",
+        local_time: view.flag(if is_fancy {
+            "fancyindex_localtime"
+        } else {
+            "autoindex_localtime"
         }),
-        exact_size: view.flag(match is_fancy {
-            true => "fancyindex_exact_size",
-            false => "autoindex_exact_size",
+        exact_size: view.flag(if is_fancy {
+            "fancyindex_exact_size"
+        } else {
+            "autoindex_exact_size"
         }),
-        frame: match is_fancy {
-            true => frame(view),
-            false => Frame::default(),
+        frame: if is_fancy {
+            frame(view)
+        } else {
+            Frame::default()
         },
         utf8: names_charset || charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
         own_style,

@@ -42,9 +42,10 @@ pub(super) fn check_modern(_: &str, words: &[&str]) -> Result<(), String> {
             if version(text).is_none() {
                 return Err(format!("invalid browser version \"{text}\""));
             }
-            match KINDS.iter().any(|kind| kind.name == *name) {
-                true => Ok(()),
-                false => Err(format!("unknown browser name \"{name}\"")),
+            if KINDS.iter().any(|kind| kind.name == *name) {
+                Ok(())
+            } else {
+                Err(format!("unknown browser name \"{name}\""))
             }
         }
         _ => Ok(()),

@@ -78,9 +78,10 @@ fn name(
         return Ok(None);
     };
     let text = turnpike_conf::bytes_of(entry.argument(0));
-    match text.starts_with(b"$") {
-        true => builder.template(view, entry, &text).map(Some),
-        false => Ok(Some(Template::literal(&text))),
+    if text.starts_with(b"$") {
+        builder.template(view, entry, &text).map(Some)
+    } else {
+        Ok(Some(Template::literal(&text)))
     }
 }
 
@@ -119,9 +120,10 @@ impl Maps {
                 "duplicate \"charset_map\" between \"{from}\" and \"{to}\""
             ));
         }
-        let mut pair = match to.eq_ignore_ascii_case("utf-8") {
-            true => Pair::of_utf8(),
-            false => Pair::of_bytes(),
+        let mut pair = if to.eq_ignore_ascii_case("utf-8") {
+            Pair::of_utf8()
+        } else {
+            Pair::of_bytes()
         };
         for line in block.data() {
             let place = |message: String| block.error(line.span, message);

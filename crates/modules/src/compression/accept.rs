@@ -48,16 +48,18 @@ impl Acceptance {
                 _ => coding.weight(codings),
             };
         }
-        let fits = match self.http10 {
-            true => version != Version::Http09,
-            false => version >= Version::Http11,
+        let fits = if self.http10 {
+            version != Version::Http09
+        } else {
+            version >= Version::Http11
         };
         if !fits {
             return 0;
         }
-        let weight = match codings.starts_with(b"gzip,") {
-            true => 1000,
-            false => coding.weight(codings),
+        let weight = if codings.starts_with(b"gzip,") {
+            1000
+        } else {
+            coding.weight(codings)
         };
         let allowed = weight > 0
             && !self.is_disabled(exchange)

@@ -225,9 +225,10 @@ impl BodyFilter for Compressor {
             self.end_recording(exchange);
             return Ok(Passed::Ended);
         }
-        Ok(match out.len() >= self.compression.piece_bytes {
-            true => Passed::Full,
-            false => Passed::NeedsMore,
+        Ok(if out.len() >= self.compression.piece_bytes {
+            Passed::Full
+        } else {
+            Passed::NeedsMore
         })
     }
 

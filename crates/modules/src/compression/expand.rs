@@ -70,9 +70,10 @@ impl BodyFilter for Expander {
                 }
             }
         }
-        match piece.is_last() {
-            true => self.end(exchange),
-            false => Ok(Passed::NeedsMore),
+        if piece.is_last() {
+            self.end(exchange)
+        } else {
+            Ok(Passed::NeedsMore)
         }
     }
 }

@@ -279,9 +279,10 @@ fn check_window(coding: Coding, name: &str, words: &[&str]) -> Result<(), String
     let text = words.first().copied().unwrap_or_default();
     let bytes = turnpike_conf::value::size(text)
         .ok_or_else(|| format!("\"{name}\" directive invalid value"))?;
-    match is_window(coding, bytes) {
-        true => Ok(()),
-        false => Err(window_refused(coding).to_owned()),
+    if is_window(coding, bytes) {
+        Ok(())
+    } else {
+        Err(window_refused(coding).to_owned())
     }
 }
 

@@ -65,9 +65,10 @@ impl Conditions {
         let known = |name| exchange.known_field(name).map(<[u8]>::to_vec);
         // The lines of a list are one list (RFC 9110 section 5.3); the others may stand once.
         let lines: Vec<&[u8]> = exchange.fields().values(b"If").collect();
-        let lists = match lines.is_empty() {
-            true => None,
-            false => Some(lists(exchange, &lines.join(&b", "[..]))?),
+        let lists = if lines.is_empty() {
+            None
+        } else {
+            Some(lists(exchange, &lines.join(&b", "[..]))?)
         };
         Ok(Self {
             if_match: known(Known::IfMatch),

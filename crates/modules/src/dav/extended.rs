@@ -303,9 +303,10 @@ fn make_if_absent(path: &Path, is_folder: bool, mode: Option<u32>) -> Result<u16
         };
     }
     let Some(mode) = mode else {
-        return match path.exists() {
-            true => Ok(200),
-            false => Err(Failure::locked(path)),
+        return if path.exists() {
+            Ok(200)
+        } else {
+            Err(Failure::locked(path))
         };
     };
     let made = OpenOptions::new()
@@ -440,9 +441,10 @@ pub(super) fn allowed_by_locks(
     let now_ms = exchange.lane.clock.now_ms();
     let is_allowed =
         |(path, change): &(PathBuf, Change)| locks.allows(path, *change, &tokens, now_ms);
-    match changes.iter().all(is_allowed) {
-        true => Ok(()),
-        false => Err(lock_is_missing(exchange)),
+    if changes.iter().all(is_allowed) {
+        Ok(())
+    } else {
+        Err(lock_is_missing(exchange))
     }
 }
 

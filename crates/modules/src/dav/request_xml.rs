@@ -120,9 +120,10 @@ pub(super) fn lock_info(text: &[u8]) -> Result<LockInfo, Malformed> {
 impl Name {
     /// The name in WebDAV's namespace; empty for one of another.
     pub(super) fn dav(&self) -> &[u8] {
-        match self.namespace == DAV {
-            true => &self.local,
-            false => b"",
+        if self.namespace == DAV {
+            &self.local
+        } else {
+            b""
         }
     }
 

@@ -109,9 +109,10 @@ pub(super) fn copy_file(from: &Path, to: &Path, links: Links) -> Result<(), Fail
 
 /// Removes a file, or a folder with everything in it. Links are not followed.
 pub(super) fn remove(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
-    match metadata.is_dir() {
-        true => remove_folder(path),
-        false => remove_file(path),
+    if metadata.is_dir() {
+        remove_folder(path)
+    } else {
+        remove_file(path)
     }
 }
 

@@ -48,9 +48,10 @@ pub(super) fn path_of(exchange: &Exchange, text: &[u8]) -> Result<Vec<u8>, NoPat
     };
     let root = &exchange.location().settings.root;
     let prefix = root.alias_bytes();
-    let is_here = match root.is_alias() {
-        true => prefix > 0 && path.get(..prefix) == exchange.walk.path().get(..prefix),
-        false => true,
+    let is_here = if root.is_alias() {
+        prefix > 0 && path.get(..prefix) == exchange.walk.path().get(..prefix)
+    } else {
+        true
     };
     is_here.then_some(path).ok_or(NoPath::Elsewhere)
 }

@@ -43,13 +43,14 @@ pub(super) struct Commands {
 impl Handler for Commands {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         let reads_body = |command: &Command| matches!(command, Command::ReadBody);
-        match self.commands.iter().any(reads_body) && !exchange.body.is_finished() {
+        if self.commands.iter().any(reads_body) && !exchange.body.is_finished() {
             // It is read before the head is sent: an error has an answer then.
-            true => Verdict::Wait(Box::new(ReadFirst {
+            Verdict::Wait(Box::new(ReadFirst {
                 status: self.status,
                 commands: Arc::clone(&self.commands),
-            })),
-            false => answer(exchange, self.status, &self.commands),
+            }))
+        } else {
+            answer(exchange, self.status, &self.commands)
         }
     }
 }

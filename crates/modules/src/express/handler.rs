@@ -111,9 +111,10 @@ fn lifetime_ms(
     is_dated_now: bool,
     unix_ms: u64,
 ) -> Result<u64, Ineligible> {
-    let of_date_ms = match is_dated_now {
-        true => 1000 - unix_ms % 1000,
-        false => LIFETIME_MS_MAX,
+    let of_date_ms = if is_dated_now {
+        1000 - unix_ms % 1000
+    } else {
+        LIFETIME_MS_MAX
     };
     match original.and_then(Original::until_ms) {
         None => Ok(of_date_ms),
@@ -205,9 +206,10 @@ impl Recent {
             false => 1,
         };
         cell.store(second << 32 | count.min(0xffff_ffff), Relaxed);
-        match count >= self.hot {
-            true => Ok(()),
-            false => Err(Ineligible::Cold),
+        if count >= self.hot {
+            Ok(())
+        } else {
+            Err(Ineligible::Cold)
         }
     }
 }

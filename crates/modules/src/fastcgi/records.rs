@@ -105,9 +105,10 @@ impl RecordLayer for Records {
     }
 
     fn early_end(&self) -> &'static str {
-        match self.stdout_ended {
-            true => "upstream prematurely closed FastCGI stdout",
-            false => "upstream prematurely closed FastCGI request",
+        if self.stdout_ended {
+            "upstream prematurely closed FastCGI stdout"
+        } else {
+            "upstream prematurely closed FastCGI request"
         }
     }
 

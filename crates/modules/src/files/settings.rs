@@ -50,9 +50,10 @@ pub(crate) fn check_open_file_cache(name: &str, words: &[&str]) -> Result<(), St
             return Err(format!("invalid \"{name}\" parameter \"{word}\""));
         }
     }
-    match has_max {
-        true => Ok(()),
-        false => Err(format!("\"{name}\" must have the \"max\" parameter")),
+    if has_max {
+        Ok(())
+    } else {
+        Err(format!("\"{name}\" must have the \"max\" parameter"))
     }
 }
 

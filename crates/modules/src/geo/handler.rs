@@ -44,9 +44,10 @@ impl Geo {
                 })?
             }
         };
-        Some(match self.proxies.is_empty() {
-            true => own,
-            false => subject.forwarded(own, &self.proxies, self.proxy_recursive),
+        Some(if self.proxies.is_empty() {
+            own
+        } else {
+            subject.forwarded(own, &self.proxies, self.proxy_recursive)
         })
     }
 }

@@ -60,9 +60,10 @@ impl Found {
             return std::str::from_utf8(&text).ok()?.parse().ok();
         }
         let own = subject.client_address()?;
-        Some(match self.proxies.trusted.is_empty() {
-            true => own,
-            false => subject.forwarded(own, &self.proxies.trusted, self.proxies.recursive),
+        Some(if self.proxies.trusted.is_empty() {
+            own
+        } else {
+            subject.forwarded(own, &self.proxies.trusted, self.proxies.recursive)
         })
     }
 }

@@ -197,9 +197,10 @@ impl Expiry {
             Some(rest) => -(seconds(rest)? as i64),
             None => seconds(text.strip_prefix('+').unwrap_or(text))? as i64,
         };
-        Ok(match modified {
-            true => Self::Modified(seconds),
-            false => Self::Access(seconds),
+        Ok(if modified {
+            Self::Modified(seconds)
+        } else {
+            Self::Access(seconds)
         })
     }
 }

@@ -30,14 +30,13 @@ impl<S: Subject> Evaluate<S> for Table {
 
 impl Table {
     fn find<S: Subject>(&self, subject: &S, key: &[u8]) -> Result<Option<usize>, Undecided> {
-        let name = match key.iter().any(u8::is_ascii_uppercase) {
-            true => {
-                let lower = |text: &mut Vec<u8>| {
-                    text.extend(key.iter().map(u8::to_ascii_lowercase));
-                };
-                variables::with_text(subject, lower, |key| self.names.find(key))
-            }
-            false => self.names.find(key),
+        let name = if key.iter().any(u8::is_ascii_uppercase) {
+            let lower = |text: &mut Vec<u8>| {
+                text.extend(key.iter().map(u8::to_ascii_lowercase));
+            };
+            variables::with_text(subject, lower, |key| self.names.find(key))
+        } else {
+            self.names.find(key)
         };
         if let Some(value) = name {
             return Ok(Some(*value));

@@ -116,9 +116,10 @@ impl Table {
             return Ok(());
         }
         let key = bytes_of(key.strip_prefix('\\').unwrap_or(key));
-        let added = match self.hostnames {
-            true => self.names.add(&key, value),
-            false => self.names.add_exact(&key, value),
+        let added = if self.hostnames {
+            self.names.add(&key, value)
+        } else {
+            self.names.add_exact(&key, value)
         };
         let key = String::from_utf8_lossy(&key);
         added.map_err(|refusal| match refusal {

@@ -87,9 +87,10 @@ impl Origin for MemcachedOrigin {
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
         let Some(feed) = memchr::memchr(b'\n', input) else {
-            return match input.len() < passing.buffers.first_bytes {
-                true => Ok(ReceivedHead::Incomplete),
-                false => Err(invalid(exchange, "upstream sent too big header")),
+            return if input.len() < passing.buffers.first_bytes {
+                Ok(ReceivedHead::Incomplete)
+            } else {
+                Err(invalid(exchange, "upstream sent too big header"))
             };
         };
         let asked = exchange.upstream.output().strip_prefix(GET);

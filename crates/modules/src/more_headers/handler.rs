@@ -21,11 +21,11 @@ impl Scope {
 impl Change {
     /// Whether it is about a field of this name.
     pub(super) fn is_of(&self, name: &[u8]) -> bool {
-        match self.is_prefix {
-            true => name
-                .get(..self.name.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(&self.name)),
-            false => name.eq_ignore_ascii_case(&self.name),
+        if self.is_prefix {
+            name.get(..self.name.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(&self.name))
+        } else {
+            name.eq_ignore_ascii_case(&self.name)
         }
     }
 }

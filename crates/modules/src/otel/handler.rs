@@ -78,9 +78,10 @@ impl Handler for Begin {
         }
         let settings = &self.0;
         if own(exchange).is_none() {
-            let parent = match settings.extracts {
-                true => received(exchange),
-                false => None,
+            let parent = if settings.extracts {
+                received(exchange)
+            } else {
+                None
             };
             let own = TraceContext::begin(parent.as_ref());
             *exchange.rooms.get_mut::<Trace>() = Trace { own, parent };
@@ -164,9 +165,10 @@ impl End {
             let is_field = ["http.request.header.", "http.response.header."]
                 .iter()
                 .any(|start| name.starts_with(start));
-            let attribute = match is_field {
-                true => Attribute::Texts(&value),
-                false => Attribute::Text(&value),
+            let attribute = if is_field {
+                Attribute::Texts(&value)
+            } else {
+                Attribute::Text(&value)
             };
             span.attribute(SPAN_ATTRIBUTES, name, attribute);
         }

@@ -165,9 +165,10 @@ impl Written {
                 true
             }
         };
-        match is_new {
-            true => Ok(()),
-            false => Err(said("is duplicate")),
+        if is_new {
+            Ok(())
+        } else {
+            Err(said("is duplicate"))
         }
     }
 }
@@ -176,9 +177,10 @@ impl Written {
 fn count(text: &str, most: usize) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number >= 1);
     let number = number.ok_or_else(|| "invalid value".to_owned())?;
-    match number > most {
-        true => Err(format!("invalid value: at most {most}")),
-        false => Ok(number),
+    if number > most {
+        Err(format!("invalid value: at most {most}"))
+    } else {
+        Ok(number)
     }
 }
 
@@ -237,9 +239,10 @@ pub(super) fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
         host: host.to_owned(),
         port,
         path,
-        tls: match is_tls {
-            true => Some(trusting(RootCertStore::empty(), Arc::default())?),
-            false => None,
+        tls: if is_tls {
+            Some(trusting(RootCertStore::empty(), Arc::default())?)
+        } else {
+            None
         },
     })
 }

@@ -137,9 +137,10 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     }
     let Some(picked) = attempt.next_server(exchange) else {
         let step = Step::Queue;
-        return match attempt.may_queue() {
-            true => Verdict::Wait(Box::new(Pending { attempt, step })),
-            false => attempt.no_live(exchange, Unqueued::NoQueue),
+        return if attempt.may_queue() {
+            Verdict::Wait(Box::new(Pending { attempt, step }))
+        } else {
+            attempt.no_live(exchange, Unqueued::NoQueue)
         };
     };
     match attempt.idle_connection(exchange, picked) {
@@ -197,10 +198,11 @@ impl Attempt {
             step = match step {
                 Step::Body => {
                     let passes = is_unbuffered(exchange, &self.passing);
-                    let read = match passes {
+                    let read = if passes {
                         // It leaves together with the head.
-                        true => client.read_body_at_hand(exchange).await,
-                        false => client.read_body(exchange).await,
+                        client.read_body_at_hand(exchange).await
+                    } else {
+                        client.read_body(exchange).await
                     };
                     if let Err(verdict) = read {
                         return verdict;
@@ -501,9 +503,10 @@ impl Attempt {
         let written = passing.origin.write_head(exchange, &question, &mut output);
         if let Some(http2) = connection.http2() {
             if written.is_ok() && !exchange.is_undecided() {
-                let trailers = match passing.origin.passes_trailers() {
-                    true => Trailers::Pass,
-                    false => Trailers::Drop,
+                let trailers = if passing.origin.passes_trailers() {
+                    Trailers::Pass
+                } else {
+                    Trailers::Drop
                 };
                 let unbuffered = self.unbuffered;
                 let opening = Opening {
@@ -582,10 +585,7 @@ impl Attempt {
                 }
             }
             let done = self.upload.is_done(exchange);
-            let read_ms = match done {
-                true => self.await_head(exchange)?,
-                false => 0,
-            };
+            let read_ms = if done { self.await_head(exchange)? } else { 0 };
             let room = first_bytes.saturating_sub(input.len()).max(1);
             let watched = self.needs_client() && body_is_read(exchange);
             let from = input.len();

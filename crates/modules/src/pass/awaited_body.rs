@@ -99,9 +99,10 @@ pub(super) enum InSocket {
 impl InSocket {
     /// After a read with so much room.
     pub(super) fn after_read(received: usize, room: usize) -> InSocket {
-        match received < room {
-            true => InSocket::Nothing,
-            false => InSocket::PerhapsMore,
+        if received < room {
+            InSocket::Nothing
+        } else {
+            InSocket::PerhapsMore
         }
     }
 }
@@ -376,9 +377,10 @@ fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
             break Chunks::Whole;
         }
         if taken_bytes == 0 {
-            break match reader.is_inside_chunk() {
-                true => Chunks::Inside,
-                false => Chunks::Paused,
+            break if reader.is_inside_chunk() {
+                Chunks::Inside
+            } else {
+                Chunks::Paused
             };
         }
     };

@@ -118,9 +118,10 @@ impl SentRequest {
         let connection = &self.server.connection;
         let written = self.attempt.write_request(exchange, connection);
         if !matches!(exchange.settle_matching(), Settled::Decided) {
-            return Err(match connection.is_connecting() {
-                true => Unawaited::Connecting,
-                false => Unawaited::Write,
+            return Err(if connection.is_connecting() {
+                Unawaited::Connecting
+            } else {
+                Unawaited::Write
             });
         }
         written.map_err(|Unwritable| Unawaited::Stopped(Stop::Verdict(Verdict::Status(500))))
@@ -134,9 +135,10 @@ impl SentRequest {
     fn send(&mut self, exchange: &mut Exchange) -> Result<(), Unawaited> {
         let (attempt, connection) = (&mut self.attempt, &mut self.server.connection);
         let was_connecting = connection.is_connecting();
-        exchange.account.set_action(match was_connecting {
-            true => Action::ConnectingUpstream,
-            false => Action::SendingUpstream,
+        exchange.account.set_action(if was_connecting {
+            Action::ConnectingUpstream
+        } else {
+            Action::SendingUpstream
         });
         match attempt.upload.try_send(exchange, connection) {
             Ok(sent) => attempt.sent = sent > 0,
@@ -245,9 +247,10 @@ impl Awaiting for AwaitedHead {
         let SentRequest {
             attempt, server, ..
         } = self.sent();
-        match server.connection.is_connecting() {
-            true => attempt.connect_deadline_ms(&server.connection),
-            false => attempt.head_deadline_ms,
+        if server.connection.is_connecting() {
+            attempt.connect_deadline_ms(&server.connection)
+        } else {
+            attempt.head_deadline_ms
         }
     }
 
@@ -284,9 +287,10 @@ impl Awaiting for AwaitedHead {
 
     fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let sent = self.recycle(exchange);
-        let unawaited = match sent.server.connection.is_connecting() {
-            true => Unawaited::NotConnected(not_connected(exchange, &ConnectError::TimedOut)),
-            false => Unawaited::Stopped(Stop::Failed(Failure::Timeout)),
+        let unawaited = if sent.server.connection.is_connecting() {
+            Unawaited::NotConnected(not_connected(exchange, &ConnectError::TimedOut))
+        } else {
+            Unawaited::Stopped(Stop::Failed(Failure::Timeout))
         };
         sent.go_on(unawaited)
     }
@@ -300,9 +304,10 @@ impl Awaiting for AwaitedHead {
         let SentRequest {
             attempt, server, ..
         } = self.take();
-        let step = match server.connection.is_connecting() {
-            true => Step::Connecting(server),
-            false => Step::Send(server),
+        let step = if server.connection.is_connecting() {
+            Step::Connecting(server)
+        } else {
+            Step::Send(server)
         };
         Box::new(Pending { attempt, step })
     }

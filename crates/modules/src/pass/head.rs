@@ -50,9 +50,10 @@ pub(crate) fn read_cgi_head(
     let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
     let method = exchange.method();
     let read = progress.lines.read_cgi(input, &rules, line, method, head);
-    match read.map_err(|reason| invalid(exchange, reason))? {
-        false => Ok(ReceivedHead::Incomplete),
-        true => progress.end_lines(exchange, head),
+    if read.map_err(|reason| invalid(exchange, reason))? {
+        progress.end_lines(exchange, head)
+    } else {
+        Ok(ReceivedHead::Incomplete)
     }
 }
 
@@ -106,9 +107,12 @@ impl Progress {
             return Ok(());
         };
         let taken = take_off(&mut **records, exchange, connection, input, from);
-        taken.map_err(|reason| match records.is_unprocessed() {
-            true => failed(exchange, &reason, Failure::Unprocessed),
-            false => invalid(exchange, &reason),
+        taken.map_err(|reason| {
+            if records.is_unprocessed() {
+                failed(exchange, &reason, Failure::Unprocessed)
+            } else {
+                invalid(exchange, &reason)
+            }
         })
     }
 

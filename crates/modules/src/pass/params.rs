@@ -202,9 +202,10 @@ impl Params {
             if left_out || self.sets_field(parameter) {
                 continue;
             }
-            let separator: &[u8] = match name.eq_ignore_ascii_case(b"Cookie") {
-                true => b"; ",
-                false => b", ",
+            let separator: &[u8] = if name.eq_ignore_ascii_case(b"Cookie") {
+                b"; "
+            } else {
+                b", "
             };
             value.clear();
             value.extend_from_slice(field.value.of(bytes));
@@ -228,9 +229,10 @@ fn write_host(exchange: &Exchange, writer: &mut impl ParamWriter, out: &mut Vec<
     writer.begin(HOST, out);
     let value = out.len();
     exchange.append_host_and_port(out);
-    match out.len() == value {
-        true => out.truncate(start),
-        false => writer.end(HOST, start, value, out),
+    if out.len() == value {
+        out.truncate(start)
+    } else {
+        writer.end(HOST, start, value, out)
     }
 }
 

@@ -253,8 +253,9 @@ fn of_one_family((source, destination): (SocketAddr, SocketAddr)) -> (SocketAddr
         IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
         IpAddr::V6(_) => address,
     };
-    match source.is_ipv4() == destination.is_ipv4() {
-        true => (source, destination),
-        false => (mapped(source), mapped(destination)),
+    if source.is_ipv4() == destination.is_ipv4() {
+        (source, destination)
+    } else {
+        (mapped(source), mapped(destination))
     }
 }

@@ -166,9 +166,10 @@ impl Relay {
                 && self.late.is_empty()
                 && self.ready.len() + bytes <= all_bytes;
             let is_all = is_next && self.ready.is_empty() && bytes == self.incoming.len();
-            let decoded = match is_next {
-                true => &mut self.ready,
-                false => &mut self.late,
+            let decoded = if is_next {
+                &mut self.ready
+            } else {
+                &mut self.late
             };
             let start = decoded.len();
             let expanded = match &mut self.expander {
@@ -220,10 +221,13 @@ impl Relay {
         let until_close = self.told_end == BodyEnd::UntilClose;
         match &self.records {
             None if self.body_whole => self.whole(exchange),
-            Some(records) if records.has_ended() => match self.body_whole || until_close {
-                true => self.whole(exchange),
-                false => self.broken(exchange, Level::Error, records.early_end()),
-            },
+            Some(records) if records.has_ended() => {
+                if self.body_whole || until_close {
+                    self.whole(exchange)
+                } else {
+                    self.broken(exchange, Level::Error, records.early_end())
+                }
+            }
             _ => {}
         }
     }

@@ -205,9 +205,10 @@ impl Bind {
             let message = format!("invalid address \"{text}\"");
             return Err(view.error(entry.span, message));
         };
-        Ok(match transparent {
-            true => Self::Transparent(address),
-            false => Self::Address(address),
+        Ok(if transparent {
+            Self::Transparent(address)
+        } else {
+            Self::Address(address)
         })
     }
 

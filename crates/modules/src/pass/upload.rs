@@ -229,9 +229,10 @@ impl Upload {
                 self.source = self.source.with_piece(bytes, self.format, output);
             }
             Source::File(at) => {
-                let sent = match may_send_file(exchange, self.format, connection) {
-                    true => send_file(exchange, *at, connection, timeout_ms).await?,
-                    false => None,
+                let sent = if may_send_file(exchange, self.format, connection) {
+                    send_file(exchange, *at, connection, timeout_ms).await?
+                } else {
+                    None
                 };
                 if let Some(sent) = sent {
                     *at += sent as u64;

@@ -77,9 +77,12 @@ impl<'a> PassView<'a> {
 
     /// A size of memory that the kernel takes as 32 bits; 0 where the family has no such directive.
     pub(crate) fn small_size(self, end: &str) -> u32 {
-        self.look_up(end, |view, name| match view.has_row(name) {
-            true => u32::try_from(view.size(name)).unwrap_or(0),
-            false => 0,
+        self.look_up(end, |view, name| {
+            if view.has_row(name) {
+                u32::try_from(view.size(name)).unwrap_or(0)
+            } else {
+                0
+            }
         })
     }
 

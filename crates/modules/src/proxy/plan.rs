@@ -206,9 +206,10 @@ fn read_redirects(
                 .own("proxy_pass")
                 .map_or("", |entry| entry.argument(0));
             let written = bytes_of(written);
-            Some(match url.path.is_empty() {
-                true => ([written.as_slice(), b"/"].concat(), b"/".to_vec()),
-                false => (written, location.clone()),
+            Some(if url.path.is_empty() {
+                ([written.as_slice(), b"/"].concat(), b"/".to_vec())
+            } else {
+                (written, location.clone())
             })
         }
     };

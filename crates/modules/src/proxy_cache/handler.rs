@@ -146,9 +146,10 @@ impl Cache {
         let is_kept = is_whole
             && body.bytes().len() as u64 == body.length()
             && exchange.keeps_body_in_memory();
-        Ok(match is_kept && body.uses() != uses {
-            true => Content::InKey,
-            false => Content::Unseen,
+        Ok(if is_kept && body.uses() != uses {
+            Content::InKey
+        } else {
+            Content::Unseen
         })
     }
 

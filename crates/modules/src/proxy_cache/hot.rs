@@ -61,13 +61,15 @@ pub(super) enum Kept {
 impl Kept {
     /// What is kept of a file of which `sendfile` says whether the kernel may send it.
     pub(super) fn of(file: &StoredFile, sendfile: bool) -> Self {
-        let bytes_max = match sendfile {
-            true => BODY_BYTES_MAX_BESIDE_SENDFILE,
-            false => BODY_BYTES_MAX,
+        let bytes_max = if sendfile {
+            BODY_BYTES_MAX_BESIDE_SENDFILE
+        } else {
+            BODY_BYTES_MAX
         };
-        match file.length() <= bytes_max {
-            true => Self::Body,
-            false => Self::Descriptor,
+        if file.length() <= bytes_max {
+            Self::Body
+        } else {
+            Self::Descriptor
         }
     }
 }

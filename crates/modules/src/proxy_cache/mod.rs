@@ -117,23 +117,26 @@ impl Family for Cache {
     }
 
     fn variables(&self) -> &'static [VariableRow] {
-        match self.is_first() {
-            true => variables::VARIABLES,
-            false => &[],
+        if self.is_first() {
+            variables::VARIABLES
+        } else {
+            &[]
         }
     }
 
     fn commands(&self) -> &'static [CommandRow] {
-        match self.is_first() {
-            true => purge::COMMANDS,
-            false => &[],
+        if self.is_first() {
+            purge::COMMANDS
+        } else {
+            &[]
         }
     }
 
     fn metrics(&self) -> &'static [turnpike_lane::counters::Row] {
-        match self.is_first() {
-            true => counts::METRICS,
-            false => &[],
+        if self.is_first() {
+            counts::METRICS
+        } else {
+            &[]
         }
     }
 
@@ -155,9 +158,10 @@ impl Family for Cache {
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         let pass = PassView::new(view, self.prefix);
-        match plan::is_wanted(pass) {
-            true => plan::prepare(pass, builder, draft),
-            false => Ok(()),
+        if plan::is_wanted(pass) {
+            plan::prepare(pass, builder, draft)
+        } else {
+            Ok(())
         }
     }
 

@@ -52,9 +52,10 @@ struct PurgeCommand(Zones);
 impl Command for PurgeCommand {
     fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
         let target = target(arguments)?;
-        let manner = match control::flag(arguments, "soft")? {
-            true => Manner::Soft,
-            false => Manner::Hard,
+        let manner = if control::flag(arguments, "soft")? {
+            Manner::Soft
+        } else {
+            Manner::Hard
         };
         let zones: Vec<&Arc<Zone>> = match control::text(arguments, "zone")? {
             None => self.0.0.values().collect(),

@@ -64,16 +64,20 @@ impl PurgeRule {
     pub(super) fn ruling(&self, exchange: &Exchange) -> Ruling {
         match self {
             Self::Conditions(conditions) => {
-                match !conditions.is_empty() && any_holds(exchange, conditions) {
-                    true => Ruling::Purges(Reply::Status),
-                    false => Ruling::No,
+                if !conditions.is_empty() && any_holds(exchange, conditions) {
+                    Ruling::Purges(Reply::Status)
+                } else {
+                    Ruling::No
                 }
             }
             Self::Method(rule) if exchange.method_name() != &*rule.method => Ruling::No,
-            Self::Method(rule) => match rule.allows(exchange) {
-                true => Ruling::Purges(Reply::Page),
-                false => Ruling::Forbidden,
-            },
+            Self::Method(rule) => {
+                if rule.allows(exchange) {
+                    Ruling::Purges(Reply::Page)
+                } else {
+                    Ruling::Forbidden
+                }
+            }
         }
     }
 }

@@ -167,9 +167,10 @@ impl Storing {
         let asked = self.asked(exchange);
         let timing = judge(&asked, &head, &settings.rules)?;
         let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
-        let selection = match settings.rules.ignore_vary {
-            true => Selection::default(),
-            false => Selection::of(&head, &field)?,
+        let selection = if settings.rules.ignore_vary {
+            Selection::default()
+        } else {
+            Selection::of(&head, &field)?
         };
         decided(exchange)?;
         let zone = &self.question.zone;
@@ -590,9 +591,10 @@ fn is_label(name: &[u8]) -> bool {
 /// Whether what the configuration says of a response counts. Where a regular expression came to no
 /// verdict, the values that need it are empty, which could mean that everything may be stored.
 fn decided(exchange: &Exchange) -> Result<(), WhyNotStored> {
-    match exchange.is_undecided() {
-        true => Err(WhyNotStored::Configured),
-        false => Ok(()),
+    if exchange.is_undecided() {
+        Err(WhyNotStored::Configured)
+    } else {
+        Ok(())
     }
 }
 

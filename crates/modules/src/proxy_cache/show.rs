@@ -45,9 +45,10 @@ impl Command for ShowCommand {
         if stored.is_empty() {
             stored = responses(&zones, &has);
         }
-        let not_stored: Vec<Value> = match stored.is_empty() {
-            true => zones.iter().flat_map(|zone| reasons(zone)).collect(),
-            false => Vec::new(),
+        let not_stored: Vec<Value> = if stored.is_empty() {
+            zones.iter().flat_map(|zone| reasons(zone)).collect()
+        } else {
+            Vec::new()
         };
         Ok(json!({ "stored": stored, "not_stored": not_stored }))
     }

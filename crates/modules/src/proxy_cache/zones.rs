@@ -74,11 +74,12 @@ pub(super) fn declare(
         for entry in view.own_all(&pass.name("cache_path")) {
             let declared = Declaration::read(entry).and_then(|declared| {
                 let folder = entry.argument(0).trim_end_matches('/');
-                match declared.memory || folders.insert(folder) {
-                    true => Ok(declared),
-                    false => Err(format!(
+                if declared.memory || folders.insert(folder) {
+                    Ok(declared)
+                } else {
+                    Err(format!(
                         "the same path name \"{folder}\" is used by two caches"
-                    )),
+                    ))
                 }
             });
             let opened = declared.and_then(|declared| open(pass, entry, &declared, builder));
@@ -191,9 +192,10 @@ fn open(
     builder.environment.folder(folder, FolderKind::Named);
     let prefix = builder.environment.prefix();
     let folder = prefix.join(path.strip_suffix('/').unwrap_or(path));
-    let temporary = match declared.use_temporary_folder {
-        false => None,
-        true => Some(temporary_folder(pass, builder.environment)?),
+    let temporary = if declared.use_temporary_folder {
+        Some(temporary_folder(pass, builder.environment)?)
+    } else {
+        None
     };
     let settings = DiskSettings {
         folder,

@@ -113,9 +113,6 @@ impl Referers {
                 None => self.add_host(&word.text, None)?,
             }
         }
-        match any {
-            true => Ok(()),
-            false => self.add_host("", None),
-        }
+        if any { Ok(()) } else { self.add_host("", None) }
     }
 }

@@ -281,9 +281,10 @@ fn quote_sql(text: &[u8]) -> Vec<u8> {
 /// A string of PostgreSQL, in which backslashes escape.
 fn quote_pgsql(text: &[u8]) -> Vec<u8> {
     let quoted = quote_sql(text);
-    match text.is_empty() {
-        true => quoted,
-        false => [b"E", quoted.as_slice()].concat(),
+    if text.is_empty() {
+        quoted
+    } else {
+        [b"E", quoted.as_slice()].concat()
     }
 }
 
@@ -348,9 +349,10 @@ pub(super) fn rotate(turned: &AtomicI64, own: &[u8], from: &[u8], to: &[u8]) -> 
 
 /// The time now; `None` for a form that is none.
 fn time(form: &[u8], is_local: bool) -> Option<Vec<u8>> {
-    let zone = match is_local {
-        true => TimeZone::system(),
-        false => TimeZone::UTC,
+    let zone = if is_local {
+        TimeZone::system()
+    } else {
+        TimeZone::UTC
     };
     let now = Timestamp::now().to_zoned(zone);
     let text = strtime::format(str::from_utf8(form).ok()?, &now).ok()?;

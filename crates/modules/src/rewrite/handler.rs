@@ -129,9 +129,10 @@ impl Run<'_> {
             }
             Step::Return(answer) => {
                 let verdict = self.answer(answer);
-                match self.exchange.is_undecided() {
-                    true => Flow::Undecided,
-                    false => Flow::Over(verdict),
+                if self.exchange.is_undecided() {
+                    Flow::Undecided
+                } else {
+                    Flow::Over(verdict)
                 }
             }
             Step::Rewrite(rule) => self.rewrite(rule),
@@ -271,9 +272,10 @@ impl Run<'_> {
 
     /// Whether what was evaluated counts.
     fn decided(&self) -> Result<(), Undecided> {
-        match self.exchange.is_undecided() {
-            true => Err(Undecided),
-            false => Ok(()),
+        if self.exchange.is_undecided() {
+            Err(Undecided)
+        } else {
+            Ok(())
         }
     }
 

@@ -336,9 +336,10 @@ pub(super) fn condition_words(words: &[Word]) -> Result<Vec<&str>, String> {
     if words.last().is_some_and(|last| last.is_empty()) {
         words.pop();
     }
-    match words.is_empty() {
-        true => invalid(""),
-        false => Ok(words),
+    if words.is_empty() {
+        invalid("")
+    } else {
+        Ok(words)
     }
 }
 

@@ -442,9 +442,10 @@ impl TemplateBody {
 
     fn store(&self, variable: &[u8], value: &[u8]) -> Result<(), String> {
         let name = lookup_name(variable);
-        match self.page.borrow_mut().set_variable(&name, value) {
-            true => Ok(()),
-            false => Err("the variables of a page are too large".to_owned()),
+        if self.page.borrow_mut().set_variable(&name, value) {
+            Ok(())
+        } else {
+            Err("the variables of a page are too large".to_owned())
         }
     }
 
@@ -463,9 +464,10 @@ impl TemplateBody {
             page: &self.page.borrow(),
             time_format: self.time_format.as_deref(),
         };
-        let value = match scope.variable(variable, value) {
-            true => value.as_slice(),
-            false => default.unwrap_or(NO_VALUE),
+        let value = if scope.variable(variable, value) {
+            value.as_slice()
+        } else {
+            default.unwrap_or(NO_VALUE)
         };
         match encoding {
             Encoding::None => out.extend_from_slice(value),
@@ -479,9 +481,10 @@ impl TemplateBody {
         let Some((name, content)) = block else {
             return Err("invalid context of SSI command: \"endblock\"".to_owned());
         };
-        match self.page.borrow_mut().set_block(name, content) {
-            true => Ok(()),
-            false => Err("the blocks of a page are too large".to_owned()),
+        if self.page.borrow_mut().set_block(name, content) {
+            Ok(())
+        } else {
+            Err("the blocks of a page are too large".to_owned())
         }
     }
 

@@ -109,9 +109,10 @@ fn check_url(url: &str) -> Result<(), &'static str> {
         return Err("invalid URL prefix");
     }
     let parsed: Result<http::Uri, _> = url.parse();
-    match parsed.is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty())) {
-        true => Ok(()),
-        false => Err("invalid host"),
+    if parsed.is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty())) {
+        Ok(())
+    } else {
+        Err("invalid host")
     }
 }
 

@@ -93,11 +93,10 @@ impl Question {
         let path = responder.trim_end_matches('/');
         let mut url = format!("{path}/");
         for byte in base64::encode(&self.id.request()).bytes() {
-            match byte.is_ascii_alphanumeric() {
-                true => url.push(char::from(byte)),
-                false => {
-                    let _ = write!(url, "%{byte:02X}");
-                }
+            if byte.is_ascii_alphanumeric() {
+                url.push(char::from(byte))
+            } else {
+                let _ = write!(url, "%{byte:02X}");
             }
         }
         let request = Request::get(url).body(Bytes::new());

@@ -73,9 +73,10 @@ pub(super) fn cipher_suites<S>(
                 "SSL_CTX_set_cipher_list(\"{list}\") failed (SSL: no cipher match): no cipher \
                  suite of TLSv1.2 is left"
             );
-            match speaks_new && !chosen.not_there.is_empty() {
-                true => builder.warn(view, entry, message),
-                false => return Err(view.error(entry.span, message)),
+            if speaks_new && !chosen.not_there.is_empty() {
+                builder.warn(view, entry, message)
+            } else {
+                return Err(view.error(entry.span, message));
             }
         }
     }

@@ -59,20 +59,19 @@ impl<'a> PeerDirectives<'a> {
         let named = self.ciphers.filter(|entry| chooses(entry));
         let has_suites =
             named.is_some() || commands.ciphers.is_some() || commands.ciphersuites.is_some();
-        let suites = match has_suites {
-            false => None,
-            true => {
-                let listed = Listed {
-                    entry: named,
-                    default: CIPHERS_DEFAULT,
-                };
-                Some(offered::cipher_suites(
-                    view,
-                    builder,
-                    listed,
-                    (&versions, &commands),
-                )?)
-            }
+        let suites = if has_suites {
+            let listed = Listed {
+                entry: named,
+                default: CIPHERS_DEFAULT,
+            };
+            Some(offered::cipher_suites(
+                view,
+                builder,
+                listed,
+                (&versions, &commands),
+            )?)
+        } else {
+            None
         };
         let groups = match commands.groups {
             None => None,

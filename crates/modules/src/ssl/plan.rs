@@ -114,29 +114,30 @@ fn config<S>(
     let server_order = commands.server_order;
     config.ignore_client_order =
         server_order.unwrap_or_else(|| view.flag("ssl_prefer_server_ciphers"));
-    config.cert_compressors = match view.flag("ssl_certificate_compression") {
-        true => COMPRESSORS.to_vec(),
-        false => Vec::new(),
+    config.cert_compressors = if view.flag("ssl_certificate_compression") {
+        COMPRESSORS.to_vec()
+    } else {
+        Vec::new()
     };
-    let bytes = match view.has_row("ssl_buffer_size") {
-        true => view.size("ssl_buffer_size"),
-        false => RECORD_BYTES_MAX,
+    let bytes = if view.has_row("ssl_buffer_size") {
+        view.size("ssl_buffer_size")
+    } else {
+        RECORD_BYTES_MAX
     };
     let bytes = bytes.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX) + RECORD_OVERHEAD_BYTES;
     config.max_fragment_size = usize::try_from(bytes).ok();
-    let (cache, tickets) = match takes_early_data(view) {
+    let (cache, tickets) = if takes_early_data(view) {
         // The library takes early data in sessions that it can forget: each once, so that what
         // somebody has recorded is not taken again.
-        true => {
-            config.max_early_data_size = EARLY_DATA_BYTES_MAX;
-            config.send_half_rtt_data = true;
-            warn_of_ticket_keys(view, builder);
-            (Some(resumption.own_cache(view, builder)), None)
-        }
-        false => (
+        config.max_early_data_size = EARLY_DATA_BYTES_MAX;
+        config.send_half_rtt_data = true;
+        warn_of_ticket_keys(view, builder);
+        (Some(resumption.own_cache(view, builder)), None)
+    } else {
+        (
             resumption.cache(view, builder),
             resumption.tickets(view, builder, commands.tickets)?,
-        ),
+        )
     };
     if cache.is_none() && tickets.is_none() {
         config.send_tls13_tickets = 0;
@@ -214,9 +215,10 @@ fn find_dh_parameters(pem: &[u8]) -> Result<(), String> {
     for piece in Pieces::new(pem) {
         match piece.map_err(|error| error.to_string())? {
             Piece::Block(block) if block.label.ends_with(b"DH PARAMETERS") => {
-                return match certificate::is_sequence(&block.data) {
-                    true => Ok(()),
-                    false => Err("error:0488000D:PEM routines::ASN1 lib".to_owned()),
+                return if certificate::is_sequence(&block.data) {
+                    Ok(())
+                } else {
+                    Err("error:0488000D:PEM routines::ASN1 lib".to_owned())
                 };
             }
             _ => {}

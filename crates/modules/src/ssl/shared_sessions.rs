@@ -74,9 +74,12 @@ impl SharedSessions {
             return;
         }
         let key = self.key(id);
-        let age = |place: &&[AtomicU64]| match key_of(place) == key {
-            true => 0,
-            false => place[TIME].load(Relaxed),
+        let age = |place: &&[AtomicU64]| {
+            if key_of(place) == key {
+                0
+            } else {
+                place[TIME].load(Relaxed)
+            }
         };
         let Some(place) = self.places(&key).min_by_key(age) else {
             return;

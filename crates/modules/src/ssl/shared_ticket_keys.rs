@@ -159,9 +159,10 @@ impl SharedKeys {
         let mut bytes = [0; FRESH_BYTES];
         rand::fill(&mut bytes).ok()?;
         let fresh = TimedKey::new(now_s, &bytes);
-        let before = match now_s < stored.present.made_s + 2 * self.lifetime_s {
-            true => stored.present,
-            false => TimedKey::default(),
+        let before = if now_s < stored.present.made_s + 2 * self.lifetime_s {
+            stored.present
+        } else {
+            TimedKey::default()
         };
         Some(versioned::write(self.word(VERSION), stored.version, || {
             self.put(KEYS, &fresh);

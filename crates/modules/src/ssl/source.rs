@@ -219,9 +219,10 @@ impl Reader {
         let pem = pem
             .map_err(|error| failed(&shown, format!("BIO_new_file() failed {}", Errno(&error))))?;
         let object = self.parse(kind, &pem).map_err(|why| failed(&shown, why))?;
-        let keeping = match kind == Kind::Key && private_key::is_encrypted(&pem) {
-            true => Keeping::Never,
-            false => Keeping::Next,
+        let keeping = if kind == Kind::Key && private_key::is_encrypted(&pem) {
+            Keeping::Never
+        } else {
+            Keeping::Next
         };
         Ok((object, keeping))
     }
@@ -246,17 +247,17 @@ fn joined(names: &CertificateNames, chain: Object, key: Object) -> Result<Certif
         return Err("the file for the key holds a certificate".to_owned());
     };
     let identity = CertifiedKey::new(chain.to_vec(), key);
-    match identity::is_its_key(&identity) {
-        true => Ok(identity),
-        false => {
-            let name = match names[1].starts_with(DATA.as_bytes()) {
-                true => "data:".to_owned(),
-                false => Quoted(&names[1]).to_string(),
-            };
-            Err(format!(
-                "SSL_use_PrivateKey(\"{name}\") failed (SSL: key values mismatch)"
-            ))
-        }
+    if identity::is_its_key(&identity) {
+        Ok(identity)
+    } else {
+        let name = if names[1].starts_with(DATA.as_bytes()) {
+            "data:".to_owned()
+        } else {
+            Quoted(&names[1]).to_string()
+        };
+        Err(format!(
+            "SSL_use_PrivateKey(\"{name}\") failed (SSL: key values mismatch)"
+        ))
     }
 }
 
@@ -269,9 +270,10 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     File::open(path)?
         .take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > FILE_BYTES_MAX {
-        true => Err(io::Error::from_raw_os_error(EFBIG)),
-        false => Ok(bytes),
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        Err(io::Error::from_raw_os_error(EFBIG))
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -107,10 +107,11 @@ pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 14] {
         row(
             "ssl_session_reused",
             |subject, out| {
-                append(subject, out, |session| match session.is_resumed {
-                    true => b"r",
-                    false => b".",
-                })
+                append(
+                    subject,
+                    out,
+                    |session| if session.is_resumed { b"r" } else { b"." },
+                )
             },
             "`r` if an earlier session was resumed, otherwise `.`.",
         ),

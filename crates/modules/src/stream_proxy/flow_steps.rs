@@ -186,9 +186,10 @@ impl FlowSteps {
 
     /// Whether the session goes on: it does while answers have come that the gate has not taken.
     fn go_on(&self) -> Result<(), DatagramEnd> {
-        match self.left.is_empty() && self.progress.is_done(&self.passing) {
-            true => Err(DatagramEnd::Done),
-            false => Ok(()),
+        if self.left.is_empty() && self.progress.is_done(&self.passing) {
+            Err(DatagramEnd::Done)
+        } else {
+            Ok(())
         }
     }
 
@@ -216,9 +217,10 @@ impl FlowSteps {
         }
         // More may wait in the socket, or in front of the gate: the next turn goes on.
         let waits_for_space = self.flow.has_kept() || !self.left.is_empty();
-        let interest = match waits_for_space {
-            true => INPUT | Interest::WRITE,
-            false => INPUT,
+        let interest = if waits_for_space {
+            INPUT | Interest::WRITE
+        } else {
+            INPUT
         };
         match &self.server {
             Some(server) => server.watch(session, watch, interest),

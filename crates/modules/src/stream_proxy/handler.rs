@@ -289,9 +289,10 @@ impl Passing {
         session.log(Level::Error, format_args!("{error}"));
         session.action.set("connecting to upstream");
         session.end_try();
-        let reason = match error.is_timeout() {
-            true => FailReason::Timeout,
-            false => FailReason::Error,
+        let reason = if error.is_timeout() {
+            FailReason::Timeout
+        } else {
+            FailReason::Error
         };
         failed(session, picked, reason);
         let now_ms = session.lane.clock.now_ms();

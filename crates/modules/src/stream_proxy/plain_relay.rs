@@ -141,9 +141,10 @@ impl PlainRelay {
                 return watched
                     .map_err(|error| failed(passed.session, "epoll_ctl()", &error, end_of(from)));
             }
-            moved += match way.is_bulk {
-                true => self.move_bytes(passed, from),
-                false => self.copy_bytes(passed, from)?,
+            moved += if way.is_bulk {
+                self.move_bytes(passed, from)
+            } else {
+                self.copy_bytes(passed, from)?
             };
         }
     }
@@ -238,9 +239,10 @@ impl PlainRelay {
         }
         self.last_ms = passed.session.lane.clock.now_ms();
         self.ways[from as usize].has_ended = true;
-        match self.ways.iter().all(|way| way.has_ended) {
-            true => Err(end_of(from)),
-            false => Ok(()),
+        if self.ways.iter().all(|way| way.has_ended) {
+            Err(end_of(from))
+        } else {
+            Ok(())
         }
     }
 

@@ -85,14 +85,16 @@ pub(super) fn server(
         next_tries_max: u32::try_from(view.number("proxy_next_upstream_tries")).unwrap_or(0),
         next_timeout_ms: view.milliseconds("proxy_next_upstream_timeout"),
         proxy_header: ProxyHeader::read(view, builder)?,
-        quic: match view.flag("ssl_preread") {
-            true => Some(Connections::open(builder)),
-            false => None,
+        quic: if view.flag("ssl_preread") {
+            Some(Connections::open(builder))
+        } else {
+            None
         },
         socket_keepalive: view.flag("proxy_socket_keepalive"),
-        tls: match view.flag("proxy_ssl") {
-            true => Some(Tls::read(PassView::new(view, "proxy"), builder, &[])?),
-            false => None,
+        tls: if view.flag("proxy_ssl") {
+            Some(Tls::read(PassView::new(view, "proxy"), builder, &[])?)
+        } else {
+            None
         },
         protocols: protocols(view, builder)?,
     };

@@ -203,9 +203,10 @@ impl ConnectionSteps {
         event: Event,
     ) -> Result<Stage, Status> {
         connecting.server.note(event);
-        let has_failed = match event.is_error() || event.is_hang_up() {
-            true => connecting.server.check().err(),
-            false => None,
+        let has_failed = if event.is_error() || event.is_hang_up() {
+            connecting.server.check().err()
+        } else {
+            None
         };
         match has_failed {
             Some(error) => {

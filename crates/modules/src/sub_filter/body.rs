@@ -53,9 +53,10 @@ impl Replacing {
             };
             // What has begun in front of it, or at the same place, comes first.
             let far = |found| self.strings.is_far_from_end(found, rest);
-            let begun = match is_last || found.is_some_and(far) {
-                true => rest.len(),
-                false => self.strings.begun(rest),
+            let begun = if is_last || found.is_some_and(far) {
+                rest.len()
+            } else {
+                self.strings.begun(rest)
             };
             let Some(found) = found.filter(|found| found.start < begun) else {
                 end = at + begun;

@@ -21,9 +21,10 @@ pub(super) fn location(
     let Some(last) = entries.last() else {
         return Ok(());
     };
-    let times = match view.flag("sub_filter_once") {
-        true => Times::Once,
-        false => Times::Always,
+    let times = if view.flag("sub_filter_once") {
+        Times::Once
+    } else {
+        Times::Always
     };
     let mut rules = Vec::with_capacity(entries.len());
     for entry in &entries {

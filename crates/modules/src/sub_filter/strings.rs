@@ -37,9 +37,10 @@ impl Strings {
     /// When they are too many.
     pub(super) fn new(strings: &[Vec<u8>], times: Times) -> Result<Self, BuildError> {
         let reports_all = times == Times::Once && strings.len() > 1;
-        let kind = match reports_all {
-            true => MatchKind::Standard,
-            false => MatchKind::LeftmostFirst,
+        let kind = if reports_all {
+            MatchKind::Standard
+        } else {
+            MatchKind::LeftmostFirst
         };
         let automaton = AhoCorasick::builder()
             .match_kind(kind)

@@ -24,15 +24,12 @@ pub(super) fn location(
     let Some((level, entry)) = pass_in_force(pass) else {
         return Ok(());
     };
-    let destination = match entry.arguments.is_empty() {
-        true => {
-            let template = builder.template(level, entry, TARGET)?;
-            evaluated(level, builder, template)?
-        }
-        false => {
-            let parse = |text: &str| PassUrl::parse_address(SCHEME, text);
-            destination_without_path(level, entry, builder, parse)?
-        }
+    let destination = if entry.arguments.is_empty() {
+        let template = builder.template(level, entry, TARGET)?;
+        evaluated(level, builder, template)?
+    } else {
+        let parse = |text: &str| PassUrl::parse_address(SCHEME, text);
+        destination_without_path(level, entry, builder, parse)?
     };
     let parts = FamilyParts {
         // A target of CONNECT is no path.

@@ -104,22 +104,21 @@ impl Changes {
         let mut left = Vec::new();
         for given in std::mem::take(&mut self.added) {
             let is_whole = given.server == name;
-            match is_whole || given.addresses.iter().any(is_meant) {
-                false => left.push(given),
+            if is_whole || given.addresses.iter().any(is_meant) {
                 // The others stay, each for itself.
-                true => {
-                    let (gone, others): (Vec<&Address>, Vec<&Address>) = given
-                        .addresses
-                        .iter()
-                        .partition(|one| is_whole || is_meant(one));
-                    gone.into_iter()
-                        .for_each(|address| self.forget(&address.to_string()));
-                    left.extend(others.into_iter().map(|address| Given {
-                        server: address.to_string(),
-                        addresses: vec![address.clone()],
-                        ..given.clone()
-                    }));
-                }
+                let (gone, others): (Vec<&Address>, Vec<&Address>) = given
+                    .addresses
+                    .iter()
+                    .partition(|one| is_whole || is_meant(one));
+                gone.into_iter()
+                    .for_each(|address| self.forget(&address.to_string()));
+                left.extend(others.into_iter().map(|address| Given {
+                    server: address.to_string(),
+                    addresses: vec![address.clone()],
+                    ..given.clone()
+                }));
+            } else {
+                left.push(given);
             }
         }
         self.added = left;

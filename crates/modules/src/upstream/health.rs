@@ -81,9 +81,10 @@ impl Conditions {
         if !self.bodies.iter().all(says) {
             return Err("checking body");
         }
-        match self.required.iter().all(|required| required.holds(answer)) {
-            true => Ok(()),
-            false => Err("checking required variables"),
+        if self.required.iter().all(|required| required.holds(answer)) {
+            Ok(())
+        } else {
+            Err("checking required variables")
         }
     }
 }

@@ -33,9 +33,10 @@ pub(super) fn settings(words: &[&str]) -> Result<PeerSettings, String> {
     for word in words {
         parameter(word, &mut parameters)?;
     }
-    match parameters.resolve || parameters.service.is_some() {
-        true => Err("\"resolve\" is for the configuration only".to_owned()),
-        false => Ok(parameters.settings),
+    if parameters.resolve || parameters.service.is_some() {
+        Err("\"resolve\" is for the configuration only".to_owned())
+    } else {
+        Ok(parameters.settings)
     }
 }
 

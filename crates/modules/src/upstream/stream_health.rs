@@ -222,9 +222,10 @@ pub(crate) fn check_servers(
         group: Arc::downgrade(checked.upstream.group()),
         number: number(&rules, checked.upstream.group()).map_err(place)?,
         rules,
-        question: match by_datagrams {
-            true => Asks::Datagrams(talk),
-            false => Asks::Connection(talk),
+        question: if by_datagrams {
+            Asks::Datagrams(talk)
+        } else {
+            Asks::Connection(talk)
         },
         proxy_header: checked.proxy_header,
         tls: checked.tls,

@@ -85,9 +85,10 @@ impl Url {
     /// nginx's word for what is wrong.
     pub(super) fn need_port(&self, default_port: u16) -> Result<(), &'static str> {
         let has_port = self.port.is_some() || matches!(self.target, Target::Unix(_));
-        match has_port || default_port != 0 {
-            true => Ok(()),
-            false => Err("no port"),
+        if has_port || default_port != 0 {
+            Ok(())
+        } else {
+            Err("no port")
         }
     }
 
@@ -116,9 +117,10 @@ impl Url {
                 let mut found: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
                 found.sort_by_key(SocketAddr::is_ipv6);
                 found.dedup();
-                match found.is_empty() {
-                    true => Err("host not found"),
-                    false => Ok(found.into_iter().map(Address::Inet).collect()),
+                if found.is_empty() {
+                    Err("host not found")
+                } else {
+                    Ok(found.into_iter().map(Address::Inet).collect())
                 }
             }
         }

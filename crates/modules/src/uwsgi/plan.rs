@@ -30,9 +30,10 @@ pub(super) fn location(
         Destination::Fixed { url, .. } => url.secure,
         Destination::Evaluated { .. } => true,
     };
-    let tls = match secure {
-        true => Some(Tls::read(pass, builder, &[])?),
-        false => None,
+    let tls = if secure {
+        Some(Tls::read(pass, builder, &[])?)
+    } else {
+        None
     };
     let string = pass.nearest("string");
     let origin = UwsgiOrigin {

@@ -20,9 +20,10 @@ impl Format {
     /// The format for a client with this `Accept` field: OpenMetrics if the field names it.
     pub fn accepted(accept: &[u8]) -> Format {
         let wanted = b"application/openmetrics-text";
-        match accept.windows(wanted.len()).any(|part| part == wanted) {
-            true => Format::OpenMetrics,
-            false => Format::Prometheus,
+        if accept.windows(wanted.len()).any(|part| part == wanted) {
+            Format::OpenMetrics
+        } else {
+            Format::Prometheus
         }
     }
 
@@ -48,9 +49,10 @@ pub fn reference_name(row: &Row) -> String {
 
 /// The name without the suffix of counters.
 fn family_name(row: &Row) -> String {
-    match row.name.starts_with(COMMON_PREFIX) {
-        true => row.name.to_owned(),
-        false => format!("{PREFIX}{}", row.name),
+    if row.name.starts_with(COMMON_PREFIX) {
+        row.name.to_owned()
+    } else {
+        format!("{PREFIX}{}", row.name)
     }
 }
 

@@ -124,9 +124,10 @@ impl Automaton {
         let mut state = dfa.start_state_forward(states, &Input::new(subject)).ok()?;
         for byte in subject {
             // For a match state only the slower call gives the next one.
-            let known = match state.is_tagged() {
-                true => None,
-                false => Some(dfa.next_state_untagged(states, state, *byte)),
+            let known = if state.is_tagged() {
+                None
+            } else {
+                Some(dfa.next_state_untagged(states, state, *byte))
             };
             let (next, work) = match known.filter(|next| !next.is_unknown()) {
                 Some(next) => (Some(next), WORK_PER_BYTE),

@@ -88,9 +88,10 @@ impl Cost {
 
     /// The steps that counted code is charged for each item of the pattern.
     pub(super) fn steps_per_item(&self, subject_bytes: usize) -> u64 {
-        let longest = match self.back_references {
-            true => subject_bytes as u64,
-            false => self.largest_count.min(subject_bytes as u64),
+        let longest = if self.back_references {
+            subject_bytes as u64
+        } else {
+            self.largest_count.min(subject_bytes as u64)
         };
         1 + longest / BYTES_PER_STEP + self.groups / GROUPS_PER_STEP
     }

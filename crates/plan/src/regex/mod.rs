@@ -144,9 +144,10 @@ impl Case {
     /// The case of a pattern among the names of a server, which have no sign for it: nginx ignores
     /// it if the pattern has an upper-case letter.
     pub fn of_server_name(pattern: &str) -> Case {
-        match pattern.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => Case::Ignored,
-            false => Case::Sensitive,
+        if pattern.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Case::Ignored
+        } else {
+            Case::Sensitive
         }
     }
 }

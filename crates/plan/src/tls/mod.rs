@@ -137,9 +137,10 @@ pub const FINGERPRINT_VARIABLE: &str = "ssl_ja4";
 /// A ClientHello of which nothing has come. The client is identified if a variable may ask for it:
 /// sorting and hashing its offers would cost each handshake else.
 pub fn expect_hello<S>(variables: &VariableTable<S>) -> Hello {
-    Hello::new(match variables.may_need(FINGERPRINT_VARIABLE) {
-        true => Identify::Yes,
-        false => Identify::No,
+    Hello::new(if variables.may_need(FINGERPRINT_VARIABLE) {
+        Identify::Yes
+    } else {
+        Identify::No
     })
 }
 

@@ -115,16 +115,16 @@ impl Bundle {
         encoder.path(&self.paths.configuration);
         encoder.number(u64::from(self.paths.embedded));
         encoder.option(self.paths.error_log.as_deref(), |encoder, path| {
-            encoder.path(path)
+            encoder.path(path);
         });
         encoder.number(u64::from(self.paths.product == Product::Nginx));
         encoder.number(self.paths.cpu_count as u64);
         encode_places(&self.paths.places, encoder);
         encoder.option(self.paths.user.as_deref(), |encoder, user| {
-            encoder.bytes(user.as_bytes())
+            encoder.bytes(user.as_bytes());
         });
         encoder.option(self.globals.as_deref(), |encoder, text| {
-            encoder.bytes(text.as_bytes())
+            encoder.bytes(text.as_bytes());
         });
         encode_rights(&self.rights, encoder);
         encoder.list(&self.sources, |encoder, (path, bytes)| {
@@ -138,7 +138,7 @@ impl Bundle {
         });
         encoder.list(&self.logs, |encoder, log| encoder.path(&log.path));
         encoder.list(&self.extras, |encoder, extra| {
-            encoder.bytes(extra.name.as_bytes())
+            encoder.bytes(extra.name.as_bytes());
         });
     }
 

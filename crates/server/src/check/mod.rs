@@ -76,9 +76,10 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             return ExitCode::from(NOT_CHECKED);
         }
     };
-    let text = match request.is_json {
-        true => report.json(),
-        false => report.table(),
+    let text = if request.is_json {
+        report.json()
+    } else {
+        report.table()
     };
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) if report.loads() => ExitCode::SUCCESS,

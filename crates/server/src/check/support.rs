@@ -18,14 +18,11 @@ pub(crate) fn matrix() -> String {
     refused.extend(advice::parameters());
     for (of, row) in registry.rows() {
         if !has_effect(row) {
-            match only_off(row) {
-                true => {
-                    idle.insert(format!("{} off", row.name));
-                    refused.insert(row.name);
-                }
-                false => {
-                    idle.insert(row.name.to_owned());
-                }
+            if only_off(row) {
+                idle.insert(format!("{} off", row.name));
+                refused.insert(row.name);
+            } else {
+                idle.insert(row.name.to_owned());
             }
             continue;
         }

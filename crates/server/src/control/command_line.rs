@@ -157,9 +157,10 @@ fn carry_out(line: &Line) -> Result<(), String> {
     }
     absolute(&mut arguments, "binary")?;
     let mut server = Running::find(line)?;
-    let master = match line.wait {
-        true => Some(server.master()?),
-        false => None,
+    let master = if line.wait {
+        Some(server.master()?)
+    } else {
+        None
     };
     // What was asked for as JSON is not drawn as a table.
     let is_json = line.json

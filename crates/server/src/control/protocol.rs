@@ -216,9 +216,10 @@ impl RequestError {
     /// The verb does not exist, or not with this configuration.
     pub fn unknown_verb(verb: &str) -> RequestError {
         let known = family_verbs().any(|row| row.name == verb);
-        let message = match known {
-            true => format!("nothing in this configuration knows the verb \"{verb}\""),
-            false => format!("unknown verb \"{verb}\""),
+        let message = if known {
+            format!("nothing in this configuration knows the verb \"{verb}\"")
+        } else {
+            format!("unknown verb \"{verb}\"")
         };
         RequestError::new("unknown_verb", message)
     }

@@ -122,9 +122,10 @@ impl PrivateSocket {
     /// # Errors
     /// Those of `unlink(2)`.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        match self.is_in_place() {
-            true => fs::remove_file(&self.path),
-            false => Ok(()),
+        if self.is_in_place() {
+            fs::remove_file(&self.path)
+        } else {
+            Ok(())
         }
     }
 }

@@ -16,9 +16,10 @@ const HAS_INDEX: &str = "turnpike: this folder has an index.html: \"turnpike ser
 
 /// What is said at start.
 pub fn invitation() -> String {
-    match Path::new("index.html").is_file() {
-        true => [INVITATION, HAS_INDEX].concat(),
-        false => INVITATION.to_owned(),
+    if Path::new("index.html").is_file() {
+        [INVITATION, HAS_INDEX].concat()
+    } else {
+        INVITATION.to_owned()
     }
 }
 
@@ -41,9 +42,10 @@ fn control_path_of(user: u32, is_folder: &dyn Fn(&Path) -> bool) -> PathBuf {
         0 => PathBuf::from("/run"),
         user => PathBuf::from(format!("/run/user/{user}")),
     };
-    match is_folder(&own) {
-        true => own.join(CONTROL_FILE),
-        false => PathBuf::from(format!("/tmp/turnpike-built-in-{user}.control")),
+    if is_folder(&own) {
+        own.join(CONTROL_FILE)
+    } else {
+        PathBuf::from(format!("/tmp/turnpike-built-in-{user}.control"))
     }
 }
 

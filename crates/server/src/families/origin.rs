@@ -93,9 +93,10 @@ fn since(family: &str, name: &str) -> Option<&'static str> {
             .find(|(name, _)| *name == wanted)
             .map(|(_, version)| version)
     };
-    let of_stream = match family.starts_with("stream") {
-        true => version(&format!("stream {name}")),
-        false => None,
+    let of_stream = if family.starts_with("stream") {
+        version(&format!("stream {name}"))
+    } else {
+        None
     };
     of_stream.or_else(|| version(name))
 }

@@ -51,9 +51,10 @@ fn account(kind: &str, name: &str, file: &str) -> String {
 
 fn password(mistake: &Mistake<'_>) -> String {
     let is_named = mistake.configuration.root().is_written("ssl_password_file");
-    let words = match is_named {
-        false => "the key is encrypted, and \"ssl_password_file\" is missing",
-        true => "the key is encrypted, and no line of \"ssl_password_file\" opens it",
+    let words = if is_named {
+        "the key is encrypted, and no line of \"ssl_password_file\" opens it"
+    } else {
+        "the key is encrypted, and \"ssl_password_file\" is missing"
     };
     format!("; {words}")
 }

@@ -47,9 +47,10 @@ fn listed(found: &Found<'_>, contexts: &[Context]) -> Option<String> {
         texts.truncate(1);
     }
     let (last, others) = texts.split_last()?;
-    Some(match others.is_empty() {
-        true => (*last).to_owned(),
-        false => format!("{} or {last}", others.join(", ")),
+    Some(if others.is_empty() {
+        (*last).to_owned()
+    } else {
+        format!("{} or {last}", others.join(", "))
     })
 }
 

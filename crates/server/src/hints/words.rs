@@ -46,9 +46,10 @@ pub(super) fn hint(mistake: &Mistake<'_>) -> Option<String> {
 fn parameter(mistake: &Mistake<'_>) -> Option<String> {
     let text = mistake.quoted()?;
     let found = mistake.with_argument(text)?;
-    let known = match mistake.message.starts_with("invalid log level") {
-        true => syntax::levels(),
-        false => syntax::parameters(found.row(mistake.registry)?),
+    let known = if mistake.message.starts_with("invalid log level") {
+        syntax::levels()
+    } else {
+        syntax::parameters(found.row(mistake.registry)?)
     };
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -132,8 +133,9 @@ fn zone(mistake: &Mistake<'_>) -> Option<String> {
     });
     let hint = did_you_mean(name, zones)?;
     // nginx's sentence may be a question already.
-    Some(match mistake.message.ends_with('?') {
-        true => hint.replace(", did", " Did"),
-        false => hint,
+    Some(if mistake.message.ends_with('?') {
+        hint.replace(", did", " Did")
+    } else {
+        hint
     })
 }

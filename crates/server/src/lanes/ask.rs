@@ -109,11 +109,12 @@ impl LaneService {
 
     /// Whether some lane comes round: this thread does, or it would not answer.
     fn life(&self) -> Result<Value, RequestError> {
-        match self.is_stuck() {
-            true => Err(RequestError::failed(
+        if self.is_stuck() {
+            Err(RequestError::failed(
                 "no lane works, nor the one started for them",
-            )),
-            false => Ok(json!({})),
+            ))
+        } else {
+            Ok(json!({}))
         }
     }
 
@@ -206,9 +207,10 @@ impl LaneService {
         let mut before = vec![0; plan.listens().count()];
         let gate = |(number, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
             let listen = plan.listens().nth(*number)?;
-            let wanted = match listen.mode.has_gate_per_lane() {
-                true => self.lanes.len(),
-                false => 1,
+            let wanted = if listen.mode.has_gate_per_lane() {
+                self.lanes.len()
+            } else {
+                1
             };
             let before = before.get_mut(*number)?;
             *before += 1;

@@ -114,9 +114,10 @@ impl Shape {
         };
         let names = words("server_name").join(" ");
         let is_nameless = names.is_empty();
-        let name = match is_nameless {
-            true => words("listen").join(" "),
-            false => names,
+        let name = if is_nameless {
+            words("listen").join(" ")
+        } else {
+            names
         };
         let name = free_name(&self.servers, name);
         if is_nameless {
@@ -178,9 +179,10 @@ fn zone_changes(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Value {
     let (mut emptied, mut reopened) = (Vec::new(), Vec::new());
     for (name, key) in both() {
         let before = dropped.get(name).and_then(|key| zone_folder(key));
-        match zone_folder(key).is_some_and(|folder| before == Some(folder)) {
-            true => reopened.push(*name),
-            false => emptied.push(*name),
+        if zone_folder(key).is_some_and(|folder| before == Some(folder)) {
+            reopened.push(*name);
+        } else {
+            emptied.push(*name);
         }
     }
     let replaced = both().count();

@@ -470,9 +470,10 @@ impl LaneService {
         self.watchdog.begin(timeout_ms, &generation.error_log);
         let before = self.connection_totals();
         let publisher_before = self.express.publisher();
-        match listening_sockets.is_empty() {
-            true => self.express.end(),
-            false => self.express.begin(&plan.http, publisher),
+        if listening_sockets.is_empty() {
+            self.express.end();
+        } else {
+            self.express.begin(&plan.http, publisher);
         }
         self.claim_changes(is_public || plan.listens().next().is_none());
         self.leave_services(&plan.services());
@@ -487,9 +488,10 @@ impl LaneService {
         })?;
         self.listening_sockets = listening_sockets;
         self.choose_adopters();
-        match self.listening_sockets.is_empty() {
-            true => self.hand_flows_over(&generation.error_log),
-            false => self.process.common.flows.take_up(),
+        if self.listening_sockets.is_empty() {
+            self.hand_flows_over(&generation.error_log);
+        } else {
+            self.process.common.flows.take_up();
         }
         self.apply_to_standby_lane(&plan);
         self.plan = Some(plan);

@@ -129,9 +129,10 @@ impl Watchdog {
         let is_late = self.due.is_some_and(|due| now > due + LATE_LOOK);
         self.due = Some(now + wait);
         self.silent = silent.iter().map(|one| one.lane).collect();
-        self.outage = match silent.len() == view.lanes.len() {
-            true => self.outage.filter(|_| !is_late).or(Some(now)),
-            false => None,
+        self.outage = if silent.len() == view.lanes.len() {
+            self.outage.filter(|_| !is_late).or(Some(now))
+        } else {
+            None
         };
     }
 
@@ -212,9 +213,10 @@ impl Watchdog {
             };
             wait = until_silent.map_or(wait, |until_silent| wait.min(until_silent));
         }
-        match is_idle {
-            true => timeout.max(IDLE_LOOK),
-            false => wait.max(timeout / LOOKS_PER_TIMEOUT),
+        if is_idle {
+            timeout.max(IDLE_LOOK)
+        } else {
+            wait.max(timeout / LOOKS_PER_TIMEOUT)
         }
     }
 
@@ -277,9 +279,10 @@ impl Watchdog {
                 continue;
             }
             let after_ms = since.elapsed().as_millis();
-            let level = match rescue.is_logged {
-                true => Level::Notice,
-                false => Level::Info,
+            let level = if rescue.is_logged {
+                Level::Notice
+            } else {
+                Level::Info
             };
             self.note(
                 level,

@@ -151,10 +151,7 @@ fn see_also(page: &mut String, own: &str) {
 }
 
 fn directive(page: &mut String, row: &Row) {
-    let ending = match row.value.is_block() {
-        true => "{ ... }",
-        false => ";",
-    };
+    let ending = if row.value.is_block() { "{ ... }" } else { ";" };
     let gap = if row.syntax.is_empty() && !row.value.is_block() {
         ""
     } else {
@@ -177,11 +174,10 @@ pub(super) fn tool(usage: &Usage) -> String {
     let _ = write!(page, ".SH SYNOPSIS\n.B {}\n", escape(&usage.name));
     let free = usage.options.iter().filter(|one| is_free(one));
     let free: Vec<&str> = free.filter_map(|one| one.value.as_deref()).collect();
-    match usage.subcommands.is_empty() {
-        true => {
-            let _ = writeln!(page, "[\\fIoption\\fR ...] {}", escape(&free.join(" ")));
-        }
-        false => page.push_str("\\fIcommand\\fR [\\fIoption\\fR ...]\n"),
+    if usage.subcommands.is_empty() {
+        let _ = writeln!(page, "[\\fIoption\\fR ...] {}", escape(&free.join(" ")));
+    } else {
+        page.push_str("\\fIcommand\\fR [\\fIoption\\fR ...]\n");
     }
     if !usage.options.is_empty() {
         page.push_str(".SH OPTIONS\n");
@@ -255,9 +251,10 @@ fn text(markdown: &str) -> String {
             }
         }
     }
-    match out.starts_with(['.', '\'']) {
-        true => format!("\\&{out}\n"),
-        false => format!("{out}\n"),
+    if out.starts_with(['.', '\'']) {
+        format!("\\&{out}\n")
+    } else {
+        format!("{out}\n")
     }
 }
 

@@ -223,9 +223,10 @@ impl Held {
         for Attempt { interface, outcome } in self.installation.attach() {
             match outcome {
                 Ok(is_native) => {
-                    let how = match is_native {
-                        true => "in the driver",
-                        false => "behind the driver (generic XDP)",
+                    let how = if is_native {
+                        "in the driver"
+                    } else {
+                        "behind the driver (generic XDP)"
                     };
                     log.event(
                         Level::Notice,

@@ -45,9 +45,10 @@ pub(super) fn failures(checked: &Checked) -> Vec<StartFailure> {
     for folder in own_folders(checked) {
         let path = folder.path.as_path();
         let is_inside = path.parent().is_some_and(|above| makeable.contains(above));
-        let tried = match is_inside {
-            true => Ok(()),
-            false => try_one(folder, places),
+        let tried = if is_inside {
+            Ok(())
+        } else {
+            try_one(folder, places)
         };
         match tried {
             Ok(()) => {
@@ -125,14 +126,15 @@ fn make_above(path: &Path, places: &Places) -> Result<(), Failed> {
     let (Some(mode), Some(above)) = (places.mode_above(), path.parent()) else {
         return Ok(());
     };
-    let made = match above.exists() {
-        true => Ok(()),
+    let made = if above.exists() {
+        Ok(())
+    } else {
         // The serving user must reach it, whatever the umask of who starts the server.
-        false => DirBuilder::new()
+        DirBuilder::new()
             .recursive(true)
             .mode(mode)
             .create(above)
-            .and_then(|()| fs::set_permissions(above, Permissions::from_mode(mode))),
+            .and_then(|()| fs::set_permissions(above, Permissions::from_mode(mode)))
     };
     let owned = made.and_then(|()| match places {
         Places::Folder(_) => is_own(above),
@@ -144,9 +146,10 @@ fn make_above(path: &Path, places: &Places) -> Result<(), Failed> {
 /// Whether a folder is this user's: one among temporary files could be anybody's.
 fn is_own(folder: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
-    match found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0 {
-        true => Ok(()),
-        false => Err(io::Error::from_raw_os_error(libc::EPERM)),
+    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EPERM))
     }
 }
 

@@ -331,9 +331,10 @@ fn open_logs(checked: &Checked, old: &LogSet, log: &ErrorLog) -> Option<LogSet> 
             continue;
         }
         let open: fn(&Path) -> io::Result<LogFile> =
-            match checked.needs.secret_log_files.contains(&path) {
-                true => LogFile::open_secret,
-                false => LogFile::open,
+            if checked.needs.secret_log_files.contains(&path) {
+                LogFile::open_secret
+            } else {
+                LogFile::open
             };
         match configuration.paths.open_with_folder(&path, open) {
             Ok(file) => logs.insert(Arc::new(file)),

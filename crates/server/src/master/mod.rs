@@ -72,10 +72,11 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
     };
     let mut sink = Sink::Stderr;
     if let Some(path) = paths.error_log.clone() {
-        let opened = match options.test && options.error_log.is_none() && !path.exists() {
+        let opened = if options.test && options.error_log.is_none() && !path.exists() {
             // A test leaves no file that nobody has named.
-            true => trial::first_log(paths, &path).map(|()| None),
-            false => paths.open_with_folder(&path, LogFile::open).map(Some),
+            trial::first_log(paths, &path).map(|()| None)
+        } else {
+            paths.open_with_folder(&path, LogFile::open).map(Some)
         };
         match opened {
             Ok(file) => sink = file.map_or(Sink::Stderr, |file| Sink::File(file.into())),

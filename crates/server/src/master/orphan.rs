@@ -150,9 +150,10 @@ fn ask(mut stream: UnixStream, word: &str, path: &Path, lent: &GateSet) -> io::R
     let mut next = || descriptors.next().ok_or_else(malformed);
     let (channel, listener) = (next()?, next()?);
     let board = facts.has_board.then(&mut next).transpose()?;
-    let is_whole = match facts.express.is_empty() {
-        true => descriptors.len() == facts.gates.len(),
-        false => descriptors.len() > facts.gates.len(),
+    let is_whole = if facts.express.is_empty() {
+        descriptors.len() == facts.gates.len()
+    } else {
+        descriptors.len() > facts.gates.len()
     };
     if !is_whole {
         return Err(malformed());
@@ -210,9 +211,10 @@ pub(super) fn command(path: &Path, word: &str) -> Result<(), String> {
         wait_for_answer(stream.as_fd())?;
         let mut answer = [0; adoption::OK.len()];
         stream.read_exact(&mut answer)?;
-        match answer == *adoption::OK.as_bytes() {
-            true => Ok(()),
-            false => Err(io::ErrorKind::InvalidData.into()),
+        if answer == *adoption::OK.as_bytes() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::InvalidData.into())
         }
     };
     tell().map_err(failed)

@@ -127,9 +127,12 @@ fn working_directory_failure(checked: &Checked) -> Option<String> {
         .process
         .working_directory
         .as_ref()?;
-    let found = fs::metadata(folder).and_then(|metadata| match metadata.is_dir() {
-        true => Ok(()),
-        false => Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
+    let found = fs::metadata(folder).and_then(|metadata| {
+        if metadata.is_dir() {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::ENOTDIR))
+        }
     });
     let error = found.err()?;
     let folder = folder.display();

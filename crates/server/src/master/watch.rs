@@ -94,9 +94,10 @@ pub(super) fn rereading(configuration: &Configuration) -> Box<dyn Loader> {
 
 impl Loader for Reread {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        match self.0.0.contains_key(path) {
-            true => self.0.read(path),
-            false => DiskLoader.read(path),
+        if self.0.0.contains_key(path) {
+            self.0.read(path)
+        } else {
+            DiskLoader.read(path)
         }
     }
 

@@ -62,9 +62,10 @@ fn line(arguments: &[OsString]) -> Result<String, String> {
     if user.is_empty() || user.starts_with(['#', '-']) || user.contains(is_broken) {
         return Err(format!("\"{user}\" cannot be a user in such a file"));
     }
-    let password = match io::stdin().is_terminal() {
-        true => asked()?,
-        false => read_line(&mut io::stdin().lock())?,
+    let password = if io::stdin().is_terminal() {
+        asked()?
+    } else {
+        read_line(&mut io::stdin().lock())?
     };
     if password.is_empty() {
         return Err("an empty password lets everybody in".to_owned());
@@ -78,9 +79,10 @@ fn line(arguments: &[OsString]) -> Result<String, String> {
 /// Asks twice, without echo.
 fn asked() -> Result<Vec<u8>, String> {
     let first = unseen("Password: ")?;
-    match unseen("Again: ")? == first {
-        true => Ok(first),
-        false => Err("the two passwords differ".to_owned()),
+    if unseen("Again: ")? == first {
+        Ok(first)
+    } else {
+        Err("the two passwords differ".to_owned())
     }
 }
 

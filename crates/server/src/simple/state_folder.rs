@@ -81,11 +81,12 @@ impl StateFolder {
         builder.create(&self.folder).map_err(failed)?;
         // In a folder for everybody it may be a trap.
         let owner = fs::symlink_metadata(&self.folder).map_err(failed)?.uid();
-        match owner == user.as_raw() || owner == 0 {
-            true => Ok(()),
-            false => Err(format!(
+        if owner == user.as_raw() || owner == 0 {
+            Ok(())
+        } else {
+            Err(format!(
                 "\"{shown}\" belongs to somebody else: set XDG_STATE_HOME"
-            )),
+            ))
         }
     }
 

@@ -240,13 +240,14 @@ fn site(kind: Kind, sorted: Sorted) -> Result<SiteOptions, String> {
         prints: sorted.prints,
     };
     let has_port = site.listen.is_some_and(|listen| listen.port.is_some());
-    match site.is_public() && has_port {
-        true => Err(
+    if site.is_public() && has_port {
+        Err(
             "a public name needs ports 80 and 443, where the authority looks for it: give the \
-             address without a port"
+         address without a port"
                 .to_owned(),
-        ),
-        false => Ok(site),
+        )
+    } else {
+        Ok(site)
     }
 }
 
@@ -319,9 +320,10 @@ fn host(word: &str) -> Result<String, String> {
     let is_address = word.parse::<IpAddr>().is_ok();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
     let is_name = !word.is_empty() && word.bytes().all(fits) && !word.starts_with(['-', '.']);
-    match is_address || is_name {
-        true => Ok(word.to_ascii_lowercase()),
-        false => Err(format!("\"{word}\" is not the name of a host")),
+    if is_address || is_name {
+        Ok(word.to_ascii_lowercase())
+    } else {
+        Err(format!("\"{word}\" is not the name of a host"))
     }
 }
 
@@ -355,18 +357,20 @@ fn upstream(word: &str) -> Result<Upstream, String> {
         _ => format!("{rest}:{}", if is_secure { PORT_HTTPS } else { PORT_HTTP }),
     };
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    match server.bytes().all(fits) && !server.starts_with(':') {
-        true => Ok(Upstream { is_secure, server }),
-        false => Err(wrong()),
+    if server.bytes().all(fits) && !server.starts_with(':') {
+        Ok(Upstream { is_secure, server })
+    } else {
+        Err(wrong())
     }
 }
 
 /// Text that can stand in a configuration as one word.
 fn plain(word: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/[]@+".contains(&byte);
-    match !word.is_empty() && word.bytes().all(fits) {
-        true => Ok(word.to_owned()),
-        false => Err(format!("\"{word}\" is no address")),
+    if !word.is_empty() && word.bytes().all(fits) {
+        Ok(word.to_owned())
+    } else {
+        Err(format!("\"{word}\" is no address"))
     }
 }
 
@@ -375,9 +379,10 @@ fn existing(folder: &Path) -> Result<PathBuf, String> {
     let shown = folder.display();
     let whole = fs::canonicalize(folder)
         .map_err(|error| format!("\"{shown}\": {}", turnpike_lane::log::Errno(&error)))?;
-    match whole.is_dir() {
-        true => Ok(whole),
-        false => Err(format!("\"{shown}\" is not a folder")),
+    if whole.is_dir() {
+        Ok(whole)
+    } else {
+        Err(format!("\"{shown}\" is not a folder"))
     }
 }
 

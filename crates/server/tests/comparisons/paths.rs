@@ -107,9 +107,10 @@ struct Case {
 
 impl Case {
     fn random(random: &mut Random) -> Case {
-        let mut target = match random.percent(60) {
-            true => format!("/{}", random.pick(FILES).0),
-            false => random.pick(PATHS).to_owned(),
+        let mut target = if random.percent(60) {
+            format!("/{}", random.pick(FILES).0)
+        } else {
+            random.pick(PATHS).to_owned()
         };
         for _ in 0..random.index(CHANGES_MAX + 1) {
             change(&mut target, random);
@@ -126,9 +127,10 @@ impl Case {
 
     /// The status, and the file where one is sent.
     fn ask(&self, server: &Server) -> (String, String) {
-        let port = match self.is_unmerged {
-            true => server.port_named("UNMERGED"),
-            false => server.port(),
+        let port = if self.is_unmerged {
+            server.port_named("UNMERGED")
+        } else {
+            server.port()
         };
         let Case { method, target, .. } = self;
         let request = format!("{method} {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");

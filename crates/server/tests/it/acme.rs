@@ -71,9 +71,10 @@ fn fetch(server: &Server, authority: &Authority, name: &str) -> Result<String, S
         .arg(format!("https://{name}:{port}/"))
         .output()
         .unwrap();
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

@@ -509,9 +509,10 @@ fn hoard_for(server: &Server, time: Duration) -> Outcome {
             });
         }
         while Instant::now() < end {
-            match is_served_at(server.port_named("PLAIN")) {
-                true => served += 1,
-                false => failed += 1,
+            if is_served_at(server.port_named("PLAIN")) {
+                served += 1;
+            } else {
+                failed += 1;
             }
             most_bytes = anonymous_bytes(process).max(most_bytes);
             thread::sleep(Duration::from_millis(20));

@@ -42,9 +42,10 @@ fn post(server: &Server, target: &str, kind: &str, body: &str) -> String {
     let response = server.exchange(format!("{head}{fields}{body}"));
     let response = String::from_utf8(response).unwrap();
     let status = response.split(' ').nth(1).unwrap().to_owned();
-    match status == "200" {
-        true => response.rsplit("\r\n\r\n").next().unwrap().to_owned(),
-        false => status,
+    if status == "200" {
+        response.rsplit("\r\n\r\n").next().unwrap().to_owned()
+    } else {
+        status
     }
 }
 

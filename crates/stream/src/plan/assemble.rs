@@ -166,9 +166,10 @@ impl Draft<'_> {
             .cloned()
             .collect();
         for request in listen::read(&words, None)? {
-            let request = match has_udp {
-                true => datagrams(request, &words[1..])?,
-                false => request,
+            let request = if has_udp {
+                datagrams(request, &words[1..])?
+            } else {
+                request
             };
             self.ports.add(request, server, names)?;
         }

@@ -91,9 +91,10 @@ impl Connection {
     /// The error of epoll_ctl(2) at the first registration.
     pub fn watch(&mut self, watched_sockets: &WatchedSockets) -> io::Result<()> {
         if self.watched_socket.get().is_none() {
-            let watched_socket = match self.is_connecting() {
-                true => watched_sockets.admit_connecting(self.as_fd())?,
-                false => watched_sockets.admit(self.as_fd())?,
+            let watched_socket = if self.is_connecting() {
+                watched_sockets.admit_connecting(self.as_fd())?
+            } else {
+                watched_sockets.admit(self.as_fd())?
             };
             self.watched_socket.get_or_init(|| watched_socket);
         }
@@ -213,9 +214,10 @@ impl Connection {
 
     /// Lets no piece wait for the acknowledgement of the one before.
     fn send_without_delay(&self) -> io::Result<()> {
-        match self.delays.replace(false) {
-            true => socket_option::set_no_delay(self.as_fd(), true),
-            false => Ok(()),
+        if self.delays.replace(false) {
+            socket_option::set_no_delay(self.as_fd(), true)
+        } else {
+            Ok(())
         }
     }
 

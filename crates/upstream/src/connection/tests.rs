@@ -69,12 +69,11 @@ fn only_a_second_piece_has_to_be_sent_without_delay() {
             let connection = Connection::open(&picked, &options(), 0).await.unwrap();
             connection.write_all(head, PATIENCE_MS).await.unwrap();
             assert!(connection.delays.get());
-            match is_file {
-                false => connection.write_all(b"bo", PATIENCE_MS).await.unwrap(),
-                true => {
-                    let sent = connection.send_file(file.as_fd(), 0, 2, PATIENCE_MS);
-                    assert_eq!(sent.await.unwrap(), 2);
-                }
+            if is_file {
+                let sent = connection.send_file(file.as_fd(), 0, 2, PATIENCE_MS);
+                assert_eq!(sent.await.unwrap(), 2);
+            } else {
+                connection.write_all(b"bo", PATIENCE_MS).await.unwrap();
             }
             assert!(!connection.delays.get(), "{is_file}");
             connection.write_all(b"dy", PATIENCE_MS).await.unwrap();

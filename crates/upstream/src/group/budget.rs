@@ -49,11 +49,10 @@ impl RetryBudget {
         let mut counts = self.counts();
         counts.turn(now_ms);
         let is_allowed = counts.has_room(limits, now_ms);
-        match is_allowed {
-            true => counts.retries.now += 1,
-            false => {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-            }
+        if is_allowed {
+            counts.retries.now += 1;
+        } else {
+            self.refused.fetch_add(1, Ordering::Relaxed);
         }
         is_allowed
     }

@@ -391,9 +391,10 @@ impl Peer {
         // A slow peer that was not used for long gets another chance: its time counts half after
         // each period, to the nearest.
         let period_ms = timeout_ms + 1000;
-        let halvings = match since_ms > timeout_ms {
-            true => (since_ms + period_ms / 2) / period_ms,
-            false => 0,
+        let halvings = if since_ms > timeout_ms {
+            (since_ms + period_ms / 2) / period_ms
+        } else {
+            0
         };
         let active = u64::from(self.state.active());
         self.state.times.estimate_ms(until, halvings) * (1 + active)
@@ -497,9 +498,10 @@ impl PeerState {
 
     /// Records whether a check fails.
     pub(crate) fn set_check_failed(&self, check: u32, has_failed: bool) {
-        match has_failed {
-            true => self.failed_checks.fetch_or(bit(check), Ordering::Relaxed),
-            false => self.failed_checks.fetch_and(!bit(check), Ordering::Relaxed),
+        if has_failed {
+            self.failed_checks.fetch_or(bit(check), Ordering::Relaxed)
+        } else {
+            self.failed_checks.fetch_and(!bit(check), Ordering::Relaxed)
         };
     }
 

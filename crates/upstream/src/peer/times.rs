@@ -106,9 +106,10 @@ impl Times {
         if inflight.count > 0 {
             time_ms = time_ms.max(inflight.average_ms);
         }
-        match time_ms > TIME_MS_MAX {
-            true => TIME_MS_MAX,
-            false => time_ms + STEP_MS - time_ms % STEP_MS,
+        if time_ms > TIME_MS_MAX {
+            TIME_MS_MAX
+        } else {
+            time_ms + STEP_MS - time_ms % STEP_MS
         }
     }
 

@@ -177,9 +177,12 @@ impl Resolver {
                 until_ms: u64::MAX,
             });
         }
-        let ask = async |wanted: bool, question| match wanted {
-            true => self.known(name, question, timeout_ms).await,
-            false => Err(ResolveError::Code(NOT_FOUND)),
+        let ask = async |wanted: bool, question| {
+            if wanted {
+                self.known(name, question, timeout_ms).await
+            } else {
+                Err(ResolveError::Code(NOT_FOUND))
+            }
         };
         let (four, six) = tokio::join!(
             ask(self.settings.ipv4, Question::A),
@@ -214,9 +217,10 @@ impl Resolver {
         name: &str,
         timeout_ms: u64,
     ) -> Result<Services, ResolveError> {
-        let full = match service.contains('.') {
-            true => format!("{service}.{name}"),
-            false => format!("_{service}._tcp.{name}"),
+        let full = if service.contains('.') {
+            format!("{service}.{name}")
+        } else {
+            format!("_{service}._tcp.{name}")
         };
         let known = self.known(&full, Question::Srv, timeout_ms).await?;
         let mut found = Services {

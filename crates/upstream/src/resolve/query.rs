@@ -147,9 +147,10 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn answer(&self) -> Result<Answer, Failure> {
         let answer = self.by_datagram().await?;
-        match answer.truncated {
-            true => self.by_stream().await,
-            false => Ok(answer),
+        if answer.truncated {
+            self.by_stream().await
+        } else {
+            Ok(answer)
         }
     }
 

@@ -369,12 +369,11 @@ fn serve_old(code: u8) -> (SocketAddr, Receiver<bool>) {
             if sender.send(extended).is_err() {
                 return;
             }
-            let reply = match extended {
-                true => [&question[..2], &[0x81, 0x80 | code], &[0; 8]].concat(),
-                false => {
-                    let (name, kind) = asked(question);
-                    answer(question, zone(&name, kind), false).unwrap()
-                }
+            let reply = if extended {
+                [&question[..2], &[0x81, 0x80 | code], &[0; 8]].concat()
+            } else {
+                let (name, kind) = asked(question);
+                answer(question, zone(&name, kind), false).unwrap()
             };
             udp.send_to(&reply, from).unwrap();
         }

@@ -120,9 +120,10 @@ impl TlsConnector {
         if let Some(key_log) = &settings.key_log {
             config.key_log = Arc::clone(key_log);
         }
-        config.resumption = match settings.session_reuse {
-            true => Resumption::in_memory_sessions(SESSIONS_MAX),
-            false => Resumption::disabled(),
+        config.resumption = if settings.session_reuse {
+            Resumption::in_memory_sessions(SESSIONS_MAX)
+        } else {
+            Resumption::disabled()
         };
         Ok(TlsConnector {
             config: Arc::new(config),

@@ -60,9 +60,10 @@ impl ServerCertVerifier for Verifier {
         let shown: Vec<CertificateDer<'_>> = shown.cloned().collect();
         let verified = trust.verify(&shown, Purpose::Server, now.as_secs());
         verified.map_err(|failures| Untrusted(failures.first))?;
-        match Certificate::read(certificate).is_some_and(|read| is_of(&read, name)) {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(CertificateError::NotValidForName.into()),
+        if Certificate::read(certificate).is_some_and(|read| is_of(&read, name)) {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::NotValidForName.into())
         }
     }
 

@@ -189,12 +189,11 @@ fn write_dotted(object: &[u8], out: &mut Vec<u8>) {
         if byte & 0x80 != 0 {
             continue;
         }
-        match std::mem::take(&mut is_first) {
-            true => {
-                let top = (number / 40).min(2);
-                push(out, format_args!("{top}.{}", number - top * 40));
-            }
-            false => push(out, format_args!(".{number}")),
+        if std::mem::take(&mut is_first) {
+            let top = (number / 40).min(2);
+            push(out, format_args!("{top}.{}", number - top * 40));
+        } else {
+            push(out, format_args!(".{number}"));
         }
         number = 0;
     }

@@ -180,9 +180,10 @@ impl<'a> Lists<'a> {
             0x0002 => *b"s2",
             _ => *b"00",
         };
-        let named = match self.extensions.contains(&EXTENSION_SERVER_NAME) {
-            true => b'd',
-            false => b'i',
+        let named = if self.extensions.contains(&EXTENSION_SERVER_NAME) {
+            b'd'
+        } else {
+            b'i'
         };
         let [cipher_tens, ciphers] = two_digits(self.ciphers.len());
         let [extension_tens, extensions] = two_digits(self.extensions.len());
@@ -208,9 +209,10 @@ impl<'a> Lists<'a> {
 fn ends(name: &[u8]) -> [u8; 2] {
     match (name.first(), name.last()) {
         (Some(first), Some(last)) => {
-            match first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
-                true => [*first, *last],
-                false => [hex::pair(*first)[0], hex::pair(*last)[1]],
+            if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
+                [*first, *last]
+            } else {
+                [hex::pair(*first)[0], hex::pair(*last)[1]]
             }
         }
         _ => *b"00",

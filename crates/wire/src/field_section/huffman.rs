@@ -200,9 +200,10 @@ pub(super) fn decode_padded(
         Padding::Short => &MAY_END,
         Padding::WholeByte => &MAY_END_BEHIND_BYTE,
     };
-    match may_end[usize::from(node)] {
-        true => Ok(()),
-        false => Err(CodingError::InvalidHuffman),
+    if may_end[usize::from(node)] {
+        Ok(())
+    } else {
+        Err(CodingError::InvalidHuffman)
     }
 }
 

@@ -382,27 +382,40 @@ impl RequestReader {
         }
         let fault = match name {
             b":method" => {
-                match !value.is_empty() && value.iter().all(|&byte| is_token_byte(byte)) {
-                    true => None,
-                    false => Some(HeadFault::InvalidMethod),
+                if !value.is_empty() && value.iter().all(|&byte| is_token_byte(byte)) {
+                    None
+                } else {
+                    Some(HeadFault::InvalidMethod)
                 }
             }
-            b":scheme" => match is_scheme(value) {
-                true => None,
-                false => Some(HeadFault::InvalidScheme),
-            },
-            b":path" => match is_path(value) {
-                true => None,
-                false => Some(HeadFault::InvalidPath),
-            },
-            b":protocol" => match is_protocol(value) {
-                true => None,
-                false => Some(HeadFault::InvalidProtocol),
-            },
-            b":authority" => match holds_control(value) || value.is_empty() {
-                false => None,
-                true => Some(HeadFault::InvalidAuthority),
-            },
+            b":scheme" => {
+                if is_scheme(value) {
+                    None
+                } else {
+                    Some(HeadFault::InvalidScheme)
+                }
+            }
+            b":path" => {
+                if is_path(value) {
+                    None
+                } else {
+                    Some(HeadFault::InvalidPath)
+                }
+            }
+            b":protocol" => {
+                if is_protocol(value) {
+                    None
+                } else {
+                    Some(HeadFault::InvalidProtocol)
+                }
+            }
+            b":authority" => {
+                if holds_control(value) || value.is_empty() {
+                    Some(HeadFault::InvalidAuthority)
+                } else {
+                    None
+                }
+            }
             _ => Some(HeadFault::UnknownPseudoHeader),
         };
         if let Some(fault) = fault {

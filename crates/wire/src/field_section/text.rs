@@ -20,12 +20,11 @@ pub(crate) fn read(
         .split_at_checked(length)
         .ok_or(CodingError::Truncated)?;
     *input = rest;
-    match is_huffman {
-        true => huffman::decode_padded(text, padding, out),
-        false => {
-            out.extend_from_slice(text);
-            Ok(())
-        }
+    if is_huffman {
+        huffman::decode_padded(text, padding, out)
+    } else {
+        out.extend_from_slice(text);
+        Ok(())
     }
 }
 

@@ -443,9 +443,10 @@ fn take_field(
         Known::Host => take_host(buffer, field.value, head).map_err(|_| HeadError::InvalidHost),
         Known::Connection => {
             let value = field.value.of(buffer);
-            match take_connection(value, rules.strictness, &mut head.connection) {
-                true => Ok(()),
-                false => Err(HeadError::TooManyOptions),
+            if take_connection(value, rules.strictness, &mut head.connection) {
+                Ok(())
+            } else {
+                Err(HeadError::TooManyOptions)
             }
         }
         _ => Ok(()),

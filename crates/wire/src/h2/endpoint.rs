@@ -261,9 +261,10 @@ impl Endpoint {
         if left < RECEIVE_WINDOW_MIN && self.receive_window.widen(WINDOW_MAX - left).is_ok() {
             frame::write_window_update(&mut self.output, 0, WINDOW_MAX - left);
         }
-        match data.is_empty() && !ends {
-            true => self.guard.count(Nuisance::Empty),
-            false => Ok(()),
+        if data.is_empty() && !ends {
+            self.guard.count(Nuisance::Empty)
+        } else {
+            Ok(())
         }
     }
 

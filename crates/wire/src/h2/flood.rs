@@ -89,9 +89,10 @@ impl FloodGuard {
     /// Counts a limited event.
     pub(super) fn count(&mut self, nuisance: Nuisance) -> Result<(), ConnectionError> {
         let (allowance, reason) = nuisance.limit();
-        match self.credits[nuisance as usize].take(allowance, self.now_ms) {
-            true => Ok(()),
-            false => Err(ConnectionError::new(ErrorCode::EnhanceYourCalm, reason)),
+        if self.credits[nuisance as usize].take(allowance, self.now_ms) {
+            Ok(())
+        } else {
+            Err(ConnectionError::new(ErrorCode::EnhanceYourCalm, reason))
         }
     }
 
@@ -116,12 +117,13 @@ impl FloodGuard {
         bytes: usize,
         useful_bytes: usize,
     ) -> Result<(), ConnectionError> {
-        match self.overhead.allows(bytes, useful_bytes) {
-            true => Ok(()),
-            false => Err(ConnectionError::new(
+        if self.overhead.allows(bytes, useful_bytes) {
+            Ok(())
+        } else {
+            Err(ConnectionError::new(
                 ErrorCode::EnhanceYourCalm,
                 "http2 flood detected",
-            )),
+            ))
         }
     }
 }

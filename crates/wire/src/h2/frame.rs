@@ -210,9 +210,10 @@ impl<'a> Frame<'a> {
                 let data = data.ok_or(ConnectionError::size(
                     "client sent PING frame with incorrect length",
                 ))?;
-                match header.has(FLAG_ACK) {
-                    true => Frame::PingAck,
-                    false => Frame::Ping { data: *data },
+                if header.has(FLAG_ACK) {
+                    Frame::PingAck
+                } else {
+                    Frame::Ping { data: *data }
                 }
             }
             FrameKind::GoAway => go_away(payload)?,

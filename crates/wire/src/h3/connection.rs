@@ -227,23 +227,25 @@ impl Connection {
                 Kind::Encoder => {
                     let bytes = std::mem::take(input);
                     self.guard.weigh(bytes.len(), 0)?;
-                    return match check_encoder_instructions(bytes) {
-                        true => Ok(ControlEvent::More),
-                        false => Err(ConnectionError::new(
+                    return if check_encoder_instructions(bytes) {
+                        Ok(ControlEvent::More)
+                    } else {
+                        Err(ConnectionError::new(
                             ErrorCode::QpackEncoderStreamError,
                             "client sent instruction for a dynamic table that has no room",
-                        )),
+                        ))
                     };
                 }
                 Kind::Decoder(instructions) => {
                     let bytes = std::mem::take(input);
                     self.guard.weigh(bytes.len(), 0)?;
-                    return match instructions.take(bytes) {
-                        true => Ok(ControlEvent::More),
-                        false => Err(ConnectionError::new(
+                    return if instructions.take(bytes) {
+                        Ok(ControlEvent::More)
+                    } else {
+                        Err(ConnectionError::new(
                             ErrorCode::QpackDecoderStreamError,
                             "client acknowledged what a dynamic table does not hold",
-                        )),
+                        ))
                     };
                 }
                 Kind::Ignored => {
@@ -259,12 +261,13 @@ impl Connection {
     /// # Errors
     /// The connection cannot go on without the stream.
     pub fn end_unidirectional(&self, stream: &UnidirectionalStream) -> Result<(), ConnectionError> {
-        match stream.is_critical() {
-            true => Err(ConnectionError::new(
+        if stream.is_critical() {
+            Err(ConnectionError::new(
                 ErrorCode::ClosedCriticalStream,
                 "client closed a stream that the connection needs",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -289,12 +292,13 @@ impl Connection {
             }
         };
         let seen = &mut self.seen[number as usize];
-        match std::mem::replace(seen, true) {
-            false => Ok(kind),
-            true => Err(ConnectionError::new(
+        if std::mem::replace(seen, true) {
+            Err(ConnectionError::new(
                 ErrorCode::StreamCreationError,
                 "client opened a second stream of a type that may be there once",
-            )),
+            ))
+        } else {
+            Ok(kind)
         }
     }
 
@@ -337,12 +341,15 @@ impl Connection {
                     priority,
                 },
                 Role::Server,
-            ) => match stream.is_multiple_of(4) {
-                true => Ok(Some(ControlEvent::Prioritized { stream, priority })),
-                false => Err(ConnectionError::id(
-                    "client sent PRIORITY_UPDATE frame with incorrect identifier",
-                )),
-            },
+            ) => {
+                if stream.is_multiple_of(4) {
+                    Ok(Some(ControlEvent::Prioritized { stream, priority }))
+                } else {
+                    Err(ConnectionError::id(
+                        "client sent PRIORITY_UPDATE frame with incorrect identifier",
+                    ))
+                }
+            }
             (ControlFrame::Ignored, _) => Ok(None),
         }
     }

@@ -117,9 +117,10 @@ impl ControlReader {
             }
             FrameKind::GoAway | FrameKind::MaxPushId => {
                 guard.count(Nuisance::Empty)?;
-                match header.length <= VARINT_BYTES_MAX as u64 {
-                    true => Ok(()),
-                    false => Err(incorrect_length()),
+                if header.length <= VARINT_BYTES_MAX as u64 {
+                    Ok(())
+                } else {
+                    Err(incorrect_length())
                 }
             }
             FrameKind::Unknown => guard.count(Nuisance::Empty),
@@ -166,9 +167,10 @@ fn at_most(
     bytes_max: u64,
     reason: &'static str,
 ) -> Result<(), ConnectionError> {
-    match header.length <= bytes_max {
-        true => Ok(()),
-        false => Err(ConnectionError::new(ErrorCode::ExcessiveLoad, reason)),
+    if header.length <= bytes_max {
+        Ok(())
+    } else {
+        Err(ConnectionError::new(ErrorCode::ExcessiveLoad, reason))
     }
 }
 

@@ -126,11 +126,12 @@ impl MessageReader {
     /// # Errors
     /// A frame is incomplete (RFC 9114 section 7.1).
     pub(super) fn check_end(&self) -> Result<(), ConnectionError> {
-        match self.frames.is_between_frames() {
-            true => Ok(()),
-            false => Err(ConnectionError::frame(
+        if self.frames.is_between_frames() {
+            Ok(())
+        } else {
+            Err(ConnectionError::frame(
                 "client closed stream in the middle of a frame",
-            )),
+            ))
         }
     }
 
@@ -194,9 +195,10 @@ impl MessageReader {
             return Piece::Section(bytes);
         }
         self.section.extend_from_slice(bytes);
-        match is_last {
-            true => Piece::Section(&self.section),
-            false => Piece::Nothing,
+        if is_last {
+            Piece::Section(&self.section)
+        } else {
+            Piece::Nothing
         }
     }
 }

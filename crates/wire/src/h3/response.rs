@@ -108,12 +108,11 @@ impl ResponseStream {
     fn end(&mut self) -> Result<ResponseEvent<'static>, ConnectionError> {
         self.message.check_end()?;
         let is_whole = self.message.phase != Phase::Head && !self.message.is_short();
-        Ok(match is_whole {
-            true => {
-                self.message.phase = Phase::Waste;
-                ResponseEvent::End
-            }
-            false => self.malformed(ResponseFault::EarlyEnd),
+        Ok(if is_whole {
+            self.message.phase = Phase::Waste;
+            ResponseEvent::End
+        } else {
+            self.malformed(ResponseFault::EarlyEnd)
         })
     }
 

@@ -129,9 +129,10 @@ impl Cursor<'_> {
             self.at += 1;
         }
         let is_token = self.at - start > METHOD_BYTES_MAX || self.peek()? == b' ';
-        Ok(match is_token {
-            true => TargetStop::UnknownMethod,
-            false => TargetStop::InvalidMethod,
+        Ok(if is_token {
+            TargetStop::UnknownMethod
+        } else {
+            TargetStop::InvalidMethod
         })
     }
 

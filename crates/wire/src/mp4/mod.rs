@@ -224,9 +224,10 @@ impl Header {
         // Version and flags, two times, then the scale (or a number and nothing).
         let scale_at = if is_wide { 4 + 8 + 8 } else { 4 + 4 + 4 };
         let duration_at = scale_at + if has_scale { 4 } else { 8 };
-        let duration = match is_wide {
-            true => number64(content, duration_at),
-            false => number32(content, duration_at).map(u64::from),
+        let duration = if is_wide {
+            number64(content, duration_at)
+        } else {
+            number32(content, duration_at).map(u64::from)
         };
         Ok(Self {
             ticks_per_s: number32(content, scale_at).ok_or(too_small.clone())?,

@@ -436,16 +436,13 @@ pub(super) struct Chunks {
 
 impl Chunks {
     pub(super) fn read(content: &[u8], is_wide: bool) -> Result<Self, Mp4Error> {
-        let offsets = match is_wide {
-            true => {
-                let table = entries(content, "co64", 4, 8)?;
-                let at = |at| number64(table, at).unwrap_or(0);
-                (0..table.len()).step_by(8).map(at).collect()
-            }
-            false => {
-                let table = entries(content, "stco", 4, 4)?;
-                numbers(table).map(u64::from).collect()
-            }
+        let offsets = if is_wide {
+            let table = entries(content, "co64", 4, 8)?;
+            let at = |at| number64(table, at).unwrap_or(0);
+            (0..table.len()).step_by(8).map(at).collect()
+        } else {
+            let table = entries(content, "stco", 4, 4)?;
+            numbers(table).map(u64::from).collect()
         };
         Ok(Self { is_wide, offsets })
     }
@@ -490,10 +487,7 @@ impl Chunks {
     }
 
     pub(super) fn name(&self) -> &'static Name {
-        match self.is_wide {
-            true => b"co64",
-            false => b"stco",
-        }
+        if self.is_wide { b"co64" } else { b"stco" }
     }
 
     /// Writes the offsets of what stood from `from` on, and stands from `to` on.

@@ -74,15 +74,11 @@ impl Film {
             }
         }
         let table = |head: &[u32], entries: &[u32]| -> Vec<u8> {
-            let numbers = head
-                .iter()
-                .chain(entries)
-                .flat_map(|number| number.to_be_bytes());
-            numbers.collect()
+            let numbers = head.iter().chain(entries);
+            numbers.flat_map(|number| number.to_be_bytes()).collect()
         };
-        let key_frames: Vec<u32> = (0..self.samples)
+        let key_frames: Vec<u32> = (1..=self.samples)
             .step_by(KEY_FRAME_EACH as usize)
-            .map(|number| number + 1)
             .collect();
         write_atom(&mut out, b"moov", |out| {
             write_atom(out, b"mvhd", |out| out.extend(header(100, 16, Some(1000))));
@@ -100,16 +96,19 @@ impl Film {
                             atom(b"ctts", table(&[0, 2], &[3, 7, self.samples - 3, 9]));
                             let run_count = runs.len() as u32;
                             atom(b"stsc", table(&[0, run_count], runs.as_flattened()));
-                            match self.is_even {
-                                true => atom(b"stsz", table(&[0, 4, self.samples], &[])),
-                                false => atom(b"stsz", table(&[0, 0, self.samples], &sizes)),
-                            }
+                            let (each, sizes) = if self.is_even {
+                                (4, &[][..])
+                            } else {
+                                (0, &sizes[..])
+                            };
+                            atom(b"stsz", table(&[0, each, self.samples], sizes));
                             let chunk_count = offsets.len() as u32;
                             let mut content = table(&[0, chunk_count], &[]);
                             for offset in &offsets {
-                                match self.is_wide {
-                                    true => content.extend(offset.to_be_bytes()),
-                                    false => content.extend((*offset as u32).to_be_bytes()),
+                                if self.is_wide {
+                                    content.extend(offset.to_be_bytes());
+                                } else {
+                                    content.extend((*offset as u32).to_be_bytes());
                                 }
                             }
                             atom(if self.is_wide { b"co64" } else { b"stco" }, content);
@@ -131,9 +130,10 @@ impl Film {
         let index_bytes = self.index(0).len();
         let before = kind.len() + if self.is_last { 0 } else { index_bytes };
         let index = self.index(before as u64 + 8);
-        match self.is_last {
-            true => [kind, samples, index].concat(),
-            false => [kind, index, samples].concat(),
+        if self.is_last {
+            [kind, samples, index].concat()
+        } else {
+            [kind, index, samples].concat()
         }
     }
 }

@@ -222,7 +222,7 @@ impl CutTrack<'_> {
                 write_atom(out, b"edts", |out| self.write_edit(out));
             }
             write_atom(out, b"mdia", |out| {
-                written = self.write_media(out, from, to)
+                written = self.write_media(out, from, to);
             });
         });
         written
@@ -256,7 +256,7 @@ impl CutTrack<'_> {
                 write_atom(out, name, |out| out.extend_from_slice(content));
             }
             write_atom(out, b"stbl", |out| {
-                written = self.write_tables(out, from, to)
+                written = self.write_tables(out, from, to);
             });
         });
         written

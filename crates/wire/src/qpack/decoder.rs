@@ -69,9 +69,10 @@ fn read_prefix(input: &mut &[u8]) -> Result<(), CodingError> {
     }
     let is_negative = input.first().is_some_and(|byte| byte & 0x80 != 0);
     integer::read(input, 7)?;
-    match is_negative {
-        true => Err(CodingError::InvalidIndex),
-        false => Ok(()),
+    if is_negative {
+        Err(CodingError::InvalidIndex)
+    } else {
+        Ok(())
     }
 }
 

@@ -73,9 +73,10 @@ const CASES: &[(&str, &str)] = &[
 #[test]
 fn templates_are_read_at_once_and_byte_by_byte() {
     for (template, expected) in CASES {
-        let expected = match expected.is_empty() {
-            true => template,
-            false => expected,
+        let expected = if expected.is_empty() {
+            template
+        } else {
+            expected
         };
         for piece_bytes in [1, 3, 1000] {
             assert_eq!(read(template, piece_bytes), **expected, "{template}");

@@ -133,12 +133,11 @@ impl Annotations {
             }
             Err(text) => {
                 let text = format!("annotation {name}: the value {text}");
-                match row.is_guard {
-                    true => {
-                        find(Level::Closed, text.clone());
-                        self.closed = Some(text);
-                    }
-                    false => find(Level::LeftOut, text),
+                if row.is_guard {
+                    find(Level::Closed, text.clone());
+                    self.closed = Some(text);
+                } else {
+                    find(Level::LeftOut, text);
                 }
             }
         }

@@ -87,9 +87,10 @@ impl Applier {
     pub(super) fn work(mut self, snapshots: &Receiver<Objects>) {
         let mut failed: Option<Objects> = None;
         loop {
-            let next = match failed.is_some() || self.server.is_some() {
-                true => snapshots.recv_timeout(AGAIN),
-                false => snapshots.recv().map_err(Into::into),
+            let next = if failed.is_some() || self.server.is_some() {
+                snapshots.recv_timeout(AGAIN)
+            } else {
+                snapshots.recv().map_err(Into::into)
             };
             let newest = match next {
                 Ok(first) => Some(snapshots.try_iter().last().unwrap_or(first)),

@@ -78,9 +78,10 @@ fn hosts<'a>(
             continue;
         }
         let own = listener.hostname.as_deref().unwrap_or_default();
-        let written = match route.spec.hostnames.is_empty() {
-            true => vec![String::new()],
-            false => route.spec.hostnames.clone(),
+        let written = if route.spec.hostnames.is_empty() {
+            vec![String::new()]
+        } else {
+            route.spec.hostnames.clone()
         };
         let common: Vec<String> = written
             .iter()
@@ -96,9 +97,10 @@ fn hosts<'a>(
         for host in common {
             let list = hosts.entry(host).or_default();
             for rule in &route.spec.rules {
-                let matches = match rule.matches.is_empty() {
-                    true => vec![RouteMatch::default()],
-                    false => rule.matches.clone(),
+                let matches = if rule.matches.is_empty() {
+                    vec![RouteMatch::default()]
+                } else {
+                    rule.matches.clone()
                 };
                 list.extend(matches.into_iter().map(|matched| Attached {
                     route,

@@ -27,12 +27,13 @@ impl Renderer<'_> {
         text: &str,
     ) -> Result<(String, String), String> {
         let (other, name) = text.split_once('/').unwrap_or((namespace, text));
-        match other == namespace || self.settings.flag("allow-cross-namespace-resources") {
-            true => Ok((other.to_owned(), name.to_owned())),
-            false => Err(format!(
+        if other == namespace || self.settings.flag("allow-cross-namespace-resources") {
+            Ok((other.to_owned(), name.to_owned()))
+        } else {
+            Err(format!(
                 "{text} is another namespace's; the administrator can set \
-                 allow-cross-namespace-resources"
-            )),
+             allow-cross-namespace-resources"
+            ))
         }
     }
 
@@ -106,18 +107,17 @@ impl Renderer<'_> {
         let origins = annotations.list("cors-allow-origin");
         let is_any = origins.is_empty() || origins == ["*"];
         text.directive("set $cors \"\"");
-        match is_any {
-            true => text.directive("set $cors \"true\""),
-            false => {
-                let patterns: Vec<String> = origins
-                    .iter()
-                    .map(|origin| origin_pattern(origin))
-                    .collect();
-                let pattern = quoted(&format!("^({})$", patterns.join("|")));
-                text.block(format!("if ($http_origin ~* {pattern})"), |text| {
-                    text.directive("set $cors \"true\"");
-                });
-            }
+        if is_any {
+            text.directive("set $cors \"true\"");
+        } else {
+            let patterns: Vec<String> = origins
+                .iter()
+                .map(|origin| origin_pattern(origin))
+                .collect();
+            let pattern = quoted(&format!("^({})$", patterns.join("|")));
+            text.block(format!("if ($http_origin ~* {pattern})"), |text| {
+                text.directive("set $cors \"true\"");
+            });
         }
         text.block("if ($request_method = OPTIONS)", |text| {
             text.directive("set $cors \"${cors}options\"");

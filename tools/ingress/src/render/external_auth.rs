@@ -189,9 +189,10 @@ impl Renderer<'_> {
         field("X-Sent-From", "nginx-ingress-controller");
         field("X-Real-IP", "$remote_addr");
         let is_full = self.settings.flag("compute-full-forwarded-for");
-        match self.settings.flag("use-forwarded-headers") && is_full {
-            true => field("X-Forwarded-For", "$full_x_forwarded_for"),
-            false => field("X-Forwarded-For", "$remote_addr"),
+        if self.settings.flag("use-forwarded-headers") && is_full {
+            field("X-Forwarded-For", "$full_x_forwarded_for");
+        } else {
+            field("X-Forwarded-For", "$remote_addr");
         }
         let redirect = wishes.request_redirect.as_deref();
         field(
@@ -252,9 +253,10 @@ fn list(value: Option<String>) -> Vec<String> {
 fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?']).next().unwrap_or_default();
-    match host.starts_with('[') {
-        true => host.split_inclusive(']').next().unwrap_or_default(),
-        false => host.split(':').next().unwrap_or_default(),
+    if host.starts_with('[') {
+        host.split_inclusive(']').next().unwrap_or_default()
+    } else {
+        host.split(':').next().unwrap_or_default()
     }
 }
 

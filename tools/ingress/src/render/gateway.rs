@@ -94,11 +94,11 @@ impl Renderer<'_> {
                 let own = gateway.metadata.namespace.as_str();
                 let namespace = reference.namespace.as_deref().unwrap_or(own);
                 let to = ("Secret", namespace, reference.name.as_str());
-                match is_granted(&self.objects.grants, ("Gateway", own), to) {
-                    true => self
-                        .files
-                        .of_secret(self.objects, namespace, &reference.name),
-                    false => Err("no ReferenceGrant allows the Secret".to_owned()),
+                if is_granted(&self.objects.grants, ("Gateway", own), to) {
+                    self.files
+                        .of_secret(self.objects, namespace, &reference.name)
+                } else {
+                    Err("no ReferenceGrant allows the Secret".to_owned())
                 }
             }
             ("Terminate", None) => Err("there is no certificate".to_owned()),
@@ -223,9 +223,10 @@ impl Renderer<'_> {
         let is_grpc = attached.route.kind == "GRPCRoute";
         let protocol = if is_grpc { "grpc" } else { "proxy" };
         if let Some(time) = times.request.as_ref().or(times.backend_request.as_ref()) {
-            match only(time, "") && time != "0s" {
-                true => text.directive(format!("{protocol}_read_timeout {time}")),
-                false => self.find(owner, Level::LeftOut, format!("timeout {time} is not used")),
+            if only(time, "") && time != "0s" {
+                text.directive(format!("{protocol}_read_timeout {time}"));
+            } else {
+                self.find(owner, Level::LeftOut, format!("timeout {time} is not used"));
             }
         }
         let host = filtered.rewrite.hostname.as_deref();
@@ -237,12 +238,11 @@ impl Renderer<'_> {
             let target = quoted(&target);
             text.directive(format!("rewrite {} {target} break", quoted(&pattern)));
         }
-        match is_grpc {
-            true => text.directive(format!("grpc_pass grpc://{group}")),
-            false => {
-                text.directive("proxy_redirect off");
-                text.directive(format!("proxy_pass http://{group}"));
-            }
+        if is_grpc {
+            text.directive(format!("grpc_pass grpc://{group}"));
+        } else {
+            text.directive("proxy_redirect off");
+            text.directive(format!("proxy_pass http://{group}"));
         }
     }
 
@@ -254,10 +254,13 @@ impl Renderer<'_> {
             (Some(80), Some("http")) | (Some(443), Some("https")) => String::new(),
             (Some(port), _) => format!(":{port}"),
             // Without a scheme the port of the listener stays, unless it is the usual one.
-            (None, None) => match self.is_usual_port(attached) {
-                true => String::new(),
-                false => ":$server_port".to_owned(),
-            },
+            (None, None) => {
+                if self.is_usual_port(attached) {
+                    String::new()
+                } else {
+                    ":$server_port".to_owned()
+                }
+            }
             (None, Some(_)) => String::new(),
         };
         let code = redirect
@@ -455,9 +458,10 @@ fn filtered(filters: &[Filter]) -> Result<Filtered, String> {
         }
     }
     let host = filtered.rewrite.hostname.as_deref().unwrap_or_default();
-    match only(host, ".-") {
-        true => Ok(filtered),
-        false => Err("the host of URLRewrite is no name".to_owned()),
+    if only(host, ".-") {
+        Ok(filtered)
+    } else {
+        Err("the host of URLRewrite is no name".to_owned())
     }
 }
 
@@ -514,9 +518,10 @@ fn grpc_pattern(method: &serde_json::Value) -> Result<String, String> {
         (value, false) => escaped(value),
     };
     let pattern = format!("^/{}/{}$", text("service"), text("method"));
-    match pattern.chars().any(char::is_control) {
-        true => Err("a method has control characters".to_owned()),
-        false => Ok(pattern),
+    if pattern.chars().any(char::is_control) {
+        Err("a method has control characters".to_owned())
+    } else {
+        Ok(pattern)
     }
 }
 
@@ -534,12 +539,13 @@ fn value_pattern(value: &Value) -> Result<String, String> {
 fn named_variable(prefix: &str, name: &str) -> Result<String, String> {
     // The engine has no variable for a parameter with a hyphen.
     let others = if prefix == "$arg_" { "_" } else { "-_" };
-    match !name.is_empty() && only(name, others) {
-        true => Ok(format!(
+    if !name.is_empty() && only(name, others) {
+        Ok(format!(
             "{prefix}{}",
             name.to_ascii_lowercase().replace('-', "_")
-        )),
-        false => Err(format!("\"{}\" cannot be matched by", name.escape_debug())),
+        ))
+    } else {
+        Err(format!("\"{}\" cannot be matched by", name.escape_debug()))
     }
 }
 

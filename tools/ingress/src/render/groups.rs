@@ -147,9 +147,10 @@ impl Renderer<'_> {
             .text("session-cookie-name")
             .unwrap_or("INGRESSCOOKIE");
         let own_path = annotations.text("session-cookie-path");
-        let path = own_path.unwrap_or(match annotations.flag("use-regex") {
-            true => "/",
-            false => &location.written_path,
+        let path = own_path.unwrap_or(if annotations.flag("use-regex") {
+            "/"
+        } else {
+            &location.written_path
         });
         let mut line = format!(
             "sticky cookie {name} {} httponly",
@@ -169,12 +170,11 @@ impl Renderer<'_> {
         if let Some(same_site) = annotations.text("session-cookie-samesite") {
             let same_site = same_site.to_ascii_lowercase();
             let is_conditional = annotations.flag("session-cookie-conditional-samesite-none");
-            match is_conditional && same_site == "none" {
-                true => {
-                    self.same_site_map(number);
-                    line.push_str(&format!(" samesite=$ingress_own_same_site_{number}"));
-                }
-                false => line.push_str(&format!(" samesite={same_site}")),
+            if is_conditional && same_site == "none" {
+                self.same_site_map(number);
+                line.push_str(&format!(" samesite=$ingress_own_same_site_{number}"));
+            } else {
+                line.push_str(&format!(" samesite={same_site}"));
             }
         }
         line

@@ -110,9 +110,10 @@ impl Renderer<'_> {
         text.directive(format!("worker_shutdown_timeout {end}"));
         let log = quoted(settings.text("error-log-path"));
         let level = settings.text("error-log-level");
-        match settings.flag("enable-syslog") {
-            true => text.directive(format!("error_log {} {level}", self.syslog())),
-            false => text.directive(format!("error_log {log} {level}")),
+        if settings.flag("enable-syslog") {
+            text.directive(format!("error_log {} {level}", self.syslog()));
+        } else {
+            text.directive(format!("error_log {log} {level}"));
         }
         self.administrators(text, "main-snippet");
         text.block("events", |text| {
@@ -154,9 +155,10 @@ impl Renderer<'_> {
         let named = self.options.default_certificate.clone();
         if let Some((namespace, name)) = named.as_deref().and_then(|text| text.split_once('/')) {
             let subject = crate::certificates::subject(namespace, name);
-            let files = match self.without.objects.contains(&subject) {
-                true => Err("it cannot be used".to_owned()),
-                false => self.files.of_secret(self.objects, namespace, name),
+            let files = if self.without.objects.contains(&subject) {
+                Err("it cannot be used".to_owned())
+            } else {
+                self.files.of_secret(self.objects, namespace, name)
             };
             match files.map(|files| files.pair) {
                 Ok(Some(pair)) => return Ok(pair.display().to_string()),
@@ -268,9 +270,10 @@ impl Renderer<'_> {
         }
         let path = settings.some("http-access-log-path");
         let path = path.unwrap_or_else(|| settings.text("access-log-path"));
-        let target = match settings.flag("enable-syslog") {
-            true => self.syslog(),
-            false => quoted(path),
+        let target = if settings.flag("enable-syslog") {
+            self.syslog()
+        } else {
+            quoted(path)
         };
         let parameters = settings.text("access-log-params");
         let line = format!("access_log {target} upstreaminfo {parameters} if=$loggable");
@@ -396,9 +399,10 @@ impl Renderer<'_> {
             text.directive(format!("otel_span_name {}", quoted(name)));
         }
         if settings.flag("enable-opentelemetry") {
-            let context = match settings.flag("opentelemetry-trust-incoming-span") {
-                true => "propagate",
-                false => "inject",
+            let context = if settings.flag("opentelemetry-trust-incoming-span") {
+                "propagate"
+            } else {
+                "inject"
             };
             text.directive(format!("otel_trace {}", self.sampler()));
             text.directive(format!("otel_trace_context {context}"));
@@ -423,9 +427,10 @@ impl Renderer<'_> {
 
     /// What decides whether a span is exported.
     pub(super) fn sampler(&self) -> &'static str {
-        match self.settings.flag("otel-sampler-parent-based") {
-            true => "$ingress_own_parent_sampled",
-            false => self.own_sampler(),
+        if self.settings.flag("otel-sampler-parent-based") {
+            "$ingress_own_parent_sampled"
+        } else {
+            self.own_sampler()
         }
     }
 
@@ -450,7 +455,7 @@ impl Renderer<'_> {
                 },
             );
             text.block("location /nginx_status", |text| {
-                text.directive("stub_status")
+                text.directive("stub_status");
             });
             text.block("location /", |text| text.directive("return 404"));
         });

@@ -57,10 +57,13 @@ impl Renderer<'_> {
         let backend = self.backend(location);
         self.variables(&mut inside, location, &backend);
         match location.tenant.clone() {
-            Some(tenant) => match tenant.annotations.closed.is_some() {
-                true => inside.directive("return 503"),
-                false => self.tenants(&mut inside, location, &tenant, around, &backend, beside),
-            },
+            Some(tenant) => {
+                if tenant.annotations.closed.is_some() {
+                    inside.directive("return 503");
+                } else {
+                    self.tenants(&mut inside, location, &tenant, around, &backend, beside);
+                }
+            }
             None => {
                 if !self.settings.flag("enable-access-log-for-default-backend") {
                     inside.directive("access_log off");
@@ -261,13 +264,15 @@ impl Renderer<'_> {
         if !is_wanted || self.is_listed("no-tls-redirect-locations", location) {
             return;
         }
-        let path = match wanted("preserve-trailing-slash") {
-            true => "$request_uri",
-            false => "$ingress_own_bare_uri",
+        let path = if wanted("preserve-trailing-slash") {
+            "$request_uri"
+        } else {
+            "$ingress_own_bare_uri"
         };
-        let port = match wanted("use-port-in-redirects") {
-            true => format!(":{}", self.options.https_port),
-            false => String::new(),
+        let port = if wanted("use-port-in-redirects") {
+            format!(":{}", self.options.https_port)
+        } else {
+            String::new()
         };
         let code = self.settings.text("http-redirect-code");
         text.block("if ($pass_access_scheme = http)", |text| {
@@ -343,10 +348,7 @@ impl Renderer<'_> {
         backend: &Backend,
     ) {
         let annotations = &tenant.annotations;
-        let protocol = match is_grpc(tenant) {
-            true => "grpc",
-            false => "proxy",
-        };
+        let protocol = if is_grpc(tenant) { "grpc" } else { "proxy" };
         let mut own: Vec<(String, String)> = auth_fields.to_vec();
         let mut add = |name: &str, value: &str| own.push((name.to_owned(), value.to_owned()));
         if let Some(passes) = around.client_certificates {
@@ -465,9 +467,10 @@ impl Renderer<'_> {
             text.directive(format!("rewrite {pattern} {} break", quoted(target)));
         }
         let protocol = annotations.text("backend-protocol").unwrap_or("HTTP");
-        let protocol = match is_general_default {
-            true => "HTTP".to_owned(),
-            false => protocol.to_ascii_uppercase(),
+        let protocol = if is_general_default {
+            "HTTP".to_owned()
+        } else {
+            protocol.to_ascii_uppercase()
         };
         if matches!(protocol.as_str(), "HTTPS" | "AUTO_HTTP" | "GRPCS") {
             let family = if protocol == "GRPCS" { "grpc" } else { "proxy" };

@@ -36,7 +36,7 @@ impl Renderer<'_> {
             }
         });
         text.block("geo $literal_dollar", |text| {
-            text.directive("default \"$\"")
+            text.directive("default \"$\"");
         });
         text.block("map $http_host $ingress_own_host", |text| {
             text.directive("default $http_host");
@@ -56,19 +56,21 @@ impl Renderer<'_> {
             "$pass_server_port",
             "$server_port",
         );
-        match trusts {
-            true => text.block("map $http_x_forwarded_host $best_http_host", |text| {
+        if trusts {
+            text.block("map $http_x_forwarded_host $best_http_host", |text| {
                 text.directive("\"\" $ingress_own_host");
                 text.directive(r#""~^(?<ingress_own_first>[^,]+)" $ingress_own_first"#);
                 text.directive("default $ingress_own_host");
-            }),
-            false => text.block("map $ingress_own_host $best_http_host", |text| {
+            });
+        } else {
+            text.block("map $ingress_own_host $best_http_host", |text| {
                 text.directive("default $ingress_own_host");
-            }),
+            });
         }
-        let secure_port = match settings.flag("use-proxy-protocol") {
-            true => "$proxy_protocol_server_port",
-            false => "\"\"",
+        let secure_port = if settings.flag("use-proxy-protocol") {
+            "$proxy_protocol_server_port"
+        } else {
+            "\"\""
         };
         text.block(format!("map {secure_port} $pass_access_scheme"), |text| {
             text.directive("443 https");
@@ -196,9 +198,10 @@ impl Renderer<'_> {
             field("Connection", connection);
         }
         let is_full = settings.flag("compute-full-forwarded-for");
-        match settings.flag("use-forwarded-headers") && is_full {
-            true => field("X-Forwarded-For", "$full_x_forwarded_for"),
-            false => field("X-Forwarded-For", "$remote_addr"),
+        if settings.flag("use-forwarded-headers") && is_full {
+            field("X-Forwarded-For", "$full_x_forwarded_for");
+        } else {
+            field("X-Forwarded-For", "$remote_addr");
         }
         if settings.flag("proxy-add-original-uri-header") {
             field("X-Original-URI", "$request_uri");

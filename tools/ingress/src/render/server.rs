@@ -72,9 +72,12 @@ impl Renderer<'_> {
         let mut addresses: Vec<String> = settings
             .list("bind-address")
             .into_iter()
-            .map(|address| match address.contains(':') {
-                true => format!("[{address}]:"),
-                false => format!("{address}:"),
+            .map(|address| {
+                if address.contains(':') {
+                    format!("[{address}]:")
+                } else {
+                    format!("{address}:")
+                }
             })
             .collect();
         if addresses.is_empty() {
@@ -113,7 +116,7 @@ impl Renderer<'_> {
         ] {
             if self.settings.some(key).is_some() {
                 text.block(format!("if ({variable})"), |text| {
-                    text.directive("return 403")
+                    text.directive("return 403");
                 });
             }
         }

@@ -82,9 +82,10 @@ impl Renderer<'_> {
 
     /// The ports of the ConfigMaps that the flags name.
     fn entries_of_ports(&mut self, is_udp: bool) -> Vec<(Subject, Entry)> {
-        let named = match is_udp {
-            true => self.options.udp_services.clone(),
-            false => self.options.tcp_services.clone(),
+        let named = if is_udp {
+            self.options.udp_services.clone()
+        } else {
+            self.options.tcp_services.clone()
         };
         let Some((namespace, name)) = named.as_deref().and_then(|text| text.split_once('/')) else {
             return Vec::new();

@@ -117,9 +117,10 @@ pub(super) fn arrange(server: &mut Server, findings: &mut Vec<Finding>) {
     let are_patterns = needs_patterns(server);
     let mut seen = BTreeSet::new();
     server.locations.retain(|location| {
-        let kind = match are_patterns {
-            true => 0,
-            false => u8::from(location.matched == Match::Exact) + 1,
+        let kind = if are_patterns {
+            0
+        } else {
+            u8::from(location.matched == Match::Exact) + 1
         };
         let is_new = seen.insert((kind, location.path.clone()));
         if let (false, false, Some(tenant)) = (is_new, are_patterns, &location.tenant) {

@@ -319,9 +319,10 @@ pub(crate) fn ingress_in(
         .map(str::trim_end)
         .filter(|line| !line.trim().is_empty())
     {
-        match line.starts_with(' ') {
-            true => text.push_str(&format!("      {}\n", line.trim_start())), // of a snippet
-            false => text.push_str(&format!("    nginx.ingress.kubernetes.io/{line}\n")),
+        if line.starts_with(' ') {
+            text.push_str(&format!("      {}\n", line.trim_start())); // of a snippet
+        } else {
+            text.push_str(&format!("    nginx.ingress.kubernetes.io/{line}\n"));
         }
     }
     text.push_str("spec:\n  ingressClassName: nginx\n  rules:\n");

@@ -20,8 +20,9 @@ pub(super) fn read(output: &str) -> Result<Reading, String> {
         }
         reading.set(name, value);
     }
-    match reading.figures.is_empty() {
-        true => Err("it printed no figures".to_owned()),
-        false => Ok(reading),
+    if reading.figures.is_empty() {
+        Err("it printed no figures".to_owned())
+    } else {
+        Ok(reading)
     }
 }

@@ -25,9 +25,10 @@ pub(super) fn table(summary: &Summary) -> Table {
         let metric = metric::find(&goal.metric);
         let shown = |name: &str, title: &str, summary| {
             let text = metric.map_or_else(String::new, |metric| figure(metric, summary));
-            match name == title {
-                true => text,
-                false => format!("{name}: {text}"),
+            if name == title {
+                text
+            } else {
+                format!("{name}: {text}")
             }
         };
         vec![
@@ -65,9 +66,12 @@ pub(super) fn calls(summary: &Summary) -> Option<Table> {
             .filter(|(name, each)| is_waiting(name) == waiting && **each >= CALLS_SHOWN_MIN)
             .collect();
         calls.sort_by(|left, right| right.1.total_cmp(left.1).then(left.0.cmp(right.0)));
-        let text = |(name, each): &(&String, &f64)| match (*each * 100.0).round() == 100.0 {
-            true => (*name).clone(),
-            false => format!("{name} {each:.2}"),
+        let text = |(name, each): &(&String, &f64)| {
+            if (*each * 100.0).round() == 100.0 {
+                (*name).clone()
+            } else {
+                format!("{name} {each:.2}")
+            }
         };
         calls.iter().map(text).collect::<Vec<_>>().join("; ")
     };

@@ -114,9 +114,10 @@ pub(super) fn page(
             .flat_map(|plot| picture::pictures(plot, dimensions, summary))
             .collect(),
         published: published(study, summary)?,
-        goals: match summary.goals.is_empty() {
-            true => String::new(),
-            false => table(&goals::table(summary))?,
+        goals: if summary.goals.is_empty() {
+            String::new()
+        } else {
+            table(&goals::table(summary))?
         },
         calls: match goals::calls(summary) {
             Some(calls) => table(&calls)?,
@@ -197,9 +198,10 @@ fn claims(dimensions: &[Dimension], summary: &Summary) -> Result<Vec<Claim>, ask
     let mut claims = Vec::new();
     let mut last = "";
     for claim in &summary.claims {
-        let text = match claim.text == last {
-            true => None,
-            false => Some(prose(&claim.text)?),
+        let text = if claim.text == last {
+            None
+        } else {
+            Some(prose(&claim.text)?)
         };
         last = &claim.text;
         claims.push(Claim {

@@ -99,9 +99,10 @@ pub(super) fn outcome(summary: &Summary) -> String {
         .collect();
     let all = counted(summary.claims.len(), "comparison");
     let text = format!("{all}: {}.", counts.join(", "));
-    match summary.header.quick {
-        true => format!("{text} {PROVISIONAL}\n\n"),
-        false => text + "\n\n",
+    if summary.header.quick {
+        format!("{text} {PROVISIONAL}\n\n")
+    } else {
+        text + "\n\n"
     }
 }
 
@@ -140,9 +141,12 @@ pub(super) fn place(at: &[(String, String)], varied: &[String]) -> String {
     let words: Vec<String> = at
         .iter()
         .filter(|(name, _)| name == CONTENDER || varied.contains(name))
-        .map(|(name, level)| match name == CONTENDER {
-            true => level.clone(),
-            false => format!("{name} {level}"),
+        .map(|(name, level)| {
+            if name == CONTENDER {
+                level.clone()
+            } else {
+                format!("{name} {level}")
+            }
         })
         .collect();
     words.join(", ")

@@ -80,18 +80,22 @@ pub(super) fn run(
 
 /// What each request took.
 fn of_requests(setting: &Setting<'_>, seen: &Seen, requests: f64) -> [(&'static str, Figure); 5] {
-    let each = |all: f64| match requests > 0.0 {
-        true => Figure::Value(all / requests),
-        false => Figure::Missing("no request was answered".to_owned()),
+    let each = |all: f64| {
+        if requests > 0.0 {
+            Figure::Value(all / requests)
+        } else {
+            Figure::Missing("no request was answered".to_owned())
+        }
     };
     let between = &seen.between;
     let busy_us = |is_meant: &dyn Fn(usize) -> bool| {
         let cores = between.cores.iter().filter(|core| is_meant(core.cpu));
         cores.map(|core| core.busy).sum::<f64>() * between.seconds * 1e6
     };
-    let own_cores = match setting.placed.is_shared() {
-        true => Figure::Missing("driver and server share CPUs".to_owned()),
-        false => each(busy_us(&|cpu| setting.placed.server.contains(&cpu))),
+    let own_cores = if setting.placed.is_shared() {
+        Figure::Missing("driver and server share CPUs".to_owned())
+    } else {
+        each(busy_us(&|cpu| setting.placed.server.contains(&cpu)))
     };
     let instructions = match &seen.instructions {
         Figure::Value(count) => each(*count),

@@ -121,13 +121,14 @@ impl Session {
             return Err(loaded.source.mistake(&study.name, "no case is left to run"));
         }
         let table = &study.run;
-        let (repetitions, seconds, warmup_s) = match wish.quick {
-            true => (
+        let (repetitions, seconds, warmup_s) = if wish.quick {
+            (
                 table.quick.repetitions,
                 table.quick.seconds,
                 table.quick.warmup_s,
-            ),
-            false => (table.repetitions, table.seconds, table.warmup_s),
+            )
+        } else {
+            (table.repetitions, table.seconds, table.warmup_s)
         };
         let session = Session {
             repetitions: wish.repetitions.unwrap_or(repetitions).max(1),

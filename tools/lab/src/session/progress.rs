@@ -19,9 +19,10 @@ pub(super) struct Progress {
 impl Progress {
     /// The progress of so many runs, of which so many are left.
     pub(super) fn new(total: usize, left: usize, quiet: bool) -> Progress {
-        let line = match quiet {
-            true => None,
-            false => ProgressLine::on_terminal(),
+        let line = if quiet {
+            None
+        } else {
+            ProgressLine::on_terminal()
         };
         Progress {
             line,

@@ -64,9 +64,10 @@ pub(super) fn check(study: &Study, source: &Source) -> Result<(), LabError> {
 /// A study without contenders is data.
 fn data(study: &Study, source: &Source) -> Result<(), LabError> {
     let is_empty = study.ladder.is_empty() && study.published.is_empty();
-    match is_empty || !study.factor.is_empty() || !study.claim.is_empty() {
-        true => Err(source.mistake(&study.name, "a study needs a [[contender]]")),
-        false => Ok(()),
+    if is_empty || !study.factor.is_empty() || !study.claim.is_empty() {
+        Err(source.mistake(&study.name, "a study needs a [[contender]]"))
+    } else {
+        Ok(())
     }
 }
 
@@ -129,16 +130,15 @@ fn one_of(
     name: &Spanned<String>,
     known: &[&str],
 ) -> Result<(), LabError> {
-    match known.contains(&name.get_ref().as_str()) {
-        true => Ok(()),
-        false => {
-            let text = format!(
-                "unknown {what} \"{}\", there are {}",
-                name.get_ref(),
-                known.join(", ")
-            );
-            Err(source.mistake(name, text))
-        }
+    if known.contains(&name.get_ref().as_str()) {
+        Ok(())
+    } else {
+        let text = format!(
+            "unknown {what} \"{}\", there are {}",
+            name.get_ref(),
+            known.join(", ")
+        );
+        Err(source.mistake(name, text))
     }
 }
 
@@ -289,15 +289,16 @@ fn selected(
         .flat_map(|dimension| &dimension.levels)
         .map(|level| level.name.as_str())
         .collect();
-    match scaled {
+    if scaled {
         // How far the scale goes is the machine's.
-        true => Ok(()),
-        false => one_of(
+        Ok(())
+    } else {
+        one_of(
             source,
             &format!("level of {}", name.get_ref()),
             level,
             &levels,
-        ),
+        )
     }
 }
 

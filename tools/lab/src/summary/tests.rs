@@ -45,9 +45,10 @@ fn summary(mark: impl Fn(u32, &Case) -> bool) -> Summary {
         for case in &cases {
             let n: f64 = case.level("workers").unwrap().parse().unwrap();
             let rate = 1000.0 * n / (1.0 + 0.1 * (n - 1.0)) + f64::from(round);
-            let marks = match mark(round, case) {
-                true => vec!["noise: others took 50 % of the CPUs".to_owned()],
-                false => Vec::new(),
+            let marks = if mark(round, case) {
+                vec!["noise: others took 50 % of the CPUs".to_owned()]
+            } else {
+                Vec::new()
             };
             let missing = Figure::Missing("no tracefs".to_owned());
             runs.push(Run {

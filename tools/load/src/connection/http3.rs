@@ -52,9 +52,10 @@ impl Slot {
             }
         }
         let step = self.run_http3(thread);
-        match is_cut && step == Step::Wait {
-            true => self.renew(thread),
-            false => step,
+        if is_cut && step == Step::Wait {
+            self.renew(thread)
+        } else {
+            step
         }
     }
 

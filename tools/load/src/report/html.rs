@@ -408,9 +408,10 @@ fn draw(chart: &Chart<'_>, width: f64, class: &str) -> String {
         let half = crate::svg::text_width(text, 12.0) / 2.0;
         // Names that would touch each other are left out.
         if at - half >= free_from {
-            let (anchor, at) = match at + half > width {
-                true => (Anchor::End, width),
-                false => (Anchor::Middle, at),
+            let (anchor, at) = if at + half > width {
+                (Anchor::End, width)
+            } else {
+                (Anchor::Middle, at)
             };
             svg.text("a", (at, bottom + 16.0), anchor, text);
             free_from = at + half + 6.0;

@@ -56,9 +56,10 @@ impl Limit {
 
     /// The word before the reason in the text.
     pub(crate) fn label(&self) -> &'static str {
-        match self.is_of_client() {
-            true => "Client-limited",
-            false => "Rate not reached",
+        if self.is_of_client() {
+            "Client-limited"
+        } else {
+            "Rate not reached"
         }
     }
 }

@@ -61,12 +61,11 @@ pub(super) fn write(answer: &Answer, content: u64, asked: &Asked) -> Written {
     let mut broken_at = breaks_head(answer).then_some(0);
     let mut wrong_from = None;
     if let Some(Disorder::Wrong { kind, percent }) = answer.disorder {
-        match is_chunked && kind % 2 == 1 {
-            true => wrong_from = Some(at_percent(percent, content.len())),
-            false => {
-                broken_at = Some(head.len());
-                head.push_str(WRONG_FIELD);
-            }
+        if is_chunked && kind % 2 == 1 {
+            wrong_from = Some(at_percent(percent, content.len()));
+        } else {
+            broken_at = Some(head.len());
+            head.push_str(WRONG_FIELD);
         }
     }
     if answer.disorder != Some(Disorder::EndlessHead) {

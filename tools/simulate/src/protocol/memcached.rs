@@ -9,9 +9,10 @@ const LINE_BYTES_MAX: usize = 300;
 
 pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
     let Some(feed) = input.iter().position(|byte| *byte == b'\n') else {
-        return match input.len() <= LINE_BYTES_MAX {
-            true => Ok(None),
-            false => Err("a line does not end".to_owned()),
+        return if input.len() <= LINE_BYTES_MAX {
+            Ok(None)
+        } else {
+            Err("a line does not end".to_owned())
         };
     };
     let line = std::str::from_utf8(&input[..feed]).unwrap_or_default();

@@ -71,9 +71,10 @@ pub(super) fn breaks_head(answer: &Answer) -> bool {
 
 /// The body of an answer, if it has one.
 pub(super) fn content_of(answer: &Answer, content: u64, asked: &Asked) -> Vec<u8> {
-    match asked.is_head {
-        true => Vec::new(),
-        false => body(content, answer.length),
+    if asked.is_head {
+        Vec::new()
+    } else {
+        body(content, answer.length)
     }
 }
 

@@ -9,9 +9,10 @@ const DIGITS_MAX: usize = 8;
 
 pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
     let Some(colon) = input.iter().position(|byte| *byte == b':') else {
-        return match input.len() <= DIGITS_MAX && input.iter().all(u8::is_ascii_digit) {
-            true => Ok(None),
-            false => Err("a request does not begin with a length".to_owned()),
+        return if input.len() <= DIGITS_MAX && input.iter().all(u8::is_ascii_digit) {
+            Ok(None)
+        } else {
+            Err("a request does not begin with a length".to_owned())
         };
     };
     let length = std::str::from_utf8(&input[..colon]).ok();

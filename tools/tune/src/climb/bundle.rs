@@ -120,9 +120,10 @@ pub(crate) fn picture(climbed: &Climbed) -> String {
         String::new(),
     );
     let steps = climbed.tried.iter().map(|tried| {
-        let factor = match tried.obstacle.is_empty() {
-            false => tried.verdict.text().to_owned(),
-            true => format!("x {:.2}, {}", tried.ratio, short(tried.verdict)),
+        let factor = if tried.obstacle.is_empty() {
+            format!("x {:.2}, {}", tried.ratio, short(tried.verdict))
+        } else {
+            tried.verdict.text().to_owned()
         };
         let is_kept = tried.verdict.is_kept();
         (tried.text.clone(), tried.rate, is_kept, factor)
@@ -145,10 +146,7 @@ pub(crate) fn picture(climbed: &Climbed) -> String {
 }
 
 fn short(verdict: Verdict) -> &'static str {
-    match verdict.is_kept() {
-        true => "kept",
-        false => "undone",
-    }
+    if verdict.is_kept() { "kept" } else { "undone" }
 }
 
 /// As much of a text as has room left of the bars.

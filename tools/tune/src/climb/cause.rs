@@ -126,9 +126,10 @@ pub(super) fn without_effect(knobs: &[Knob], run: &Run) -> Option<&'static str> 
 pub(super) fn next(left: &mut Vec<Group>, cause: Cause) -> Option<Group> {
     let mut places = cause.first().iter();
     let place = places.find_map(|wanted| left.iter().position(|group| group == wanted));
-    match left.is_empty() {
-        true => None,
-        false => Some(left.remove(place.unwrap_or(0))),
+    if left.is_empty() {
+        None
+    } else {
+        Some(left.remove(place.unwrap_or(0)))
     }
 }
 

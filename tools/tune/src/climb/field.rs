@@ -159,9 +159,12 @@ impl Bench for Field {
             return Err(Failure::Climb(why));
         }
         // Ctrl-C during a run is no fault of the levels.
-        let failure = |why: String| match is_asked() {
-            true => Failure::Over(INTERRUPTED.to_owned()),
-            false => Failure::Levels(why),
+        let failure = |why: String| {
+            if is_asked() {
+                Failure::Over(INTERRUPTED.to_owned())
+            } else {
+                Failure::Levels(why)
+            }
         };
         let clock = Clock::start();
         let mut server = self.start(levels).map_err(failure)?;

@@ -146,9 +146,10 @@ impl Reached {
         let near = met(self.near_best);
         let near = format!("{}, {goal}: {near}", self.ratios());
         text.push_str(&wrapped(&near, 2, width));
-        text.push_str(match self.reached {
-            true => "\nThe goals are reached.\n",
-            false => "\nThe goals are missed.\n",
+        text.push_str(if self.reached {
+            "\nThe goals are reached.\n"
+        } else {
+            "\nThe goals are missed.\n"
         });
         text
     }

@@ -130,9 +130,10 @@ struct Ratios {
 /// The ratio of connections for each second of CPU time; `None` where a run has no such figure.
 fn cpu_ratio(pairs: &[(Run, Run)], cpu_us: impl Fn(&Run) -> f64) -> Option<Ratio> {
     let mut runs = pairs.iter().flat_map(|(old, new)| [old, new]);
-    match runs.all(|run| cpu_us(run) > 0.0) {
-        true => ratio(pairs, |run| 1.0 / cpu_us(run)),
-        false => None,
+    if runs.all(|run| cpu_us(run) > 0.0) {
+        ratio(pairs, |run| 1.0 / cpu_us(run))
+    } else {
+        None
     }
 }
 

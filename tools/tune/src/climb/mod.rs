@@ -226,9 +226,10 @@ fn real(command: &Climb, server: &Server, folder: &Path) -> Result<ExitCode, Str
     let status = ended(command, &climbing, &result, &record)?;
     drop(field);
     guard.release();
-    Ok(match is_asked() {
-        true => ExitCode::from(EXIT_INTERRUPTED),
-        false => status,
+    Ok(if is_asked() {
+        ExitCode::from(EXIT_INTERRUPTED)
+    } else {
+        status
     })
 }
 

@@ -64,9 +64,10 @@ pub(crate) fn find(
         knobs: Vec::new(),
         levels: end,
     };
-    let end = match best == end {
-        true => None,
-        false => Some(compare(bench, best, &candidate, whole)?),
+    let end = if best == end {
+        None
+    } else {
+        Some(compare(bench, best, &candidate, whole)?)
     };
     Ok(Optimum {
         levels: best,

@@ -76,9 +76,10 @@ fn sum(climbed: &Climbed) -> String {
         climbed.tried.len(),
         found.len(),
         climbed.knobs().len(),
-        match found.is_empty() {
-            true => "none".to_owned(),
-            false => found.join(", "),
+        if found.is_empty() {
+            "none".to_owned()
+        } else {
+            found.join(", ")
         }
     )
 }
@@ -125,12 +126,13 @@ fn beside(climbed: &Climbed, rungs: &[Rung], width: usize) -> String {
         let factor = before.map_or(1.0, |before| rung.connections_per_s / before);
         let undone = if rung.kept { "" } else { " (undone)" };
         let _ = writeln!(text, "  x {factor:.2}  {}{undone}", rung.text);
-        let here = match rung.knobs.is_empty() {
-            true => match before {
+        let here = if rung.knobs.is_empty() {
+            match before {
                 None => "here: its start is not ours".to_owned(),
                 Some(_) => "here: not possible, a veth pair has no interrupts".to_owned(),
-            },
-            false => format!("here: {}", same_knobs(climbed, &rung.knobs)),
+            }
+        } else {
+            format!("here: {}", same_knobs(climbed, &rung.knobs))
         };
         text.push_str(&wrapped(&here, 10, width));
         if rung.kept {
@@ -150,9 +152,10 @@ fn same_knobs(climbed: &Climbed, names: &[String]) -> String {
     };
     let tried = climbed.tried.iter().filter(is_same);
     let texts: Vec<String> = tried.map(line).collect();
-    match texts.is_empty() {
-        true => "not tried: a climb with --quick has seven settings".to_owned(),
-        false => texts.join("; "),
+    if texts.is_empty() {
+        "not tried: a climb with --quick has seven settings".to_owned()
+    } else {
+        texts.join("; ")
     }
 }
 
@@ -164,9 +167,10 @@ fn remark(tried: &Tried) -> String {
     if !tried.obstacle.is_empty() {
         return format!("{}: {}", tried.verdict.text(), tried.obstacle);
     }
-    let limited = match tried.client_limited {
-        true => "; the client was the limit: at least this",
-        false => "",
+    let limited = if tried.client_limited {
+        "; the client was the limit: at least this"
+    } else {
+        ""
     };
     let verdict = tried.verdict.text();
     let bounds = tried.bounds.map_or_else(String::new, interval);

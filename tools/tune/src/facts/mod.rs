@@ -120,9 +120,10 @@ pub(crate) fn read(host: &Host, root: &Path, seconds: f64) -> Facts {
         std::thread::sleep(Duration::from_secs_f64(seconds));
     }
     let after = Counted::now(host);
-    let sample = match seconds > 0.0 {
-        true => after.since(&before, seconds),
-        false => Sample::default(),
+    let sample = if seconds > 0.0 {
+        after.since(&before, seconds)
+    } else {
+        Sample::default()
     };
     let limit = host.limit("Max open files").unwrap_or_default();
     Facts {

@@ -193,9 +193,10 @@ fn connections_used_up(facts: &Facts) -> Option<Seen> {
 fn connections_low(facts: &Facts) -> Option<Seen> {
     let connections = &facts.configuration.as_ref()?.connections;
     let count = connections.number().filter(|count| *count < 4096)?;
-    Seen::warning(match connections.is_written() {
-        true => format!("worker_connections {count} in {}", connections.place),
-        false => format!("worker_connections is not set: {count}"),
+    Seen::warning(if connections.is_written() {
+        format!("worker_connections {count} in {}", connections.place)
+    } else {
+        format!("worker_connections is not set: {count}")
     })
 }
 

@@ -274,9 +274,10 @@ fn dropped(facts: &Facts) -> Option<Seen> {
     let count: u64 = facts.packet_work.iter().map(|cpu| cpu.dropped).sum();
     let name = "net.core.netdev_max_backlog";
     let limit = facts.number(name).filter(|_| count > 0)?;
-    let changes = match limit < 10_000 {
-        true => vec![Change::setting(name, 10_000)],
-        false => Vec::new(),
+    let changes = if limit < 10_000 {
+        vec![Change::setting(name, 10_000)]
+    } else {
+        Vec::new()
     };
     Seen::problem(format!(
         "{count} packets since the start; {name} is {limit}"

@@ -141,8 +141,9 @@ fn cpuset(facts: &Facts) -> Option<Seen> {
         .configuration
         .as_ref()
         .is_some_and(|all| all.workers.text == "auto");
-    match auto {
-        true => Seen::warning(format!("{evidence}, and worker_processes is auto")),
-        false => Seen::note(evidence),
+    if auto {
+        Seen::warning(format!("{evidence}, and worker_processes is auto"))
+    } else {
+        Seen::note(evidence)
     }
 }

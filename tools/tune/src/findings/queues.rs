@@ -178,11 +178,12 @@ fn capped(facts: &Facts) -> Option<Seen> {
 fn short(facts: &Facts) -> Option<Seen> {
     let limit = facts.number(SOMAXCONN).filter(|limit| *limit < QUEUE)?;
     let evidence = format!("net.core.somaxconn is {limit}");
-    match limit < QUEUE_DEFAULT {
-        true => Seen::warning(format!(
+    if limit < QUEUE_DEFAULT {
+        Seen::warning(format!(
             "{evidence}; Linux has {QUEUE_DEFAULT} by default since 5.4"
-        )),
-        false => Seen::note(format!("{evidence}, the kernel's default")),
+        ))
+    } else {
+        Seen::note(format!("{evidence}, the kernel's default"))
     }
     .with(longer_queues(facts))
 }

@@ -103,9 +103,10 @@ fn unbuffered_log(facts: &Facts) -> Option<Seen> {
 fn accept_mutex(facts: &Facts) -> Option<Seen> {
     let configuration = configuration(facts).filter(|all| all.accept_mutex)?;
     let evidence = format!("accept_mutex on in {}", configuration.accept_mutex_at);
-    match workers(facts)? > 1 {
-        true => Seen::warning(evidence),
-        false => Seen::note(format!("{evidence}; with one worker it changes nothing")),
+    if workers(facts)? > 1 {
+        Seen::warning(evidence)
+    } else {
+        Seen::note(format!("{evidence}; with one worker it changes nothing"))
     }
 }
 
@@ -130,9 +131,10 @@ fn said(facts: &Facts) -> String {
     let word = configuration(facts)
         .map(|all| all.workers.clone())
         .unwrap_or_default();
-    let place = match word.is_written() {
-        true => format!(" in {}", word.place),
-        false => " by default".to_owned(),
+    let place = if word.is_written() {
+        format!(" in {}", word.place)
+    } else {
+        " by default".to_owned()
     };
     format!("worker_processes {}{place}", word.text)
 }

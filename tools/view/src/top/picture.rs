@@ -382,9 +382,10 @@ fn peers_of(view: &View, rows: &PeerMetrics) -> Vec<Entry> {
         let failed = [labels[0], labels[1], ("class", "5xx")];
         let times = now.times(before, rows.times, &labels);
         let requests = now.rate(before, rows.requests, &labels);
-        let state = match now.sum(rows.available, &labels) > 0.0 {
-            true => "up",
-            false => "out",
+        let state = if now.sum(rows.available, &labels) > 0.0 {
+            "up"
+        } else {
+            "out"
         };
         Entry {
             requests,

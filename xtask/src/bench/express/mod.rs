@@ -155,9 +155,12 @@ struct Measured {
 }
 
 fn measure(place: &Place, rounds: usize) -> Result<Measured, String> {
-    let rounds_of = |kind: Kind| match kind.has_goals() {
-        true => rounds,
-        false => rounds.min(ROUNDS_BESIDE),
+    let rounds_of = |kind: Kind| {
+        if kind.has_goals() {
+            rounds
+        } else {
+            rounds.min(ROUNDS_BESIDE)
+        }
     };
     let pairs: usize = KINDS.iter().map(|kind| rounds_of(*kind)).sum();
     let mut progress = Progress::of(OBJECTS.len() * pairs * 2);

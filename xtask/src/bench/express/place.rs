@@ -116,9 +116,10 @@ impl Place {
             return Ok(());
         }
         let object = self.passing.path().join("pass.o").display().to_string();
-        let words: &[&str] = match is_so {
-            true => &["obj", &object, "sec", "xdp"],
-            false => &["off"],
+        let words: &[&str] = if is_so {
+            &["obj", &object, "sec", "xdp"]
+        } else {
+            &["off"]
         };
         self.at(1, |interface| {
             must(
@@ -165,9 +166,10 @@ impl Place {
         let answer = server.exchange(format!(
             "GET {object} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         ));
-        let pad = match kind.is_padded {
-            true => answer.len().saturating_sub(REQUEST_BYTES_MIN),
-            false => 0,
+        let pad = if kind.is_padded {
+            answer.len().saturating_sub(REQUEST_BYTES_MIN)
+        } else {
+            0
         };
         let url = format!("http://{SERVER_V4}:{}{object}", server.port());
         self.load(&server, &["-n".to_owned(), WARM_UP.to_string()], pad, &url)?;
@@ -191,9 +193,12 @@ impl Place {
         let (times, run) = (before.elapsed(), machine::process_us(serving) - run_before);
         let since = read()?.since(&reading);
         let answered = load.answered.max(1) as f64;
-        let part_us = |ns: u64| match kind.is_metered {
-            true => ns as f64 / 1e3 / answered,
-            false => 0.0,
+        let part_us = |ns: u64| {
+            if kind.is_metered {
+                ns as f64 / 1e3 / answered
+            } else {
+                0.0
+            }
         };
         Ok(Sample {
             whole_us: times.busy_us / answered,
@@ -222,13 +227,14 @@ impl Place {
             child.wait_with_output().map(|output| (output, process))
         });
         let (output, process) = ran.map_err(|error| format!("{}: {error}", program.display()))?;
-        match output.status.success() {
-            true => Ok((output, process, children_ns()? - before_ns)),
-            false => Err(format!(
+        if output.status.success() {
+            Ok((output, process, children_ns()? - before_ns))
+        } else {
+            Err(format!(
                 "{} ended with {}",
                 program.display(),
                 output.status
-            )),
+            ))
         }
     }
 

@@ -190,12 +190,13 @@ pub(super) fn void(samples: &Samples) -> Outcome {
         .filter(is_void)
         .map(|row| row.object)
         .collect();
-    match void.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if void.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "the run is void: less than 99 % of requests were answered in the driver ({})",
             void.join("; ")
-        )),
+        ))
     }
 }
 

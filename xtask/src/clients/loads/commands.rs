@@ -87,12 +87,13 @@ fn sums(said: &str, transfers: usize, code: &str, bytes: Option<usize>) -> Outco
         connections += number().unwrap_or(0);
     }
     let is_whole = bytes.is_none_or(|bytes| bytes == came);
-    match is_whole && (ended, connections) == (transfers, 1) {
-        true => Ok(()),
-        false => Err(format!(
+    if is_whole && (ended, connections) == (transfers, 1) {
+        Ok(())
+    } else {
+        Err(format!(
             "{ended} of {transfers} transfers ended with {code}, with {came} bytes on \
-             {connections} connections"
-        )),
+         {connections} connections"
+        ))
     }
 }
 
@@ -131,9 +132,10 @@ fn h2load_asks(count: usize, at_once: &str, options: &[&str], urls: &[&str]) -> 
     )?;
     let wanted = format!("status codes: {count} 2xx, 0 3xx, 0 4xx, 0 5xx");
     let lines: Vec<&str> = said.lines().filter(|line| line.contains(": ")).collect();
-    match said.contains(&wanted) && said.contains(" 0 failed, 0 errored") {
-        true => Ok(()),
-        false => Err(lines.join("; ")),
+    if said.contains(&wanted) && said.contains(" 0 failed, 0 errored") {
+        Ok(())
+    } else {
+        Err(lines.join("; "))
     }
 }
 

@@ -103,9 +103,10 @@ fn slack_in(found: &[Cycles], ceilings: &[(&str, usize)]) -> Vec<String> {
     for (folder, ceiling) in ceilings {
         let size = biggest.get(Path::new(folder)).copied().unwrap_or_default();
         if size < *ceiling {
-            let cure = match size > GOAL {
-                true => format!("lower it to {size}"),
-                false => "remove its row".to_owned(),
+            let cure = if size > GOAL {
+                format!("lower it to {size}")
+            } else {
+                "remove its row".to_owned()
             };
             sentences.push(format!(
                 "{folder}: the biggest import cycle has {size} modules, the ceiling is {ceiling}: \

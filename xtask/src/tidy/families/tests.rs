@@ -41,9 +41,12 @@ fn families_name_no_other() {
     for (name, text, expected) in CASES {
         let list = PathBuf::from("crates/modules/src/lib.rs");
         let file = Path::new("crates/modules/src").join(name);
-        let read = |path: &Path| match path == list {
-            true => Some(LIST.to_owned()),
-            false => Some((*text).to_owned()),
+        let read = |path: &Path| {
+            if path == list {
+                Some(LIST.to_owned())
+            } else {
+                Some((*text).to_owned())
+            }
         };
         let found = super::check(std::slice::from_ref(&file), &read);
         let found: Vec<&str> = found
@@ -65,9 +68,12 @@ fn families_say_what_they_have_in_one_place() {
     ];
     for (name, expected) in cases {
         let file = Path::new("crates/modules/src").join(name);
-        let read = |path: &Path| match path.ends_with("lib.rs") {
-            true => Some(LIST.to_owned()),
-            false => Some("impl Family for One {}".to_owned()),
+        let read = |path: &Path| {
+            if path.ends_with("lib.rs") {
+                Some(LIST.to_owned())
+            } else {
+                Some("impl Family for One {}".to_owned())
+            }
         };
         let found = super::check(std::slice::from_ref(&file), &read);
         assert_eq!(found.len(), expected, "{name}");
@@ -101,9 +107,12 @@ fn each_family_is_named_where_its_tests_are() {
         (all.replace("also two", "also twofold"), 1),
         (String::new(), 4),
     ] {
-        let read = |path: &Path| match path.ends_with("lib.rs") {
-            true => Some(LIST.to_owned()),
-            false => Some(tests.clone()),
+        let read = |path: &Path| {
+            if path.ends_with("lib.rs") {
+                Some(LIST.to_owned())
+            } else {
+                Some(tests.clone())
+            }
         };
         assert_eq!(super::untested(&read).len(), missing, "{tests}");
     }

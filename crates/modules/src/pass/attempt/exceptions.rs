@@ -46,9 +46,10 @@ impl Attempt {
         self.push_path(exchange);
         exchange.account.set_action(Action::ConnectingUpstream);
         exchange.log(Level::Error, format_args!("{reason}"));
-        let failure = match group.has_no_servers() {
-            true => Failure::NoServers,
-            false => Failure::NoLive,
+        let failure = if group.has_no_servers() {
+            Failure::NoServers
+        } else {
+            Failure::NoLive
         };
         if let Some(one) = exchange.upstream.last_try() {
             one.status = failure.status();

@@ -242,9 +242,10 @@ impl StreamUpload {
             if has_trailers {
                 send_trailers(exchange, self.trailers, &mut http2, self.stream);
             }
-            self.body = match ends {
-                true => StreamBody::None,
-                false => StreamBody::File { at },
+            self.body = if ends {
+                StreamBody::None
+            } else {
+                StreamBody::File { at }
             };
         }
         exchange.lane.keep_scratch(piece);

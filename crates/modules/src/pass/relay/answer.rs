@@ -206,9 +206,10 @@ pub(super) enum Rest {
 
 impl Rest {
     pub(super) fn nothing_if(is_over: bool) -> Rest {
-        match is_over {
-            true => Rest::Nothing,
-            false => Rest::Something,
+        if is_over {
+            Rest::Nothing
+        } else {
+            Rest::Something
         }
     }
 }

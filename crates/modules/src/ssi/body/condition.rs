@@ -46,9 +46,10 @@ impl TemplateBody {
             let reason = "too many \"if\" commands within one another";
             return Ok(Err(reason.to_owned()));
         }
-        let holds = match outer {
-            true => self.holds(exchange, text)?,
-            false => Ok(false),
+        let holds = if outer {
+            self.holds(exchange, text)?
+        } else {
+            Ok(false)
         };
         if let Some(template) = self.templates.last_mut() {
             let shown = *holds.as_ref().unwrap_or(&false);

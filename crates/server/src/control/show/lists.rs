@@ -65,9 +65,12 @@ pub(super) fn upstreams(answer: &Value) -> Option<String> {
 const PEER_COLUMNS: &[Column] = &[
     ("UPSTREAM", |peer| text(peer, "upstream")),
     ("SERVER", |peer| text(peer, "address")),
-    ("STATE", |peer| match peer["backup"] == true {
-        true => format!("{}, backup", text(peer, "state")),
-        false => text(peer, "state"),
+    ("STATE", |peer| {
+        if peer["backup"] == true {
+            format!("{}, backup", text(peer, "state"))
+        } else {
+            text(peer, "state")
+        }
     }),
     ("WEIGHT", |peer| text(peer, "weight")),
     ("ACTIVE", |peer| text(peer, "active")),
@@ -164,9 +167,12 @@ pub(super) fn gates(answer: &Value) -> Option<String> {
         ("MODE", |gate| text(gate, "mode")),
         ("QUEUED", |gate| text(gate, "queued")),
         ("QUEUE", |gate| text(gate, "queue_max")),
-        ("SPARE", |gate| match gate["spare"] == true {
-            true => "yes".to_owned(),
-            false => "no".to_owned(),
+        ("SPARE", |gate| {
+            if gate["spare"] == true {
+                "yes".to_owned()
+            } else {
+                "no".to_owned()
+            }
         }),
     ];
     let gates = answer["gates"].as_array()?;
@@ -322,9 +328,10 @@ fn rates(rates: &Value) -> Option<String> {
     let rate = |name: &str| rates[name].as_f64();
     let requests = rate("requests_per_s")?;
     let errors = rate("server_errors_per_s")?;
-    let failed = match requests > 0.0 {
-        true => format!("{:.2} %", errors / requests * 100.0),
-        false => "-".to_owned(),
+    let failed = if requests > 0.0 {
+        format!("{:.2} %", errors / requests * 100.0)
+    } else {
+        "-".to_owned()
     };
     Some(format!(
         "last {:<10}{requests:.1} requests/s ({failed} with 5xx), {:.1} connections/s, {}/s in, \
@@ -413,10 +420,7 @@ fn replaced_zones<'a>(zones: impl Iterator<Item = &'a Value> + Clone) -> String 
     for (what, zones) in cases.iter().filter(|(_, zones)| !zones.is_empty()) {
         let _ = writeln!(out, "zones {what}: {}", zones.join(", "));
     }
-    match out.is_empty() {
-        true => out,
-        false => out + "\n",
-    }
+    if out.is_empty() { out } else { out + "\n" }
 }
 
 /// What a drain waits for.

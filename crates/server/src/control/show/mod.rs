@@ -32,9 +32,12 @@ const VIEWS: &[(&str, View)] = &[
 
 /// The answer to a verb as text.
 pub(super) fn answer(verb: &str, answer: &Value) -> String {
-    let views = VIEWS.iter().filter(|(name, _)| match name.ends_with('.') {
-        true => verb.starts_with(name),
-        false => verb == *name,
+    let views = VIEWS.iter().filter(|(name, _)| {
+        if name.ends_with('.') {
+            verb.starts_with(name)
+        } else {
+            verb == *name
+        }
     });
     let shown = views.map(|(_, view)| view(answer)).next().flatten();
     shown.unwrap_or_else(|| table::of(answer))

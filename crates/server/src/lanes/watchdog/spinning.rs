@@ -65,9 +65,10 @@ impl Spinning {
             return false;
         }
         let worked = Duration::from_nanos(cpu_ns.saturating_sub(round.cpu_ns));
-        match worked >= watched / WORKED_PART {
-            true => round.is_given_up = true,
-            false => *round = fresh(),
+        if worked >= watched / WORKED_PART {
+            round.is_given_up = true;
+        } else {
+            *round = fresh();
         }
         round.is_given_up
     }

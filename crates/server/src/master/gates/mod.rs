@@ -444,9 +444,10 @@ impl GateSet {
         let multipath = listen.options.multipath && has_multipath(&listen.address, opening.log);
         let is_other = replace_others(&mut gates, multipath);
         let options = ListenOptions {
-            reuseport: match per_lane || is_shared || is_other {
-                true => Reuseport::Hash,
-                false => Reuseport::None,
+            reuseport: if per_lane || is_shared || is_other {
+                Reuseport::Hash
+            } else {
+                Reuseport::None
             },
             multipath,
             ..listen.options.clone()
@@ -553,9 +554,10 @@ fn open_patiently(
         let (sentence, error) = (failure.sentence(address), Errno(&failure.error));
         let in_use = failure.is_address_in_use();
         if tries == 0 || !is_own_name {
-            let holder = match in_use && is_own_name {
-                true => holder(address),
-                false => None,
+            let holder = if in_use && is_own_name {
+                holder(address)
+            } else {
+                None
             };
             let holder = holder
                 .map(|Holder { process, name }| format!("; process {process} ({name}) has it"));

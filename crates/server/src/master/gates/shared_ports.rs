@@ -20,9 +20,10 @@ impl SharedPorts {
     pub(super) fn of<'a>(addresses: impl Iterator<Item = &'a ListenAddress>) -> Self {
         let (mut wildcards, mut others) = (HashSet::new(), HashSet::new());
         for (port, is_wildcard) in addresses.filter_map(port) {
-            match is_wildcard {
-                true => wildcards.insert(port),
-                false => others.insert(port),
+            if is_wildcard {
+                wildcards.insert(port)
+            } else {
+                others.insert(port)
             };
         }
         Self(wildcards.intersection(&others).copied().collect())

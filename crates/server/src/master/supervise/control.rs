@@ -106,9 +106,10 @@ impl Master {
 
     fn control_failed(&self, wanted: &ControlPath, error: &io::Error) -> bool {
         let is_named = matches!(wanted, ControlPath::Named(_));
-        let (level, rest) = match is_named {
-            true => (Level::Emerg, ""),
-            false => (Level::Warn, ", there is no control socket"),
+        let (level, rest) = if is_named {
+            (Level::Emerg, "")
+        } else {
+            (Level::Warn, ", there is no control socket")
         };
         let path = wanted.path().unwrap_or(Path::new("")).display();
         let error = Errno(error);

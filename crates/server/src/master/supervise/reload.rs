@@ -96,10 +96,11 @@ impl Master {
         self.reloads.needs_process = true;
         let message = format_args!("worker process {number} is stuck: another one is started");
         self.log.event(Level::Alert, message);
-        match self.is_settled() {
-            true => self.replace(LoadedConfiguration::reread),
+        if self.is_settled() {
+            self.replace(LoadedConfiguration::reread);
+        } else {
             // As soon as it can be.
-            false => self.reloads.is_asked_again = true,
+            self.reloads.is_asked_again = true;
         }
     }
 
@@ -177,9 +178,10 @@ impl Master {
             }
         };
         let takes_over = serving.is_some_and(|serving| serving != index);
-        let (ours, links) = match takes_over {
-            true => self.succession_links(),
-            false => Default::default(),
+        let (ours, links) = if takes_over {
+            self.succession_links()
+        } else {
+            Default::default()
         };
         let token = self.serving.children[index].token;
         self.serving.restart_at = None;

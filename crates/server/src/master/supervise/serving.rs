@@ -169,9 +169,10 @@ impl Master {
             return;
         }
         self.control.counts.restarts += 1;
-        self.serving.short_lives = match child.started.elapsed() < LIFE_SHORT {
-            true => self.serving.short_lives + 1,
-            false => 0,
+        self.serving.short_lives = if child.started.elapsed() < LIFE_SHORT {
+            self.serving.short_lives + 1
+        } else {
+            0
         };
         match restart_pause(self.serving.short_lives) {
             None => self.restart(),
@@ -311,9 +312,10 @@ impl Master {
                 Ok(file) => self.pid_file = Some(file),
                 Err(error) => {
                     let path = settings.pid_file.display();
-                    let (level, rest) = match named {
-                        true => (Level::Emerg, ""),
-                        false => (Level::Warn, ", no pid file is written"),
+                    let (level, rest) = if named {
+                        (Level::Emerg, "")
+                    } else {
+                        (Level::Warn, ", no pid file is written")
                     };
                     let error = Errno(&error);
                     let message = format_args!("open() \"{path}\" failed {error}{rest}");

@@ -359,18 +359,20 @@ impl Master {
                 TakeoverStage::Opening(_) | TakeoverStage::Accepting
             );
         }
-        match has_accepted {
-            true => self.quit(),
-            false => self.stop(),
+        if has_accepted {
+            self.quit();
+        } else {
+            self.stop();
         }
         self.course.has_failed = true;
     }
 
     /// The code to end with.
     pub(super) fn exit_code(&self) -> ExitCode {
-        match self.course.has_failed {
-            true => ExitCode::FAILURE,
-            false => ExitCode::SUCCESS,
+        if self.course.has_failed {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
         }
     }
 }

@@ -230,22 +230,25 @@ impl Master {
             orphan::send_away(path);
         }
         if let Some(file) = &mut self.pid_file {
-            match file.is_in_place() {
-                true => file.rename(settings.pid_file.clone())?,
-                false => *file = PidFile::create(&settings.pid_file)?,
+            if file.is_in_place() {
+                file.rename(settings.pid_file.clone())?;
+            } else {
+                *file = PidFile::create(&settings.pid_file)?;
             }
         }
         if let (Some(path), Some(place)) = (settings.control.path(), self.control.socket.place()) {
-            match place.is_in_place() {
-                true => place.rename(path)?,
+            if place.is_in_place() {
+                place.rename(path)?;
+            } else {
                 // It is opened anew.
-                false => drop(self.control.socket.leave(&self.events.epoll)),
+                drop(self.control.socket.leave(&self.events.epoll));
             }
         }
         if let (Some(path), Some(socket)) = (&settings.adoption, &mut self.adoption.socket) {
-            match socket.is_in_place() {
-                true => socket.rename(path)?,
-                false => self.adoption.socket = None,
+            if socket.is_in_place() {
+                socket.rename(path)?;
+            } else {
+                self.adoption.socket = None;
             }
         }
         Ok(())

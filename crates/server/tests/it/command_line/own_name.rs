@@ -73,9 +73,10 @@ fn server_fields_pages_and_the_log_carry_the_name() {
         let page = server.get("/off").text();
         // Under nginx's name the page is nginx's to the byte.
         let own_style = *off == "turnpike";
-        let expected = match own_style {
-            true => format!("<h1>403 Forbidden</h1>\n<p>{off}</p>\n</main></body>\n</html>\n"),
-            false => format!("<hr><center>{off}</center>"),
+        let expected = if own_style {
+            format!("<h1>403 Forbidden</h1>\n<p>{off}</p>\n</main></body>\n</html>\n")
+        } else {
+            format!("<hr><center>{off}</center>")
         };
         assert!(page.contains(&expected), "{page}");
         let charset = if own_style { "; charset=utf-8" } else { "" };
@@ -173,9 +174,10 @@ fn processes_carry_the_name_that_the_program_is_called() {
         ),
     ] {
         let builder = Server::builder(env!("CARGO_BIN_EXE_turnpike")).configuration(CONFIGURATION);
-        let server = match own_name {
-            true => builder.own_name().start(),
-            false => builder.start(),
+        let server = if own_name {
+            builder.own_name().start()
+        } else {
+            builder.start()
         };
         let processes = [server.pid(), server.serving_pids()[0]];
         for ((process, name), title) in processes.into_iter().zip(names).zip(titles) {

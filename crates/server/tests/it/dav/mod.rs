@@ -277,9 +277,10 @@ fn ask_http1(server: &Server, line: &str, fields: &str, body: &str) -> u16 {
 fn lay_out(files: &Path) {
     for entry in fs::read_dir(files).unwrap() {
         let entry = entry.unwrap();
-        match entry.file_type().unwrap().is_dir() {
-            true => fs::remove_dir_all(entry.path()).unwrap(),
-            false => fs::remove_file(entry.path()).unwrap(),
+        if entry.file_type().unwrap().is_dir() {
+            fs::remove_dir_all(entry.path()).unwrap();
+        } else {
+            fs::remove_file(entry.path()).unwrap();
         }
     }
     for folder in ["d", "e"] {
@@ -515,9 +516,10 @@ fn refused_links_are_followed_by_no_method() {
     }
     let before = contents(&outside);
     let ask = |line: &str, fields: &str| {
-        let (length, body) = match line.starts_with("PUT") {
-            true => ("Content-Length: 3\r\n", "new"),
-            false => ("", ""),
+        let (length, body) = if line.starts_with("PUT") {
+            ("Content-Length: 3\r\n", "new")
+        } else {
+            ("", "")
         };
         let request = format!(
             "{line} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n{fields}{length}\r\n{body}"

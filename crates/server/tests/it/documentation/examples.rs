@@ -129,14 +129,13 @@ fn on_free_ports(block: &str, port: u16) -> (String, Vec<RefusedPort>) {
     numbers.dedup();
     for number in numbers {
         let address = format!("127.0.0.1:{number}");
-        let other = match block.contains(&format!("listen {address}")) {
-            true => turnpike_testkit::ports::reserve().unwrap(),
-            false => {
-                let free = RefusedPort::new().unwrap();
-                let number = free.number();
-                refused.push(free);
-                number
-            }
+        let other = if block.contains(&format!("listen {address}")) {
+            turnpike_testkit::ports::reserve().unwrap()
+        } else {
+            let free = RefusedPort::new().unwrap();
+            let number = free.number();
+            refused.push(free);
+            number
         };
         text = text.replace(&address, &format!("127.0.0.1:{other}"));
     }

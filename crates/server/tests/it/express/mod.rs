@@ -427,12 +427,13 @@ fn answer_of_peer(request: &Request, address: &str, port: u16) -> Vec<u8> {
 
 fn without_dates(bytes: &[u8]) -> String {
     let text = bytes.escape_ascii().to_string();
-    let lines = text
-        .split("\\r\\n")
-        .map(|line| match line.starts_with("Date: ") {
-            true => "Date",
-            false => line,
-        });
+    let lines = text.split("\\r\\n").map(|line| {
+        if line.starts_with("Date: ") {
+            "Date"
+        } else {
+            line
+        }
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 

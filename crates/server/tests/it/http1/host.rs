@@ -95,9 +95,10 @@ impl Case {
 
     /// Status and body of a server's answer.
     fn ask(&self, server: &Server, path: &str) -> (String, String) {
-        let port = match self.is_nameless {
-            true => server.port_named("NAMELESS"),
-            false => server.port(),
+        let port = if self.is_nameless {
+            server.port_named("NAMELESS")
+        } else {
+            server.port()
         };
         let answer = String::from_utf8(exchange(port, self.request(path))).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -409,9 +409,10 @@ fn redirects_have_a_location() {
 
 fn asked(server: &Server, request: &str) -> Response {
     let mut peer = server.connect();
-    match request.starts_with("HEAD ") {
-        true => peer.round_without_body(request.replace('\n', "\r\n")),
-        false => peer.round(request.replace('\n', "\r\n")),
+    if request.starts_with("HEAD ") {
+        peer.round_without_body(request.replace('\n', "\r\n"))
+    } else {
+        peer.round(request.replace('\n', "\r\n"))
     }
 }
 

@@ -245,9 +245,10 @@ fn gateway(port: u16, directives: &str) -> Server {
 
 fn asked(server: &Server, request: &str) -> Response {
     let mut peer = server.connect();
-    match request.starts_with("HEAD ") {
-        true => peer.round_without_body(request.replace('\n', "\r\n")),
-        false => peer.round(request.replace('\n', "\r\n")),
+    if request.starts_with("HEAD ") {
+        peer.round_without_body(request.replace('\n', "\r\n"))
+    } else {
+        peer.round(request.replace('\n', "\r\n"))
     }
 }
 
@@ -326,9 +327,10 @@ fn responses_are_read_by_the_rfc() {
     let origin = Counting::start("");
     let server = gateway(origin.port(), "");
     for (name, answer, expected) in ANSWERS {
-        origin.answer_with(&match answer.contains('\r') {
-            true => (*answer).to_owned(),
-            false => answer.replace('\n', "\r\n"),
+        origin.answer_with(&if answer.contains('\r') {
+            (*answer).to_owned()
+        } else {
+            answer.replace('\n', "\r\n")
         });
         check(&server, &[(name, GET, expected)]);
     }

@@ -461,10 +461,11 @@ fn http_0_9_is_refused_where_the_directive_says_so() {
             (later, "served"),
         ] {
             let answer = String::from_utf8(server.exchange(request)).unwrap();
-            let alone = match request == later {
+            let alone = if request == later {
                 // A whole answer comes first.
-                true => answer.split_once("\r\n\r\nserved").unwrap().1,
-                false => &answer,
+                answer.split_once("\r\n\r\nserved").unwrap().1
+            } else {
+                &answer
             };
             // Either is a body alone, and the connection is closed.
             match is_served {

@@ -368,9 +368,10 @@ impl Upgrade {
         let others = self.asked.iter().filter(|(_, is_http2)| !is_http2);
         let passed: Vec<&str> = others.map(|(name, _)| *name).collect();
         let all: Vec<&str> = self.asked.iter().map(|(name, _)| *name).collect();
-        match is_passed && passed.len() < all.len() {
-            true => passed.join(", "),
-            false => all.join(self.separator),
+        if is_passed && passed.len() < all.len() {
+            passed.join(", ")
+        } else {
+            all.join(self.separator)
         }
     }
 

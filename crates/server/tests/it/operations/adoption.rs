@@ -32,9 +32,10 @@ fn kill_master(daemon: &Daemon) {
 
 fn command(daemon: &Daemon, word: &str) -> Result<(), String> {
     let output = turnpike(&daemon.folder.arguments(&["-s", word]));
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(stderr(&output)),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(stderr(&output))
     }
 }
 

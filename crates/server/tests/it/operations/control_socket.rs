@@ -27,9 +27,10 @@ fn ask(folder: &Folder, words: &[&str]) -> Result<Value, String> {
     let mut arguments = vec![words[0], "--json"];
     arguments.extend(folder.arguments(&words[1..]));
     let output = turnpike(&arguments);
-    match output.status.success() {
-        true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
-        false => Err(stderr(&output)),
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout).unwrap())
+    } else {
+        Err(stderr(&output))
     }
 }
 

@@ -101,9 +101,10 @@ fn keys() -> Folder {
         let request = ["req", "-new", "-subj", &subject, "-keyout", &key];
         openssl(at, &[&request[..], &["-out", &csr], &NEW_KEY].concat());
         let (ca, ca_key) = (format!("{issuer}.pem"), format!("{issuer}.key"));
-        let by: &[&str] = match name == issuer {
-            true => &["-selfsign", "-keyfile", &key],
-            false => &["-cert", &ca, "-keyfile", &ca_key],
+        let by: &[&str] = if name == issuer {
+            &["-selfsign", "-keyfile", &key]
+        } else {
+            &["-cert", &ca, "-keyfile", &ca_key]
         };
         let [first, last] = [first, last].map(|year| format!("{year}0101000000Z"));
         let sign = ["ca", "-batch", "-notext", "-config", "ca.conf", "-in", &csr];

@@ -83,9 +83,10 @@ const ANSWERED: &[Case] = &[
 ];
 
 fn server_block(name: &str, certificate: &str, directives: &str) -> String {
-    let stapling = match directives.contains("ssl_stapling off") {
-        true => "",
-        false => "ssl_stapling on;",
+    let stapling = if directives.contains("ssl_stapling off") {
+        ""
+    } else {
+        "ssl_stapling on;"
     };
     format!(
         "server {{

@@ -48,9 +48,10 @@ impl Client for UnixStream {
 
 /// Connects to a port of that name, or to a socket in the server's folder.
 fn connect(server: &Server, to: &str) -> Box<dyn Client> {
-    let client: Box<dyn Client> = match to.starts_with('/') {
-        true => Box::new(UnixStream::connect(server.folder().join(&to[1..])).unwrap()),
-        false => Box::new(TcpStream::connect(("127.0.0.1", server.port_named(to))).unwrap()),
+    let client: Box<dyn Client> = if let Some(name) = to.strip_prefix('/') {
+        Box::new(UnixStream::connect(server.folder().join(name)).unwrap())
+    } else {
+        Box::new(TcpStream::connect(("127.0.0.1", server.port_named(to))).unwrap())
     };
     client.set_patience();
     client
@@ -582,9 +583,10 @@ fn besiege(server: &Server, time: Duration) -> Siege {
             Some(client)
         }));
         for _ in 0..10 {
-            match is_answered(http) {
-                true => answered += 1,
-                false => failed += 1,
+            if is_answered(http) {
+                answered += 1;
+            } else {
+                failed += 1;
             }
             thread::sleep(Duration::from_millis(100));
         }

@@ -161,9 +161,10 @@ pub fn server(origin: &Counting, zone: &str, directives: &str) -> Server {
 pub fn ask(server: &Server, request: &str, fields: &str) -> Response {
     let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n");
     let mut peer = server.connect();
-    match request.starts_with("HEAD ") {
-        true => peer.round_without_body(text),
-        false => peer.round(text),
+    if request.starts_with("HEAD ") {
+        peer.round_without_body(text)
+    } else {
+        peer.round(text)
     }
 }
 

@@ -105,9 +105,10 @@ pub fn ask_with(peer: &mut Peer, request: &str, framing: Framing, content: &str)
     }
     let (first, rest) = text.split_at(text.len().min(1));
     peer.send(first);
-    match request.starts_with("HEAD ") {
-        true => peer.round_without_body(rest),
-        false => peer.round(rest),
+    if request.starts_with("HEAD ") {
+        peer.round_without_body(rest)
+    } else {
+        peer.round(rest)
     }
 }
 

@@ -97,9 +97,10 @@ impl Daemon {
     /// Starts the program again; the error is its output.
     pub fn start_again(&self) -> Result<(), String> {
         let output = turnpike(&self.folder.arguments(&[]));
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(stderr(&output)),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(stderr(&output))
         }
     }
 
@@ -154,9 +155,10 @@ impl Daemon {
     pub fn upgrade(&self, words: &[&str]) -> Result<Value, String> {
         let words = [&["upgrade", "--json"], words, &self.folder.arguments(&[])].concat();
         let output = turnpike(&words);
-        match output.status.success() {
-            true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
-            false => Err(stderr(&output)),
+        if output.status.success() {
+            Ok(serde_json::from_slice(&output.stdout).unwrap())
+        } else {
+            Err(stderr(&output))
         }
     }
 }

@@ -42,9 +42,10 @@ pub fn ask(port: u16) -> Result<(), String> {
     stream.write_all(request.as_bytes()).map_err(text)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(text)?;
-    match answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhello") {
-        true => Ok(()),
-        false => Err(format!("{answer:?}")),
+    if answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhello") {
+        Ok(())
+    } else {
+        Err(format!("{answer:?}"))
     }
 }
 

@@ -114,9 +114,10 @@ pub fn configuration(main: &str) -> String {
     } else {
         "events { }"
     };
-    let sandbox = match is_sandboxed() && !main.contains("sandbox ") {
-        true => "sandbox on;",
-        false => "",
+    let sandbox = if is_sandboxed() && !main.contains("sandbox ") {
+        "sandbox on;"
+    } else {
+        ""
     };
     format!("pid nginx.pid;\nerror_log error.log debug;\n{place} {sandbox}\n{main}\n{events}\n")
 }

@@ -74,9 +74,10 @@ fn tell(daemon: &Daemon, verb: &str, words: &[&str]) -> Result<Value, String> {
     ]
     .concat();
     let output = turnpike(&words);
-    match output.status.success() {
-        true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
-        false => Err(stderr(&output)),
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout).unwrap())
+    } else {
+        Err(stderr(&output))
     }
 }
 

@@ -45,10 +45,13 @@ pub fn parse_cgi_response(
         return Ok(more);
     }
     head.status = match head.find_name(buffer, b"Status") {
-        _ if head.status > 0 => match head.is_interim() {
-            true => return Err(ResponseError::InvalidStatus),
-            false => head.status,
-        },
+        _ if head.status > 0 => {
+            if head.is_interim() {
+                return Err(ResponseError::InvalidStatus);
+            } else {
+                head.status
+            }
+        }
         Some(field) => {
             let value = field.value;
             let status = status(value.of(buffer)).ok_or(ResponseError::InvalidStatus)?;

@@ -161,9 +161,10 @@ impl ClientConnection {
         endpoint.last_stream = id;
         endpoint.streams.open(Stream {
             id,
-            state: match ends {
-                true => State::HalfClosedLocal,
-                false => State::Open,
+            state: if ends {
+                State::HalfClosedLocal
+            } else {
+                State::Open
             },
             message: Message::Awaited,
             send_window: Window::new(endpoint.peer.initial_window),

@@ -130,17 +130,19 @@ impl ClientConnection {
             return Ok(self.malformed(stream, fault));
         }
         if is_answered {
-            return Ok(match ends {
-                true => self.end(stream, ServerEvent::Trailers { stream }),
-                false => self.malformed(stream, ResponseFault::TrailersWithoutEnd),
+            return Ok(if ends {
+                self.end(stream, ServerEvent::Trailers { stream })
+            } else {
+                self.malformed(stream, ResponseFault::TrailersWithoutEnd)
             });
         }
         let head = &reader.head;
         let event = ServerEvent::Head { stream, ends };
         if head.is_interim() {
-            return Ok(match ends {
-                true => self.malformed(stream, ResponseFault::EarlyEnd),
-                false => event,
+            return Ok(if ends {
+                self.malformed(stream, ResponseFault::EarlyEnd)
+            } else {
+                event
             });
         }
         own.message = Message::Begun;
@@ -148,10 +150,7 @@ impl ClientConnection {
             204 | 304 => Some(0),
             _ => own.announced_bytes.or(head.content_length()),
         };
-        Ok(match ends {
-            true => self.end(stream, event),
-            false => event,
-        })
+        Ok(if ends { self.end(stream, event) } else { event })
     }
 
     fn data<'a>(
@@ -187,10 +186,7 @@ impl ClientConnection {
             *announced_bytes = left;
         }
         let event = ServerEvent::Data { stream, data, ends };
-        Ok(match ends {
-            true => self.end(stream, event),
-            false => event,
-        })
+        Ok(if ends { self.end(stream, event) } else { event })
     }
 
     /// The server's last frame of a stream has come.
@@ -224,15 +220,17 @@ impl ClientConnection {
             (None, Some(Closed::ResetByPeer)) => return Err(unknown_stream()),
             (None, _) => return Ok(ServerEvent::Nothing),
         };
-        match streams.get(stream).is_some() {
-            true => streams.close(stream, Closed::ResetByPeer),
-            false => streams.remember(stream, Closed::ResetByPeer),
+        if streams.get(stream).is_some() {
+            streams.close(stream, Closed::ResetByPeer);
+        } else {
+            streams.remember(stream, Closed::ResetByPeer);
         }
         // A server that has answered may refuse the rest of a request (RFC 9113 section 8.1). With
         // any other code its answer must not be used.
-        Ok(match has_ended && code == ErrorCode::NoError {
-            true => ServerEvent::Nothing,
-            false => ServerEvent::Reset { stream, code },
+        Ok(if has_ended && code == ErrorCode::NoError {
+            ServerEvent::Nothing
+        } else {
+            ServerEvent::Reset { stream, code }
         })
     }
 

@@ -341,13 +341,15 @@ impl Connection {
     ) -> Result<Event<'static>, ConnectionError> {
         self.endpoint.guard.count(Nuisance::Reset)?;
         let was_open = self.endpoint.streams.get(stream).is_some();
-        match was_open {
-            true => self.reset(stream, code),
-            false => frame::write_rst_stream(&mut self.endpoint.output, stream, code),
+        if was_open {
+            self.reset(stream, code);
+        } else {
+            frame::write_rst_stream(&mut self.endpoint.output, stream, code);
         }
-        Ok(match was_open {
-            true => Event::Reset { stream },
-            false => Event::Nothing,
+        Ok(if was_open {
+            Event::Reset { stream }
+        } else {
+            Event::Nothing
         })
     }
 }

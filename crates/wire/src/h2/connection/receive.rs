@@ -87,11 +87,12 @@ impl Connection {
             } => self.continuation(fragment, ends_headers, reader),
             Frame::Priority { dependency } => {
                 self.endpoint.guard.count(Nuisance::Priority)?;
-                match dependency == stream {
-                    true => Err(ConnectionError::protocol(
+                if dependency == stream {
+                    Err(ConnectionError::protocol(
                         "client sent PRIORITY frame with incorrect dependency",
-                    )),
-                    false => Ok(Event::Nothing),
+                    ))
+                } else {
+                    Ok(Event::Nothing)
                 }
             }
             Frame::RstStream { .. } => self.rst_stream(stream),
@@ -199,9 +200,10 @@ impl Connection {
         let early = self.endpoint.streams.take_priority(stream);
         self.endpoint.streams.open(Stream {
             id: stream,
-            state: match ends {
-                true => State::HalfClosedRemote,
-                false => State::Open,
+            state: if ends {
+                State::HalfClosedRemote
+            } else {
+                State::Open
             },
             message: match fault {
                 Some(fault) if fault.is_malformed() => Message::Malformed,
@@ -324,9 +326,10 @@ impl Connection {
             let left = announced_bytes.checked_sub(data.len() as u64);
             if left.is_none_or(|left| ends && left > 0) {
                 own.message = Message::Malformed;
-                return match own.may_send() {
-                    true => Ok(Event::BodyFault { stream }),
-                    false => self.stream_error(stream, ErrorCode::ProtocolError),
+                return if own.may_send() {
+                    Ok(Event::BodyFault { stream })
+                } else {
+                    self.stream_error(stream, ErrorCode::ProtocolError)
                 };
             }
             own.announced_bytes = left;

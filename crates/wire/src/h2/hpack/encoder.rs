@@ -99,9 +99,10 @@ impl Encoder {
                     return integer::write(out, 0x80, 7, index);
                 }
                 let seen = &mut self.seen[hash as usize % SEEN_MAX];
-                match std::mem::replace(seen, hash) == hash {
-                    true => (0x40, 6),
-                    false => (0, 4),
+                if std::mem::replace(seen, hash) == hash {
+                    (0x40, 6)
+                } else {
+                    (0, 4)
                 }
             }
         };

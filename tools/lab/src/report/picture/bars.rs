@@ -59,7 +59,7 @@ pub(super) fn draw(
     Picture {
         title: title.to_owned(),
         html: both(title, |svg| {
-            drawing(svg, metric, along, cases, top.max(1e-9))
+            drawing(svg, metric, along, cases, top.max(1e-9));
         }),
         caption,
     }

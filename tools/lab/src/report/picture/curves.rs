@@ -58,9 +58,10 @@ fn draw_distribution(svg: &mut Svg, along: &str, cases: &[&CaseSummary]) {
     let entries: Vec<(String, String)> = cases
         .iter()
         .map(|case| {
-            let text = match along == CONTENDER {
-                true => level(case, CONTENDER).to_owned(),
-                false => format!("{}, {}", level(case, CONTENDER), level(case, along)),
+            let text = if along == CONTENDER {
+                level(case, CONTENDER).to_owned()
+            } else {
+                format!("{}, {}", level(case, CONTENDER), level(case, along))
             };
             (class(case), text)
         })
@@ -117,9 +118,10 @@ fn draw_distribution(svg: &mut Svg, along: &str, cases: &[&CaseSummary]) {
 }
 
 fn anchor(x: f64, field: &Field) -> Anchor {
-    match x > field.right - 24.0 {
-        true => Anchor::End,
-        false => Anchor::Middle,
+    if x > field.right - 24.0 {
+        Anchor::End
+    } else {
+        Anchor::Middle
     }
 }
 

@@ -81,9 +81,10 @@ fn the_interval_reaches_the_goal_or_misses_it() {
         let said = format!("{found} {end:?}");
         let reached = reached(found, end);
         assert_eq!(reached.is_reached(), expected, "{said}");
-        let words = match expected {
-            true => "The goals are reached.\n",
-            false => "The goals are missed.\n",
+        let words = if expected {
+            "The goals are reached.\n"
+        } else {
+            "The goals are missed.\n"
         };
         assert!(reached.text(80).ends_with(words), "{said}");
     }

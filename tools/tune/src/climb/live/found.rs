@@ -102,9 +102,10 @@ impl Found {
     /// It does not, or is another one.
     pub(super) fn check(&self) -> Result<(), String> {
         let process = self.process;
-        match System::under("/").started(process) == self.started {
-            true => Ok(()),
-            false => Err(format!("the server is gone: process {process} has ended")),
+        if System::under("/").started(process) == self.started {
+            Ok(())
+        } else {
+            Err(format!("the server is gone: process {process} has ended"))
         }
     }
 
@@ -150,12 +151,13 @@ impl Found {
                 format!("the server's control socket does not tell when a reload is done: {why}")
             });
         }
-        match self.workers().is_empty() {
-            true => Err(format!(
+        if self.workers().is_empty() {
+            Err(format!(
                 "process {} has no worker processes, so that it cannot reload",
                 self.process
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -208,11 +210,12 @@ fn running(pid_file: &Path) -> Result<u32, String> {
     let text = text.map_err(|error| format!("no server runs: {name}: {error}"))?;
     let process = text.trim().parse();
     let process: u32 = process.map_err(|_| format!("{name} has no number of a process"))?;
-    match System::under("/").started(process).is_empty() {
-        true => Err(format!(
+    if System::under("/").started(process).is_empty() {
+        Err(format!(
             "no server runs: {name} names process {process}, which is gone"
-        )),
-        false => Ok(process),
+        ))
+    } else {
+        Ok(process)
     }
 }
 

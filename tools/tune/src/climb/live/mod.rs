@@ -67,9 +67,10 @@ pub(super) struct Share(f64);
 fn share(word: &str) -> Result<Share, String> {
     let number = word.strip_suffix('%').unwrap_or(word);
     let percent: f64 = number.parse().map_err(|_| "not a number of percent")?;
-    match percent > 0.0 && percent <= 100.0 {
-        true => Ok(Share(percent / 100.0)),
-        false => Err("above 0 and at most 100 percent".to_owned()),
+    if percent > 0.0 && percent <= 100.0 {
+        Ok(Share(percent / 100.0))
+    } else {
+        Err("above 0 and at most 100 percent".to_owned())
     }
 }
 
@@ -77,9 +78,10 @@ fn minutes(word: &str) -> Result<f64, String> {
     /// Two days: a longer climb sees another load than the one that it began with.
     const MINUTES_MAX: f64 = 2880.0;
     let minutes: f64 = word.parse().map_err(|_| "not a number of minutes")?;
-    match minutes > 0.0 && minutes <= MINUTES_MAX {
-        true => Ok(minutes),
-        false => Err(format!("above 0 and at most {MINUTES_MAX} minutes")),
+    if minutes > 0.0 && minutes <= MINUTES_MAX {
+        Ok(minutes)
+    } else {
+        Err(format!("above 0 and at most {MINUTES_MAX} minutes"))
     }
 }
 
@@ -89,9 +91,10 @@ fn run_seconds(word: &str) -> Result<f64, String> {
     /// Longer, and a single run may be worse for longer than anybody wants.
     const SECONDS_MAX: f64 = 60.0;
     let seconds: f64 = word.parse().map_err(|_| "not a number of seconds")?;
-    match (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) {
-        true => Ok(seconds),
-        false => Err(format!("from {SECONDS_MIN} to {SECONDS_MAX} seconds")),
+    if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(format!("from {SECONDS_MIN} to {SECONDS_MAX} seconds"))
     }
 }
 

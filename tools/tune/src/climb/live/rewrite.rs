@@ -166,9 +166,10 @@ impl Original {
     fn at_start(&self, text: String) -> Edit {
         let main = self.tree.sources.file(FileId(0));
         let bytes = main.map(|source| &*source.bytes).unwrap_or_default();
-        let from = match bytes.starts_with(b"\xEF\xBB\xBF") {
-            true => 3,
-            false => 0,
+        let from = if bytes.starts_with(b"\xEF\xBB\xBF") {
+            3
+        } else {
+            0
         };
         Edit {
             file: 0,
@@ -306,9 +307,12 @@ fn named<'a, 'n>(
 fn has(listen: &Directive, parameters: &[&str]) -> bool {
     let mut words = listen.arguments.iter().skip(1);
     words.any(|word| {
-        parameters.iter().any(|name| match name.ends_with('=') {
-            true => word.text.starts_with(name),
-            false => word.text == *name || word.text.starts_with(&format!("{name}=")),
+        parameters.iter().any(|name| {
+            if name.ends_with('=') {
+                word.text.starts_with(name)
+            } else {
+                word.text == *name || word.text.starts_with(&format!("{name}="))
+            }
         })
     })
 }

@@ -35,9 +35,10 @@ pub(super) fn output(
     // A child of the program may hold the pipe for longer: what was said until then is not known.
     let said = said.recv_timeout(end.saturating_duration_since(Instant::now()));
     let said = said.unwrap_or_default();
-    match status.success() {
-        true => Ok(said),
-        false => Err(refusal(&said).to_owned()),
+    if status.success() {
+        Ok(said)
+    } else {
+        Err(refusal(&said).to_owned())
     }
 }
 

@@ -202,9 +202,10 @@ impl Service {
     pub(super) fn settle(&mut self, levels: Levels) -> Result<(), Failure> {
         self.safe = levels;
         self.back()?;
-        match is_asked() {
-            true => Err(Failure::Climb("interrupted".to_owned())),
-            false => Ok(()),
+        if is_asked() {
+            Err(Failure::Climb("interrupted".to_owned()))
+        } else {
+            Ok(())
         }
     }
 
@@ -266,13 +267,14 @@ impl Service {
         let time =
             format!("\n{worse_s:.1} of {all_s:.1} s ({share:.1} %) were worse than the start.\n");
         let lines = self.lines(levels);
-        match lines.is_empty() {
-            true => time + "The server runs as before: no step was kept.\n",
-            false => format!(
+        if lines.is_empty() {
+            time + "The server runs as before: no step was kept.\n"
+        } else {
+            format!(
                 "{time}The server runs with these changes; `turnpike tune revert` undoes \
-                 them:\n\n{}\n",
+             them:\n\n{}\n",
                 lines.join("\n")
-            ),
+            )
         }
     }
 
@@ -394,9 +396,10 @@ impl Service {
         let entry = Entry::new(kind, &path, Some(&place.original), &text_of(bytes));
         steps::change(&self.system, &mut self.journal, &entry).map_err(&wrong)?;
         place.now = self.system.read(&path).map_err(&wrong)?.unwrap_or_default();
-        match is_so(&place.now) {
-            true => Ok(kind == Kind::Disk),
-            false => Err(Failure::Levels(format!("{path} does not take the value"))),
+        if is_so(&place.now) {
+            Ok(kind == Kind::Disk)
+        } else {
+            Err(Failure::Levels(format!("{path} does not take the value")))
         }
     }
 
@@ -434,9 +437,10 @@ impl Service {
         if run.connections_per_s < rate * FAR || self.is_failing(run) {
             return Grade::FarWorse;
         }
-        match run.connections_per_s < rate {
-            true => Grade::Worse,
-            false => Grade::NotWorse,
+        if run.connections_per_s < rate {
+            Grade::Worse
+        } else {
+            Grade::NotWorse
         }
     }
 
@@ -450,16 +454,18 @@ impl Service {
 
     /// Takes a run of levels that stay.
     fn ran_safe(&mut self, run: &Run) -> Result<(), Failure> {
-        self.failing = match self.is_failing(run) {
-            true => self.failing + 1,
-            false => 0,
+        self.failing = if self.is_failing(run) {
+            self.failing + 1
+        } else {
+            0
         };
-        match self.failing >= FAILING_MAX {
-            true => Err(Failure::Climb(format!(
+        if self.failing >= FAILING_MAX {
+            Err(Failure::Climb(format!(
                 "requests fail, or take too long, in {FAILING_MAX} runs in a row, though no step \
-                 is tried"
-            ))),
-            false => Ok(()),
+             is tried"
+            )))
+        } else {
+            Ok(())
         }
     }
 
@@ -502,9 +508,10 @@ impl Bench for Service {
             result => result?,
         };
         self.runs.push((levels.key(), run.clone()));
-        match is_trial {
-            true => self.ran_trial(&run, seconds)?,
-            false => self.ran_safe(&run)?,
+        if is_trial {
+            self.ran_trial(&run, seconds)?;
+        } else {
+            self.ran_safe(&run)?;
         }
         Ok(run)
     }

@@ -204,9 +204,10 @@ fn options_of_a_connection_are_limited() {
         let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n");
         for rules in [HeadRules::default(), nginx()] {
             let (result, _) = parse(text.as_bytes(), &rules);
-            let expected = match taken {
-                true => Ok(HeadStep::Complete),
-                false => Err(TooManyOptions),
+            let expected = if taken {
+                Ok(HeadStep::Complete)
+            } else {
+                Err(TooManyOptions)
             };
             assert_eq!(result, expected, "{lines}");
         }
