@@ -99,9 +99,9 @@ async fn greeting(session: &mut Session, client: &Connected) -> Result<Greeting,
             Ok(Some(greeting)) => return Ok(greeting),
             Ok(None) => {}
             Err(why) => {
-                let error = HandshakeError::Tls(why.error.clone());
+                let message = why.to_string();
                 client.transport().refuse(why);
-                return Err(error.to_string());
+                return Err(message);
             }
         }
         bytes.clear();

@@ -383,11 +383,7 @@ impl Connections {
             Ok(None) => Ok(Handshaking::Hello(hello)),
             Ok(Some(greeting)) => self.greeted(connection, greeting),
             Err(why) => {
-                self.log_handshake(
-                    connection,
-                    Level::Info,
-                    format_args!("SSL_do_handshake() failed (SSL: {})", why.error),
-                );
+                self.log_handshake(connection, Level::Info, format_args!("{why}"));
                 connection.transport.refuse(why);
                 Err(Step::Failed(CloseReason::HandshakeFailed))
             }

@@ -459,8 +459,7 @@ impl Connections {
             Ok(Some(greeting)) => greeting,
             Ok(None) => return self.refuse(http3, flight, gate),
             Err(why) => {
-                let why = format_args!("SSL_do_handshake() failed (SSL: {})", why.error);
-                self.log_handshake_of(&facts, Level::Info, why);
+                self.log_handshake_of(&facts, Level::Info, format_args!("{why}"));
                 return self.refuse(http3, flight, gate);
             }
         };

@@ -1,12 +1,13 @@
 //! The start of a TLS session: the ClientHello names the server, which determines the certificate.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
-use rustls::{InvalidMessage, PeerIncompatible, ServerConfig};
+use rustls::{InvalidMessage, PeerIncompatible, PeerMisbehaved, ServerConfig};
 use turnpike_wire::client_hello::{self, ja4};
 
 use super::Transport;
@@ -36,6 +37,9 @@ const RECORD_HANDSHAKE: u8 = 22;
 
 /// Where the version is in a record that a ClientHello begins with.
 const VERSION_AT: usize = 9;
+
+/// A server name of which a message shows no more: DNS has none that are longer (RFC 1035 2.3.4).
+const NAME_BYTES_MAX: usize = 255;
 
 /// A TLS record with a fatal alert.
 const fn fatal(alert: u8, version: u16) -> [u8; 7] {
@@ -77,8 +81,14 @@ pub struct Greeting {
 
 /// Why the bytes are not a ClientHello.
 pub struct HelloError {
-    pub error: rustls::Error,
+    reason: Reason,
     alert: Option<Refusal>,
+}
+
+enum Reason {
+    Library(rustls::Error),
+    /// The library refused this server name.
+    Name(Box<[u8]>),
 }
 
 /// The alert about a refused ClientHello.
@@ -114,9 +124,11 @@ impl Hello {
             if let Err(error) = read {
                 return Err(HelloError::from(&error));
             }
-            let accepted = self.acceptor.accept();
-            let accepted = accepted.map_err(|why| HelloError::of(why, self.version))?;
             let taken = &before[..before.len() - bytes.len()];
+            let accepted = self.acceptor.accept();
+            let accepted = accepted.map_err(|why| {
+                HelloError::of(why, self.version).with_name_of(&self.whole(taken))
+            })?;
             if let Some(accepted) = accepted {
                 let whole = self.whole(taken);
                 let offers = match self.identify {
@@ -165,8 +177,24 @@ fn is_fallback(hello: &ClientHello<'_>, bytes: &[u8]) -> bool {
 impl From<&io::Error> for HelloError {
     fn from(error: &io::Error) -> Self {
         Self {
-            error: rustls::Error::General(error.to_string()),
+            reason: Reason::Library(rustls::Error::General(error.to_string())),
             alert: None,
+        }
+    }
+}
+
+/// nginx's message, and for a server name, which the library refuses on its own, what is wrong.
+impl fmt::Display for HelloError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("SSL_do_handshake() failed (SSL: ")?;
+        match &self.reason {
+            Reason::Library(error) => write!(out, "{error})"),
+            Reason::Name(name) => write!(
+                out,
+                "the client asked for the server name \"{}\", which DNS cannot have: it has to \
+                 send a host name without port and brackets, or none)",
+                name.escape_ascii()
+            ),
         }
     }
 }
@@ -177,9 +205,21 @@ impl HelloError {
         let own = own_alert(&error).map(|alert| Refusal::Own(alert, TLS_1_2));
         let own = too_old(&error, version).or(own);
         Self {
-            error,
+            reason: Reason::Library(error),
             alert: own.or(Some(Refusal::Library(alert))),
         }
+    }
+
+    /// Names the server name in this ClientHello, if that is what the library refused.
+    fn with_name_of(mut self, hello: &[u8]) -> Self {
+        let refused = PeerMisbehaved::ServerNameMustContainOneHostName;
+        if matches!(&self.reason, Reason::Library(error) if *error == refused.into())
+            && let Ok(Some(offered)) = client_hello::read(hello)
+        {
+            let name = offered.server_name.iter().copied();
+            self.reason = Reason::Name(name.take(NAME_BYTES_MAX).collect());
+        }
+        self
     }
 }
 
@@ -252,10 +292,8 @@ impl Transport {
         let version = greeting.version;
         let connection = match greeting.accepted.into_connection(config) {
             Ok(connection) => connection,
-            Err(why) => {
-                let why = HelloError::of(why, version);
-                let error = why.error.clone();
-                self.refuse(why);
+            Err((error, alert)) => {
+                self.refuse(HelloError::of((error.clone(), alert), version));
                 return Err(error);
             }
         };

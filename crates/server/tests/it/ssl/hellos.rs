@@ -29,6 +29,7 @@ const FATAL: u8 = 2;
 const UNEXPECTED_MESSAGE: u8 = 10;
 const RECORD_OVERFLOW: u8 = 22;
 const HANDSHAKE_FAILURE: u8 = 40;
+const ILLEGAL_PARAMETER: u8 = 47;
 const DECODE_ERROR: u8 = 50;
 
 /// The reason in the log where the bytes are not what they should be.
@@ -402,6 +403,89 @@ fn offers_are_answered_as_by_nginx() {
                 "{program}: {version:?} {suites:?} {extensions:?}"
             );
         }
+    }
+}
+
+/// Names that DNS cannot have, for which nginx serves the default server: rustls refuses them
+/// before the server sees the hello, which cannot be changed, since both sides hash its bytes.
+const REFUSED_NAMES: &[&str] = &[
+    "a..b",
+    ".a.test",
+    "-a.test",
+    "a-.test",
+    "a b",
+    "a.test:443",
+    "[::1]",
+    "www.10.0.0.229",
+    "0123456789012345678901234567890123456789012345678901234567890123.test",
+];
+
+/// Names that are served, by the default server: it is the only one.
+const SERVED_NAMES: &[&str] = &["a_b.test", "10.0.0.229", "::1", "a.test.", "xn--a.test"];
+
+/// A hello for a server name (RFC 6066 section 3).
+fn named_hello(name: &str) -> Vec<u8> {
+    let length = name.len() as u8;
+    let before = [0, 0, 0, length + 5, 0, length + 3, 0, 0, length];
+    let name = [&before[..], name.as_bytes()].concat();
+    offer([3, 3], SUITE, &[&name, GROUPS, SIGNATURES])
+}
+
+#[test]
+fn a_server_name_that_dns_cannot_have_is_refused_and_the_log_says_why() {
+    let keys = keys();
+    let secure = "ssl_certificate %KEYS%/ec.pem; ssl_certificate_key %KEYS%/ec.key;";
+    let http = format!(
+        "server {{ %SECURE% }} }} stream {{ server {{ listen 127.0.0.1:%PORT_B% ssl;
+        {secure} return here; }}"
+    );
+    let server = start(&keys, &http);
+    let ports = [server.port(), server.port_named("B")];
+    let first = |port: u16, name: &str| {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        socket.write_all(&named_hello(name)).unwrap();
+        let mut answer = [0; 7];
+        socket.read_exact(&mut answer).unwrap();
+        answer
+    };
+    for name in REFUSED_NAMES {
+        for port in ports {
+            let alert = [ALERT, 3, 3, 0, 2, FATAL, ILLEGAL_PARAMETER];
+            assert_eq!(first(port, name), alert, "{name}");
+        }
+        let failed = format!(
+            "SSL_do_handshake() failed (SSL: the client asked for the server name \"{name}\", \
+             which DNS cannot have: it has to send a host name without port and brackets, or \
+             none) while SSL handshaking, client: 127.0.0.1, server: "
+        );
+        let logged = || server.log("error.log").matches(&failed).count() == ports.len();
+        assert!(
+            wait_for(|| logged().then_some(())).is_some(),
+            "{failed}: {}",
+            server.log("error.log")
+        );
+    }
+    for name in SERVED_NAMES {
+        assert_eq!(
+            ports.map(|port| first(port, name)[0]),
+            [HANDSHAKE[0]; 2],
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn nginx_serves_its_default_server_for_a_name_that_dns_cannot_have() {
+    let keys = keys();
+    let nginx = Server::builder("/usr/sbin/nginx")
+        .configuration(&configured(&keys, "server { %SECURE% }"))
+        .start();
+    for name in REFUSED_NAMES.iter().chain(SERVED_NAMES) {
+        let mut socket = TcpStream::connect(("127.0.0.1", nginx.port())).unwrap();
+        socket.write_all(&named_hello(name)).unwrap();
+        let mut answer = [0];
+        socket.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, HANDSHAKE, "{name}");
     }
 }
 
