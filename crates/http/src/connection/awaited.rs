@@ -42,16 +42,16 @@ impl Connections {
             _ => event_loop.wait_until(token, deadline_ms),
         };
         awaiting.watched_socket().awaited_by(token);
-        self.awaited += 1;
-        self.count_writing(0);
-        self.slots[token as usize] = Slot::Awaiting(Awaited {
+        let awaited = Awaited {
             connection,
             exchange,
             awaiting,
             deadline_ms,
             brief,
             unread: false,
-        });
+        };
+        self.slots.put(token, Slot::Awaiting(awaited));
+        self.count_writing(0);
     }
 
     /// The watched socket has something for the connection of that token.
@@ -63,7 +63,7 @@ impl Connections {
 
     /// The client sends, or closes, while its answer is awaited.
     pub(super) fn client_is_early(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
-        let Some(Slot::Awaiting(awaited)) = self.slots.get_mut(token as usize) else {
+        let Some(Slot::Awaiting(awaited)) = self.slots.get_mut(token) else {
             return;
         };
         awaited.unread = true;
@@ -101,7 +101,7 @@ impl Connections {
 
     /// The deadline of an answer may have come.
     pub(super) fn awaited_due(&mut self, event_loop: &mut EventLoop, token: u32) {
-        let Some(Slot::Awaiting(awaited)) = self.slots.get(token as usize) else {
+        let Some(Slot::Awaiting(awaited)) = self.slots.get(token) else {
             return;
         };
         let deadline_ms = awaited.deadline_ms;
@@ -140,18 +140,10 @@ impl Connections {
     }
 
     fn take_awaited(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Awaited> {
-        let slot = self.slots.get_mut(token as usize)?;
-        // What stands there is looked at first: it is large, and putting it back would be a copy.
-        let Slot::Awaiting(_) = slot else {
-            return None;
-        };
-        let Slot::Awaiting(mut awaited) = std::mem::replace(slot, Slot::InTurn) else {
-            return None;
-        };
+        let mut awaited = self.slots.take_awaited(token)?;
         if let Some(timer) = awaited.brief.take() {
             event_loop.deadlines.remove(timer);
         }
-        self.awaited -= 1;
         self.count_writing(0);
         awaited.awaiting.watched_socket().leave();
         Some(awaited)

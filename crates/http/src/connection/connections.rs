@@ -5,7 +5,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use slab::Slab;
 use turnpike_lane::event_loop::Owner;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{ErrorLog, Level};
@@ -16,7 +15,7 @@ use super::open::Connection;
 use super::return_queue::ReturnQueue;
 use super::rush::Rush;
 use super::shortage::Shortages;
-use super::slot::Slot;
+use super::slots::Slots;
 use super::successor_link::SuccessorLink;
 use crate::counters::{CloseReason, Doing};
 use crate::exchange::Exchange;
@@ -28,26 +27,15 @@ pub struct Connections {
     pub(super) plan: Rc<LanePlan>,
     /// Plans before it that connections may still hold: what they buffer goes by time too.
     pub(super) old_plans: Vec<Weak<LanePlan>>,
-    /// By token.
-    pub(super) slots: Slab<Slot>,
+    pub(super) slots: Slots,
     /// Where the search for idle connections goes on.
     pub(super) room_cursor: usize,
     /// Where the search for stalled connections goes on.
     pub(super) stalled_cursor: usize,
     pub(super) shortages: Shortages,
     pub(super) rush: Rush,
-    /// Futures on the lane's runtime.
-    pub(super) driven: usize,
-    /// Of these, those of connections, which have a slot.
-    pub(super) driven_connections: usize,
-    /// Of these, those of HTTP/2: their requests are counted apart.
-    pub(super) http2_connections: usize,
-    /// Futures that answer requests of HTTP/2: these have places of their own.
-    pub(super) driven_streams: usize,
-    /// Driven connections that end to make room, and still have a slot.
-    pub(super) leaving_connections: usize,
-    /// Connections whose answer is awaited.
-    pub(super) awaited: usize,
+    /// Futures on the lane's runtime that are not those of connections.
+    pub(super) beside: Beside,
     pub(super) return_queue: Rc<ReturnQueue>,
     pub(super) ending: Ending,
     /// What the lane has for HTTP/3; `None`: no datagram has come.
@@ -69,6 +57,15 @@ pub(super) struct Round {
     pub(super) has_worked: bool,
     /// First answers of connections that were accepted in it.
     pub(super) first_answers: u64,
+}
+
+/// Futures on the lane's runtime that have no place among the connections.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// Those that answer requests of HTTP/2, which have places of their own.
+    pub(super) streams: usize,
+    /// Those that no client waits for.
+    pub(super) background: usize,
 }
 
 /// Whether the lane goes on, and what becomes of its connections if it does not.
@@ -104,17 +101,12 @@ impl Connections {
             lane,
             plan,
             old_plans: Vec::new(),
-            slots: Slab::new(),
+            slots: Slots::default(),
             room_cursor: 0,
             stalled_cursor: 0,
             shortages: Shortages::default(),
             rush: Rush::default(),
-            driven: 0,
-            driven_connections: 0,
-            http2_connections: 0,
-            driven_streams: 0,
-            leaving_connections: 0,
-            awaited: 0,
+            beside: Beside::default(),
             return_queue,
             ending: Ending::No,
             http3: None,
@@ -146,9 +138,10 @@ impl Connections {
 
     /// Counts for `stub_status`: requests that are answered.
     pub(super) fn count_writing(&self, more: u64) {
-        let busy = self.driven - self.http2_connections + self.awaited;
-        let streams = self.driven_streams as u64;
-        let writing = busy as u64 + more;
+        let population = self.slots.population();
+        let connections = population.driven_http1 + population.awaited;
+        let streams = self.beside.streams as u64;
+        let writing = (connections + self.beside.background) as u64 + streams + more;
         self.lane.counters.writing.set(writing);
         self.lane.counters.streams.set(streams);
         self.lane.set_http1_working((writing - streams) as usize);
@@ -165,7 +158,12 @@ impl Connections {
     #[cfg(feature = "simulation")]
     pub fn left(&self) -> [usize; 4] {
         let under_way = self.lane.background.under_way();
-        [self.slots.len(), self.driven, self.awaited, under_way]
+        [
+            self.slots.len(),
+            self.driven(),
+            self.slots.population().awaited,
+            under_way,
+        ]
     }
 
     pub(super) fn close(&self, connection: Connection, reason: CloseReason) {

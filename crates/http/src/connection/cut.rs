@@ -23,7 +23,7 @@ impl Connections {
             Slot::Awaiting(awaited) => awaited.connection.facts.accepted_ms <= until_ms,
         };
         let old = self.slots.iter().filter(|(_, slot)| is_old(slot));
-        let old: Vec<u32> = old.map(|(token, _)| token as u32).collect();
+        let old: Vec<u32> = old.map(|(token, _)| token).collect();
         for token in &old {
             self.cut_one(event_loop, *token);
         }
@@ -36,7 +36,7 @@ impl Connections {
     }
 
     fn cut_one(&mut self, event_loop: &mut EventLoop, token: u32) {
-        match self.slots.get(token as usize) {
+        match self.slots.get(token) {
             // Its future sees to the rest, and logs its request.
             Some(Slot::Driven(driven)) => return driven.watch.close(Why::Cut),
             Some(Slot::Awaiting(_)) => {

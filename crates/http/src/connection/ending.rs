@@ -70,7 +70,7 @@ impl Connections {
     pub(super) fn tell_of_end(&mut self, event_loop: &mut EventLoop) {
         self.end_parked_http2(event_loop);
         self.end_http3(event_loop);
-        for (_, slot) in &self.slots {
+        for (_, slot) in self.slots.iter() {
             if let Slot::Driven(driven) = slot {
                 driven.watch.event(false);
             }

@@ -141,19 +141,16 @@ impl Protocol for Connections {
             let Some(returned) = self.return_queue.returned.borrow_mut().pop() else {
                 break;
             };
-            self.driven -= 1;
-            self.driven_connections -= 1;
-            let slot = returned.slot;
-            self.leaving_connections -= usize::from(self.is_leaving(slot.token));
-            self.http2_connections -= usize::from(slot.is_http2);
+            self.slots.put(returned.slot.token, Slot::InTurn);
             self.count_writing(0);
-            self.take_back(event_loop, slot, returned.left);
+            self.take_back(event_loop, returned.slot, returned.left);
         }
     }
 
     fn tick(&mut self, event_loop: &mut EventLoop) {
         let now_ms = event_loop.clock.now_ms();
         self.ticked_ms = now_ms;
+        self.slots.check_invariants();
         self.every_plan(|plan| plan.tick(now_ms));
         self.give_to_successor(event_loop);
         self.spare_connections(now_ms);
@@ -230,11 +227,11 @@ impl Protocol for Connections {
     }
 
     fn connections(&self) -> usize {
-        self.held() - self.driven_streams - self.leaving_connections
+        self.held() - self.beside.streams - self.slots.population().leaving
     }
 
     fn driven(&self) -> usize {
-        self.driven
+        self.slots.population().driven() + self.beside.streams + self.beside.background
     }
 
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {
@@ -245,7 +242,7 @@ impl Protocol for Connections {
     /// for.
     fn held(&self) -> usize {
         let http3 = self.http3.as_ref().map_or(0, |http3| http3.open());
-        self.slots.len() + http3 + self.driven - self.driven_connections
+        self.slots.len() + http3 + self.beside.streams + self.beside.background
     }
 
     fn gates(&self) -> usize {
@@ -282,11 +279,6 @@ impl Connections {
         }
     }
 
-    /// Whether a connection ends to make room.
-    fn is_leaving(&self, token: u32) -> bool {
-        matches!(self.slots.get(token as usize), Some(Slot::Driven(driven)) if driven.is_leaving)
-    }
-
     /// Takes up and counts down tasks that no client waits for.
     fn drive_background(&mut self, event_loop: &mut EventLoop) {
         let background = &self.lane.background;
@@ -300,23 +292,22 @@ impl Connections {
         }
         background.requests_ended(ended);
         let streams_ended = self.return_queue.streams_ended.take();
-        self.driven_streams -= streams_ended;
-        self.driven -= ended + streams_ended;
-        let before = (self.driven, self.driven_streams);
+        self.beside.streams -= streams_ended;
+        self.beside.background -= ended;
+        let before = self.beside;
         for answer in background.take_streams() {
-            self.driven += 1;
-            self.driven_streams += 1;
+            self.beside.streams += 1;
             event_loop.drive(background::counted_stream(
                 answer,
                 Rc::clone(&self.return_queue),
             ));
         }
         for task in background.take_requests() {
-            self.driven += 1;
+            self.beside.background += 1;
             event_loop.drive(background::counted(task, Rc::clone(&self.return_queue)));
         }
         let has_ended = ended + streams_ended > 0;
-        if has_ended || before != (self.driven, self.driven_streams) {
+        if has_ended || before != self.beside {
             self.count_writing(0);
         }
     }

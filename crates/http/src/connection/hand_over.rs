@@ -20,7 +20,7 @@ use turnpike_lane::event_loop::EventLoop;
 use super::connections::{Connections, Ending};
 use super::moving::{Moving, Origin};
 use super::open::Connection;
-use super::slot::{Parked, Slot};
+use super::slot::Parked;
 use super::successor_link::{Packet, Sent, SuccessorLink};
 use crate::counters::CloseReason;
 use crate::h1::input::Input;
@@ -93,7 +93,7 @@ impl Connections {
 
     /// Hands over all that is parked.
     pub(super) fn hand_over_waiting(&mut self, event_loop: &mut EventLoop) {
-        let tokens: Vec<u32> = self.slots.iter().map(|(index, _)| index as u32).collect();
+        let tokens: Vec<u32> = self.slots.iter().map(|(token, _)| token).collect();
         for token in tokens {
             if let Some(parked) = self.take_parked(event_loop, token) {
                 self.put_parked(event_loop, None, parked);
@@ -113,7 +113,7 @@ impl Connections {
             let mut packet = Packet::new(&successor);
             let mut given: Vec<u32> = Vec::new();
             while index < self.slots.capacity() && !packet.is_full() {
-                let parked = self.slots.get(index).and_then(Slot::parked);
+                let parked = self.slots.parked(index as u32);
                 if parked.is_some_and(|parked| packet.add(parked)) {
                     given.push(index as u32);
                 }
@@ -202,7 +202,7 @@ impl Connections {
 
     /// Takes a connection out of its place, as if it had never been parked here.
     fn take_parked(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Parked> {
-        let parked = self.slots.get_mut(token as usize)?.take_parked()?;
+        let parked = self.slots.take_parked(token)?;
         self.count_unparked(&parked.waits_for);
         event_loop.unwatch(parked.connection.transport.as_fd());
         self.unpark(event_loop, Some(token));

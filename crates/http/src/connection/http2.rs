@@ -160,7 +160,7 @@ impl Connections {
 
     /// The deadline of a parked connection may have passed.
     pub(super) fn http2_due(&mut self, event_loop: &mut EventLoop, token: u32) {
-        let Some(Slot::ParkedHttp2(connection)) = self.slots.get(token as usize) else {
+        let Some(Slot::ParkedHttp2(connection)) = self.slots.get(token) else {
             return;
         };
         let Some(deadline_ms) = connection.deadline_ms() else {
@@ -191,7 +191,6 @@ impl Connections {
         token: u32,
         mut connection: Box<Http2Connection>,
     ) {
-        self.slots[token as usize] = Slot::InTurn;
         let turn = match connection.watch.why_closed() {
             Some(why) => Turn::Ended(why.reason()),
             None => connection.take_turn(),
@@ -201,9 +200,9 @@ impl Connections {
 
     /// Lets parked connections tell their clients that the lane ends.
     pub(super) fn end_parked_http2(&mut self, event_loop: &mut EventLoop) {
-        let is_parked = |(_, slot): &(usize, &Slot)| matches!(slot, Slot::ParkedHttp2(_));
+        let is_parked = |(_, slot): &(u32, &Slot)| matches!(slot, Slot::ParkedHttp2(_));
         let parked = self.slots.iter().filter(is_parked);
-        let tokens: Vec<u32> = parked.map(|(token, _)| token as u32).collect();
+        let tokens: Vec<u32> = parked.map(|(token, _)| token).collect();
         for token in tokens {
             if let Some(mut connection) = self.take_parked_http2(token) {
                 let turn = connection.take_turn();
@@ -220,7 +219,7 @@ impl Connections {
         token: u32,
         now_ms: u64,
     ) -> bool {
-        let is_at_rest = match self.slots.get(token as usize) {
+        let is_at_rest = match self.slots.get(token) {
             Some(Slot::ParkedHttp2(connection)) => {
                 connection.shared().is_at_rest(now_ms, LATE_HEAD_MS)
             }
@@ -248,7 +247,7 @@ impl Connections {
 
     /// Takes a parked connection of HTTP/2 out, to be served.
     pub(super) fn take_parked_http2(&mut self, token: u32) -> Option<Box<Http2Connection>> {
-        let slot = self.slots.get_mut(token as usize)?;
+        let slot = self.slots.get_mut(token)?;
         if !matches!(slot, Slot::ParkedHttp2(_)) {
             return None;
         }
@@ -311,7 +310,7 @@ impl Connections {
             event_loop.wheel.insert_if_earlier(token, deadline_ms);
         }
         self.lane.counters.waiting.add();
-        self.slots[token as usize] = Slot::ParkedHttp2(connection);
+        self.slots.put(token, Slot::ParkedHttp2(connection));
     }
 
     fn drive_http2(
@@ -325,9 +324,7 @@ impl Connections {
         };
         let watch = Rc::clone(&connection.watch);
         let work = DrivenWork::Streams(Rc::clone(connection.shared()));
-        let mut slot = self.drive_at(token, watch, work);
-        slot.is_http2 = true;
-        self.http2_connections += 1;
+        let slot = self.drive_at(token, watch, work);
         self.count_writing(0);
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {

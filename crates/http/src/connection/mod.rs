@@ -43,6 +43,7 @@ mod security;
 mod serve;
 mod shortage;
 mod slot;
+mod slots;
 mod splicing;
 mod stalled;
 mod successor_link;

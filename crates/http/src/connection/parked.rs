@@ -117,7 +117,7 @@ impl Connections {
                 .insert_if_earlier(token, parked.deadline_ms);
         }
         self.count_parked(&parked.waits_for);
-        self.slots[token as usize] = Slot::Parked(parked);
+        self.slots.put(token, Slot::Parked(parked));
         token
     }
 
@@ -143,10 +143,10 @@ impl Connections {
         event_loop: &mut EventLoop,
         socket: BorrowedFd<'_>,
     ) -> io::Result<u32> {
-        let token = self.slots.insert(Slot::InTurn) as u32;
+        let token = self.slots.insert();
         let watched = event_loop.watch(socket, token);
         if watched.is_err() {
-            self.slots.remove(token as usize);
+            self.slots.remove(token);
         }
         watched.map(|()| token)
     }
@@ -161,7 +161,7 @@ impl Connections {
     /// Gives a place up; the socket is unwatched by its closing, or by the caller.
     pub(super) fn unpark(&mut self, event_loop: &mut EventLoop, token: Option<u32>) {
         if let Some(token) = token
-            && self.slots.try_remove(token as usize).is_some()
+            && self.slots.remove(token)
         {
             event_loop.wheel.remove(token);
         }
@@ -169,8 +169,8 @@ impl Connections {
 
     /// Takes a parked connection out, with its place.
     pub(super) fn remove_parked(&mut self, token: u32) -> Option<Parked> {
-        let parked = self.slots.get_mut(token as usize)?.take_parked()?;
-        self.slots.remove(token as usize);
+        let parked = self.slots.take_parked(token)?;
+        self.slots.remove(token);
         Some(parked)
     }
 
@@ -209,13 +209,13 @@ impl Connections {
     }
 
     fn holds_input(&self, token: u32) -> bool {
-        let parked = self.slots.get(token as usize).and_then(Slot::parked);
+        let parked = self.slots.parked(token);
         parked.is_some_and(|parked| parked.connection.transport.holds_input())
     }
 
     /// Others have waited: the rest of what a fast sender sends is read in another turn.
     pub(super) fn read_later(&mut self, event_loop: &mut EventLoop, token: u32) {
-        if let Some(parked) = self.slots.get(token as usize).and_then(Slot::parked) {
+        if let Some(parked) = self.slots.parked(token) {
             let socket = parked.connection.transport.as_fd();
             event_loop.unwatch(socket);
             let _ = event_loop.watch(socket, token);
@@ -223,7 +223,7 @@ impl Connections {
     }
 
     fn read_once(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) -> More {
-        let Some(slot) = self.slots.get_mut(token as usize) else {
+        let Some(slot) = self.slots.get_mut(token) else {
             return More::No;
         };
         match slot {
@@ -268,7 +268,7 @@ impl Connections {
                 self.recycle(exchange);
                 parked.connection.input.release();
                 self.count_parked(&parked.waits_for);
-                self.slots[token as usize] = Slot::Parked(parked);
+                self.slots.put(token, Slot::Parked(parked));
                 More::No
             }
             Err(error) => {
@@ -353,12 +353,12 @@ impl Connections {
     }
 
     pub(super) fn parked_due(&mut self, event_loop: &mut EventLoop, token: u32) {
-        match self.slots.get(token as usize) {
+        match self.slots.get(token) {
             Some(Slot::Awaiting(_)) => return self.awaited_due(event_loop, token),
             Some(Slot::ParkedHttp2(_)) => return self.http2_due(event_loop, token),
             _ => {}
         }
-        let Some(parked) = self.slots.get(token as usize).and_then(Slot::parked) else {
+        let Some(parked) = self.slots.parked(token) else {
             return;
         };
         let deadline_ms = parked.deadline_ms;
@@ -411,7 +411,7 @@ impl Connections {
         let now_ms = event_loop.clock.now_ms();
         let was_held_up = now_ms.saturating_sub(self.ticked_ms) > HELD_UP_MS;
         let is_to_move = || {
-            let parked = self.slots.get(token as usize).and_then(Slot::parked);
+            let parked = self.slots.parked(token);
             let successor = self.successor().zip(parked);
             successor.is_some_and(|(successor, parked)| successor.takes(parked))
         };
@@ -419,8 +419,7 @@ impl Connections {
         {
             return false;
         }
-        let slot = self.slots.get_mut(token as usize);
-        let Some(parked) = slot.and_then(Slot::parked_mut) else {
+        let Some(parked) = self.slots.parked_mut(token) else {
             return false;
         };
         let Some(grace_ms) = parked.waits_for.grace_ms(now_ms) else {
@@ -469,19 +468,20 @@ impl Connections {
                 break;
             }
             let index = (self.room_cursor + step) % capacity;
-            if self.close_http2_at_rest(event_loop, index as u32, now_ms)
-                || self.leaves_at_rest(index, now_ms)
+            let token = index as u32;
+            if self.close_http2_at_rest(event_loop, token, now_ms)
+                || self.leaves_at_rest(token, now_ms)
             {
                 closed += 1;
                 self.room_cursor = index + 1;
                 continue;
             }
-            let is_idle = match self.slots.get(index).and_then(Slot::parked) {
+            let is_idle = match self.slots.parked(token) {
                 Some(parked) => parked.is_idle(now_ms),
                 None => false,
             };
-            if is_idle && let Some(parked) = self.remove_parked(index as u32) {
-                event_loop.wheel.remove(index as u32);
+            if is_idle && let Some(parked) = self.remove_parked(token) {
+                event_loop.wheel.remove(token);
                 self.count_unparked(&parked.waits_for);
                 self.close(parked.connection, CloseReason::MadeRoom);
                 closed += 1;
@@ -493,8 +493,8 @@ impl Connections {
 
     /// Has a driven connection of HTTP/2 end that only waits for its next request, or for its first
     /// one too long; returns whether it is one.
-    fn leaves_at_rest(&mut self, index: usize, now_ms: u64) -> bool {
-        let driven = self.slots.get_mut(index).and_then(Slot::driven_mut);
+    fn leaves_at_rest(&mut self, token: u32, now_ms: u64) -> bool {
+        let driven = self.slots.get_mut(token).and_then(Slot::driven_mut);
         let Some(driven) = driven else {
             return false;
         };
@@ -504,18 +504,16 @@ impl Connections {
             }
             _ => return false,
         }
-        driven.is_leaving = true;
-        self.leaving_connections += 1;
-        true
+        self.slots.begin_to_leave(token)
     }
 
     /// Closes the oldest of the connections whose request is late, up to `most`.
     pub(super) fn close_late_heads(&mut self, event_loop: &mut EventLoop, most: usize) -> usize {
         let now_ms = event_loop.clock.now_ms();
-        let late = |(token, slot): (usize, &Slot)| {
+        let late = |(token, slot): (u32, &Slot)| {
             let since_ms = slot.parked()?.head_since_ms()?;
             let is_late = now_ms.saturating_sub(since_ms) >= LATE_HEAD_MS;
-            is_late.then_some((since_ms, token as u32))
+            is_late.then_some((since_ms, token))
         };
         let mut late: Vec<(u64, u32)> = self.slots.iter().filter_map(late).collect();
         if late.is_empty() {
@@ -558,7 +556,7 @@ impl Connections {
             parked.deadline_ms = earlier(parked.deadline_ms, now_ms + grace_ms);
             event_loop
                 .wheel
-                .insert_if_earlier(token as u32, parked.deadline_ms);
+                .insert_if_earlier(token, parked.deadline_ms);
         }
     }
 

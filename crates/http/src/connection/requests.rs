@@ -18,7 +18,7 @@ impl Connections {
                 requests.push(running.seen(now_ms));
             }
         };
-        for (_, slot) in &self.slots {
+        for (_, slot) in self.slots.iter() {
             match slot {
                 Slot::Awaiting(awaited) => add(&awaited.exchange.running()),
                 Slot::Driven(driven) => match &driven.work {
@@ -45,7 +45,7 @@ impl Connections {
     /// Closes a request of the list, and its connection if that is of HTTP/1. Returns whether it
     /// was there.
     pub(super) fn close_request(&mut self, event_loop: &mut EventLoop, id: RequestId) -> bool {
-        let is_meant = |(token, slot): (usize, &Slot)| {
+        let is_meant = |(token, slot): (u32, &Slot)| {
             let found = match slot {
                 Slot::Awaiting(awaited) => awaited.exchange.id() == id,
                 Slot::Driven(driven) => match &driven.work {
@@ -64,7 +64,7 @@ impl Connections {
             return self.http3_streams().any(|shared| shared.close(id));
         };
         let note = Exchange::closed_by_command;
-        self.end_awaited(event_loop, token as u32, CloseReason::Commanded, note);
+        self.end_awaited(event_loop, token, CloseReason::Commanded, note);
         true
     }
 }

@@ -16,8 +16,6 @@ use crate::h2::connection::Http2Connection;
 pub(super) struct DrivenSlot {
     pub(super) token: u32,
     pub(super) watch: Rc<Watch>,
-    /// Whether the connection is one of HTTP/2.
-    pub(super) is_http2: bool,
 }
 
 /// A driven connection that its future has ended with.

@@ -403,18 +403,13 @@ impl Connections {
         watch: Rc<Watch>,
         work: DrivenWork,
     ) -> DrivenSlot {
-        self.slots[token as usize] = Slot::Driven(Driven {
+        let driven = Driven {
             watch: Rc::clone(&watch),
             work,
             is_leaving: false,
-        });
-        self.driven += 1;
-        self.driven_connections += 1;
-        DrivenSlot {
-            token,
-            watch,
-            is_http2: false,
-        }
+        };
+        self.slots.put(token, Slot::Driven(driven));
+        DrivenSlot { token, watch }
     }
 
     /// Gives a connection with unread requests its next turn through the same door by which driven
@@ -445,8 +440,7 @@ impl Connections {
         mut connection: Connection,
         exchange: Box<Exchange>,
     ) {
-        let DrivenSlot { token, watch, .. } = slot;
-        self.slots[token as usize] = Slot::InTurn;
+        let DrivenSlot { token, watch } = slot;
         if let Some(why @ (Why::Cut | Why::MakesRoom)) = watch.why_closed() {
             self.recycle(exchange);
             self.unpark(event_loop, Some(token));

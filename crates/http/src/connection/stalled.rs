@@ -19,28 +19,27 @@ impl Connections {
     pub(super) fn close_stalled(&mut self, now_ms: u64, most: usize) -> usize {
         let capacity = self.slots.capacity();
         let looked_at = (0..capacity.min(LOOKED_AT_MAX)).map(|step| {
-            let index = (self.stalled_cursor + step) % capacity;
-            (index, self.slots.get(index))
+            let token = ((self.stalled_cursor + step) % capacity) as u32;
+            (token, self.slots.get(token))
         });
-        let stalled = looked_at.filter_map(|(index, slot)| match slot? {
+        let stalled = looked_at.filter_map(|(token, slot)| match slot? {
             Slot::Driven(driven) if !driven.is_leaving => {
-                Some((stalled_since_ms(driven, now_ms)?, index))
+                Some((stalled_since_ms(driven, now_ms)?, token))
             }
             _ => None,
         });
-        let mut stalled: Vec<(u64, usize)> = stalled.collect();
+        let mut stalled: Vec<(u64, u32)> = stalled.collect();
         self.stalled_cursor = (self.stalled_cursor + LOOKED_AT_MAX) % capacity.max(1);
         stalled.sort_unstable();
         // Enough that one of the next requests may wait for an upstream server.
         let connections_max = self.plan.events.connections_max;
         let least = connections_max.saturating_sub(waiting_connections_max(connections_max)) + 1;
         stalled.truncate((stalled.len() / LATE_HEADS_PART).clamp(least.min(most), most));
-        for (_, index) in &stalled {
-            if let Some(driven) = self.slots.get_mut(*index).and_then(Slot::driven_mut) {
+        for (_, token) in &stalled {
+            if let Some(driven) = self.slots.get_mut(*token).and_then(Slot::driven_mut) {
                 driven.watch.close(Why::MakesRoom);
-                driven.is_leaving = true;
-                self.leaving_connections += 1;
             }
+            self.slots.begin_to_leave(*token);
         }
         self.lane.counters.made_room.add_many(stalled.len() as u64);
         self.shortages.stalled.lack.closed_stalled += stalled.len() as u64;

@@ -159,7 +159,7 @@ fn connections_that_wait_for_a_request_move_to_the_process_after() {
         assert!(after.answers(client));
         assert!(after.answers(client));
     }
-    let requests = |(_, slot): (usize, &Slot)| slot.parked().unwrap().connection.facts.requests;
+    let requests = |(_, slot): (u32, &Slot)| slot.parked().unwrap().connection.facts.requests;
     let mut requests: Vec<u64> = after.connections.slots.iter().map(requests).collect();
     requests.sort_unstable();
     assert_eq!(requests, [2, 3], "those before the move are counted");
@@ -234,7 +234,7 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
     assert!(lane.answers(&mut client));
     // As if a future had sent that answer, and came back with the connection after the drain's
     // beginning.
-    let parked = lane.connections.slots[0].take_parked().unwrap();
+    let parked = lane.connections.slots.take_parked(0).unwrap();
     let exchange = lane.connections.exchange(&parked.connection);
     let Lane {
         event_loop,
@@ -304,7 +304,7 @@ fn a_panic_costs_its_connection_and_no_place() {
             .watched_sockets()
             .admit(ours.as_fd())
             .unwrap();
-        let connection = lane.connections.slots[0].take_parked().unwrap().connection;
+        let connection = lane.connections.slots.take_parked(0).unwrap().connection;
         let exchange = lane.connections.exchange(&connection);
         let Lane {
             event_loop,
@@ -385,7 +385,7 @@ fn an_idle_connection_is_kept_for_its_least_time() {
         // The second look must not shorten the time.
         lane.tell(Command::Quit { successor: None });
         lane.connections.hurry_waiting(&mut lane.event_loop);
-        let Slot::Parked(parked) = &lane.connections.slots[0] else {
+        let Some(parked) = lane.connections.slots.parked(0) else {
             panic!("it is parked: {text}");
         };
         let left_ms = parked.deadline_ms - lane.event_loop.clock.now_ms();

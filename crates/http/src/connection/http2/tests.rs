@@ -166,7 +166,7 @@ fn a_socket_that_takes_more_while_a_stream_may_send_holds_no_lane_up() {
         client.send(&window_update(0, 1 << 30));
         client.send(&get(1));
         lane.turn();
-        let Slot::Driven(driven) = &lane.connections.slots[0] else {
+        let Some(Slot::Driven(driven)) = lane.connections.slots.get(0) else {
             panic!("it is driven");
         };
         let DrivenWork::Streams(shared) = &driven.work else {
@@ -402,7 +402,10 @@ fn a_parked_connection_is_closed_when_its_time_has_passed() {
         let mut client = lane.client();
         client.write_all(&sent).unwrap();
         lane.turn();
-        assert!(matches!(lane.connections.slots[0], Slot::ParkedHttp2(_)));
+        assert!(matches!(
+            lane.connections.slots.get(0),
+            Some(Slot::ParkedHttp2(_))
+        ));
         let mailbox = lane.mailbox.clone();
         let client = std::thread::spawn(move || {
             let mut told = Vec::new();
@@ -423,8 +426,8 @@ fn a_request_that_is_answered_at_once_begins_the_idle_time_anew() {
     let mut lane = Lane::serving(Arc::new(plan));
     let mut clients = vec![lane.client()];
     clients[0].set_nonblocking(true).unwrap();
-    let deadline_ms = |lane: &Lane| match &lane.connections.slots[0] {
-        Slot::ParkedHttp2(connection) => connection.deadline_ms().unwrap(),
+    let deadline_ms = |lane: &Lane| match lane.connections.slots.get(0) {
+        Some(Slot::ParkedHttp2(connection)) => connection.deadline_ms().unwrap(),
         _ => panic!("it is parked"),
     };
     let opening = [PREFACE.to_vec(), frame(4, 0, 0, &[]), get(1)].concat();
@@ -449,7 +452,7 @@ fn an_idle_connection_is_kept_for_its_least_time() {
     ask(&mut lane, &mut clients, &opening, &end_of_answer(1));
     assert!(!lane.connections.make_room(&mut lane.event_loop));
     lane.tell(Command::Quit { successor: None });
-    let Slot::ParkedHttp2(connection) = &lane.connections.slots[0] else {
+    let Some(Slot::ParkedHttp2(connection)) = lane.connections.slots.get(0) else {
         panic!("it is parked");
     };
     let left_ms = connection.deadline_ms().unwrap() - lane.event_loop.clock.now_ms();
