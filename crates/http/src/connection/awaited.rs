@@ -10,6 +10,7 @@ use turnpike_lane::event_loop::EventLoop;
 use super::connections::Connections;
 use super::open::Connection;
 use super::slot::{Awaited, Slot};
+use super::slots::Place;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::phase::{Awaiting, Verdict};
@@ -20,15 +21,15 @@ impl Connections {
     pub(super) fn await_answer(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
         exchange: Box<Exchange>,
         awaiting: Box<dyn Awaiting>,
     ) {
         connection.input.rest();
-        let (token, connection) = match token {
-            Some(token) => (token, connection),
-            None => match self.insert(event_loop, connection) {
+        let (token, connection) = match place {
+            Place::At(token) => (token, connection),
+            Place::New => match self.insert(event_loop, connection) {
                 Some(inserted) => inserted,
                 None => {
                     self.recycle(exchange);
@@ -94,7 +95,7 @@ impl Connections {
         awaiting.abandoned(&mut exchange);
         note(&mut exchange);
         exchange.log_access();
-        self.unpark(event_loop, Some(token));
+        self.unpark(event_loop, Place::At(token));
         self.recycle(exchange);
         self.close(connection, reason);
     }

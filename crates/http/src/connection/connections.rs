@@ -62,9 +62,9 @@ pub(super) struct Round {
 /// Futures on the lane's runtime that have no place among the connections.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Beside {
-    /// Those that answer requests of HTTP/2, which have places of their own.
+    /// Answers to requests of HTTP/2, which have places of their own.
     pub(super) streams: usize,
-    /// Those that no client waits for.
+    /// Work that no client waits for.
     pub(super) background: usize,
 }
 

@@ -5,6 +5,7 @@ use turnpike_lane::event_loop::EventLoop;
 
 use super::connections::Connections;
 use super::slot::{Await, GivenUp, Slot};
+use super::slots::Place;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::h1::watch::Why;
@@ -48,7 +49,7 @@ impl Connections {
         }
         let reason = CloseReason::ShutdownTimeout;
         if let Some(connection) = self.take_parked_http2(token) {
-            return self.close_http2(event_loop, Some(token), connection, reason);
+            return self.close_http2(event_loop, Place::At(token), connection, reason);
         }
         let Some(parked) = self.remove_parked(token) else {
             return;

@@ -22,6 +22,7 @@ use super::moving::Moving;
 use super::return_queue::{DrivenSlot, Left};
 use super::sampled_logs;
 use super::slot::Slot;
+use super::slots::Place;
 use super::successor_link::SuccessorLink;
 use crate::counters::{AllCounters, CloseReason};
 use crate::lane::{LanePlan, LaneShared};
@@ -107,7 +108,7 @@ impl Protocol for Connections {
         self.round.has_worked = true;
         let served = AssertUnwindSafe(|| self.parked_ready(event_loop, token, closed));
         if catch_unwind(served).is_err() {
-            self.unpark(event_loop, Some(token));
+            self.unpark(event_loop, Place::At(token));
             self.panicked();
         }
     }
@@ -115,7 +116,7 @@ impl Protocol for Connections {
     fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
         let served = AssertUnwindSafe(|| self.answer_ready(event_loop, token));
         if catch_unwind(served).is_err() {
-            self.unpark(event_loop, Some(token));
+            self.unpark(event_loop, Place::At(token));
             self.panicked();
         }
     }
@@ -123,7 +124,7 @@ impl Protocol for Connections {
     fn due(&mut self, event_loop: &mut EventLoop, token: u32) {
         let closed = AssertUnwindSafe(|| self.parked_due(event_loop, token));
         if catch_unwind(closed).is_err() {
-            self.unpark(event_loop, Some(token));
+            self.unpark(event_loop, Place::At(token));
             self.panicked();
         }
     }
@@ -264,17 +265,17 @@ impl Connections {
             }
             Left::Http2(connection) => self.taken_back_http2(event_loop, token, connection),
             Left::Ended(reason) => {
-                self.unpark(event_loop, Some(token));
+                self.unpark(event_loop, Place::At(token));
                 self.lane.counters.was_closed(reason);
             }
             Left::Dropped => {
-                self.unpark(event_loop, Some(token));
+                self.unpark(event_loop, Place::At(token));
                 self.lane.counters.panics.add();
                 self.lane.counters.was_closed(CloseReason::Failed);
             }
         });
         if catch_unwind(served).is_err() {
-            self.unpark(event_loop, Some(token));
+            self.unpark(event_loop, Place::At(token));
             self.panicked();
         }
     }

@@ -21,6 +21,7 @@ use super::connections::{Connections, Ending};
 use super::moving::{Moving, Origin};
 use super::open::Connection;
 use super::slot::Parked;
+use super::slots::Place;
 use super::successor_link::{Packet, Sent, SuccessorLink};
 use crate::counters::CloseReason;
 use crate::h1::input::Input;
@@ -71,14 +72,14 @@ impl Connections {
     pub(super) fn move_parked(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         parked: Parked,
     ) -> Option<Parked> {
-        if token.is_some() {
+        if let Place::At(_) = place {
             event_loop.unwatch(parked.connection.transport.as_fd());
         }
         let back = self.hand_over(parked);
-        self.unpark(event_loop, token);
+        self.unpark(event_loop, place);
         back
     }
 
@@ -96,7 +97,7 @@ impl Connections {
         let tokens: Vec<u32> = self.slots.iter().map(|(token, _)| token).collect();
         for token in tokens {
             if let Some(parked) = self.take_parked(event_loop, token) {
-                self.put_parked(event_loop, None, parked);
+                self.put_parked(event_loop, Place::New, parked);
             }
         }
     }
@@ -190,10 +191,10 @@ impl Connections {
                     waits_for: moving.waits_for,
                     deadline_ms,
                 };
-                self.put_parked(event_loop, None, parked)
+                self.put_parked(event_loop, Place::New, parked)
             }
             // With its time from now on, or that of a drain.
-            _ => self.park(event_loop, None, connection, moving.waits_for),
+            _ => self.park(event_loop, Place::New, connection, moving.waits_for),
         };
         if let Some(token) = token.filter(|_| holds_input) {
             self.parked_ready(event_loop, token, false);
@@ -205,7 +206,7 @@ impl Connections {
         let parked = self.slots.take_parked(token)?;
         self.count_unparked(&parked.waits_for);
         event_loop.unwatch(parked.connection.transport.as_fd());
-        self.unpark(event_loop, Some(token));
+        self.unpark(event_loop, Place::At(token));
         Some(parked)
     }
 }

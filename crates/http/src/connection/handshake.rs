@@ -24,6 +24,7 @@ use super::proxy_header::{self, ProxyHeaderState};
 use super::return_queue::{HandBackOnDrop, Left};
 use super::security::{Agreed, Certified, Handshaking, Security};
 use super::slot::{Await, DrivenWork, More};
+use super::slots::Place;
 use crate::counters::CloseReason;
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
@@ -83,11 +84,11 @@ impl Connections {
     pub(super) fn shake_hands(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
     ) -> More {
         if self.lane.handshakes.are_spent() {
-            let token = self.park_handshake(event_loop, token, connection);
+            let token = self.park_handshake(event_loop, place, connection);
             if let Some(token) = token {
                 self.read_later(event_loop, token);
             }
@@ -96,40 +97,40 @@ impl Connections {
         let step = self.handshake_step(&mut connection);
         match step {
             Step::WantsRead => {
-                self.park_handshake(event_loop, token, connection);
+                self.park_handshake(event_loop, place, connection);
                 More::No
             }
             Step::WantsWrite => {
-                self.wait_to_shake(event_loop, token, connection);
+                self.wait_to_shake(event_loop, place, connection);
                 More::No
             }
             Step::Reads(reads) => {
-                self.wait_for_certificates(event_loop, token, connection, *reads);
+                self.wait_for_certificates(event_loop, place, connection, *reads);
                 More::No
             }
             Step::Failed(reason) => {
-                self.unpark(event_loop, token);
+                self.unpark(event_loop, place);
                 self.close(connection, reason);
                 More::No
             }
             Step::Plain => {
                 connection.security = Security::PlainOnTlsPort;
                 let exchange = self.exchange(&connection);
-                self.serve(event_loop, token, connection, exchange, None);
+                self.serve(event_loop, place, connection, exchange, None);
                 More::Likely
             }
             Step::Done(Agreed { offer, identity }) => {
                 match TlsSession::of(&connection.transport, offer, &identity) {
                     Agreement::Complete(session) => {
-                        self.secured(event_loop, token, connection, session)
+                        self.secured(event_loop, place, connection, session)
                     }
                     Agreement::Pending(pending) => {
-                        self.wait_for_status(event_loop, token, connection, *pending);
+                        self.wait_for_status(event_loop, place, connection, *pending);
                         More::No
                     }
                 }
             }
-            Step::Complete(session) => self.secured(event_loop, token, connection, *session),
+            Step::Complete(session) => self.secured(event_loop, place, connection, *session),
         }
     }
 
@@ -137,26 +138,26 @@ impl Connections {
     fn secured(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
         session: TlsSession,
     ) -> More {
         self.lane.counters.handshakes.add();
         if *session.protocol == *ACME_TLS {
             // The handshake was the answer; no application speaks here.
-            self.unpark(event_loop, token);
+            self.unpark(event_loop, place);
             self.close(connection, CloseReason::ClientClosed);
             return More::No;
         }
         connection.security = Security::Secure(Arc::new(session));
-        if token.is_some() {
-            return self.receive_first(event_loop, token, connection);
+        if let Place::At(_) = place {
+            return self.receive_first(event_loop, place, connection);
         }
         // It gets a place, so that what the session holds already can be read.
         let Some((token, connection)) = self.insert(event_loop, connection) else {
             return More::No;
         };
-        self.receive_first(event_loop, Some(token), connection);
+        self.receive_first(event_loop, Place::At(token), connection);
         self.parked_ready(event_loop, token, false);
         More::No
     }
@@ -165,25 +166,20 @@ impl Connections {
     fn park_handshake(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
     ) -> Option<u32> {
         let started_ms = connection.facts.accepted_ms;
         let waits_for = Await::Handshake { started_ms };
-        self.park(event_loop, token, connection, waits_for)
+        self.park(event_loop, place, connection, waits_for)
     }
 
     /// Lets a future wait until the socket takes more: few clients ever let it come to that.
-    fn wait_to_shake(
-        &mut self,
-        event_loop: &mut EventLoop,
-        token: Option<u32>,
-        connection: Connection,
-    ) {
+    fn wait_to_shake(&mut self, event_loop: &mut EventLoop, place: Place, connection: Connection) {
         let timeout_ms = self.header_timeout_ms(&connection);
         let exchange = self.exchange(&connection);
         let Some((slot, connection)) =
-            self.driven_slot(event_loop, token, connection, DrivenWork::None)
+            self.driven_slot(event_loop, place, connection, DrivenWork::None)
         else {
             self.recycle(exchange);
             return;
@@ -209,7 +205,7 @@ impl Connections {
     fn wait_for_certificates(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         reads: Reads,
     ) {
@@ -219,7 +215,7 @@ impl Connections {
             agreed,
             loading,
         } = reads;
-        self.handshake_later(event_loop, token, connection, async move {
+        self.handshake_later(event_loop, place, connection, async move {
             let loaded = bounded(timeout_ms, loading.done()).await;
             let late = || Err("reading a certificate took too long".to_owned());
             Handshaking::Certified(Box::new(Certified {
@@ -234,12 +230,12 @@ impl Connections {
     fn wait_for_status(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         pending: PendingSession,
     ) {
         let timeout_ms = self.header_timeout_ms(&connection);
-        self.handshake_later(event_loop, token, connection, async move {
+        self.handshake_later(event_loop, place, connection, async move {
             let session = pending.complete(timeout_ms).await;
             Handshaking::Complete(Box::new(session))
         });
@@ -249,7 +245,7 @@ impl Connections {
     fn handshake_later(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
         later: impl Future<Output = Handshaking> + 'static,
     ) {
@@ -257,7 +253,7 @@ impl Connections {
         // It has a place of its own meanwhile, and no state.
         connection.security = Security::of_new(true);
         let Some((slot, mut connection)) =
-            self.driven_slot(event_loop, token, connection, DrivenWork::None)
+            self.driven_slot(event_loop, place, connection, DrivenWork::None)
         else {
             self.recycle(exchange);
             return;

@@ -22,6 +22,7 @@ use super::parked::LATE_HEAD_MS;
 use super::return_queue::{HandBackOnDrop, Left};
 use super::security::Security;
 use super::slot::{DrivenWork, Slot};
+use super::slots::Place;
 use crate::counters::CloseReason;
 use crate::h2::connection::{Http2Connection, Opening, Turn};
 use crate::h2::drive::lingers;
@@ -110,7 +111,7 @@ impl Connections {
     pub(super) fn begin_http2(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
     ) {
         let mut exchange = self.exchange(&connection);
@@ -147,14 +148,14 @@ impl Connections {
         input.release();
         let mut connection = Http2Connection::new(opening, transport);
         let turn = connection.take_turn();
-        self.go_on_http2(event_loop, token, connection, turn);
+        self.go_on_http2(event_loop, place, connection, turn);
     }
 
     /// A parked connection has input, or its client has `closed` it.
     pub(super) fn http2_ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
         if let Some(connection) = self.take_parked_http2(token) {
             connection.watch.event(closed);
-            self.go_on_http2(event_loop, Some(token), connection, Turn::Idle);
+            self.go_on_http2(event_loop, Place::At(token), connection, Turn::Idle);
         }
     }
 
@@ -181,7 +182,7 @@ impl Connections {
             Ok(()) => connection.take_turn(),
             Err(reason) => Turn::Ended(reason),
         };
-        self.go_on_http2(event_loop, Some(token), connection, turn);
+        self.go_on_http2(event_loop, Place::At(token), connection, turn);
     }
 
     /// A connection comes back from its future, to be parked.
@@ -195,7 +196,7 @@ impl Connections {
             Some(why) => Turn::Ended(why.reason()),
             None => connection.take_turn(),
         };
-        self.go_on_http2(event_loop, Some(token), connection, turn);
+        self.go_on_http2(event_loop, Place::At(token), connection, turn);
     }
 
     /// Lets parked connections tell their clients that the lane ends.
@@ -206,7 +207,7 @@ impl Connections {
         for token in tokens {
             if let Some(mut connection) = self.take_parked_http2(token) {
                 let turn = connection.take_turn();
-                self.go_on_http2(event_loop, Some(token), connection, turn);
+                self.go_on_http2(event_loop, Place::At(token), connection, turn);
             }
         }
     }
@@ -227,7 +228,12 @@ impl Connections {
         };
         if is_at_rest && let Some(mut connection) = self.take_parked_http2(token) {
             connection.leave();
-            self.close_http2(event_loop, Some(token), connection, CloseReason::MadeRoom);
+            self.close_http2(
+                event_loop,
+                Place::At(token),
+                connection,
+                CloseReason::MadeRoom,
+            );
         }
         is_at_rest
     }
@@ -236,11 +242,11 @@ impl Connections {
     pub(super) fn close_http2(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Box<Http2Connection>,
         reason: CloseReason,
     ) {
-        self.unpark(event_loop, token);
+        self.unpark(event_loop, place);
         self.lane.counters.was_closed(reason);
         drop(connection);
     }
@@ -265,7 +271,7 @@ impl Connections {
     fn go_on_http2(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Box<Http2Connection>,
         mut turn: Turn,
     ) {
@@ -280,18 +286,18 @@ impl Connections {
         }
         match turn {
             Turn::Idle if !connection.watch.is_readable() => {
-                self.park_http2(event_loop, token, connection);
+                self.park_http2(event_loop, place, connection);
             }
             Turn::Ended(reason) if !lingers(reason) => {
-                self.close_http2(event_loop, token, connection, reason);
+                self.close_http2(event_loop, place, connection, reason);
             }
             Turn::Ended(reason) => {
                 connection.end(reason);
-                self.drive_http2(event_loop, token, connection);
+                self.drive_http2(event_loop, place, connection);
             }
             // Of what it has still to read, the others have their turn before.
             Turn::Idle | Turn::Waits | Turn::WantsRun | Turn::WantsPause => {
-                self.drive_http2(event_loop, token, connection);
+                self.drive_http2(event_loop, place, connection);
             }
         }
     }
@@ -299,10 +305,10 @@ impl Connections {
     fn park_http2(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Box<Http2Connection>,
     ) {
-        let Some(token) = self.place_http2(event_loop, token, &connection) else {
+        let Some(token) = self.place_http2(event_loop, place, &connection) else {
             return;
         };
         connection.rest();
@@ -316,10 +322,10 @@ impl Connections {
     fn drive_http2(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Box<Http2Connection>,
     ) {
-        let Some(token) = self.place_http2(event_loop, token, &connection) else {
+        let Some(token) = self.place_http2(event_loop, place, &connection) else {
             return;
         };
         let watch = Rc::clone(&connection.watch);
@@ -346,11 +352,11 @@ impl Connections {
     fn place_http2(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: &Http2Connection,
     ) -> Option<u32> {
-        if token.is_some() {
-            return token;
+        if let Place::At(token) = place {
+            return Some(token);
         }
         match self.place(event_loop, connection.socket()) {
             Ok(token) => Some(token),

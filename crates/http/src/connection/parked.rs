@@ -12,6 +12,7 @@ use turnpike_plan::messages::CLIENT_TIMED_OUT;
 use super::connections::{Connections, Ending};
 use super::open::{Connection, move_to, receive};
 use super::slot::{Await, DrivenWork, GivenUp, Half, More, Parked, Slot};
+use super::slots::Place;
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
 use crate::h1::input::Input;
@@ -44,7 +45,7 @@ impl Connections {
     pub(super) fn park(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         waits_for: Await,
     ) -> Option<u32> {
@@ -77,23 +78,23 @@ impl Connections {
             waits_for,
             deadline_ms,
         };
-        self.put_parked(event_loop, token, parked)
+        self.put_parked(event_loop, place, parked)
     }
 
     /// Puts a connection at the place it had or at a new one; with another lane when this one goes.
     pub(super) fn put_parked(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         parked: Parked,
     ) -> Option<u32> {
         if matches!(self.ending, Ending::Leaving { .. }) {
-            let back = self.move_parked(event_loop, token, parked);
+            let back = self.move_parked(event_loop, place, parked);
             return self.put_anew(event_loop, back?);
         }
-        match token {
-            Some(token) => Some(self.put_back(event_loop, token, parked)),
-            None => self.put_anew(event_loop, parked),
+        match place {
+            Place::At(token) => Some(self.put_back(event_loop, token, parked)),
+            Place::New => self.put_anew(event_loop, parked),
         }
     }
 
@@ -159,8 +160,8 @@ impl Connections {
     }
 
     /// Gives a place up; the socket is unwatched by its closing, or by the caller.
-    pub(super) fn unpark(&mut self, event_loop: &mut EventLoop, token: Option<u32>) {
-        if let Some(token) = token
+    pub(super) fn unpark(&mut self, event_loop: &mut EventLoop, place: Place) {
+        if let Place::At(token) = place
             && self.slots.remove(token)
         {
             event_loop.wheel.remove(token);
@@ -178,7 +179,7 @@ impl Connections {
     pub(super) fn wait_for_rest(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
         exchange: Box<Exchange>,
     ) {
@@ -188,7 +189,7 @@ impl Connections {
             started_ms: exchange.account.started_ms(),
         };
         self.recycle(exchange);
-        self.park(event_loop, token, connection, Await::Rest(Box::new(half)));
+        self.park(event_loop, place, connection, Await::Rest(Box::new(half)));
     }
 
     /// Reads and serves until the socket holds no more. `closed`: the client has sent its last, so
@@ -248,7 +249,7 @@ impl Connections {
         };
         self.count_unparked(&parked.waits_for);
         if let Await::Handshake { .. } = parked.waits_for {
-            return self.shake_hands(event_loop, Some(token), parked.connection);
+            return self.shake_hands(event_loop, Place::At(token), parked.connection);
         }
         let exchange = self.exchange(&parked.connection);
         if let Await::Rest(half) = &parked.waits_for {
@@ -273,7 +274,13 @@ impl Connections {
             }
             Err(error) => {
                 let failed = (&parked.waits_for, &error);
-                self.receive_failed(event_loop, Some(token), parked.connection, exchange, failed);
+                self.receive_failed(
+                    event_loop,
+                    Place::At(token),
+                    parked.connection,
+                    exchange,
+                    failed,
+                );
                 More::No
             }
         }
@@ -293,21 +300,27 @@ impl Connections {
                 let input = parked.connection.input.take_bytes();
                 self.recycle(exchange);
                 let rest = Await::Rest(Box::new(Half { input, ..*half }));
-                self.park(event_loop, Some(token), parked.connection, rest);
+                self.park(event_loop, Place::At(token), parked.connection, rest);
                 return;
             }
             Await::Rest(half) => Some(half.started_ms),
             Await::First | Await::Idle { .. } | Await::Handshake { .. } => None,
         };
         let connection = parked.connection;
-        self.serve(event_loop, Some(token), connection, exchange, started_ms);
+        self.serve(
+            event_loop,
+            Place::At(token),
+            connection,
+            exchange,
+            started_ms,
+        );
     }
 
     /// Says why nothing could be received, and closes the connection.
     pub(super) fn receive_failed(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         exchange: Box<Exchange>,
         (waits_for, error): (&Await, &io::Error),
@@ -330,7 +343,7 @@ impl Connections {
             }
         }
         self.recycle(exchange);
-        self.unpark(event_loop, token);
+        self.unpark(event_loop, place);
         self.close(connection, CloseReason::of(error));
     }
 
@@ -348,7 +361,7 @@ impl Connections {
             self.head_given_up(&parked.connection, half, GivenUp::CUT);
         }
         self.recycle(exchange);
-        self.unpark(event_loop, Some(token));
+        self.unpark(event_loop, Place::At(token));
         self.close(parked.connection, reason);
     }
 

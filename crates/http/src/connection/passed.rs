@@ -12,6 +12,7 @@ use turnpike_lane::transport::Transport;
 use super::connections::Connections;
 use super::open::Connection;
 use super::security::{Handshaking, Security};
+use super::slots::Place;
 use crate::counters::CloseReason;
 use crate::h1::input::Input;
 use crate::plan::index::ListenIndex;
@@ -59,7 +60,7 @@ impl Receiver for Connections {
         let served = AssertUnwindSafe(|| {
             if has_bytes && !listens_by_tls {
                 let exchange = self.exchange(&connection);
-                self.serve(event_loop, None, connection, exchange, None);
+                self.serve(event_loop, Place::New, connection, exchange, None);
             } else {
                 self.first_transaction(event_loop, connection);
             }

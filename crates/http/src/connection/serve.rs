@@ -16,6 +16,7 @@ use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::return_queue::{DrivenSlot, Left};
 use super::slot::{Await, Driven, DrivenWork, KeptUntil, More, Slot};
+use super::slots::Place;
 use super::transfer::{Sent, Transfer, log_send_error};
 use crate::body::Progress;
 use crate::counters::CloseReason;
@@ -52,9 +53,9 @@ impl Connections {
     /// the time it is accepted.
     pub(super) fn first_transaction(&mut self, event_loop: &mut EventLoop, connection: Connection) {
         if connection.security.is_handshaking() {
-            self.shake_hands(event_loop, None, connection);
+            self.shake_hands(event_loop, Place::New, connection);
         } else {
-            self.receive_first(event_loop, None, connection);
+            self.receive_first(event_loop, Place::New, connection);
         }
     }
 
@@ -62,41 +63,41 @@ impl Connections {
     pub(super) fn receive_first(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
     ) -> More {
         let exchange = self.exchange(&connection);
         match receive(&mut connection) {
             Ok(0) => {
                 self.recycle(exchange);
-                self.unpark(event_loop, token);
+                self.unpark(event_loop, place);
                 self.close(connection, CloseReason::ClientClosed);
                 More::No
             }
             Ok(received) => {
                 let more = More::after(&connection, received);
-                self.serve(event_loop, token, connection, exchange, None);
+                self.serve(event_loop, place, connection, exchange, None);
                 more
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
-                self.park(event_loop, token, connection, Await::First);
+                self.park(event_loop, place, connection, Await::First);
                 More::No
             }
             Err(error) => {
                 let failed = (&Await::First, &error);
-                self.receive_failed(event_loop, token, connection, exchange, failed);
+                self.receive_failed(event_loop, place, connection, exchange, failed);
                 More::No
             }
         }
     }
 
-    /// Serves the requests that stand in the connection's input. `token` is the connection's place
-    /// among the parked, if it has one; `started_ms` says when the first of the requests began.
+    /// Serves the requests that stand in the connection's input. `started_ms` says when the first
+    /// of the requests began.
     pub(super) fn serve(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
         mut exchange: Box<Exchange>,
         mut started_ms: Option<u64>,
@@ -110,11 +111,11 @@ impl Connections {
             match proxy_header::read(&mut connection, &mut exchange) {
                 ProxyHeaderState::Complete => {}
                 ProxyHeaderState::Incomplete => {
-                    self.wait_for_rest(event_loop, token, connection, exchange);
+                    self.wait_for_rest(event_loop, place, connection, exchange);
                     return;
                 }
                 ProxyHeaderState::Invalid => {
-                    self.unpark(event_loop, token);
+                    self.unpark(event_loop, place);
                     self.recycle(exchange);
                     self.close(connection, CloseReason::Refused);
                     return;
@@ -123,7 +124,7 @@ impl Connections {
             if connection.facts.requests == 0 {
                 let spoken = http2::spoken(&connection);
                 if spoken != Spoken::Http1 {
-                    self.serve_other(event_loop, token, connection, exchange, spoken);
+                    self.serve_other(event_loop, place, connection, exchange, spoken);
                     return;
                 }
             }
@@ -134,34 +135,34 @@ impl Connections {
             self.count_writing(0);
             match served {
                 None => {
-                    self.wait_for_rest(event_loop, token, connection, exchange);
+                    self.wait_for_rest(event_loop, place, connection, exchange);
                     return;
                 }
                 Some(Served::Kept) => {
                     if connection.input.next_request() {
                         continue;
                     }
-                    self.keep(event_loop, token, connection, exchange);
+                    self.keep(event_loop, place, connection, exchange);
                     return;
                 }
                 Some(Served::Closed(reason)) => {
-                    self.unpark(event_loop, token);
+                    self.unpark(event_loop, place);
                     self.recycle(exchange);
                     self.close(connection, reason);
                     return;
                 }
                 Some(Served::Driven(stage)) => {
-                    self.drive(event_loop, token, connection, exchange, stage);
+                    self.drive(event_loop, place, connection, exchange, stage);
                     return;
                 }
                 Some(Served::Awaiting(awaiting)) => {
-                    self.await_answer(event_loop, token, connection, exchange, awaiting);
+                    self.await_answer(event_loop, place, connection, exchange, awaiting);
                     return;
                 }
             }
         }
         // Others have waited: the rest of the pipeline is served in the next turn.
-        self.hand_on(event_loop, token, connection, exchange);
+        self.hand_on(event_loop, place, connection, exchange);
     }
 
     /// Serves a connection that has had no request yet, and speaks HTTP/2 or has not said enough to
@@ -169,16 +170,16 @@ impl Connections {
     fn serve_other(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         exchange: Box<Exchange>,
         spoken: Spoken,
     ) {
         if spoken == Spoken::Http2 {
             self.recycle(exchange);
-            self.begin_http2(event_loop, token, connection);
+            self.begin_http2(event_loop, place, connection);
         } else {
-            self.wait_for_rest(event_loop, token, connection, exchange);
+            self.wait_for_rest(event_loop, place, connection, exchange);
         }
     }
 
@@ -245,21 +246,21 @@ impl Connections {
         unread: bool,
     ) {
         let served = self.follow(&connection, &mut exchange, outcome);
-        let slot = Some(token);
+        let place = Place::At(token);
         match served {
             Served::Kept if connection.input.next_request() => {
-                self.serve(event_loop, slot, connection, exchange, None);
+                self.serve(event_loop, place, connection, exchange, None);
             }
-            Served::Kept => self.keep(event_loop, slot, connection, exchange),
+            Served::Kept => self.keep(event_loop, place, connection, exchange),
             Served::Closed(reason) => {
-                self.unpark(event_loop, slot);
+                self.unpark(event_loop, place);
                 self.recycle(exchange);
                 self.close(connection, reason);
                 return;
             }
-            Served::Driven(stage) => self.drive(event_loop, slot, connection, exchange, stage),
+            Served::Driven(stage) => self.drive(event_loop, place, connection, exchange, stage),
             Served::Awaiting(awaiting) => {
-                self.await_answer(event_loop, slot, connection, exchange, awaiting);
+                self.await_answer(event_loop, place, connection, exchange, awaiting);
             }
         }
         if unread {
@@ -353,7 +354,7 @@ impl Connections {
     pub(super) fn drive(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         exchange: Box<Exchange>,
         stage: Stage,
@@ -362,7 +363,7 @@ impl Connections {
             Stage::Discard | Stage::Linger => DrivenWork::None,
             _ => DrivenWork::Request(exchange.running()),
         };
-        let driven = self.driven_slot(event_loop, token, connection, work);
+        let driven = self.driven_slot(event_loop, place, connection, work);
         let Some((slot, connection)) = driven else {
             self.recycle(exchange);
             return;
@@ -382,13 +383,13 @@ impl Connections {
     pub(super) fn driven_slot(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         work: DrivenWork,
     ) -> Option<(DrivenSlot, Connection)> {
-        let (token, connection) = match token {
-            Some(token) => (token, connection),
-            None => self.insert(event_loop, connection)?,
+        let (token, connection) = match place {
+            Place::At(token) => (token, connection),
+            Place::New => self.insert(event_loop, connection)?,
         };
         let watch = Watch::new(connection.facts.accepted_ms);
         let slot = self.drive_at(token, watch, work);
@@ -417,11 +418,11 @@ impl Connections {
     fn hand_on(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         connection: Connection,
         exchange: Box<Exchange>,
     ) {
-        let driven = self.driven_slot(event_loop, token, connection, DrivenWork::None);
+        let driven = self.driven_slot(event_loop, place, connection, DrivenWork::None);
         let Some((slot, connection)) = driven else {
             self.recycle(exchange);
             return;
@@ -443,20 +444,20 @@ impl Connections {
         let DrivenSlot { token, watch } = slot;
         if let Some(why @ (Why::Cut | Why::MakesRoom)) = watch.why_closed() {
             self.recycle(exchange);
-            self.unpark(event_loop, Some(token));
+            self.unpark(event_loop, Place::At(token));
             self.close(connection, why.reason());
             return;
         }
         if connection.security.is_handshaking() {
             self.recycle(exchange);
-            self.shake_hands(event_loop, Some(token), connection);
+            self.shake_hands(event_loop, Place::At(token), connection);
             self.parked_ready(event_loop, token, watch.has_ended());
             return;
         }
         if connection.input.next_request() {
-            self.serve(event_loop, Some(token), connection, exchange, None);
+            self.serve(event_loop, Place::At(token), connection, exchange, None);
         } else {
-            self.keep(event_loop, Some(token), connection, exchange);
+            self.keep(event_loop, Place::At(token), connection, exchange);
         }
         // The loop has reported what came meanwhile, and will not do so again.
         if watch.is_readable() {
@@ -467,7 +468,7 @@ impl Connections {
     fn keep(
         &mut self,
         event_loop: &mut EventLoop,
-        token: Option<u32>,
+        place: Place,
         mut connection: Connection,
         exchange: Box<Exchange>,
     ) {
@@ -493,7 +494,7 @@ impl Connections {
         self.recycle(exchange);
         // It may have been driven while the plan changed: the one before is held no longer.
         move_to(&self.plan, &mut connection);
-        self.park(event_loop, token, connection, idle);
+        self.park(event_loop, place, connection, idle);
     }
 }
 

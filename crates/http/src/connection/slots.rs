@@ -7,6 +7,15 @@ use slab::Slab;
 
 use super::slot::{Awaited, DrivenWork, Parked, Slot};
 
+/// The place of a connection while it is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// None yet: the connection was accepted in this turn, and its socket is not watched.
+    New,
+    /// The place of that token, which stands empty in the turn.
+    At(u32),
+}
+
 /// The places of a lane's connections.
 #[derive(Default)]
 pub(super) struct Slots {
@@ -17,13 +26,13 @@ pub(super) struct Slots {
 /// How many connections there are of each kind that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Population {
-    /// Driven ones of HTTP/1.
+    /// Driven connections of HTTP/1.
     pub(super) driven_http1: usize,
-    /// Driven ones of HTTP/2: their requests are counted apart.
+    /// Driven connections of HTTP/2: their requests are counted apart.
     pub(super) driven_http2: usize,
-    /// Driven ones that end to make room, and still have a place.
+    /// Driven connections that end to make room, and still have a place.
     pub(super) leaving: usize,
-    /// Those whose answer is awaited.
+    /// Connections whose answer is awaited.
     pub(super) awaited: usize,
 }
 
@@ -109,7 +118,7 @@ impl Slots {
         self.slab.get(token as usize)
     }
 
-    /// A place, for a change that leaves it of the same kind, or for taking a parked connection out.
+    /// A place, for a change that leaves it of the same kind.
     pub(super) fn get_mut(&mut self, token: u32) -> Option<&mut Slot> {
         self.slab.get_mut(token as usize)
     }

@@ -19,6 +19,7 @@ use turnpike_lane::turns;
 use super::connections::Ending;
 use super::return_queue::Left;
 use super::slot::{DrivenWork, Slot};
+use super::slots::Place;
 use super::{SuccessorLink, offer, take_connections};
 use crate::client::Client;
 use crate::counters::CloseReason;
@@ -241,8 +242,12 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
         connections,
         ..
     } = &mut lane;
-    let inserted =
-        connections.driven_slot(event_loop, Some(0), parked.connection, DrivenWork::None);
+    let inserted = connections.driven_slot(
+        event_loop,
+        Place::At(0),
+        parked.connection,
+        DrivenWork::None,
+    );
     let (slot, connection) = inserted.unwrap();
     lane.tell(Command::Quit { successor: None });
     let return_queue = lane.connections.return_queue.clone();
@@ -313,7 +318,7 @@ fn a_panic_costs_its_connection_and_no_place() {
         } = &mut lane;
         connections.await_answer(
             event_loop,
-            Some(0),
+            Place::At(0),
             connection,
             exchange,
             Box::new(Panicking(watched_socket)),
