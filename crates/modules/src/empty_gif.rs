@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, View};
+use turnpike_conf::{
+    Arguments, ConfError, Context, Merge, ReferenceText, Repeat, Row, Value, View,
+};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
@@ -23,6 +25,9 @@ const ROWS: &[Row] = &[Row {
     summary: "Answers with a transparent image of one pixel.",
 }];
 
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("empty_gif/reference.md"))];
+
 /// The family of `empty_gif`.
 pub(crate) struct EmptyGif;
 
@@ -33,6 +38,10 @@ impl Family for EmptyGif {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

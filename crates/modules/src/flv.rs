@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, View};
+use turnpike_conf::{Arguments, ConfError, Context, Merge, ReferenceText, Repeat, Row, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
@@ -26,6 +26,9 @@ const ROWS: &[Row] = &[Row {
 /// The head of a file with sound and pictures, and the length of the tag before the first one.
 const HEAD: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
 
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("flv/reference.md"))];
+
 /// The family of `flv`.
 pub(crate) struct Flv;
 
@@ -36,6 +39,10 @@ impl Family for Flv {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

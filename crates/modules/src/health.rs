@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, View};
+use turnpike_conf::{
+    Arguments, ConfError, Context, Merge, ReferenceText, Repeat, Row, Value, View,
+};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
@@ -25,6 +27,9 @@ const ROWS: &[Row] = &[Row {
               balancers and orchestrators.",
 }];
 
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("health/reference.md"))];
+
 /// The family of `health`.
 pub(crate) struct Health;
 
@@ -35,6 +40,10 @@ impl Family for Health {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

@@ -6,9 +6,12 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 pub(crate) struct Browser;
 
@@ -19,6 +22,10 @@ impl Family for Browser {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

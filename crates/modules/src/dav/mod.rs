@@ -24,8 +24,11 @@ mod tree;
 mod turns;
 mod uri;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 /// The family of `dav_methods`.
 pub(crate) struct Dav;
@@ -37,6 +40,10 @@ impl Family for Dav {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {

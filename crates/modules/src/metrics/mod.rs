@@ -7,7 +7,7 @@ mod stream;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, Row, View};
+use turnpike_conf::{ConfError, Entry, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::metrics;
 
@@ -15,6 +15,9 @@ use crate::{content, zone};
 use handler::{Detail, Page};
 use servers::{AllServers, Servers};
 use stream::AllSessions;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 pub(crate) struct Metrics;
 
@@ -46,6 +49,10 @@ impl Family for Metrics {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn metrics(&self) -> &'static [metrics::Row] {

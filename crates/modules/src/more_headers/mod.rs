@@ -10,8 +10,11 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 /// The family of `more_set_headers`.
 pub(crate) struct MoreHeaders;
@@ -23,6 +26,10 @@ impl Family for MoreHeaders {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {

@@ -10,10 +10,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use plan::{ByLocation, Referers};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 pub(crate) struct Referer;
 
@@ -24,6 +27,10 @@ impl Family for Referer {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {

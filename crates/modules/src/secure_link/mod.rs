@@ -6,8 +6,11 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 pub(crate) struct SecureLink;
 
@@ -18,6 +21,10 @@ impl Family for SecureLink {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {

@@ -13,9 +13,12 @@ mod rows;
 mod tests;
 mod variables;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 /// The family of `slice`.
 pub(crate) struct Slice;
@@ -27,6 +30,10 @@ impl Family for Slice {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

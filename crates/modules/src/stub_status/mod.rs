@@ -4,11 +4,16 @@ mod handler;
 
 use std::sync::Arc;
 
-use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, View};
+use turnpike_conf::{
+    Arguments, ConfError, Context, Merge, ReferenceText, Repeat, Row, Value, View,
+};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
 use crate::content;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 pub(crate) struct StubStatus;
 
@@ -33,6 +38,10 @@ impl Family for StubStatus {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

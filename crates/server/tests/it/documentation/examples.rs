@@ -98,8 +98,8 @@ fn questions(text: &str) -> Vec<Question<'_>> {
     comments(text, "asks").map(question).collect()
 }
 
-/// The response to a GET as text. The host is the first name of a block's servers, unless the path
-/// names another one.
+/// The response to a GET of HTTP/1.0, whose body is not in chunks, as text. The host is the first
+/// name of a block's servers, unless the path names another one.
 fn ask(block: &str, port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let name = block.split(" server_name ").nth(1);
@@ -108,7 +108,7 @@ fn ask(block: &str, port: u16, path: &str) -> String {
         Some(rest) => rest.split_at(rest.find('/').unwrap()),
         None => (name.unwrap_or("x"), path),
     };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
