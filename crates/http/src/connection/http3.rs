@@ -23,6 +23,7 @@ use turnpike_lane::event_loop::{EventLoop, Owner};
 use turnpike_lane::flows::{Arrival, ForwardedDatagram};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
+use turnpike_lane::steering::QuicRules;
 use turnpike_lane::sys::datagram::{self, Batch, DATAGRAMS_MAX, Route};
 use turnpike_lane::sys::epoll::Interest;
 use turnpike_lane::sys::socket::PeerAddress;
@@ -125,15 +126,22 @@ impl DueConnections {
 impl Http3 {
     fn new(owner: Owner, lane: &LaneShared, plan: &LanePlan) -> Option<Self> {
         let process = &lane.all_counters.http3;
-        let place = process.next_place();
+        let host_key = process.host_key(plan.quic_key.as_ref())?;
+        let own = process.place(lane.index)?;
+        let place = own.get();
+        lane.common.flows.steer(QuicRules {
+            key: host_key.connection_ids(),
+            old_key: None,
+            process: place.process,
+        });
         let endpoint = quic::Endpoint::new(quic::EndpointRules {
-            host_key: process.host_key(plan.quic_key.as_ref())?,
+            host_key,
             place,
             half_open: process.half_open().clone(),
         })?;
         let notify = lane.background.wake();
         Some(Self {
-            flows: QuicFlows::new(&lane.common, owner, *endpoint.ids(), place),
+            flows: QuicFlows::new(lane, owner, *endpoint.ids(), own),
             endpoint,
             scale: TimeScale::new(lane.clock.now_ns()),
             owner,

@@ -91,6 +91,8 @@ counters! {
         "Reads of files that were not in memory, by threads so that the lane did not wait.";
     moved: Counter "connections_moved" in "connections",
         "Connections that were handed to another lane, or to the next serving process.";
+    quic_forwarded: Counter "quic_datagrams_forwarded" in "datagrams",
+        "Datagrams of QUIC that came to the lane, and were given to that of their connection.";
     panics: Counter "panics" in "connections",
         "Connections that were closed because of an internal error of the server.";
     log_lines_lost: Counter "log_lines_lost" in "lines",

@@ -13,6 +13,10 @@ use turnpike_plan::protocol::LaneCommon;
 use turnpike_quic::{CONNECTION_ID_BYTES, ConnectionIds, Place};
 use turnpike_wire::quic::{CONNECTION_ID_BYTES_MAX, Header, header};
 
+use super::process::OwnPlace;
+use crate::counters::HttpCounters;
+use crate::lane::LaneShared;
+
 /// How long the ID of a first flight is remembered, in milliseconds: its client has another one by
 /// then, or has given up.
 const FLIGHT_KEPT_MS: u64 = 10_000;
@@ -34,9 +38,10 @@ const ZERO_RTT: u8 = 0x10;
 /// The flows of a lane.
 pub(crate) struct QuicFlows {
     lane: Rc<LaneCommon>,
+    counters: Arc<HttpCounters>,
     owner: Owner,
     ids: ConnectionIds,
-    place: Place,
+    place: OwnPlace,
     /// Since when the place is noted: with the first gate.
     is_noted: bool,
     /// First flights of this lane, the oldest first, with when they are forgotten.
@@ -57,13 +62,14 @@ enum Whose {
 impl QuicFlows {
     /// The flows of the lane at this place.
     pub(crate) fn new(
-        lane: &Rc<LaneCommon>,
+        lane: &LaneShared,
         owner: Owner,
         ids: ConnectionIds,
-        place: Place,
+        place: OwnPlace,
     ) -> Self {
         Self {
-            lane: Rc::clone(lane),
+            lane: Rc::clone(&lane.common),
+            counters: Arc::clone(&lane.counters),
             owner,
             ids,
             place,
@@ -81,7 +87,8 @@ impl QuicFlows {
         datagram: impl Fn(FlowKey) -> ForwardedDatagram,
     ) -> bool {
         if !std::mem::replace(&mut self.is_noted, true) {
-            self.lane.flows.claim(self.place_key(self.place), gate);
+            let own = self.place_key(self.place.get());
+            self.lane.flows.claim(own, gate);
         }
         let flows = &self.lane.flows;
         match self.whose(bytes) {
@@ -89,7 +96,9 @@ impl QuicFlows {
             Whose::Nobody => false,
             Whose::Place(key) => {
                 let is_given = flows.forward(key, gate, || datagram(key));
-                if !is_given {
+                if is_given {
+                    self.counters.quic_forwarded.add();
+                } else {
                     // Whoever had it is no more: its client is told so.
                     flows.release(key);
                 }
@@ -100,6 +109,7 @@ impl QuicFlows {
                     return true;
                 }
                 if flows.forward(key, gate, || datagram(key)) {
+                    self.counters.quic_forwarded.add();
                     return false;
                 }
                 let ends_ms = self.lane.clock.now_ms() + FLIGHT_KEPT_MS;
@@ -124,7 +134,7 @@ impl QuicFlows {
             }
         };
         match self.ids.read(id) {
-            Some(place) if place == self.place => Whose::Ours,
+            Some(place) if place == self.place.get() => Whose::Ours,
             _ if is_first && id.len() <= CONNECTION_ID_BYTES_MAX => {
                 Whose::FirstFlight(self.key(FIRST_FLIGHT, id))
             }
@@ -134,9 +144,8 @@ impl QuicFlows {
     }
 
     fn place_key(&self, place: Place) -> FlowKey {
-        let [a, b] = place.lane.to_be_bytes();
-        let [c, d] = place.process.to_be_bytes();
-        self.key(PLACE, &[a, b, c, d])
+        let [high, low] = place.process.to_be_bytes();
+        self.key(PLACE, &[place.serial, place.gate, high, low])
     }
 
     fn key(&self, kind: u8, bytes: &[u8]) -> FlowKey {
@@ -162,6 +171,6 @@ impl Drop for QuicFlows {
         for (_, key) in self.flights.drain(..) {
             self.lane.flows.release(key);
         }
-        self.lane.flows.release(self.place_key(self.place));
+        self.lane.flows.release(self.place_key(self.place.get()));
     }
 }

@@ -35,12 +35,12 @@ const NO_HQ: &str = "\"http3_hq on\" is not supported yet; remove the line: clie
 /// What servers that do not speak HTTP/3 offer there: nothing that a client could choose.
 const NO_PROTOCOL: &[u8] = b"none";
 
-/// How lanes share an address. One of datagrams is shared by the kernel's hash, or is one lane's.
+/// How lanes share an address. One of datagrams has a socket for each lane, or is one lane's.
 pub(super) fn mode(request: &ListenRequest, events: &EventsSettings) -> AcceptMode {
     let mode = request.mode(events.accept_mutex, events.reuse_port);
     match (request.quic, mode.has_gate_per_lane()) {
         (false, _) => mode,
-        (true, true) => AcceptMode::Reuseport,
+        (true, true) => AcceptMode::SteeredQuic,
         (true, false) => AcceptMode::Shared,
     }
 }

@@ -34,10 +34,29 @@ const PLACE_BYTES: usize = 4;
 /// The lane that has a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// The number of the lane.
-    pub lane: u16,
+    /// The gate that the lane's datagrams come by, of those of an address: the lane's number, or
+    /// its remainder of 256.
+    pub gate: u8,
+    /// Tells lanes apart that have had the same gate.
+    pub serial: u8,
     /// The number of the serving process.
     pub process: u16,
+}
+
+impl Place {
+    fn word(self) -> u32 {
+        let [high, low] = self.process.to_be_bytes();
+        u32::from_be_bytes([high, low, self.serial, self.gate])
+    }
+
+    fn of_word(word: u32) -> Self {
+        let [high, low, serial, gate] = word.to_be_bytes();
+        Self {
+            gate,
+            serial,
+            process: u16::from_be_bytes([high, low]),
+        }
+    }
 }
 
 /// Writes and reads connection IDs by a key.
@@ -63,8 +82,7 @@ impl ConnectionIds {
     #[must_use]
     pub fn write(&self, random: [u8; RANDOM_BYTES], place: Place) -> [u8; CONNECTION_ID_BYTES] {
         let random = u64::from_le_bytes(random);
-        let place = u32::from(place.process) << 16 | u32::from(place.lane);
-        let masked = place ^ self.mask_of_place(random);
+        let masked = place.word() ^ self.mask_of_place(random);
         let hidden = random ^ self.mask_of_random(masked);
         let mut id = [0; CONNECTION_ID_BYTES];
         let (first, last) = id.split_at_mut(RANDOM_BYTES);
@@ -80,11 +98,7 @@ impl ConnectionIds {
         let (hidden, masked) = id.split_first_chunk::<RANDOM_BYTES>()?;
         let masked = u32::from_le_bytes(*masked.as_array::<PLACE_BYTES>()?);
         let random = u64::from_le_bytes(*hidden) ^ self.mask_of_random(masked);
-        let place = masked ^ self.mask_of_place(random);
-        Some(Place {
-            lane: place as u16,
-            process: (place >> 16) as u16,
-        })
+        Some(Place::of_word(masked ^ self.mask_of_place(random)))
     }
 
     /// The number from which the lane of an ID follows that a client has chosen, as the remainder

@@ -10,6 +10,7 @@ use std::thread;
 
 use super::succession::{self, FlowLink};
 use super::{Arrival, FlowKey, ForwardedDatagram};
+use crate::steering::{LaneBoard, QuicRules};
 
 /// Parts of the directory, each with a lock of its own, so that lanes seldom meet at one.
 const SHARDS: usize = 64;
@@ -28,6 +29,8 @@ pub struct FlowDirectory {
     is_draining: AtomicBool,
     /// Called when no other process needs this one.
     at_end: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// Where the steering program reads connection IDs' rules, and the last ones.
+    steering: Mutex<(Option<Arc<LaneBoard>>, Option<QuicRules>)>,
 }
 
 /// The owner of a flow.
@@ -100,11 +103,30 @@ impl Default for FlowDirectory {
             successors: Mutex::default(),
             is_draining: AtomicBool::new(false),
             at_end: Mutex::default(),
+            steering: Mutex::default(),
         }
     }
 }
 
 impl FlowDirectory {
+    /// Tells the steering program that reads this board how connection IDs are read, now and later.
+    pub fn set_board(&self, board: &Arc<LaneBoard>) {
+        let mut steering = locked(&self.steering);
+        steering.0 = Some(Arc::clone(board));
+        if let Some(rules) = &steering.1 {
+            board.set_quic(rules);
+        }
+    }
+
+    /// Tells the steering program how connection IDs are read.
+    pub(super) fn steer(&self, rules: QuicRules) {
+        let mut steering = locked(&self.steering);
+        steering.1 = Some(rules);
+        if let Some(board) = &steering.0 {
+            board.set_quic(&rules);
+        }
+    }
+
     /// Notes that a flow is the lane's with this inbox. Returns who has it already, where that is
     /// another lane that still runs, or another process; that one gives a datagram which came by
     /// this gate back when the flow has ended.

@@ -27,6 +27,7 @@ pub use directory::FlowDirectory;
 
 use crate::event_loop::Owner;
 use crate::gate::ListenAddress;
+use crate::steering::QuicRules;
 use crate::sys::simulation::{self, Fault};
 use directory::{Elsewhere, Inbox};
 use succession::FlowLink;
@@ -157,6 +158,12 @@ impl LaneFlows {
     /// datagrams come by.
     pub fn claim(&self, key: FlowKey, gate: &Arc<OwnedFd>) -> bool {
         self.directory.claim(key, &self.inbox, gate).is_none()
+    }
+
+    /// Has the steering program give datagrams of these connection IDs to the lanes that they name:
+    /// this process reads the gates of QUIC.
+    pub fn steer(&self, rules: QuicRules) {
+        self.directory.steer(rules);
     }
 
     /// Whether another process is to read the gates.

@@ -18,12 +18,17 @@ pub enum AcceptMode {
     Reuseport,
     /// One socket per lane; our program chooses (`reuseport=steer`).
     Steered,
+    /// One socket of datagrams per lane; our program chooses by the connection IDs of QUIC.
+    SteeredQuic,
 }
 
 impl AcceptMode {
     /// Whether every lane has a gate of its own.
     pub fn has_gate_per_lane(self) -> bool {
-        matches!(self, AcceptMode::Reuseport | AcceptMode::Steered)
+        match self {
+            AcceptMode::Reuseport | AcceptMode::Steered | AcceptMode::SteeredQuic => true,
+            AcceptMode::Mutex | AcceptMode::Shared => false,
+        }
     }
 
     /// The name for logs and metrics.
@@ -32,7 +37,7 @@ impl AcceptMode {
             AcceptMode::Mutex => "accept_mutex",
             AcceptMode::Shared => "shared",
             AcceptMode::Reuseport => "reuseport",
-            AcceptMode::Steered => "steered",
+            AcceptMode::Steered | AcceptMode::SteeredQuic => "steered",
         }
     }
 
@@ -40,7 +45,10 @@ impl AcceptMode {
     pub fn interest(self) -> Interest {
         match self {
             AcceptMode::Shared => Interest::READ | Interest::EXCLUSIVE,
-            AcceptMode::Mutex | AcceptMode::Reuseport | AcceptMode::Steered => Interest::READ,
+            AcceptMode::Mutex
+            | AcceptMode::Reuseport
+            | AcceptMode::Steered
+            | AcceptMode::SteeredQuic => Interest::READ,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The board is a mapped BPF array where the kernel permits one, and private memory otherwise, so
 //! that a lane does the same in both cases. Publishing costs four stores and no system call. The
-//! layout is that of `struct lane` in steer.bpf.c.
+//! layout is that of `struct board` in steer.bpf.c.
 
 use std::{
     cell::Cell,
@@ -15,6 +15,7 @@ use std::{
     },
 };
 
+use super::QuicRules;
 use crate::sys::mapping::SharedWords;
 
 /// The most lanes that the program checks for each connection; more cannot be steered.
@@ -30,6 +31,15 @@ const SEEN: usize = 2;
 /// A field that the program does not read.
 const ROUND: usize = 3;
 const STEERED: usize = 8;
+
+/// How connection IDs are read, behind the lanes: two keys of two words, and the process.
+const QUIC_AT: usize = STEERED_LANES_MAX * LANE_WORDS;
+const PROCESS_AT: usize = QUIC_AT + 4;
+
+const BOARD_WORDS: usize = PROCESS_AT + 1;
+
+/// The size of the board in bytes.
+pub(super) const BOARD_BYTES: usize = BOARD_WORDS * 8;
 
 /// Added to times, so that zeroed memory means that the lane does not exist.
 const EPOCH: u64 = 1 << 62;
@@ -63,13 +73,13 @@ pub struct LaneBoard {
 impl LaneBoard {
     /// Maps the master's board; needs no privilege.
     pub fn map(board: BorrowedFd<'_>) -> io::Result<Arc<LaneBoard>> {
-        let shared = SharedWords::map(board, STEERED_LANES_MAX * LANE_WORDS)?;
+        let shared = SharedWords::map(board, BOARD_WORDS)?;
         Ok(Arc::new(LaneBoard { shared }))
     }
 
     /// A board that no program reads.
     pub fn private() -> io::Result<Arc<LaneBoard>> {
-        let shared = SharedWords::anonymous(STEERED_LANES_MAX * LANE_WORDS)?;
+        let shared = SharedWords::anonymous(BOARD_WORDS)?;
         Ok(Arc::new(LaneBoard { shared }))
     }
 
@@ -133,6 +143,18 @@ impl LaneBoard {
             if let Some(cell) = self.cell(lane, HEARTBEAT) {
                 cell.store(0, Ordering::Release);
             }
+        }
+    }
+
+    /// Says how the connection IDs of QUIC are read. A datagram that is steered meanwhile may go by
+    /// a hash of its ID, as do those of others' IDs.
+    pub fn set_quic(&self, rules: &QuicRules) {
+        let keys = [rules.key, rules.old_key.unwrap_or(rules.key)];
+        let words = keys.as_flattened().as_chunks::<8>().0.iter();
+        let words = words.map(|word| u64::from_ne_bytes(*word));
+        let words = words.chain([u64::from(rules.process)]);
+        for (cell, word) in self.shared.words()[QUIC_AT..].iter().zip(words) {
+            cell.store(word, Ordering::Release);
         }
     }
 

@@ -54,8 +54,9 @@ pub struct SteerRules {
     pub stale_ns: u64,
     /// See [`LOAD_SLACK`].
     pub load_slack: u64,
-    /// The connection IDs by which datagrams are steered, for the gates of QUIC.
-    pub quic: Option<QuicRules>,
+    /// Whether the gates are of QUIC: datagrams are steered by their connection IDs, as
+    /// [`LaneBoard::set_quic`] says.
+    pub is_quic: bool,
 }
 
 /// How the connection IDs of QUIC are read.
@@ -74,7 +75,7 @@ impl Default for SteerRules {
         SteerRules {
             stale_ns: STALE_NS,
             load_slack: LOAD_SLACK,
-            quic: None,
+            is_quic: false,
         }
     }
 }
@@ -100,6 +101,26 @@ pub enum Level {
     CpuFilter,
     /// By the kernel's hash: plain `reuseport`.
     Hash,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Level; 4] = [
+        Level::Program,
+        Level::IncomingCpu,
+        Level::CpuFilter,
+        Level::Hash,
+    ];
+
+    /// The name for those who ask.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Program => "program",
+            Level::IncomingCpu => "incoming_cpu",
+            Level::CpuFilter => "cpu_filter",
+            Level::Hash => "hash",
+        }
+    }
 }
 
 /// Why a better level is not available.
@@ -206,7 +227,7 @@ impl Steering {
             }
             Err(reason) => reasons.push(reason),
         }
-        if rules.quic.is_some() {
+        if rules.is_quic {
             // The packet's CPU says nothing of a connection: the flow's hash does, until its client
             // has another address.
             prefer_first(gates, lanes);

@@ -12,8 +12,8 @@ use libbpf_rs::{
 };
 
 use super::{
-    QuicRules, Reason, SteerRules,
-    board::{LANE_BYTES, STEERED_LANES_MAX},
+    LaneBoard, Reason, SteerRules,
+    board::{BOARD_BYTES, STEERED_LANES_MAX},
 };
 use crate::{
     affinity::CpuSet,
@@ -49,7 +49,7 @@ impl KernelBoard {
             map_flags: libbpf_sys::BPF_F_MMAPABLE,
             ..Default::default()
         };
-        let bytes = (LANE_BYTES * STEERED_LANES_MAX) as u32;
+        let bytes = BOARD_BYTES as u32;
         MapHandle::create(MapType::Array, Some("lanes"), 4, bytes, 1, &options)
             .map_err(|error| reason(&error))
             .and_then(|map| {
@@ -59,8 +59,10 @@ impl KernelBoard {
             .and_then(KernelBoard::adopt)
     }
 
-    /// Adopts the board of another master, which lanes have mapped.
+    /// Adopts the board of another master, which lanes have mapped. That of another version may be
+    /// smaller: [`Reason::NotSupported`].
     pub fn adopt(map: OwnedFd) -> Result<KernelBoard, Reason> {
+        LaneBoard::map(map.as_fd()).map_err(|_| Reason::NotSupported)?;
         Ok(KernelBoard { map })
     }
 }
@@ -102,10 +104,7 @@ impl Program {
         quiet();
         // Lanes may move to other CPUs later, and the array cannot grow.
         let home_count = home_table(homes, lanes).len().max(process::cpu_count());
-        let name = match rules.quic {
-            None => "steer",
-            Some(_) => "steer_quic",
-        };
+        let name = if rules.is_quic { "steer_quic" } else { "steer" };
         let (object, migrates) = match load(name, board, home_count, true) {
             Ok(object) => (object, true),
             // Migration needs Linux 5.14.
@@ -172,7 +171,6 @@ struct Maps {
     rules: MapHandle,
     homes: MapHandle,
     home_count: usize,
-    quic: MapHandle,
 }
 
 impl Maps {
@@ -183,7 +181,6 @@ impl Maps {
         Ok(Maps {
             gates: handle("gates")?,
             rules: handle("rules")?,
-            quic: handle("quic")?,
             home_count: homes.max_entries() as usize,
             homes,
         })
@@ -202,9 +199,6 @@ impl Maps {
                 &homes.get(cpu).unwrap_or(&no_lanes).bytes(),
             )?;
         }
-        if let Some(quic) = &rules.quic {
-            update(&self.quic, 0, &quic_bytes(quic))?;
-        }
         update(&self.rules, 0, &bytes)
     }
 }
@@ -212,13 +206,6 @@ impl Maps {
 fn update(map: &MapHandle, key: usize, value: &[u8]) -> Result<(), Reason> {
     map.update(&(key as u32).to_ne_bytes(), value, MapFlags::ANY)
         .map_err(|error| reason(&error))
-}
-
-/// The value of `struct quic` in steer.bpf.c.
-fn quic_bytes(quic: &QuicRules) -> Vec<u8> {
-    let old_key = quic.old_key.as_ref().unwrap_or(&quic.key);
-    let process = u64::from(quic.process).to_ne_bytes();
-    [&quic.key[..], old_key, &process].concat()
 }
 
 /// Loads the program of that name.

@@ -66,9 +66,20 @@ struct home {
 	u32 lanes[HOME_LANES_MAX];
 };
 
+// How connection IDs are read; connection_id.rs writes them.
+struct quic {
+	struct siphash_key key;
+	// The key of IDs that were given before the key was changed; the same where it was not.
+	struct siphash_key old_key;
+	// The number of the process that reads the gates.
+	u64 process;
+};
+
 // One value for all lanes, so that a loop over them needs no look-up for each.
 struct board {
 	struct lane lanes[LANES_MAX];
+	// Written by the serving process that reads the gates.
+	struct quic quic;
 };
 
 struct {
@@ -92,22 +103,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct home);
 } homes SEC(".maps");
-
-// How connection IDs are read; connection_id.rs writes them.
-struct quic {
-	struct siphash_key key;
-	// The key of IDs that were given before the key was changed; the same where it was not.
-	struct siphash_key old_key;
-	// The number of the process that reads the gates.
-	u64 process;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct quic);
-} quic SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_REUSEPORT_SOCKARRAY);
@@ -337,14 +332,14 @@ static __noinline u64 hash_of(const struct siphash_key *key, const u64 *words, u
 	return siphash_end(&hash, bytes);
 }
 
-// The lane that an ID of this process names; LANES_MAX or more when it names none.
+// The gate of the lane that an ID of this process names; LANES_MAX when it names none.
 INLINE u32 lane_named(const union connection_id *id, const struct siphash_key *key, u64 process)
 {
 	u64 masked = id->masked;
 	u64 random = id->hidden ^ hash_of(key, &masked, 1, sizeof(id->masked));
 	u32 place = masked ^ (u32)hash_of(key, &random, 1, sizeof(random));
 
-	return place >> 16 == process ? place & 0xffff : LANES_MAX;
+	return place >> 16 == process ? place & 0xff : LANES_MAX;
 }
 
 // Reads the ID that a datagram is sent to; returns its length, or more than any has.
@@ -375,12 +370,14 @@ SEC("sk_reuseport")
 int steer_quic(struct sk_reuseport_md *packet)
 {
 	struct rules *rule = bpf_map_lookup_elem(&rules, &ZERO);
-	struct quic *own = bpf_map_lookup_elem(&quic, &ZERO);
+	struct board *board = bpf_map_lookup_elem(&lanes, &ZERO);
 	union connection_id id = {};
+	struct quic *own;
 	u32 length, number, count;
 
-	if (!rule || !own || rule->lanes == 0)
+	if (!rule || !board || rule->lanes == 0)
 		return SK_PASS;
+	own = &board->quic;
 	count = rule->lanes;
 	length = read_id(packet, &id);
 	if (length > ID_BYTES_MAX)

@@ -110,7 +110,7 @@ fn on_cpu(cpu: usize, action: impl FnOnce()) {
 const PATIENT: SteerRules = SteerRules {
     stale_ns: 1_000_000_000_000,
     load_slack: LOAD_SLACK,
-    quic: None,
+    is_quic: false,
 };
 
 #[test]
@@ -139,7 +139,7 @@ fn an_age_beyond_the_rule_is_stale() {
     let rules = SteerRules {
         stale_ns: 1,
         load_slack: 1 << 40,
-        quic: None,
+        is_quic: false,
     };
     let Some(stage) = Stage::new(2, &[], rules) else {
         return;
@@ -341,10 +341,10 @@ fn the_program_takes_charge_again() {
 
 /// Gates of QUIC with the program attached.
 struct QuicStage {
-    gates: Vec<Gate>,
+    board: Arc<LaneBoard>,
     sockets: Vec<UdpSocket>,
     pulses: Vec<LanePulse>,
-    steering: Steering,
+    _steering: Steering,
     client: UdpSocket,
 }
 
@@ -362,10 +362,11 @@ impl QuicStage {
             unreachable!()
         };
         let rules = SteerRules {
-            quic: Some(quic),
+            is_quic: true,
             ..PATIENT
         };
         let board = LaneBoard::map(kernel.as_fd()).unwrap();
+        board.set_quic(&quic);
         let pulses: Vec<LanePulse> = (0..lanes).map(|lane| board.pulse(lane).unwrap()).collect();
         pulses.iter().for_each(|pulse| pulse.asleep(0));
         let steering = Steering::begin(&gates, &[], Ok(&kernel), rules);
@@ -378,10 +379,10 @@ impl QuicStage {
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         client.connect(address).unwrap();
         Some(QuicStage {
+            board,
             sockets: sockets.collect(),
-            gates,
             pulses,
-            steering,
+            _steering: steering,
             client,
         })
     }
@@ -436,11 +437,11 @@ fn quic_rules(key: [u8; KEY_BYTES], process: u16) -> QuicRules {
 fn datagrams_of_quic_go_to_the_lane_that_their_id_names() {
     for (key, _, place, id) in connection_id::VECTORS {
         let rules = quic_rules(**key, place.process);
-        let lanes = usize::from(place.lane) + 1;
+        let lanes = usize::from(place.gate) + 1;
         let Some(stage) = QuicStage::new(lanes, rules) else {
             return;
         };
-        assert_eq!(stage.lane_of_id(id), usize::from(place.lane), "{place:?}");
+        assert_eq!(stage.lane_of_id(id), usize::from(place.gate), "{place:?}");
     }
 }
 
@@ -461,11 +462,13 @@ fn datagrams_of_other_ids_go_by_a_hash_of_them() {
     // Of another process, and of a lane that is not there any more.
     for place in [
         Place {
-            lane: 1,
+            gate: 1,
+            serial: 0,
             process: 8,
         },
         Place {
-            lane: 5,
+            gate: 5,
+            serial: 0,
             process: 7,
         },
     ] {
@@ -477,7 +480,8 @@ fn datagrams_of_other_ids_go_by_a_hash_of_them() {
     let own = ids.write(
         *b"randomly",
         Place {
-            lane: 2,
+            gate: 2,
+            serial: 0,
             process: 7,
         },
     );
@@ -507,24 +511,26 @@ fn ids_that_were_given_before_the_key_was_changed_lead_to_their_lane() {
     let id = ConnectionIds::new(old).write(
         *b"randomly",
         Place {
-            lane: 1,
+            gate: 1,
+            serial: 0,
             process: 7,
         },
     );
     assert_eq!(stage.lane_of_id(&id), 1);
-    let rules = SteerRules {
-        quic: Some(QuicRules {
-            old_key: Some(old),
-            ..quic_rules(*connection_id::KEY, 7)
-        }),
-        ..PATIENT
-    };
-    stage.steering.adjust(&stage.gates, 3, &[], rules).unwrap();
+    stage.board.set_quic(&QuicRules {
+        old_key: Some(old),
+        ..quic_rules(*connection_id::KEY, 7)
+    });
     assert_eq!(stage.lane_of_id(&id), 1);
     let ids = ConnectionIds::new(*connection_id::KEY);
-    for lane in 0..3 {
-        let id = ids.write(*b"randomly", Place { lane, process: 7 });
-        assert_eq!(stage.lane_of_id(&id), usize::from(lane));
+    for gate in 0..3 {
+        let place = Place {
+            gate,
+            serial: 5,
+            process: 7,
+        };
+        let id = ids.write(*b"randomly", place);
+        assert_eq!(stage.lane_of_id(&id), usize::from(gate));
     }
 }
 
@@ -537,7 +543,7 @@ fn without_the_program_datagrams_of_quic_go_by_their_flow() {
     let any = ListenAddress::Udp("127.0.0.1:0".parse().unwrap());
     let gates = Gate::open_group(&any, &options, 2, &mut Vec::new()).unwrap();
     let rules = SteerRules {
-        quic: Some(quic_rules(*connection_id::KEY, 7)),
+        is_quic: true,
         ..PATIENT
     };
     let pinned = [CpuSet::of(0), CpuSet::of(1)];

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use turnpike_conf::MemoryLoader;
 use turnpike_express::Passed;
+use turnpike_lane::steering::Level;
 use turnpike_plan::environment::Capability;
 use turnpike_plan::product::Product;
 
@@ -22,6 +23,8 @@ pub struct ListeningSocket {
     pub gate: u64,
     /// The lane it is for; `None`: all lanes share it.
     pub lane: Option<usize>,
+    /// How the kernel chooses it; `None`: by nothing of ours.
+    pub steering: Option<Level>,
     /// The socket.
     pub descriptor: OwnedFd,
 }
@@ -135,6 +138,9 @@ impl Bundle {
             encoder.number(listening.listen as u64);
             encoder.number(listening.gate);
             encoder.option(listening.lane, |encoder, lane| encoder.number(*lane as u64));
+            encoder.option(listening.steering, |encoder, level| {
+                encoder.bytes(level.name().as_bytes());
+            });
         });
         encoder.list(&self.logs, |encoder, log| encoder.path(&log.path));
         encoder.list(&self.extras, |encoder, extra| {
@@ -170,6 +176,7 @@ impl Bundle {
                     listen: index(decoder.number()?)?,
                     gate: decoder.number()?,
                     lane: decoder.option(|decoder| index(decoder.number()?))?,
+                    steering: decoder.option(decode_level)?,
                     descriptor: descriptors.next().ok_or(Malformed)?,
                 })
             })?,
@@ -233,6 +240,12 @@ fn decode_rights(decoder: &mut Decoder<'_>) -> Result<Rights, Malformed> {
         folders: folders.into_iter().collect(),
         capabilities: capabilities.into_iter().collect(),
     })
+}
+
+fn decode_level(decoder: &mut Decoder<'_>) -> Result<Level, Malformed> {
+    let name = decoder.text()?;
+    let mut levels = Level::ALL.into_iter();
+    levels.find(|level| level.name() == name).ok_or(Malformed)
 }
 
 pub(super) fn decode_logs(

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use turnpike_lane::steering::Level;
 use turnpike_lane::sys::descriptor::socket_pair;
 
 use super::*;
@@ -32,6 +33,7 @@ fn bundle(listening_sockets: usize, text_bytes: usize) -> Bundle {
             listen: 7,
             gate: 9,
             lane,
+            steering: lane.map(|lane| Level::ALL[lane % Level::ALL.len()]),
             descriptor: null(),
         }
     };
@@ -89,7 +91,10 @@ fn a_large_bundle_arrives_whole() {
     );
     assert_eq!(got.rights, sent.rights);
     assert_eq!(got.sources, sent.sources);
-    let facts = |listening: &ListeningSocket| (listening.listen, listening.gate, listening.lane);
+    let facts = |listening: &ListeningSocket| {
+        let (lane, steering) = (listening.lane, listening.steering);
+        (listening.listen, listening.gate, lane, steering)
+    };
     let list = |bundle: &Bundle| {
         bundle
             .listening_sockets

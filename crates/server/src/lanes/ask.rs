@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Map, Value, json};
 use turnpike_http::counters::{COUNTERS, HttpCounters, WatchedGate};
 use turnpike_lane::pool::PoolRefusal;
+use turnpike_lane::steering::Level;
 use turnpike_lane::sys::process::unix_ms;
 use turnpike_lane::sys::socket_option;
 use turnpike_plan::background::run_command;
@@ -93,10 +94,23 @@ impl LaneService {
             "listens": self.plan.as_ref().map(|plan| plan.listens().count()),
             "verbs": verbs,
             "connections_max": self.connections_max(),
+            "steering": self.steering(),
             "certificate": certificates::first(&self.family_samples()),
             "totals": totals,
             "rates": rates,
         })
+    }
+
+    /// How the kernel chooses among the sockets of each address, where it is told how.
+    fn steering(&self) -> Value {
+        let Some(plan) = &self.plan else {
+            return json!({});
+        };
+        let level = |(listen, level): (&usize, &Level)| {
+            let address = plan.listens().nth(*listen)?.address.to_string();
+            Some((address, level.name().into()))
+        };
+        Value::Object(self.steering_levels.iter().filter_map(level).collect())
     }
 
     /// The connections that all lanes can have, those to upstream servers and listening sockets
@@ -219,6 +233,7 @@ impl LaneService {
             Some(json!({
                 "address": listen.address.to_string(),
                 "mode": listen.mode.name(),
+                "steering": self.steering_levels.get(number).map(|level| level.name()),
                 "lane": lane,
                 "spare": *before > wanted,
                 "queued": queue.as_ref().map(|info| info.accept_queue),

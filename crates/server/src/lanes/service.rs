@@ -1,6 +1,6 @@
 //! The service of a serving process: one plan, many lanes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_lane::steering::LaneBoard;
+use turnpike_lane::steering::{self, LaneBoard};
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::{self, Background};
@@ -37,6 +37,12 @@ use crate::channel::{
 use crate::configuration::Configuration;
 use crate::control::Request;
 use crate::service::{Generation, Holdings, Reporter, Service};
+
+/// Sockets, each with its listen and its lane.
+type ListeningSockets = Vec<(usize, Option<usize>, Arc<OwnedFd>)>;
+
+/// How the sockets of a listen are steered.
+type SteeringLevels = BTreeMap<usize, steering::Level>;
 
 /// How long lanes may take to take a plan up. One that takes longer is stuck in a request; it
 /// takes the plan up when it comes back, and nothing waits for it until then.
@@ -64,7 +70,9 @@ pub(super) struct LaneService {
     /// What runs beside the lanes.
     background: Arc<Background>,
     /// The listening sockets: the listen, the lane, the socket.
-    pub(super) listening_sockets: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
+    pub(super) listening_sockets: ListeningSockets,
+    /// How the kernel chooses among those of a listen, where it is told how.
+    pub(super) steering_levels: SteeringLevels,
     /// A process before reads the datagrams of every address.
     pub(super) are_datagrams_held: bool,
     /// The lanes that take what a process before gives away.
@@ -111,6 +119,7 @@ impl LaneService {
             plan: None,
             background: Arc::default(),
             listening_sockets: Vec::new(),
+            steering_levels: BTreeMap::new(),
             are_datagrams_held: false,
             adopters: Arc::default(),
             predecessor: None,
@@ -130,21 +139,24 @@ impl LaneService {
         }
     }
 
-    /// The sockets of a configuration, those that are held already under their old handles.
+    /// The sockets of a configuration, those that are held already under their old handles, and how
+    /// those of each listen are steered.
     fn take_listening_sockets(
         &mut self,
         listening_sockets: Vec<ListeningSocket>,
-    ) -> Vec<(usize, Option<usize>, Arc<OwnedFd>)> {
+    ) -> (ListeningSockets, SteeringLevels) {
         let mut gates = HashMap::new();
+        let mut levels = BTreeMap::new();
         let mut taken = Vec::with_capacity(listening_sockets.len());
         for listening in listening_sockets {
             let held = self.gates.remove(&listening.gate);
             let socket = held.unwrap_or_else(|| Arc::new(listening.descriptor));
             gates.insert(listening.gate, socket.clone());
             taken.push((listening.listen, listening.lane, socket));
+            levels.extend(listening.steering.map(|level| (listening.listen, level)));
         }
         self.gates = gates;
-        taken
+        (taken, levels)
     }
 
     /// Maps the memory that outlives this process, which the first configuration brings.
@@ -210,6 +222,7 @@ impl LaneService {
         };
         match LaneBoard::map(board.descriptor.as_fd()) {
             Ok(mapped) => {
+                self.process.common.flows.set_board(&mapped);
                 self.board = Some(mapped);
                 self.steering = Some(board.descriptor);
             }
@@ -464,7 +477,7 @@ impl LaneService {
             background.stop(number);
             reporter.released(number);
         });
-        let listening_sockets =
+        let (listening_sockets, steering_levels) =
             self.take_listening_sockets(std::mem::take(&mut generation.listening_sockets));
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
         self.watchdog.begin(timeout_ms, &generation.error_log);
@@ -486,7 +499,7 @@ impl LaneService {
             }
             format!("a lane cannot be started ({error})")
         })?;
-        self.listening_sockets = listening_sockets;
+        (self.listening_sockets, self.steering_levels) = (listening_sockets, steering_levels);
         self.choose_adopters();
         if self.listening_sockets.is_empty() {
             self.hand_flows_over(&generation.error_log);

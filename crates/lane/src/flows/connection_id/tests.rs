@@ -14,7 +14,8 @@ pub(crate) const VECTORS: &[Vector] = &[
         KEY,
         &[0; 8],
         Place {
-            lane: 0,
+            gate: 0,
+            serial: 0,
             process: 0,
         },
         b"\xed\xef\x32\x32\xd3\x61\xe3\x03\xa7\x81\x76\xa0",
@@ -23,7 +24,8 @@ pub(crate) const VECTORS: &[Vector] = &[
         KEY,
         &[0, 1, 2, 3, 4, 5, 6, 7],
         Place {
-            lane: 1,
+            gate: 1,
+            serial: 0,
             process: 7,
         },
         b"\x91\x41\xee\x7e\x1f\xf6\xe9\x25\x63\x24\x94\x9a",
@@ -32,7 +34,8 @@ pub(crate) const VECTORS: &[Vector] = &[
         b"0123456789abcdef",
         &[0xff; 8],
         Place {
-            lane: 2,
+            gate: 2,
+            serial: 0,
             process: 0xffff,
         },
         b"\x11\x54\x75\x80\x30\x1d\xc9\xff\x45\x6e\x81\xae",
@@ -41,7 +44,8 @@ pub(crate) const VECTORS: &[Vector] = &[
         b"0123456789abcdef",
         &[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11],
         Place {
-            lane: 255,
+            gate: 255,
+            serial: 0,
             process: 1,
         },
         b"\xe9\x1e\x82\xe2\xbd\xb0\x46\x46\xf4\xe4\xd7\x89",
@@ -50,7 +54,8 @@ pub(crate) const VECTORS: &[Vector] = &[
         &[0; KEY_BYTES],
         &[1, 0, 0, 0, 0, 0, 0, 0],
         Place {
-            lane: 3,
+            gate: 3,
+            serial: 0,
             process: 2,
         },
         b"\x84\x68\x2c\x32\xa8\x8e\xe3\x11\x5d\x5f\x12\x94",
@@ -86,7 +91,8 @@ fn ids_are_those_of_the_vectors() {
 fn a_changed_id_names_no_place_that_its_sender_can_choose() {
     let ids = ConnectionIds::new(*KEY);
     let place = Place {
-        lane: 1,
+        gate: 1,
+        serial: 0,
         process: 7,
     };
     let mut named = Vec::new();
@@ -101,9 +107,9 @@ fn a_changed_id_names_no_place_that_its_sender_can_choose() {
     }
     // Of 19,200 forged IDs hardly one names one of 256 lanes of the same process, and their lanes
     // differ.
-    let is_there = |other: &&Place| other.process == place.process && other.lane < 256;
+    let is_there = |other: &&Place| other.process == place.process && other.serial == 0;
     assert!(named.iter().filter(is_there).count() < 3);
-    named.sort_by_key(|place| (place.process, place.lane));
+    named.sort_by_key(|place| (place.process, place.serial, place.gate));
     named.dedup();
     assert!(named.len() > 19_000, "{}", named.len());
 }

@@ -165,6 +165,7 @@ pub(super) fn gates(answer: &Value) -> Option<String> {
             lane => lane.to_string(),
         }),
         ("MODE", |gate| text(gate, "mode")),
+        ("STEERING", |gate| text(gate, "steering")),
         ("QUEUED", |gate| text(gate, "queued")),
         ("QUEUE", |gate| text(gate, "queue_max")),
         ("SPARE", |gate| {
@@ -278,6 +279,7 @@ pub(super) fn status(answer: &Value) -> Option<String> {
         count(number(serving, "listens"), "listen"),
         count(number(answer, "serving_restarts"), "restart"),
     );
+    out.push_str(&steering(serving));
     let totals = &serving["totals"];
     let _ = writeln!(
         out,
@@ -303,6 +305,16 @@ pub(super) fn status(answer: &Value) -> Option<String> {
         let _ = writeln!(out, "{line}");
     }
     Some(out)
+}
+
+/// How the kernel chooses among the sockets of each address that it is told how: a line for each.
+fn steering(serving: &Value) -> String {
+    let levels = serving["steering"].as_object().into_iter().flatten();
+    let line = |(address, level): (&String, &Value)| {
+        let level = level.as_str().unwrap_or("-");
+        format!("steering       {address}: {level}\n")
+    };
+    levels.map(line).collect()
 }
 
 /// The requests since the start.

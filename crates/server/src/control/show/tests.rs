@@ -69,7 +69,8 @@ b         unix:/s      failed  1       0       10        10.0 %  -
 fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
     let status = json!({ "uptime_s": 10, "generation": 3, "reloads": 1, "reloads_failed": 0,
         "serving": {
-        "lanes": 1, "servers": 2, "listens": 0, "totals": {
+        "lanes": 1, "servers": 2, "listens": 0,
+        "steering": { "127.0.0.1:443": "hash" }, "totals": {
             "requests": 400, "http_streams_waiting": 3, "http_streams_made_room": 2,
             "http_streams_refused": 1,
         },
@@ -80,6 +81,7 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
     for line in [
         "generation     3; 1 reload since start, 0 failed\n",
         "serving        pid -: 1 lane, 2 servers, 0 listens; 0 restarts\n",
+        "steering       127.0.0.1:443: hash\n",
         "HTTP/2         3 requests wait; for lack of room 2 closed, 1 refused\n",
         "requests       400, 40.0/s on average since start\n",
         "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, \
@@ -108,14 +110,14 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
 fn gates_connections_and_verbs_are_rows() {
     let gates = json!({ "gates": [
         { "address": "127.0.0.1:80", "lane": null, "mode": "shared", "queued": 0,
-            "queue_max": 511, "spare": false },
-        { "address": "unix:/s", "lane": 3, "mode": "reuseport", "queued": null,
-            "queue_max": null, "spare": true },
+            "queue_max": 511, "spare": false, "steering": null },
+        { "address": "127.0.0.1:443", "lane": 3, "mode": "steered", "queued": null,
+            "queue_max": null, "spare": true, "steering": "program" },
     ] });
     let expected = "\
-ADDRESS       LANE  MODE       QUEUED  QUEUE  SPARE
-127.0.0.1:80  all   shared     0       511    no
-unix:/s       3     reuseport  -       -      yes
+ADDRESS        LANE  MODE     STEERING  QUEUED  QUEUE  SPARE
+127.0.0.1:80   all   shared   -         0       511    no
+127.0.0.1:443  3     steered  program   -       -      yes
 ";
     assert_eq!(answer("gates", &gates), expected);
     let counts = json!({

@@ -177,7 +177,9 @@ impl GateSet {
             }
         }
         set.next_id = set.next_id.max(lent.next_id);
-        set.board = board.map(|board| KernelBoard::adopt(board).map(Arc::new));
+        // That of another version is not read by our program: the next serving process gets ours.
+        let board = board.and_then(|board| KernelBoard::adopt(board).ok());
+        set.board = board.map(|board| Ok(Arc::new(board)));
         Ok(set)
     }
 
@@ -243,6 +245,7 @@ impl GateSet {
     pub(super) fn listening_sockets(&self) -> io::Result<Vec<ListeningSocket>> {
         let mut listening_sockets = Vec::new();
         for (listen, group) in self.groups.iter().enumerate() {
+            let steering = group.chooser.as_ref().map(|chooser| chooser.level());
             for (lane, held) in group.gates.iter().enumerate() {
                 let per_lane = group.listen.mode.has_gate_per_lane();
                 let lane = per_lane.then_some(lane % group.active);
@@ -251,6 +254,7 @@ impl GateSet {
                     listen,
                     gate: held.id,
                     lane,
+                    steering,
                     descriptor,
                 });
             }

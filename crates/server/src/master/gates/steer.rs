@@ -21,8 +21,12 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
+    pub(super) fn level(&self) -> steering::Level {
+        self.steering.level()
+    }
+
     pub(super) fn is_program(&self) -> bool {
-        self.steering.level() == steering::Level::Program
+        self.level() == steering::Level::Program
     }
 }
 
@@ -43,13 +47,12 @@ pub(super) fn choose(
     let old_chooser = old.and_then(|group| group.chooser.as_ref());
     let copies: io::Result<Vec<Gate>> = gates.iter().map(|held| copy(&held.gate)).collect();
     let copies = copies.unwrap_or_default();
-    if listen.mode != AcceptMode::Steered {
+    let Some(rules) = rules_of(listen.mode) else {
         if old_chooser.is_some() || old.is_some_and(|old| old.active != *active) {
             steering::prefer_first(&copies, *active);
         }
         return None;
-    }
-    let rules = SteerRules::default();
+    };
     // The CPUs of lanes that are no more, or not yet, say nothing.
     let homes = &opening.homes[..opening.homes.len().min(*active)];
     if let Some(chooser) = old_chooser {
@@ -63,7 +66,7 @@ pub(super) fn choose(
     let steering = Steering::begin_first(&copies, *active, homes, known, rules);
     let is_news = old_chooser.is_none_or(|old| old.steering.level() != steering.level());
     if let Some(held) = gates.first().filter(|_| is_news) {
-        say(&steering, held.gate.address(), opening.log);
+        say(&steering, rules, held.gate.address(), opening.log);
     }
     Some(Arc::new(Chooser { steering }))
 }
@@ -76,14 +79,28 @@ pub(super) fn renew(group: &Group, opening: Opening<'_>) -> bool {
     };
     let copies: io::Result<Vec<Gate>> = group.gates.iter().map(|held| copy(&held.gate)).collect();
     let homes = &opening.homes[..opening.homes.len().min(group.active)];
+    let Some(rules) = rules_of(group.listen.mode) else {
+        return false;
+    };
     let renewed = copies.map(|copies| {
-        let rules = SteerRules::default();
         chooser
             .steering
             .renew(&copies, group.active, homes, rules)
             .is_ok()
     });
     renewed.unwrap_or(false)
+}
+
+/// How the sockets of an address in this mode are steered; `None`: not by us.
+fn rules_of(mode: AcceptMode) -> Option<SteerRules> {
+    match mode {
+        AcceptMode::Steered => Some(SteerRules::default()),
+        AcceptMode::SteeredQuic => Some(SteerRules {
+            is_quic: true,
+            ..SteerRules::default()
+        }),
+        AcceptMode::Mutex | AcceptMode::Shared | AcceptMode::Reuseport => None,
+    }
 }
 
 /// The board's descriptor, for the lanes to map.
@@ -99,19 +116,26 @@ fn copy(gate: &Gate) -> io::Result<Gate> {
 }
 
 /// Each step down is said once, when it is taken.
-fn say(steering: &Steering, address: &ListenAddress, log: &ErrorLog) {
+fn say(steering: &Steering, rules: SteerRules, address: &ListenAddress, log: &ErrorLog) {
     let level = steering.level();
     // While a binary is changed the program is the other one's; it is ours when that one is gone.
     let is_for_now = steering.reasons().contains(&Reason::OtherProgram);
     let severity = match level {
         steering::Level::Program => Level::Notice,
         _ if is_for_now => Level::Notice,
+        // Lanes give each other the datagrams of QUIC, which nobody has asked to steer.
+        _ if rules.is_quic => Level::Notice,
         _ => Level::Warn,
+    };
+    let what = if rules.is_quic {
+        "datagrams"
+    } else {
+        "connections"
     };
     for reason in steering.reasons() {
         log.event(
             severity,
-            format_args!("steering connections to {address}: {reason}"),
+            format_args!("steering {what} to {address}: {reason}"),
         );
     }
     let way = match level {
@@ -122,6 +146,6 @@ fn say(steering: &Steering, address: &ListenAddress, log: &ErrorLog) {
     };
     log.event(
         severity,
-        format_args!("connections to {address} are distributed {way}"),
+        format_args!("{what} to {address} are distributed {way}"),
     );
 }

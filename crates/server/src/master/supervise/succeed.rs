@@ -200,6 +200,7 @@ impl Master {
                 listen: 0,
                 gate: CHECK_GATES_FROM + lane as u64,
                 lane: Some(lane),
+                steering: None,
                 descriptor,
             });
         }

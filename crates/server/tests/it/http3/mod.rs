@@ -4,7 +4,7 @@ mod bad_input;
 mod servers;
 mod survival;
 
-use turnpike_testkit::{Folder, Server};
+use turnpike_testkit::{Builder, Folder, Server};
 
 use crate::support::http3::{Client, has_client};
 use crate::support::tls::{self, TURNPIKE, big, configured, keys};
@@ -23,11 +23,15 @@ fn configuration(keys: &Folder, http: &str) -> String {
 /// A server with these blocks at the http level, `%QUIC%` among them, which begins a server that
 /// has HTTP/3 too.
 fn start(keys: &Folder, http: &str) -> Server {
+    builder(keys, http).start()
+}
+
+/// The same, before it is started.
+fn builder(keys: &Folder, http: &str) -> Builder {
     Server::builder(TURNPIKE)
         .configuration(&configuration(keys, http))
         .file("html/a.txt", "hello")
         .file("html/big.bin", big())
-        .start()
 }
 
 const SERVED: &str = "

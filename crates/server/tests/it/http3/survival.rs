@@ -1,13 +1,16 @@
 //! What connections of HTTP/3 outlive.
 
 use std::net::UdpSocket;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use turnpike_testkit::Signal;
+use serde_json::Value;
+use turnpike_testkit::{Server, Signal, needs_root};
 
-use super::{SERVED, configuration, start};
+use super::{SERVED, builder, configuration, start};
 use crate::support::http3::{Client, has_client};
 use crate::support::tls::keys;
+use crate::support::turnpike;
 
 /// The time after which a packet without an answer is sent again.
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -60,6 +63,88 @@ fn clients_that_move_stay_connected() {
         let answered = client.ask("POST /proxied/length 300000");
         assert_eq!(answered.trim_end(), "200 11 POST 300000", "{change}");
     }
+}
+
+#[test]
+fn packets_of_clients_that_move_are_steered_to_their_lane() {
+    const TEST: &str = "packets_of_clients_that_move_are_steered_to_their_lane";
+    if needs_root(TEST, "CAP_BPF") || !has_client(TEST) {
+        return;
+    }
+    let keys = keys();
+    let server = builder(&keys, SERVED).own_name().start();
+    let mut clients = asked(&server, 3);
+    let before = status(&server);
+    move_each(&mut clients);
+    let after = status(&server);
+    let address = format!("127.0.0.1:{}", server.port());
+    assert_eq!(after["steering"][&address], "program", "{after}");
+    // First flights may have come to another lane than the rest, which waited for a CPU.
+    assert_eq!(forwarded(&after), forwarded(&before), "{after}");
+}
+
+#[test]
+fn packets_of_clients_that_move_are_forwarded_without_the_program() {
+    if !has_client("packets_of_clients_that_move_are_forwarded_without_the_program") {
+        return;
+    }
+    let keys = keys();
+    let server = builder(&keys, SERVED);
+    let server = server.own_name().command(without_bpf).start();
+    let mut clients = asked(&server, 3);
+    move_each(&mut clients);
+    let after = status(&server);
+    let address = format!("127.0.0.1:{}", server.port());
+    assert_eq!(after["steering"][&address], "hash", "{after}");
+    assert!(forwarded(&after) > 0, "{after}");
+}
+
+/// So many clients, whose handshakes are complete.
+fn asked(server: &Server, count: usize) -> Vec<Client> {
+    let mut clients: Vec<_> = (0..count).map(|_| Client::start(server, &[])).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask("GET /a.txt").trim_end(), "200 5 hello");
+    }
+    clients
+}
+
+/// Has clients ask from other ports, so often that the kernel's hash names each lane.
+fn move_each(clients: &mut [Client]) {
+    for client in clients {
+        for _ in 0..8 {
+            client.tell("rebind");
+            assert_eq!(client.ask("GET /a.txt").trim_end(), "200 5 hello");
+        }
+    }
+}
+
+/// Has a server not be permitted what the steering program needs.
+fn without_bpf(command: &mut Command) {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let mut other = Command::new("setpriv");
+    other
+        .arg("--bounding-set=-bpf,-perfmon,-sys_admin")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    *command = other;
+}
+
+/// What the serving process says of itself.
+fn status(server: &Server) -> Value {
+    let socket = server.folder().join("pid.control");
+    let output = turnpike(&["status", "--json", "--socket", socket.to_str().unwrap()]);
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+    status["serving"].clone()
+}
+
+/// The datagrams that lanes have given to each other.
+fn forwarded(status: &Value) -> u64 {
+    let total = &status["totals"]["quic_datagrams_forwarded"];
+    total.as_u64().unwrap()
 }
 
 #[test]
