@@ -46,6 +46,8 @@ pub struct Options {
     pub standard_input: Option<Vec<u8>>,
     /// `-g`: directives of the main context.
     pub globals: Option<OsString>,
+    /// `-l`: where the control API listens.
+    pub api: Option<OsString>,
     /// `-s`: a command for the running server.
     pub command: Option<Command>,
 }
@@ -127,7 +129,7 @@ impl From<ArgumentError> for String {
 /// The usage text, after the version line.
 pub const HELP: &str = "\
 Usage: turnpike [-?hvVtTq] [-s signal] [-p prefix]
-                [-e filename] [-c filename] [-g directives]
+                [-e filename] [-c filename] [-g directives] [-l address]
        turnpike SUBCOMMAND [ARGUMENT...]
 
 Options:
@@ -143,6 +145,7 @@ Options:
   -c filename   : set configuration file, - for standard input (default: conf/nginx.conf;
                   without -p, -c and that file: a built-in page on 127.0.0.1:8080)
   -g directives : set global directives out of configuration file
+  -l address    : enable the control API at unix:FILE, or at a port of 127.0.0.1
 
 Subcommands:
 ";
@@ -212,6 +215,7 @@ fn value_name(flag: u8) -> Option<&'static str> {
         b'p' => Some("directory name"),
         b'e' | b'c' => Some("file name"),
         b'g' | b's' => Some("parameter"),
+        b'l' => Some("address"),
         _ => None,
     }
 }
@@ -236,6 +240,7 @@ impl Options {
             'e' => self.error_log = Some(value),
             'c' => self.configuration = Some(value),
             'g' => self.globals = Some(value),
+            'l' => self.api = Some(value),
             _ => self.command = Some(command(&value)?),
         }
         Ok(())
@@ -358,6 +363,13 @@ mod tests {
                 },
             ),
             (
+                &["-l", "unix:x"],
+                Options {
+                    api: Some("unix:x".into()),
+                    ..none()
+                },
+            ),
+            (
                 &["-sreload"],
                 Options {
                     command: Some(Command::Reload),
@@ -398,6 +410,7 @@ mod tests {
             (&["-te"], "option \"-e\" requires file name"),
             (&["-p"], "option \"-p\" requires directory name"),
             (&["-g"], "option \"-g\" requires parameter"),
+            (&["-l"], "option \"-l\" requires address"),
             (&["-s"], "option \"-s\" requires parameter"),
             (&["-s", "halt"], "invalid option: \"-s halt\""),
         ];

@@ -64,6 +64,7 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "crates/server",
         &[
+            "crates/wire",
             "crates/conf",
             "crates/lane",
             "crates/express",

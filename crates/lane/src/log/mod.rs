@@ -118,27 +118,43 @@ pub trait Subject: fmt::Display {
     fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>));
 }
 
-/// Lines in memory, without the text before the message.
+/// Lines in memory.
 #[derive(Debug, Default)]
-pub struct Kept(Mutex<Vec<String>>);
+pub struct Kept(Mutex<Vec<KeptLine>>);
+
+#[derive(Debug)]
+struct KeptLine {
+    whole: String,
+    message: String,
+}
 
 /// The most lines that are kept: a user reads the first few.
 const KEPT_LINES_MAX: usize = 100;
 
 impl Kept {
-    /// The lines so far.
+    /// The lines so far, without the text before the message.
     pub fn lines(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.map(|line| line.message.clone())
     }
 
-    fn add(&self, message: &[u8]) {
+    /// The lines so far as a file of them has them, without line feeds.
+    pub fn whole_lines(&self) -> Vec<String> {
+        self.map(|line| line.whole.clone())
+    }
+
+    fn map(&self, part: impl Fn(&KeptLine) -> String) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(part).collect()
+    }
+
+    fn add(&self, whole: &[u8], message: &[u8]) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < KEPT_LINES_MAX {
-            let text = String::from_utf8_lossy(message);
-            lines.push(text.trim_end().to_owned());
+            let text = |bytes| String::from_utf8_lossy(bytes).trim_end().to_owned();
+            lines.push(KeptLine {
+                whole: text(whole),
+                message: text(message),
+            });
         }
     }
 }
@@ -317,7 +333,7 @@ fn deliver(sink: &Sink, level: Level, line: &Line) {
             to_stderr(&[begin.as_bytes(), line.message()]);
         }
         Sink::Syslog(syslog) => syslog.send(level, line.text()),
-        Sink::Kept(kept) => kept.add(line.message()),
+        Sink::Kept(kept) => kept.add(line.text(), line.message()),
         // `write_about` has taken these.
         Sink::Json(_) => {}
     }
@@ -328,7 +344,7 @@ fn deliver_object(sink: &Sink, level: Level, object: &str) {
         Sink::File(file) => file.write_line(object.as_bytes()),
         Sink::Stderr | Sink::Console(_) => to_stderr(&[object.as_bytes()]),
         Sink::Syslog(syslog) => syslog.send(level, object.trim_end().as_bytes()),
-        Sink::Kept(kept) => kept.add(object.as_bytes()),
+        Sink::Kept(kept) => kept.add(object.as_bytes(), object.as_bytes()),
         Sink::Json(sink) => deliver_object(sink, level, object),
     }
 }

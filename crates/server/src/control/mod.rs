@@ -9,8 +9,10 @@
 //!  ◄── {"id":1,"error":{"code":"failed","message":"..."}}
 //! ```
 
+pub mod api;
 mod client;
 pub mod command_line;
+mod connection;
 mod protocol;
 mod show;
 pub(crate) mod socket;

@@ -6,18 +6,20 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::libc;
 use serde_json::Value;
 use turnpike_lane::sys::epoll::{Epoll, Event, Interest};
 use turnpike_lane::sys::socket::{self, Family, Kind};
 
+use super::api::ApiSocket;
+use super::connection::Connection;
 use super::{LINE_BYTES_MAX, Request, RequestError, answer_line};
 
 /// Only the owner may connect.
@@ -33,16 +35,23 @@ const OUTPUT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How long a client may be silent with nothing in hand, or not read: a forgotten connection
 /// must not keep a place for ever.
 const IDLE_MAX: Duration = Duration::from_secs(300);
-/// Bytes read at a time.
-const READ_BYTES: usize = 16 * 1024;
 /// Where tokens of the event queue begin that are ours; the master's others count up from 0.
 const TOKEN_BASE: u64 = 1 << 48;
+/// Where they end: those of the API begin there.
+pub(super) const TOKEN_END: u64 = 1 << 56;
 
 /// The client that asked, and the name under which the answer goes back.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ticket {
-    client: u64,
-    id: Value,
+    pub(super) client: u64,
+    pub(super) id: Value,
+}
+
+impl Ticket {
+    /// Whether the client is one of the control API's.
+    pub(crate) fn is_of_api(&self) -> bool {
+        ApiSocket::is_ours(self.client)
+    }
 }
 
 /// The socket, while there is one, and its clients, who may outlive its place.
@@ -137,14 +146,9 @@ fn file_id(path: &Path) -> io::Result<(u64, u64)> {
 
 #[derive(Debug)]
 struct Client {
-    stream: UnixStream,
-    input: Vec<u8>,
-    output: Vec<u8>,
+    // Closed when the client has ended and everything is answered.
+    connection: Connection,
     in_hand: usize,
-    /// The client sends no more; it is closed when everything is answered.
-    has_ended: bool,
-    active: Instant,
-    interest: Interest,
 }
 
 impl ControlSocket {
@@ -175,7 +179,7 @@ impl ControlSocket {
 
     /// Whether an event's token is one of ours.
     pub(crate) fn is_ours(token: u64) -> bool {
-        token >= TOKEN_BASE
+        (TOKEN_BASE..TOKEN_END).contains(&token)
     }
 
     /// Where it is.
@@ -198,9 +202,9 @@ impl ControlSocket {
         let Some(client) = self.clients.get_mut(&token) else {
             return Vec::new();
         };
-        client.write();
+        client.connection.write();
         let mut requests = Vec::new();
-        let reads = client.read() && client.requests(token, &mut requests);
+        let reads = client.connection.read() && client.requests(token, &mut requests);
         // Who has hung up gets no answer, and would be reported again and again.
         self.settle(token, reads && !event.is_hang_up(), epoll);
         requests
@@ -224,7 +228,7 @@ impl ControlSocket {
     /// Sends what can be sent before the end.
     pub(crate) fn last_words(&mut self) {
         for client in self.clients.values_mut() {
-            client.write();
+            client.connection.write();
         }
     }
 
@@ -246,18 +250,21 @@ impl ControlSocket {
         };
         // Bounded by the backlog; the rest is told of again.
         for _ in 0..BACKLOG {
-            let Ok((socket, _)) = socket::accept(place.listener()) else {
-                return;
-            };
-            if self.clients.len() >= CLIENTS_MAX {
-                continue;
-            }
             let token = TOKEN_BASE + 1 + self.clients_made;
-            if epoll.add(socket.as_fd(), Interest::READ, token).is_err() {
-                continue;
-            }
+            let connection = match Connection::accept(place.listener(), token, epoll) {
+                Ok(Some(connection)) => connection,
+                Ok(None) => return,
+                Err(_) => continue,
+            };
             self.clients_made += 1;
-            self.clients.insert(token, Client::new(socket));
+            if self.clients.len() < CLIENTS_MAX {
+                let in_hand = 0;
+                let client = Client {
+                    connection,
+                    in_hand,
+                };
+                self.clients.insert(token, client);
+            }
         }
     }
 
@@ -266,74 +273,32 @@ impl ControlSocket {
         let Some(client) = self.clients.get_mut(&token) else {
             return;
         };
-        let is_done = client.has_ended && client.in_hand == 0 && client.output.is_empty();
-        let is_deaf = client.output.len() > OUTPUT_BYTES_MAX;
+        let connection = &mut client.connection;
+        let unsent_bytes = connection.unsent_bytes();
+        let is_done = connection.has_ended && client.in_hand == 0 && unsent_bytes == 0;
+        let is_deaf = unsent_bytes > OUTPUT_BYTES_MAX;
         if !lives || is_done || is_deaf {
             // Closing it takes it out of the event queue.
             self.clients.remove(&token);
             return;
         }
-        let interest = client.wanted();
-        if interest != client.interest {
-            client.interest = interest;
-            // It fails only for a descriptor that is not in the queue, and this one is.
-            let _ = epoll.modify(client.stream.as_fd(), interest, token);
-        }
+        connection.watch(token, epoll);
     }
 }
 
 impl Client {
-    fn new(socket: OwnedFd) -> Client {
-        Client {
-            stream: UnixStream::from(socket),
-            input: Vec::new(),
-            output: Vec::new(),
-            in_hand: 0,
-            has_ended: false,
-            active: Instant::now(),
-            interest: Interest::READ,
-        }
-    }
-
-    fn wanted(&self) -> Interest {
-        match (!self.has_ended, self.output.is_empty()) {
-            (true, true) => Interest::READ,
-            (true, false) => Interest::READ | Interest::WRITE,
-            (false, true) => Interest::NONE,
-            (false, false) => Interest::WRITE,
-        }
-    }
-
     /// One with a request in hand waits for us.
     fn deadline(&self) -> Option<Instant> {
-        let waits = self.in_hand > 0 && self.output.is_empty();
-        (!waits).then(|| self.active + IDLE_MAX)
-    }
-
-    /// Reads once; `false` when the connection is broken.
-    fn read(&mut self) -> bool {
-        if self.has_ended {
-            return true;
-        }
-        let mut buffer = [0; READ_BYTES];
-        match self.stream.read(&mut buffer) {
-            Ok(0) => self.has_ended = true,
-            Ok(count) => {
-                self.active = Instant::now();
-                self.input.extend_from_slice(&buffer[..count]);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return false,
-        }
-        true
+        let waits = self.in_hand > 0 && self.connection.unsent_bytes() == 0;
+        (!waits).then(|| self.connection.deadline(IDLE_MAX))
     }
 
     /// Takes whole lines from the input; `false` when a line is too long.
     fn requests(&mut self, token: u64, requests: &mut Vec<(Ticket, Request)>) -> bool {
         let mut start = 0;
-        while let Some(length) = self.input[start..].iter().position(|byte| *byte == b'\n') {
-            let line = self.input[start..start + length].to_vec();
+        let mut input = std::mem::take(&mut self.connection.input);
+        while let Some(length) = input[start..].iter().position(|byte| *byte == b'\n') {
+            let line = &input[start..start + length];
             start += length + 1;
             if line.trim_ascii().is_empty() {
                 continue;
@@ -341,7 +306,7 @@ impl Client {
             if line.len() > LINE_BYTES_MAX {
                 return false;
             }
-            match Request::parse(&line) {
+            match Request::parse(line) {
                 Ok(request) if self.in_hand >= REQUESTS_PER_CLIENT_MAX => {
                     let busy = RequestError::new("busy", "too many requests in hand");
                     self.say(&request.id, &Err(busy));
@@ -354,8 +319,10 @@ impl Client {
                 Err((id, failure)) => self.say(&id, &Err(failure)),
             }
         }
-        self.input.drain(..start);
-        if self.input.len() > LINE_BYTES_MAX {
+        input.drain(..start);
+        let is_too_long = input.len() > LINE_BYTES_MAX;
+        self.connection.input = input;
+        if is_too_long {
             self.say(
                 &Value::Null,
                 &Err(RequestError::invalid("the line is too long")),
@@ -366,26 +333,7 @@ impl Client {
     }
 
     fn say(&mut self, id: &Value, outcome: &Result<Value, RequestError>) {
-        self.output
-            .extend_from_slice(answer_line(id, outcome).as_bytes());
-        self.write();
-    }
-
-    fn write(&mut self) {
-        while !self.output.is_empty() {
-            match self.stream.write(&self.output) {
-                Ok(count) => {
-                    self.active = Instant::now();
-                    self.output.drain(..count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => {
-                    self.output.clear();
-                    self.has_ended = true;
-                }
-            }
-        }
+        self.connection.say(answer_line(id, outcome).as_bytes());
     }
 }
 
@@ -397,7 +345,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if !metadata.file_type().is_socket() {
-        return Err(io::ErrorKind::AlreadyExists.into());
+        return Err(io::Error::from_raw_os_error(libc::EEXIST));
     }
     let probe = socket::open(Family::Unix, Kind::Stream)?;
     match socket::connect_unix(probe.as_fd(), path.as_os_str().as_bytes()) {

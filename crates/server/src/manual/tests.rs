@@ -26,7 +26,7 @@ fn options_are_read_from_the_help() {
     let names = |options: &[OptionUsage]| -> String {
         options.iter().filter_map(|option| option.short).collect()
     };
-    assert_eq!(names(&server_options()), "?hvVtTqspecg");
+    assert_eq!(names(&server_options()), "?hvVtTqspecgl");
     let two = options_of("  -c FILE, -p FOLDER : which\n  --json : JSON,\n     as text\n");
     let shown: Vec<_> = two
         .iter()

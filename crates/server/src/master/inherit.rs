@@ -30,6 +30,8 @@ use crate::title;
 
 /// nginx's: descriptors of listening sockets, each followed by a semicolon.
 const SOCKETS_VARIABLE: &str = "NGINX";
+/// nginx's: the descriptor of the control API's listening socket.
+const API_VARIABLE: &str = "NGINX_CTRL";
 /// Ours: the descriptor of the link between the two masters.
 const LINK_VARIABLE: &str = "TURNPIKE_UPGRADE";
 /// Ours: the descriptor of the link to the serving process before, for flows of UDP.
@@ -49,6 +51,8 @@ pub(super) struct Inherited {
     /// The master before.
     pub(super) parent: i32,
     pub(super) link: Option<UnixStream>,
+    /// The control API's socket.
+    pub(super) api: Option<OwnedFd>,
     /// The links to the serving process before.
     pub(super) succession: SuccessionLinks,
 }
@@ -95,6 +99,7 @@ pub(super) fn take(said: &mut Said) -> Option<Inherited> {
         gates,
         parent: process::parent_process(),
         link: adopted(LINK_VARIABLE).map(UnixStream::from),
+        api: adopted(API_VARIABLE),
         succession: SuccessionLinks {
             flows: adopted(FLOWS_VARIABLE),
             connections: adopted(CONNECTIONS_VARIABLE),
@@ -128,6 +133,7 @@ pub(super) fn start(
     binary: Option<PathBuf>,
     gates: &GateSet,
     link: Option<OwnedFd>,
+    api: Option<OwnedFd>,
     succession: &SuccessionLinks,
     given: Option<&[u8]>,
 ) -> io::Result<i32> {
@@ -137,7 +143,7 @@ pub(super) fn start(
     let express = gates.express().map(Express::pass).transpose()?;
     let passed = express.iter().flat_map(|express| &express.descriptors);
     let SuccessionLinks { flows, connections } = succession;
-    let links = link.iter().chain(flows).chain(connections);
+    let links = link.iter().chain(&api).chain(flows).chain(connections);
     let kept = memories.iter().flatten();
     for descriptor in sockets.iter().chain(links).chain(kept).chain(passed) {
         descriptor::set_close_on_exec(descriptor.as_fd(), false)?;
@@ -148,6 +154,7 @@ pub(super) fn start(
         .env(SOCKETS_VARIABLE, numbers_of(&sockets));
     let single = [
         (LINK_VARIABLE, &link),
+        (API_VARIABLE, &api),
         (FLOWS_VARIABLE, flows),
         (CONNECTIONS_VARIABLE, connections),
     ];

@@ -33,6 +33,7 @@ use turnpike_conf::text_of;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, Sink, Target};
 
 use crate::cli::Options;
+use crate::control::api::ApiAddress;
 use crate::paths::Paths;
 use crate::standard_error::write_standard_error;
 use loaded::Reading;
@@ -46,19 +47,26 @@ pub fn main(options: &Options) -> ExitCode {
         .as_ref()
         .map(|text| text_of(text.as_encoded_bytes()));
     let globals = globals.as_deref();
+    let api = match options.api.as_deref().map(ApiAddress::parse).transpose() {
+        Ok(api) => api,
+        Err(message) => {
+            log.event(Level::Emerg, format_args!("{message}"));
+            return ExitCode::FAILURE;
+        }
+    };
     if options.test {
         return check(options, &paths, globals, &log);
     }
     if let Some(command) = options.command {
         return control::send(command, &paths, globals, &log);
     }
-    run::run(options, &paths, globals, &log)
+    run::run(options, api, &paths, globals, &log)
 }
 
 /// Serves a configuration of the command line, at the terminal.
 pub(crate) fn serve(paths: &Paths, globals: &str) -> ExitCode {
     let log = ErrorLog::console(paths.product.name());
-    run::run(&Options::default(), paths, Some(globals), &log)
+    run::run(&Options::default(), None, paths, Some(globals), &log)
 }
 
 /// The log until the configuration has been read: `-e`, with a copy for the person who starts.

@@ -19,6 +19,7 @@ use super::systemd;
 use super::{inherit, orphan, pid_file};
 use crate::checked::Checked;
 use crate::cli::Options;
+use crate::control::api::ApiAddress;
 use crate::embedded;
 use crate::needs::Listen;
 use crate::paths::Paths;
@@ -32,6 +33,7 @@ const LIFE_PAUSE: Duration = Duration::from_millis(25);
 /// Opens everything, goes into the background if asked to, and serves until told to end.
 pub(super) fn run(
     options: &Options,
+    api: Option<ApiAddress>,
     paths: &Paths,
     globals: Option<&str>,
     log: &ErrorLog,
@@ -70,7 +72,7 @@ pub(super) fn run(
             }
         }
     }
-    match Master::start(paths, globals, loaded, launcher, origin) {
+    match Master::start(paths, globals, loaded, launcher, origin, api) {
         Ok(mut master) => master.run(),
         Err(error) => {
             log.event(

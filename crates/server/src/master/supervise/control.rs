@@ -141,11 +141,14 @@ impl Master {
             .questions
             .values()
             .map(|question| question.until);
-        questions.chain(self.control.socket.next_deadline()).min()
+        let clients = self.control.socket.next_deadline();
+        let clients = clients.into_iter().chain(self.api.socket.next_deadline());
+        questions.chain(clients).min()
     }
 
     pub(super) fn run_control_timers(&mut self, now: Instant) {
         self.control.socket.close_idle(now);
+        self.api.socket.close_late(now);
         let late = |_: &u64, question: &mut Question| question.until <= now;
         let late: Vec<_> = self.control.asked.questions.extract_if(late).collect();
         for (_, question) in late {
@@ -176,13 +179,7 @@ impl Master {
         match request.verb.as_str() {
             "status" => self.pass_on(request, Purpose::Status(ticket)),
             "generation" => self.tell(&ticket, Ok(json!({ "generation": self.generation }))),
-            "reload" if self.is_ending() => {
-                self.tell(&ticket, Err(RequestError::failed("the server is ending")));
-            }
-            "reload" => {
-                self.reloads.tickets.push(ticket);
-                self.reload();
-            }
+            "reload" => self.reload_for(ticket),
             "reopen" => {
                 self.reopen();
                 self.tell(&ticket, Ok(json!({})));
@@ -213,17 +210,18 @@ impl Master {
     }
 
     pub(super) fn tell(&mut self, ticket: &Ticket, outcome: Result<Value, RequestError>) {
-        self.control
-            .socket
-            .answer(ticket, &outcome, &self.events.epoll);
+        self.tell_all(std::slice::from_ref(ticket), &outcome);
     }
 
     /// Tells everybody who waits for the same.
     pub(super) fn tell_all(&mut self, tickets: &[Ticket], outcome: &Result<Value, RequestError>) {
         for ticket in tickets {
-            self.control
-                .socket
-                .answer(ticket, outcome, &self.events.epoll);
+            if ticket.is_of_api() {
+                self.tell_api(ticket, outcome);
+            } else {
+                let socket = &mut self.control.socket;
+                socket.answer(ticket, outcome, &self.events.epoll);
+            }
         }
     }
 

@@ -10,6 +10,7 @@
 //! serving process says Ready; until then, and when it fails, nothing has changed.
 
 mod adopt;
+mod api;
 mod control;
 mod express;
 mod link;
@@ -42,9 +43,11 @@ use super::signals::{self, Request};
 use super::systemd::{Manager, State as Told};
 use super::watch::FileWatch;
 use crate::channel::{self, End, SuccessionLinks};
+use crate::control::api::{ApiAddress, ApiSocket};
 use crate::control::socket::ControlSocket;
 use crate::paths::Paths;
 use adopt::Adoption;
+use api::Api;
 use control::Control;
 use state::{Course, Events, Phase, Reloads, ServingProcesses, Starter, Steering};
 use succeed::Predecessor;
@@ -88,6 +91,7 @@ pub(super) struct Master {
     reloads: Reloads,
     watch: FileWatch,
     control: Control,
+    api: Api,
     adoption: Adoption,
     /// What is to be done with the express lane's program next, and when.
     express: Option<(Step, Instant)>,
@@ -119,6 +123,7 @@ impl Master {
         loaded: LoadedConfiguration,
         launcher: Option<Launcher>,
         origin: Origin,
+        api: Option<ApiAddress>,
     ) -> io::Result<Master> {
         let numbers: Vec<i32> = signals::SIGNALS.iter().map(|row| row.number).collect();
         let signals = SignalQueue::new(&numbers)?;
@@ -139,9 +144,10 @@ impl Master {
             Origin::Inherited(inherited) => (Some(inherited), None),
             Origin::Adopted(orphan) => (None, Some(orphan)),
         };
-        let mut succession = SuccessionLinks::default();
+        let (mut succession, mut api_socket) = (SuccessionLinks::default(), None);
         let predecessor = inherited.map(|inherited| {
             succession = inherited.succession;
+            api_socket = inherited.api;
             let link = inherited.link.map(|link| (link, link_token));
             Predecessor::new(inherited.parent, link, end_token, &events.epoll)
         });
@@ -156,6 +162,7 @@ impl Master {
             reloads: Reloads::default(),
             watch: FileWatch::default(),
             control: Control::new(),
+            api: Api::new(api, api_socket),
             adoption: Adoption::default(),
             express: None,
             others: OtherMasters {
@@ -163,10 +170,7 @@ impl Master {
                 predecessor: predecessor.transpose()?,
                 succession,
                 is_succeeded: false,
-                steering: Steering {
-                    next_at: (!is_fresh).then(|| Instant::now() + STEER_PAUSE),
-                    tries: 0,
-                },
+                steering: Steering::first((!is_fresh).then(|| Instant::now() + STEER_PAUSE)),
             },
             starter: Starter {
                 launcher,
@@ -201,6 +205,7 @@ impl Master {
             for event in events.iter() {
                 match event.token {
                     SIGNALS_TOKEN => self.take_signals(),
+                    token if ApiSocket::is_ours(token) => self.take_api(event),
                     token if ControlSocket::is_ours(token) => self.take_control(event),
                     token if self.is_successor_link(token) => self.take_successor_link(),
                     token if self.is_predecessor_link(token) => self.take_predecessor_link(),

@@ -23,6 +23,16 @@ use crate::master::watch::Seen;
 type Opened = Result<LoadedConfiguration, LoadError>;
 
 impl Master {
+    /// A reload whose outcome a client waits for.
+    pub(super) fn reload_for(&mut self, ticket: Ticket) {
+        if self.is_ending() {
+            self.tell(&ticket, Err(RequestError::failed("the server is ending")));
+            return;
+        }
+        self.reloads.tickets.push(ticket);
+        self.reload();
+    }
+
     pub(super) fn reload(&mut self) {
         if self.reloads.pending.is_some() || self.course.phase == Phase::Starting {
             self.reloads.is_asked_again = true;
@@ -115,12 +125,18 @@ impl Master {
     fn replace(&mut self, open: impl FnOnce(&LoadedConfiguration, &ErrorLog) -> Opened) {
         self.starter.manager.notify(Told::Reloading);
         let since = Instant::now();
-        let said = Arc::new(Kept::default());
-        let log = self.log.with(Target {
-            level: Level::Error,
-            sink: Sink::Kept(Arc::clone(&said)),
-        });
-        let loaded = match open(&self.loaded, &log) {
+        let kept = |level| {
+            let kept = Arc::new(Kept::default());
+            let sink = Sink::Kept(Arc::clone(&kept));
+            (kept, Target { level, sink })
+        };
+        let (said, errors) = kept(Level::Error);
+        // As many lines as nginx's control API shows.
+        let (shown, warnings) = kept(Level::Warn);
+        let log = self.log.with(errors).with(warnings);
+        let opened = open(&self.loaded, &log);
+        self.reloads.logs = shown.whole_lines();
+        let loaded = match opened {
             Ok(loaded) => loaded,
             Err(LoadError::Files | LoadError::Gate(_)) => {
                 let tickets = std::mem::take(&mut self.reloads.tickets);

@@ -327,7 +327,7 @@ impl Master {
                 }
             }
         }
-        if !self.place_control() {
+        if !self.place_api() || !self.place_control() {
             self.fail_start();
             return;
         }
@@ -362,13 +362,26 @@ impl Master {
         };
         self.course.exit = Some(ExitCode::FAILURE);
         self.end_children(End::Stopped);
+        self.close_control();
+        self.close_api();
         if let Some(pid_file) = self.pid_file.take() {
             pid_file.remove(&self.log);
+        }
+        self.unlink_gates();
+    }
+
+    /// Removes the unix sockets' files, unless another master has them too.
+    fn unlink_gates(&self) {
+        if !self.has_other_master() && !self.others.is_succeeded {
+            self.loaded
+                .gates
+                .unlink_except(&Default::default(), &self.log);
         }
     }
 
     pub(super) fn finish(&mut self) {
         self.close_control();
+        self.close_api();
         if let Some(socket) = self.adoption.socket.take() {
             self.remove_socket(&socket);
         }
@@ -376,11 +389,7 @@ impl Master {
             pid_file.remove(&self.log);
         }
         self.log.event(Level::Notice, format_args!("exit"));
-        if !self.has_other_master() && !self.others.is_succeeded {
-            self.loaded
-                .gates
-                .unlink_except(&Default::default(), &self.log);
-        }
+        self.unlink_gates();
         self.course.exit = Some(self.exit_code());
     }
 }

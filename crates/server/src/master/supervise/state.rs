@@ -70,6 +70,8 @@ pub(super) struct Reloads {
     pub(super) needs_process: bool,
     /// The clients that wait for the next reload's report.
     pub(super) tickets: Vec<Ticket>,
+    /// What the last one has logged, from warnings on.
+    pub(super) logs: Vec<String>,
 }
 
 /// A reload under way.
@@ -90,6 +92,13 @@ pub(super) struct Pending {
 pub(super) struct Steering {
     pub(super) next_at: Option<Instant>,
     pub(super) tries: u32,
+}
+
+impl Steering {
+    /// The first attempt, at this moment if there is to be one.
+    pub(super) fn first(next_at: Option<Instant>) -> Steering {
+        Steering { next_at, tries: 0 }
+    }
 }
 
 /// The processes that have started this master, and wait for its report.

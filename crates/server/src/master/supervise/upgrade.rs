@@ -172,8 +172,12 @@ impl Master {
             .map_err(|error| failed("rename()", &error))?;
         let (ours, links) = self.succession_links();
         let given = self.paths.standard_input();
-        match inherit::start(binary, &self.loaded.gates, theirs, &links, given) {
+        let api = self.api.socket.copy();
+        let started = api
+            .and_then(|api| inherit::start(binary, &self.loaded.gates, theirs, api, &links, given));
+        match started {
             Ok(process) => {
+                self.api.socket.pause(&self.events.epoll);
                 self.announce_successor(&ours);
                 let message = format_args!("start new binary process {process}");
                 self.log.event(Level::Notice, message);
@@ -218,6 +222,7 @@ impl Master {
             self.log.event(Level::Alert, message);
         }
         self.place_control();
+        self.api.socket.resume(&self.events.epoll);
     }
 
     fn take_names_back(&mut self) -> io::Result<()> {

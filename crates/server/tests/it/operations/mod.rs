@@ -1,6 +1,7 @@
 //! Tests of the life of processes: start, signals, reloads, upgrades, crashes and ends.
 
 mod adoption;
+mod control_api;
 mod control_socket;
 mod drain;
 mod lanes;
