@@ -104,6 +104,10 @@ pub trait Environment {
     /// default folder, which [`Environment::default_place`] has given.
     fn folder(&mut self, _path: &Path, _kind: FolderKind) {}
 
+    /// Declares a file that the serving process replaces while it runs, by its full path. Its
+    /// folder must be there, and files can be made in it.
+    fn replaced_file(&mut self, _path: &Path) {}
+
     /// Declares a capability that lanes need.
     fn capability(&mut self, _capability: Capability) {}
 

@@ -30,6 +30,8 @@ pub struct Needs {
     pub secret_log_files: Vec<PathBuf>,
     /// Folders that the serving process writes to, those outside others first.
     pub folders: BTreeSet<Folder>,
+    /// Files that the serving process replaces while it runs.
+    pub replaced_files: BTreeSet<PathBuf>,
     /// Rights of root's that the serving process keeps.
     pub capabilities: BTreeSet<Capability>,
     /// The express lane, where it is wanted.

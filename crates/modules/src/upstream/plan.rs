@@ -9,7 +9,6 @@ use md5::{Digest, Md5};
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_lane::log::{Errno, ErrorLog};
 use turnpike_plan::builder::Builder;
-use turnpike_plan::environment::FolderKind;
 use turnpike_upstream::{Balancer, Group, GroupSettings, GroupStates, KeepAlive, PeerSettings};
 use turnpike_upstream::{Pool, Resolving};
 use turnpike_wire::hex;
@@ -305,9 +304,7 @@ fn state<S: Passed>(
     }
     let place = |message| view.error(entry.span, message);
     let path = builder.environment.prefix().join(entry.argument(0));
-    if let Some(folder) = path.parent() {
-        builder.environment.folder(folder, FolderKind::Foreign);
-    }
+    builder.environment.replaced_file(&path);
     let servers = match builder.environment.changing_file(&path) {
         Ok(bytes) => StateFile::parse(&path, &bytes, balancer, S::DEFAULT_PORT).map_err(place)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

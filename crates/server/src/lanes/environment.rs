@@ -198,6 +198,13 @@ impl Environment for BuildContext<'_> {
         self.needs.folders.insert(Folder { path, kind });
     }
 
+    fn replaced_file(&mut self, path: &Path) {
+        if let Some(folder) = path.parent() {
+            self.folder(folder, FolderKind::Foreign);
+        }
+        self.needs.replaced_files.insert(path.to_path_buf());
+    }
+
     fn capability(&mut self, capability: Capability) {
         self.needs.capabilities.insert(capability);
     }

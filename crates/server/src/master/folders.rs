@@ -60,7 +60,8 @@ pub(super) fn failures(checked: &Checked) -> Vec<StartFailure> {
     failures
 }
 
-/// Folders that the serving user cannot reach, although root can make them: a sentence for each.
+/// Folders and files that the serving user cannot reach, although root can make them: a sentence
+/// for each.
 pub(super) fn unreachable(checked: &Checked) -> Vec<String> {
     let Some(account) = account(checked) else {
         return Vec::new();
@@ -73,7 +74,22 @@ pub(super) fn unreachable(checked: &Checked) -> Vec<String> {
             "\"{path}\" cannot be written by user \"{name}\", who may not enter \"{closed}\""
         ))
     });
-    hidden.collect()
+    let replaced = checked.needs.replaced_files.iter().filter_map(|path| {
+        let folder = path.parent()?;
+        let closed = || {
+            path.ancestors()
+                .skip(1)
+                .any(|above| is_closed(above, account))
+        };
+        if !is_read_only(folder, account) && !closed() {
+            return None;
+        }
+        let (path, folder, name) = (path.display(), folder.display(), &account.name);
+        Some(format!(
+            "\"{path}\" cannot be replaced by user \"{name}\", who may not write to \"{folder}\""
+        ))
+    });
+    hidden.chain(replaced).collect()
 }
 
 fn account(checked: &Checked) -> Option<&Account> {
@@ -178,6 +194,20 @@ fn writable(path: &Path) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
     }
     Ok(access(path, AccessFlags::W_OK | AccessFlags::X_OK)?)
+}
+
+/// Whether a user may certainly not make files in a folder. An access control list shows as rights
+/// of the group.
+fn is_read_only(folder: &Path, account: &Account) -> bool {
+    let found = fs::metadata(folder);
+    found.is_ok_and(|found| {
+        let rights = if found.uid() == account.user {
+            0o200
+        } else {
+            0o022
+        };
+        account.user != 0 && found.mode() & rights == 0
+    })
 }
 
 /// Whether a user who is not its owner may certainly not enter a folder. An access control list

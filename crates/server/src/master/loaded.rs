@@ -14,7 +14,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Form, Level, LogFile, LogSet, Sink, Ta
 use super::failure::StartFailure;
 use super::gates::{GateSet, NotOpened, Opening};
 use super::kept::MEMORIES;
-use super::{folders, watch};
+use super::{folders, trial, watch};
 use crate::channel::{Bundle, Extra, Log};
 use crate::checked::Checked;
 use crate::configuration::Configuration;
@@ -76,8 +76,15 @@ impl LoadedConfiguration {
         log: &ErrorLog,
     ) -> Result<LoadedConfiguration, LoadError> {
         let logs = open_logs(&checked, old_logs, log).ok_or(LoadError::Files)?;
-        if let Err(failure) = folders::make(&checked) {
+        let made = folders::make(&checked).err();
+        let failures = made
+            .into_iter()
+            .chain(trial::replaced_file_failures(&checked));
+        let failures: Vec<StartFailure> = failures.collect();
+        for failure in &failures {
             failure.log(log, checked.configuration.settings.product);
+        }
+        if !failures.is_empty() {
             return Err(LoadError::Files);
         }
         for sentence in folders::unreachable(&checked) {

@@ -27,6 +27,7 @@ pub(crate) fn failures(checked: &Checked) -> Vec<StartFailure> {
     failures.extend(pid_file_failure(checked));
     failures.extend(log_failures(checked));
     failures.extend(folders::failures(checked));
+    failures.extend(replaced_file_failures(checked));
     failures.extend(working_directory_failure(checked).map(StartFailure::from));
     failures.extend(listen_failures(checked).into_iter().map(StartFailure::from));
     failures
@@ -74,6 +75,15 @@ fn log_failures(checked: &Checked) -> Vec<StartFailure> {
         tried
             .err()
             .map(|error| StartFailure::of("open()", path, &error))
+    });
+    tried.collect()
+}
+
+/// The files that the serving process could not replace: commands would change nothing then.
+pub(super) fn replaced_file_failures(checked: &Checked) -> Vec<StartFailure> {
+    let tried = checked.needs.replaced_files.iter().filter_map(|path| {
+        let error = create_beside(path).err()?;
+        Some(StartFailure::of("open()", path, &error))
     });
     tried.collect()
 }

@@ -282,6 +282,39 @@ fn folders_that_are_there_must_be_writable() {
     }
 }
 
+#[test]
+fn the_folder_of_a_state_file_must_be_writable() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let closed = folder.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::write(closed.join("u"), "server 127.0.0.1:1;").unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    for block in ["http", "stream"] {
+        for (state, error) in [
+            ("closed/u", "(13: Permission denied)"),
+            ("closed/v", "(13: Permission denied)"),
+            ("missing/u", "(2: No such file or directory)"),
+        ] {
+            let text = format!(
+                "pid /tmp/p; error_log stderr; events {{ }} {block} {{ upstream u {{ zone u 64k; \
+                 state {state}; }} }}"
+            );
+            folder.write("nginx.conf", text).unwrap();
+            let command = folder.arguments(&["-t", "-e", "stderr"]);
+            let output = ordinary(&command).output().unwrap();
+            let shown = stderr(&output);
+            let sentence = format!(
+                "[emerg] open() \"{}/{state}\" failed {error}",
+                folder.name()
+            );
+            assert!(shown.contains(&sentence), "{block} {state}: {shown}");
+            assert_eq!(output.status.code(), Some(1));
+        }
+    }
+    assert_eq!(fs::read_dir(&closed).unwrap().count(), 1, "nothing is left");
+}
+
 /// Without `-p`, as a build in a checkout is tried with the file of a server that is installed.
 #[test]
 fn temporary_folders_that_are_not_named_can_be_written() {
