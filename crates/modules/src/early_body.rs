@@ -65,7 +65,7 @@ impl Handler for Conditions {
         if exchange.purpose() != Purpose::Request || !any_holds(exchange, &self.0) {
             return Verdict::Declined;
         }
-        match exchange.keep_buffered_body() {
+        match exchange.keep_whole_body() {
             Ok(Progress::Complete) => Verdict::Declined,
             Ok(Progress::Incomplete) => Verdict::Wait(Box::new(Body)),
             Err(error) => exchange.body_refused(error),

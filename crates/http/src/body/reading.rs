@@ -71,6 +71,21 @@ impl Exchange {
         self.take_buffered_body(Use::Keep)
     }
 
+    /// Keeps what has come of the body. A whole one that belongs into a file by the settings is not
+    /// complete with that: [`Client::read_body`](crate::client::Client::read_body) puts it there.
+    ///
+    /// # Errors
+    /// As for [`Exchange::keep_buffered_body`].
+    pub fn keep_whole_body(&mut self) -> Result<Progress, BodyError> {
+        let progress = self.keep_buffered_body()?;
+        let is_settled = self.body_length() == BodyLength::None || self.keeps_body_in_memory();
+        Ok(if is_settled {
+            progress
+        } else {
+            Progress::Incomplete
+        })
+    }
+
     /// Throws away what has come of the body.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ impl Handler for Copies {
             send(exchange, &self.paths, Content::Method);
             return Verdict::Declined;
         }
-        match exchange.keep_buffered_body() {
+        match exchange.keep_whole_body() {
             Ok(Progress::Complete) => {
                 send(exchange, &self.paths, Content::Body);
                 Verdict::Declined

@@ -29,6 +29,7 @@ http {
         location $is_search { return 200 "search for $method"; }
         location = /get { return 200 "[$name] [$same] [$second] [$dotted] [$deep]"; }
         location = /set { set $name fixed; return 200 "[$name] [$same]"; }
+        location = /kept { return 200 "[$request_body_file]"; }
         location = /passed { proxy_pass http://127.0.0.1:%PORT%/; proxy_set_header X-Tool $tool; }
     }
 }
@@ -96,6 +97,12 @@ fn values_come_from_arguments_and_from_bodies() {
             "{target} {kind}"
         );
     }
+    // Memory is for what fits into client_body_buffer_size, though it came at once with the head.
+    let large = CALL.replace("{}", &format!("\"{}\"", "x".repeat(5000)));
+    assert_eq!(post(&server, "/", json, &large), "[] []");
+    let kept = post(&server, "/kept", json, &large);
+    assert!(kept.starts_with("[/"), "{kept}");
+    assert_eq!(post(&server, "/kept", json, CALL), "[]");
     let chunked = format!(
         "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{CALL}\r\n0\r\n\r\n",

@@ -340,6 +340,26 @@ fn a_body_in_a_file_is_sent_to_all() {
 }
 
 #[test]
+fn a_body_that_came_with_its_head_is_in_a_file_if_it_is_too_large_for_memory() {
+    let server = start(
+        "server {
+            listen 127.0.0.1:%PORT%;
+            client_body_temp_path %FOLDER%/bodies;
+            client_body_buffer_size 1k;
+            location / { mirror /copy; }
+            location /copy { return 204; }
+        }",
+    );
+    let head = "POST /page HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n";
+    let response = server.connect().round(head.to_owned() + &"x".repeat(2000));
+    assert_eq!(response.status, 405);
+    server.wait_for_log(
+        "error.log",
+        "a client request body is buffered to a temporary file",
+    );
+}
+
+#[test]
 fn a_slow_copy_delays_no_request_and_is_logged_if_configured() {
     let slow = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
     let server = start(&format!(
