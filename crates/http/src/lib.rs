@@ -13,6 +13,7 @@ mod changed_fields;
 pub mod client;
 mod client_certificate;
 pub mod connection;
+mod connection_context;
 pub mod counters;
 pub mod difference;
 pub mod engine;

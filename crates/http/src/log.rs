@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use turnpike_lane::log::{Level, Subject};
+use turnpike_lane::log::{ErrorLog, Level, Subject};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::turns;
 
 use crate::engine::Purpose;
 use crate::exchange::{Action, Exchange};
 use crate::phase::Logger;
+use crate::settings::server::EventsSettings;
 use turnpike_plan::Quoted;
 use turnpike_plan::messages::CLIENT_TIMED_OUT;
 
@@ -16,13 +17,16 @@ impl Exchange {
     /// Writes to the error log of the location in force.
     pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         let log = &self.location().error_log;
-        let serial = Some(self.requester.serial());
-        let debugged = &self.plan.events.debugged;
-        if !debugged.is_empty() && debugged.contains(&self.requester.peer()) {
-            log.write_everywhere(level, serial, message, Some(&Context(self)));
-        } else if log.enabled(level) {
-            log.write_about(level, serial, message, Some(&Context(self)));
-        }
+        let (peer, serial) = (self.requester.peer(), self.requester.serial());
+        let subject = Context(self);
+        write(
+            log,
+            &self.plan.events,
+            (peer, serial),
+            level,
+            message,
+            &subject,
+        );
     }
 
     /// Logs that the client neither sent nor took data in time.
@@ -90,6 +94,55 @@ impl Exchange {
     }
 }
 
+/// Writes to an error log about a client, which is of that address and connection: at every level
+/// where `debug_connection` names the client.
+pub(crate) fn write(
+    log: &ErrorLog,
+    events: &EventsSettings,
+    (peer, serial): (PeerAddress, u64),
+    level: Level,
+    message: fmt::Arguments<'_>,
+    subject: &dyn Subject,
+) {
+    let debugged = &events.debugged;
+    if !debugged.is_empty() && debugged.contains(&peer) {
+        log.write_everywhere(level, Some(serial), message, Some(subject));
+    } else {
+        log.write_about(level, Some(serial), message, Some(subject));
+    }
+}
+
+/// Writes what a client's connection is at, and where the client is, after a message: nginx's order
+/// and words.
+pub(crate) fn write_client(
+    formatter: &mut fmt::Formatter<'_>,
+    action: Action,
+    peer: PeerAddress,
+) -> fmt::Result {
+    if action != Action::Processing {
+        write!(formatter, " while {}", action.text())?;
+    }
+    match peer {
+        PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip()),
+        PeerAddress::Unix => formatter.write_str(", client: unix:"),
+    }
+}
+
+/// Adds the same as members of a JSON object.
+pub(crate) fn add_client(
+    add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>),
+    action: Action,
+    peer: PeerAddress,
+) {
+    if action != Action::Processing {
+        add("action", format_args!("{}", action.text()));
+    }
+    match peer {
+        PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
+        PeerAddress::Unix => add("client", format_args!("unix:")),
+    }
+}
+
 /// An exchange in the hands of a future. Where the future is dropped before its end, since its lane
 /// ends (`worker_shutdown_timeout`) or since it has had its turns, the request is written to the
 /// access log all the same.
@@ -138,14 +191,8 @@ struct Context<'a>(&'a Exchange);
 impl fmt::Display for Context<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exchange = self.0;
-        let action = exchange.account.action();
-        if action != Action::Processing {
-            write!(formatter, " while {}", action.text())?;
-        }
-        match exchange.requester.peer() {
-            PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip())?,
-            PeerAddress::Unix => formatter.write_str(", client: unix:")?,
-        }
+        let (action, peer) = (exchange.account.action(), exchange.requester.peer());
+        write_client(formatter, action, peer)?;
         let line = exchange.request().head().line();
         if line.is_empty() {
             return write!(formatter, ", server: {}", exchange.listen().address);
@@ -173,14 +220,8 @@ impl fmt::Display for Context<'_> {
 impl Subject for Context<'_> {
     fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
         let exchange = self.0;
-        let action = exchange.account.action();
-        if action != Action::Processing {
-            add("action", format_args!("{}", action.text()));
-        }
-        match exchange.requester.peer() {
-            PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
-            PeerAddress::Unix => add("client", format_args!("unix:")),
-        }
+        let (action, peer) = (exchange.account.action(), exchange.requester.peer());
+        add_client(add, action, peer);
         let line = exchange.request().head().line();
         if line.is_empty() {
             return add("server", format_args!("{}", exchange.listen().address));

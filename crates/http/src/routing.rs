@@ -90,13 +90,6 @@ pub(crate) fn choose_server(exchange: &mut Exchange) {
     choose_named_server(exchange);
 }
 
-/// The server that a connection belongs to before its requests name one: the one that TLS names
-/// (SNI), or the default server of its address.
-pub(crate) fn server_of_connection(exchange: &mut Exchange) -> ServerIndex {
-    exchange.begin_request();
-    server_by_tls(exchange)
-}
-
 /// Goes back to the server that the connection belongs to: it answers requests that cannot be read,
 /// and those for servers that the handshake was not with.
 pub(crate) fn return_to_server_of_connection(exchange: &mut Exchange) {

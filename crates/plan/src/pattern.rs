@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::regex::{Case, Regex, RegexError, Undecided};
+use crate::regex::{Allowance, Case, Regex, RegexError, Undecided};
 use crate::variables::{DuplicateVariable, Subject, VariableId, VariableTable};
 
 /// A pattern with the variables of its named groups.
@@ -45,6 +45,29 @@ impl Error for PatternError {
 impl From<PatternError> for String {
     fn from(error: PatternError) -> String {
         error.to_string()
+    }
+}
+
+/// A holder of matches, which pays for them and keeps their groups where it has a use for them.
+/// Every subject of variables is one.
+pub trait Matcher {
+    /// Matches `text`.
+    ///
+    /// # Errors
+    /// The match had no result; the matcher records that.
+    fn matches(&self, pattern: &Pattern, text: &[u8]) -> Result<bool, Undecided>;
+
+    /// Calls with the remaining allowance of the matches.
+    fn with_allowance<T>(&self, call: impl FnOnce(&mut Allowance) -> T) -> T;
+}
+
+impl<S: Subject> Matcher for S {
+    fn matches(&self, pattern: &Pattern, text: &[u8]) -> Result<bool, Undecided> {
+        pattern.matches(self, text)
+    }
+
+    fn with_allowance<T>(&self, call: impl FnOnce(&mut Allowance) -> T) -> T {
+        Subject::with_allowance(self, call)
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::pattern::Pattern;
+use crate::pattern::{Matcher, Pattern};
 use crate::regex::{Automaton, Purpose, Undecided};
-use crate::variables::Subject;
 
 /// Patterns with their values.
 pub struct PatternList<T> {
@@ -44,27 +43,27 @@ impl<T: Copy> PatternList<T> {
         self.patterns.is_empty()
     }
 
-    /// The value of the first pattern that matches `text`, with its groups in the subject.
+    /// The value of the first pattern that matches `text`, with its groups in the matcher.
     ///
     /// # Errors
     /// An earlier pattern had no result.
-    pub fn first<S: Subject>(&self, subject: &S, text: &[u8]) -> Result<Option<T>, Undecided> {
+    pub fn first<M: Matcher>(&self, matcher: &M, text: &[u8]) -> Result<Option<T>, Undecided> {
         let Some(automaton) = &self.automaton else {
             for (pattern, value) in &self.patterns {
-                if pattern.matches(subject, text)? {
+                if matcher.matches(pattern, text)? {
                     return Ok(Some(*value));
                 }
             }
             return Ok(None);
         };
-        let candidates = subject.with_allowance(|allowance| automaton.candidates(text, allowance));
+        let candidates = matcher.with_allowance(|allowance| automaton.candidates(text, allowance));
         let mut first = Ok(None);
         let mut number = 0;
         while let Some(candidate) = candidates.first_from(number)
             && let Some((pattern, value)) = self.patterns.get(candidate)
         {
-            first = pattern
-                .matches(subject, text)
+            first = matcher
+                .matches(pattern, text)
                 .map(|matches| matches.then_some(*value));
             if !matches!(first, Ok(None)) {
                 break;

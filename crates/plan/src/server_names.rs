@@ -7,10 +7,9 @@ use turnpike_conf::{ConfError, View};
 
 use crate::builder::Builder;
 use crate::keys::KeyMap;
-use crate::pattern::Pattern;
+use crate::pattern::{Matcher, Pattern};
 use crate::pattern_list::PatternList;
 use crate::regex::{Case, Purpose, Undecided};
-use crate::variables::Subject;
 
 /// The names of the server blocks on one listening address; `T` identifies the block.
 pub struct NameTable<T> {
@@ -192,7 +191,7 @@ impl<T: Copy> NameTable<T> {
     ///
     /// # Errors
     /// A regular expression had no result.
-    pub fn find<S: Subject>(&self, host: &[u8], subject: &S) -> Result<Option<T>, Undecided> {
+    pub fn find<M: Matcher>(&self, host: &[u8], matcher: &M) -> Result<Option<T>, Undecided> {
         if let Some(&Some(server)) = self.exact.get(host) {
             return Ok(Some(server));
         }
@@ -219,7 +218,7 @@ impl<T: Copy> NameTable<T> {
                 }
             }
         }
-        self.patterns.first(subject, host)
+        self.patterns.first(matcher, host)
     }
 }
 

@@ -60,7 +60,7 @@ impl Connections {
             Await::Rest(half) => {
                 self.head_given_up(&parked.connection, half, GivenUp::late(WHY));
             }
-            Await::Handshake { .. } => {
+            Await::Handshake(_) => {
                 let why = "worker_shutdown_timeout passed before the end of the handshake";
                 self.handshake_late(&parked.connection, why);
             }

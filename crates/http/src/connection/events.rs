@@ -263,6 +263,9 @@ impl Connections {
             Left::Connection(connection, exchange) => {
                 self.taken_back(event_loop, slot, connection, exchange);
             }
+            Left::Handshake(connection, state) => {
+                self.taken_back_in_handshake(event_loop, slot, connection, *state);
+            }
             Left::Http2(connection) => self.taken_back_http2(event_loop, token, connection),
             Left::Ended(reason) => {
                 self.unpark(event_loop, Place::At(token));

@@ -21,16 +21,18 @@ use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
 use super::connections::Connections;
 use super::open::{Connection, receive};
 use super::proxy_header::{self, ProxyHeaderState};
-use super::return_queue::{HandBackOnDrop, Left};
+use super::return_queue::{DrivenSlot, HandBackOnDrop, Left};
 use super::security::{Agreed, Certified, Handshaking, Security};
 use super::slot::{Await, DrivenWork, More};
 use super::slots::Place;
+use crate::connection_context::ConnectionContext;
 use crate::counters::CloseReason;
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
+use crate::h1::watch::Why;
 use crate::lane::LanePlan;
 use crate::plan::ServerIndex;
-use crate::plan::index::ListenIndex;
+use crate::requester::ConnectionFacts;
 use turnpike_plan::tls::{
     ACME_TLS, Agreement, CertifiedKeys, Loading, Offer, PendingSession, ServerTls, TlsSession,
     challenged, expect_hello,
@@ -56,9 +58,9 @@ enum FirstBytes {
 /// How one step ended.
 enum Step {
     /// The client has to send.
-    WantsRead,
+    WantsRead(Handshaking),
     /// The socket has to take more.
-    WantsWrite,
+    WantsWrite(Handshaking),
     /// The handshake is over.
     Done(Agreed),
     /// The session stands.
@@ -86,22 +88,23 @@ impl Connections {
         event_loop: &mut EventLoop,
         place: Place,
         mut connection: Connection,
+        state: Handshaking,
     ) -> More {
         if self.lane.handshakes.are_spent() {
-            let token = self.park_handshake(event_loop, place, connection);
+            let token = self.park_handshake(event_loop, place, connection, state);
             if let Some(token) = token {
                 self.read_later(event_loop, token);
             }
             return More::No;
         }
-        let step = self.handshake_step(&mut connection);
+        let step = self.handshake_step(&mut connection, state);
         match step {
-            Step::WantsRead => {
-                self.park_handshake(event_loop, place, connection);
+            Step::WantsRead(state) => {
+                self.park_handshake(event_loop, place, connection, state);
                 More::No
             }
-            Step::WantsWrite => {
-                self.wait_to_shake(event_loop, place, connection);
+            Step::WantsWrite(state) => {
+                self.wait_to_shake(event_loop, place, connection, state);
                 More::No
             }
             Step::Reads(reads) => {
@@ -168,22 +171,27 @@ impl Connections {
         event_loop: &mut EventLoop,
         place: Place,
         connection: Connection,
+        state: Handshaking,
     ) -> Option<u32> {
-        let started_ms = connection.facts.accepted_ms;
-        let waits_for = Await::Handshake { started_ms };
+        let waits_for = Await::Handshake(Box::new(state));
         self.park(event_loop, place, connection, waits_for)
     }
 
     /// Lets a future wait until the socket takes more: few clients ever let it come to that.
-    fn wait_to_shake(&mut self, event_loop: &mut EventLoop, place: Place, connection: Connection) {
+    fn wait_to_shake(
+        &mut self,
+        event_loop: &mut EventLoop,
+        place: Place,
+        connection: Connection,
+        state: Handshaking,
+    ) {
         let timeout_ms = self.header_timeout_ms(&connection);
-        let exchange = self.exchange(&connection);
         let Some((slot, connection)) =
             self.driven_slot(event_loop, place, connection, DrivenWork::None)
         else {
-            self.recycle(exchange);
             return;
         };
+        let state = Box::new(state);
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
             let handed_back = HandBackOnDrop::new(&return_queue, &slot);
@@ -193,7 +201,7 @@ impl Connections {
             let (transport, input) = peer.into_parts();
             let transport = waited.ok().and(transport);
             let left = match transport {
-                Some(transport) => Left::Connection(detached.attach(transport, input), exchange),
+                Some(transport) => Left::Handshake(detached.attach(transport, input), state),
                 None => Left::Ended(CloseReason::HandshakeFailed),
             };
             handed_back.disarm();
@@ -246,63 +254,71 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
-        mut connection: Connection,
+        connection: Connection,
         later: impl Future<Output = Handshaking> + 'static,
     ) {
-        let exchange = self.exchange(&connection);
-        // It has a place of its own meanwhile, and no state.
-        connection.security = Security::of_new(true);
-        let Some((slot, mut connection)) =
+        let Some((slot, connection)) =
             self.driven_slot(event_loop, place, connection, DrivenWork::None)
         else {
-            self.recycle(exchange);
             return;
         };
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
             let handed_back = HandBackOnDrop::new(&return_queue, &slot);
-            connection.security = Security::Handshaking(Box::new(later.await));
+            let state = Box::new(later.await);
             handed_back.disarm();
-            return_queue.give_back(slot, Left::Connection(connection, exchange));
+            return_queue.give_back(slot, Left::Handshake(connection, state));
         }));
     }
 
-    fn handshake_step(&mut self, connection: &mut Connection) -> Step {
+    /// A connection comes back whose handshake goes on.
+    pub(super) fn taken_back_in_handshake(
+        &mut self,
+        event_loop: &mut EventLoop,
+        slot: DrivenSlot,
+        connection: Connection,
+        state: Handshaking,
+    ) {
+        let DrivenSlot { token, watch } = slot;
+        if let Some(why @ (Why::Cut | Why::MakesRoom)) = watch.why_closed() {
+            self.unpark(event_loop, Place::At(token));
+            self.close(connection, why.reason());
+            return;
+        }
+        self.shake_hands(event_loop, Place::At(token), connection, state);
+        self.parked_ready(event_loop, token, watch.has_ended());
+    }
+
+    fn handshake_step(&self, connection: &mut Connection, mut state: Handshaking) -> Step {
         loop {
-            let Security::Handshaking(handshaking) = &mut connection.security else {
-                return Step::Failed(CloseReason::Failed);
-            };
-            let state = std::mem::replace(&mut **handshaking, Handshaking::Beginning(Vec::new()));
-            if let Handshaking::Session(agreed) = state {
-                self.lane.handshakes.count();
-                return self.session_step(connection, agreed);
-            }
-            if let Handshaking::Complete(session) = state {
-                return Step::Complete(session);
-            }
             let next = match state {
+                Handshaking::Session(agreed) => {
+                    self.lane.handshakes.count();
+                    return self.session_step(connection, agreed);
+                }
+                Handshaking::Complete(session) => return Step::Complete(session),
                 Handshaking::Certified(certified) => self.certified(connection, *certified),
-                state => self.hello_step(connection, state),
+                Handshaking::Beginning(_) | Handshaking::Given(_) | Handshaking::Hello(_) => {
+                    self.hello_step(connection, state)
+                }
             };
-            match next {
-                Ok(state) => connection.security = Security::Handshaking(Box::new(state)),
+            state = match next {
+                Ok(state) => state,
                 Err(step) => return step,
-            }
+            };
         }
     }
 
     fn session_step(&self, connection: &mut Connection, agreed: Agreed) -> Step {
-        let step = match connection.transport.handshake() {
-            Ok(Handshake::Done) => return Step::Done(agreed),
-            Ok(Handshake::WantsRead) => Step::WantsRead,
-            Ok(Handshake::WantsWrite) => Step::WantsWrite,
+        match connection.transport.handshake() {
+            Ok(Handshake::Done) => Step::Done(agreed),
+            Ok(Handshake::WantsRead) => Step::WantsRead(Handshaking::Session(agreed)),
+            Ok(Handshake::WantsWrite) => Step::WantsWrite(Handshaking::Session(agreed)),
             Err(error) => {
-                self.log_handshake(connection, Level::Info, format_args!("{error}"));
-                return Step::Failed(CloseReason::HandshakeFailed);
+                log(connection, Level::Info, format_args!("{error}"));
+                Step::Failed(CloseReason::HandshakeFailed)
             }
-        };
-        connection.security = Security::Handshaking(Box::new(Handshaking::Session(agreed)));
-        step
+        }
     }
 
     /// Reads what has come and gets on with it; the error is what to do where that is not possible
@@ -327,17 +343,16 @@ impl Connections {
             Ok(_) => None,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 connection.input.release();
-                connection.security = Security::Handshaking(Box::new(state));
-                return Err(Step::WantsRead);
+                return Err(Step::WantsRead(state));
             }
             Err(error) => Some(error),
         };
         if let Some(error) = went {
-            return Err(self.client_went(connection, &state, error));
+            return Err(client_went(connection, &state, error));
         }
         let hello = match state {
             Handshaking::Hello(hello) => hello,
-            _ => match self.first_bytes(connection) {
+            _ => match first_bytes(connection) {
                 FirstBytes::Tls => Box::new(expect_hello(connection.plan.variables())),
                 FirstBytes::Plain => return Err(Step::Plain),
                 FirstBytes::Incomplete => {
@@ -351,24 +366,6 @@ impl Connections {
         fed
     }
 
-    /// Looks at what a connection begins with, behind a PROXY protocol header where one is
-    /// expected.
-    fn first_bytes(&self, connection: &mut Connection) -> FirstBytes {
-        let mut exchange = self.exchange(connection);
-        let header = proxy_header::read(connection, &mut exchange);
-        self.recycle(exchange);
-        match header {
-            ProxyHeaderState::Complete => {}
-            ProxyHeaderState::Incomplete => return FirstBytes::Incomplete,
-            ProxyHeaderState::Invalid => return FirstBytes::Invalid,
-        }
-        match connection.input.bytes().first() {
-            None => FirstBytes::Incomplete,
-            Some(&byte) if byte == HANDSHAKE_RECORD || byte & SSL2_HELLO != 0 => FirstBytes::Tls,
-            Some(_) => FirstBytes::Plain,
-        }
-    }
-
     fn feed(
         &self,
         connection: &Connection,
@@ -379,7 +376,7 @@ impl Connections {
             Ok(None) => Ok(Handshaking::Hello(hello)),
             Ok(Some(greeting)) => self.greeted(connection, greeting),
             Err(why) => {
-                self.log_handshake(connection, Level::Info, format_args!("{why}"));
+                log(connection, Level::Info, format_args!("{why}"));
                 connection.transport.refuse(why);
                 Err(Step::Failed(CloseReason::HandshakeFailed))
             }
@@ -392,14 +389,14 @@ impl Connections {
         if let Some(identity) = challenged(&greeting, &offer) {
             return self.accept(connection, greeting, Agreed { offer, identity }, None);
         }
-        let (plan, listen) = (&connection.plan, connection.facts.listen);
+        let (plan, facts) = (&connection.plan, &connection.facts);
         let make = || self.exchange(connection);
-        let (tls, loading) = self.server_tls(plan, listen, &mut offer, make);
+        let (tls, loading) = self.server_tls(plan, facts, &mut offer, make);
         let identity = match tls {
             Some(ServerTls::Serve(identity)) => identity,
             Some(ServerTls::Reject) | None => {
                 let reason = "handshake rejected";
-                self.log_handshake(
+                log(
                     connection,
                     Level::Info,
                     format_args!("SSL_do_handshake() failed (SSL: {reason})"),
@@ -441,7 +438,7 @@ impl Connections {
         match certificates {
             Ok(keys) => self.accept(connection, greeting, agreed, Some(keys)),
             Err(why) => {
-                self.log_handshake(connection, Level::Error, format_args!("{why}"));
+                log(connection, Level::Error, format_args!("{why}"));
                 connection.transport.refuse_for_error();
                 Err(Step::Failed(CloseReason::HandshakeFailed))
             }
@@ -465,7 +462,7 @@ impl Connections {
             Ok(()) => Ok(Handshaking::Session(agreed)),
             Err(error) => {
                 let error = HandshakeError::Tls(error);
-                self.log_handshake(connection, Level::Info, format_args!("{error}"));
+                log(connection, Level::Info, format_args!("{error}"));
                 Err(Step::Failed(CloseReason::HandshakeFailed))
             }
         }
@@ -477,12 +474,12 @@ impl Connections {
     pub(super) fn server_tls(
         &self,
         plan: &LanePlan,
-        listen: ListenIndex,
+        facts: &ConnectionFacts,
         offer: &mut Offer,
         exchange: impl FnOnce() -> Box<Exchange>,
     ) -> (Option<ServerTls>, Option<Loading>) {
         let name = offer.host();
-        let listen = plan.listen(listen);
+        let listen = plan.listen(facts.listen);
         let tls = |server: ServerIndex| plan.location(plan.server(server).root).tls.clone();
         let default = || tls(listen.default_server);
         if (name.is_empty() || listen.names.is_empty())
@@ -491,13 +488,10 @@ impl Connections {
             offer.host_bytes = 0;
             return (default(), None);
         }
-        let mut exchange = exchange();
-        // A pattern without a verdict matches nothing here, where nothing can wait.
-        exchange.begin_request();
         let found = if name.is_empty() {
             None
         } else {
-            listen.names.find(name, &*exchange).ok().flatten()
+            ConnectionContext::new(plan, facts).server_named(name)
         };
         if found.is_none() {
             offer.host_bytes = 0;
@@ -505,42 +499,59 @@ impl Connections {
         let tls = found.and_then(tls).or_else(default);
         let by_name = tls.as_ref().and_then(ServerTls::by_name);
         let loading = by_name.map(|by_name| {
+            let mut exchange = exchange();
+            exchange.begin_request();
+            if found.is_some() {
+                // Groups of its pattern may stand in the names of certificates.
+                let _ = listen.names.find(offer.host(), &*exchange);
+            }
             let session = Arc::new(offer.session());
             exchange.requester.set_tls(Some(&session));
-            by_name.load(&*exchange)
+            let loading = by_name.load(&*exchange);
+            self.recycle(exchange);
+            loading
         });
-        exchange.settle_matching();
-        self.recycle(exchange);
         (tls, loading)
-    }
-
-    fn client_went(&self, connection: &Connection, state: &Handshaking, error: io::Error) -> Step {
-        if matches!(state, Handshaking::Beginning(bytes) if bytes.is_empty()) {
-            // Nothing was said: somebody looked whether we are there.
-            return Step::Failed(match error.kind() {
-                io::ErrorKind::UnexpectedEof => CloseReason::ClientClosed,
-                _ => CloseReason::of(&error),
-            });
-        }
-        let error = HandshakeError::Socket(error);
-        self.log_handshake(connection, Level::Info, format_args!("{error}"));
-        Step::Failed(CloseReason::HandshakeFailed)
     }
 
     /// Says that a handshake was given up, since it did not end in time.
     pub(super) fn handshake_late(&self, connection: &Connection, why: &str) {
-        self.log_handshake(connection, Level::Info, format_args!("{why}"));
-        let exchange = self.exchange(connection);
-        if exchange.location().settings.reset_timedout_connection {
+        log(connection, Level::Info, format_args!("{why}"));
+        if connection.context().settings().reset_timedout_connection {
             let _ = socket_option::set_reset_on_close(connection.transport.as_fd());
         }
-        self.recycle(exchange);
     }
+}
 
-    fn log_handshake(&self, connection: &Connection, level: Level, why: std::fmt::Arguments<'_>) {
-        let exchange = self.exchange(connection);
-        exchange.account.set_action(Action::HandshakingClient);
-        exchange.log(level, why);
-        self.recycle(exchange);
+/// Looks at what a connection begins with, behind a PROXY protocol header where one is
+/// expected.
+fn first_bytes(connection: &mut Connection) -> FirstBytes {
+    match proxy_header::read(connection) {
+        ProxyHeaderState::Read | ProxyHeaderState::Complete => {}
+        ProxyHeaderState::Incomplete => return FirstBytes::Incomplete,
+        ProxyHeaderState::Invalid => return FirstBytes::Invalid,
     }
+    match connection.input.bytes().first() {
+        None => FirstBytes::Incomplete,
+        Some(&byte) if byte == HANDSHAKE_RECORD || byte & SSL2_HELLO != 0 => FirstBytes::Tls,
+        Some(_) => FirstBytes::Plain,
+    }
+}
+
+fn client_went(connection: &Connection, state: &Handshaking, error: io::Error) -> Step {
+    if matches!(state, Handshaking::Beginning(bytes) if bytes.is_empty()) {
+        // Nothing was said: somebody looked whether we are there.
+        return Step::Failed(match error.kind() {
+            io::ErrorKind::UnexpectedEof => CloseReason::ClientClosed,
+            _ => CloseReason::of(&error),
+        });
+    }
+    let error = HandshakeError::Socket(error);
+    log(connection, Level::Info, format_args!("{error}"));
+    Step::Failed(CloseReason::HandshakeFailed)
+}
+
+fn log(connection: &Connection, level: Level, why: std::fmt::Arguments<'_>) {
+    let context = connection.context();
+    context.log(Action::HandshakingClient, level, why);
 }

@@ -29,7 +29,6 @@ use crate::h2::drive::lingers;
 use crate::h2::frames::Http2Frames;
 use crate::lane::LaneShared;
 use crate::plan::ServerIndex;
-use crate::routing;
 use crate::streams::serving::Serving;
 use crate::streams::shared::{Shared, Work};
 use turnpike_plan::tls;
@@ -114,9 +113,11 @@ impl Connections {
         place: Place,
         mut connection: Connection,
     ) {
-        let mut exchange = self.exchange(&connection);
-        let server = routing::server_of_connection(&mut exchange);
-        self.recycle(exchange);
+        let tls = match &connection.security {
+            Security::Secure(session) => Some(session.clone()),
+            _ => None,
+        };
+        let server = connection.context().server(tls.as_deref());
         let plan = &connection.plan;
         let root = plan.location(plan.server(server).root);
         if root.settings.tcp_nodelay && connection.facts.peer.inet().is_some() {
@@ -128,10 +129,6 @@ impl Connections {
         let (clock, places) = (&self.lane.clock, self.lane.stream_places());
         let shared = Shared::new(frames.clone(), clock, places, Work::default());
         let (transport, mut input, detached) = connection.detach();
-        let tls = match &detached.security {
-            Security::Secure(session) => Some(session.clone()),
-            _ => None,
-        };
         let opening = Opening {
             serving: Serving {
                 lane: Rc::clone(&self.lane),

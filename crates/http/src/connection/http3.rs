@@ -36,6 +36,7 @@ use turnpike_wire::h3;
 use turnpike_wire::message::HeadRules;
 
 use super::connections::Connections;
+use crate::connection_context::ConnectionContext;
 use crate::exchange::Action;
 use crate::h3::connection::{Http3Connection, Opening};
 use crate::h3::flows::QuicFlows;
@@ -473,7 +474,7 @@ impl Connections {
         };
         let mut offer = Offer::of(&greeting).over_quic();
         let make = || self.lane.exchange(&plan, &facts);
-        let (tls, loading) = self.server_tls(&plan, facts.listen, &mut offer, make);
+        let (tls, loading) = self.server_tls(&plan, &facts, &mut offer, make);
         let Some(ServerTls::Serve(identity)) = tls else {
             let why = format_args!("SSL_do_handshake() failed (SSL: handshake rejected)");
             self.log_handshake_of(&facts, Level::Info, why);
@@ -693,10 +694,8 @@ impl Connections {
         level: Level,
         why: std::fmt::Arguments<'_>,
     ) {
-        let exchange = self.lane.exchange(&self.plan, facts);
-        exchange.account.set_action(Action::HandshakingClient);
-        exchange.log(level, why);
-        self.recycle(exchange);
+        let context = ConnectionContext::new(&self.plan, facts);
+        context.log(Action::HandshakingClient, level, why);
     }
 }
 

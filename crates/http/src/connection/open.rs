@@ -7,6 +7,7 @@ use std::rc::Rc;
 use turnpike_lane::transport::Transport;
 
 use super::security::Security;
+use crate::connection_context::ConnectionContext;
 use crate::h1::input::Input;
 use crate::lane::LanePlan;
 use crate::requester::ConnectionFacts;
@@ -70,6 +71,13 @@ impl Connection<()> {
             proxy_header: self.proxy_header,
             security: self.security,
         }
+    }
+}
+
+impl<T> Connection<T> {
+    /// The connection as its log has it while it has no request.
+    pub(super) fn context(&self) -> ConnectionContext<'_> {
+        ConnectionContext::new(&self.plan, &self.facts)
     }
 }
 

@@ -52,13 +52,13 @@ impl Connections {
         let now_ms = event_loop.clock.now_ms();
         let timeout_ms = match &waits_for {
             Await::Idle { timeout_ms, .. } => *timeout_ms,
-            Await::First | Await::Rest(_) | Await::Handshake { .. } => {
+            Await::First | Await::Rest(_) | Await::Handshake(_) => {
                 self.header_timeout_ms(&connection)
             }
         };
         let since_ms = match &waits_for {
             Await::Rest(half) => half.started_ms,
-            Await::Handshake { started_ms } => *started_ms,
+            Await::Handshake(_) => connection.facts.accepted_ms,
             _ => now_ms,
         };
         let mut deadline_ms = if timeout_ms == 0 {
@@ -153,9 +153,9 @@ impl Connections {
     }
 
     fn watch_failed(&self, connection: Connection, error: &io::Error) {
-        let exchange = self.exchange(&connection);
-        exchange.log(Level::Alert, format_args!("epoll_ctl() failed ({error})"));
-        self.recycle(exchange);
+        let message = format_args!("epoll_ctl() failed ({error})");
+        let context = connection.context();
+        context.log(Action::default(), Level::Alert, message);
         self.close(connection, CloseReason::Failed);
     }
 
@@ -248,25 +248,23 @@ impl Connections {
             return More::No;
         };
         self.count_unparked(&parked.waits_for);
-        if let Await::Handshake { .. } = parked.waits_for {
-            return self.shake_hands(event_loop, Place::At(token), parked.connection);
+        if let Await::Handshake(state) = parked.waits_for {
+            return self.shake_hands(event_loop, Place::At(token), parked.connection, *state);
         }
-        let exchange = self.exchange(&parked.connection);
         if let Await::Rest(half) = &parked.waits_for {
             parked.connection.input.put(&half.input);
         }
         match receive(&mut parked.connection) {
             Ok(0) => {
-                self.went_away(event_loop, token, parked, exchange);
+                self.went_away(event_loop, token, parked);
                 More::No
             }
             Ok(received) => {
                 let more = More::after(&parked.connection, received);
-                self.serve_or_collect(event_loop, token, parked, exchange, received);
+                self.serve_or_collect(event_loop, token, parked, received);
                 more
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.recycle(exchange);
                 parked.connection.input.release();
                 self.count_parked(&parked.waits_for);
                 self.slots.put(token, Slot::Parked(parked));
@@ -274,13 +272,7 @@ impl Connections {
             }
             Err(error) => {
                 let failed = (&parked.waits_for, &error);
-                self.receive_failed(
-                    event_loop,
-                    Place::At(token),
-                    parked.connection,
-                    exchange,
-                    failed,
-                );
+                self.receive_failed(event_loop, Place::At(token), parked.connection, failed);
                 More::No
             }
         }
@@ -292,21 +284,20 @@ impl Connections {
         event_loop: &mut EventLoop,
         token: u32,
         mut parked: Parked,
-        exchange: Box<Exchange>,
         received: usize,
     ) {
         let started_ms = match parked.waits_for {
             Await::Rest(half) if !may_end_line(parked.connection.input.bytes(), received) => {
                 let input = parked.connection.input.take_bytes();
-                self.recycle(exchange);
                 let rest = Await::Rest(Box::new(Half { input, ..*half }));
                 self.park(event_loop, Place::At(token), parked.connection, rest);
                 return;
             }
             Await::Rest(half) => Some(half.started_ms),
-            Await::First | Await::Idle { .. } | Await::Handshake { .. } => None,
+            Await::First | Await::Idle { .. } | Await::Handshake(_) => None,
         };
         let connection = parked.connection;
+        let exchange = self.exchange(&connection);
         self.serve(
             event_loop,
             Place::At(token),
@@ -322,7 +313,6 @@ impl Connections {
         event_loop: &mut EventLoop,
         place: Place,
         connection: Connection,
-        exchange: Box<Exchange>,
         (waits_for, error): (&Await, &io::Error),
     ) {
         let (level, why) = match error.kind() {
@@ -338,29 +328,21 @@ impl Connections {
                 self.head_given_up(&connection, half, GivenUp::failed(level, &why));
             }
             _ => {
-                exchange.account.set_action(waits_for.action());
-                exchange.log(level, format_args!("{why}"));
+                let context = connection.context();
+                context.log(waits_for.action(), level, format_args!("{why}"));
             }
         }
-        self.recycle(exchange);
         self.unpark(event_loop, place);
         self.close(connection, CloseReason::of(error));
     }
 
     /// The client closed: silently between requests, with a line in the middle of one.
-    fn went_away(
-        &mut self,
-        event_loop: &mut EventLoop,
-        token: u32,
-        parked: Parked,
-        exchange: Box<Exchange>,
-    ) {
+    fn went_away(&mut self, event_loop: &mut EventLoop, token: u32, parked: Parked) {
         let mut reason = CloseReason::ClientClosed;
         if let Await::Rest(half) = &parked.waits_for {
             reason = CloseReason::ClientAborted;
             self.head_given_up(&parked.connection, half, GivenUp::CUT);
         }
-        self.recycle(exchange);
         self.unpark(event_loop, Place::At(token));
         self.close(parked.connection, reason);
     }
@@ -403,12 +385,12 @@ impl Connections {
         if let Await::Rest(half) = &waits_for {
             self.head_given_up(&connection, half, GivenUp::late(CLIENT_TIMED_OUT));
         }
-        if let Await::Handshake { .. } = &waits_for {
+        if let Await::Handshake(_) = &waits_for {
             self.handshake_late(&connection, CLIENT_TIMED_OUT);
         }
         let reason = match waits_for {
             Await::First | Await::Idle { .. } if self.is_draining() => CloseReason::Drained,
-            Await::First | Await::Rest(_) | Await::Handshake { .. } => CloseReason::HeaderTimeout,
+            Await::First | Await::Rest(_) | Await::Handshake(_) => CloseReason::HeaderTimeout,
             Await::Idle { .. } => CloseReason::IdleTimeout,
         };
         self.close(connection, reason);
@@ -544,7 +526,7 @@ impl Connections {
                 let why = "client was too slow to send its request, its connection is needed";
                 self.head_given_up(&parked.connection, half, GivenUp::late(why));
             }
-            if let Await::Handshake { .. } = &parked.waits_for {
+            if let Await::Handshake(_) = &parked.waits_for {
                 let why = "client was too slow in its handshake, its connection is needed";
                 self.handshake_late(&parked.connection, why);
             }
@@ -584,7 +566,7 @@ impl Connections {
     /// Counts for `stub_status`, as nginx has them: a connection reads once bytes have come.
     fn parked_counter(&self, waits_for: &Await) -> &Counter {
         match waits_for {
-            Await::Rest(_) | Await::Handshake { .. } => &self.lane.counters.reading,
+            Await::Rest(_) | Await::Handshake(_) => &self.lane.counters.reading,
             Await::First | Await::Idle { .. } => &self.lane.counters.waiting,
         }
     }

@@ -51,14 +51,12 @@ impl Receiver for Connections {
             return;
         }
         let has_bytes = !facts.bytes.is_empty();
-        if listens_by_tls && has_bytes {
-            let given = Handshaking::Given(facts.bytes);
-            connection.security = Security::Handshaking(Box::new(given));
-        } else {
-            connection.input.put(&facts.bytes);
-        }
         let served = AssertUnwindSafe(|| {
-            if has_bytes && !listens_by_tls {
+            if has_bytes && listens_by_tls {
+                let state = Handshaking::Given(facts.bytes);
+                self.shake_hands(event_loop, Place::New, connection, state);
+            } else if has_bytes {
+                connection.input.put(&facts.bytes);
                 let exchange = self.exchange(&connection);
                 self.serve(event_loop, Place::New, connection, exchange, None);
             } else {

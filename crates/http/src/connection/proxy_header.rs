@@ -13,7 +13,9 @@ use turnpike_plan::proxy_header::ProxyHeader;
 /// How much of a connection's PROXY protocol header has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProxyHeaderState {
-    /// The header was read, or the listener wants none.
+    /// The header was read now.
+    Read,
+    /// The header was read before, or the listener wants none.
     Complete,
     /// More bytes are needed.
     Incomplete,
@@ -22,8 +24,9 @@ pub(super) enum ProxyHeaderState {
 }
 
 /// Reads the header where the gate wants one that has not come yet.
-pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> ProxyHeaderState {
-    if connection.proxy_header.is_some() || !exchange.listen().proxy_protocol {
+pub(super) fn read(connection: &mut Connection) -> ProxyHeaderState {
+    let listen = connection.plan.listen(connection.facts.listen);
+    if connection.proxy_header.is_some() || !listen.proxy_protocol {
         return ProxyHeaderState::Complete;
     }
     let bytes = connection.input.bytes();
@@ -33,21 +36,27 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
             let header_len = header.len;
             let header = Rc::new(ProxyHeader::new(&header, bytes));
             connection.proxy_header = Some(header);
-            exchange
-                .requester
-                .set_proxy_header(&connection.proxy_header);
             connection.input.consume(header_len);
-            ProxyHeaderState::Complete
+            ProxyHeaderState::Read
         }
         Err(error) => {
-            let root = exchange.plan.server(exchange.listen().default_server).root;
-            exchange.walk.set_location(root);
-            exchange.account.set_action(Action::ReadingProxyHeader);
             let (reason, quoted) = (error.reason(), Quoted(first_line(bytes)));
-            exchange.log(Level::Error, format_args!("{reason}: \"{quoted}\""));
+            let message = format_args!("{reason}: \"{quoted}\"");
+            let context = connection.context();
+            context.log(Action::ReadingProxyHeader, Level::Error, message);
             ProxyHeaderState::Invalid
         }
     }
+}
+
+/// The same, with what was read for an exchange that has begun.
+pub(super) fn read_for(exchange: &mut Exchange, connection: &mut Connection) -> ProxyHeaderState {
+    let state = read(connection);
+    if state == ProxyHeaderState::Read {
+        let header = &connection.proxy_header;
+        exchange.requester.set_proxy_header(header);
+    }
+    state
 }
 
 /// What is shown of bytes that are no header: the first line, at most a version 1 header's length.

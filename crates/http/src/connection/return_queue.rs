@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 use super::open::Connection;
+use super::security::Handshaking;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::h1::watch::Watch;
@@ -28,6 +29,8 @@ pub(super) struct Returned {
 pub(super) enum Left {
     /// The connection, which waits for its next request or has it.
     Connection(Connection, Box<Exchange>),
+    /// A connection whose TLS handshake goes on from that state.
+    Handshake(Connection, Box<Handshaking>),
     /// A connection of HTTP/2, none of whose streams is open.
     Http2(Box<Http2Connection>),
     /// The connection has ended.

@@ -13,8 +13,8 @@ pub(super) enum Security {
     Plain,
     /// Not at all, though its listener expects it.
     PlainOnTlsPort,
-    /// The handshake goes on.
-    Handshaking(Box<Handshaking>),
+    /// The handshake goes on; what has the connection has its state too.
+    Handshaking,
     /// The session stands.
     Secure(Arc<TlsSession>),
 }
@@ -52,14 +52,14 @@ impl Security {
     /// Of a connection that was just accepted.
     pub(super) fn of_new(expects_tls: bool) -> Security {
         if expects_tls {
-            Security::Handshaking(Box::new(Handshaking::Beginning(Vec::new())))
+            Security::Handshaking
         } else {
             Security::Plain
         }
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
-        matches!(self, Security::Handshaking(_))
+        matches!(self, Security::Handshaking)
     }
 
     /// Lets an exchange know.

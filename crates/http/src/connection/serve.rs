@@ -15,6 +15,7 @@ use super::http2::{self, Spoken};
 use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::return_queue::{DrivenSlot, Left};
+use super::security::Handshaking;
 use super::slot::{Await, Driven, DrivenWork, KeptUntil, More, Slot};
 use super::slots::Place;
 use super::transfer::{Sent, Transfer, log_send_error};
@@ -53,7 +54,8 @@ impl Connections {
     /// the time it is accepted.
     pub(super) fn first_transaction(&mut self, event_loop: &mut EventLoop, connection: Connection) {
         if connection.security.is_handshaking() {
-            self.shake_hands(event_loop, Place::New, connection);
+            let state = Handshaking::Beginning(Vec::new());
+            self.shake_hands(event_loop, Place::New, connection, state);
         } else {
             self.receive_first(event_loop, Place::New, connection);
         }
@@ -66,27 +68,25 @@ impl Connections {
         place: Place,
         mut connection: Connection,
     ) -> More {
-        let exchange = self.exchange(&connection);
         match receive(&mut connection) {
             Ok(0) => {
-                self.recycle(exchange);
                 self.unpark(event_loop, place);
                 self.close(connection, CloseReason::ClientClosed);
                 More::No
             }
             Ok(received) => {
                 let more = More::after(&connection, received);
+                let exchange = self.exchange(&connection);
                 self.serve(event_loop, place, connection, exchange, None);
                 more
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.recycle(exchange);
                 self.park(event_loop, place, connection, Await::First);
                 More::No
             }
             Err(error) => {
                 let failed = (&Await::First, &error);
-                self.receive_failed(event_loop, place, connection, exchange, failed);
+                self.receive_failed(event_loop, place, connection, failed);
                 More::No
             }
         }
@@ -108,8 +108,8 @@ impl Connections {
             if let Some(started_ms) = started_ms.take() {
                 exchange.account.begin(started_ms);
             }
-            match proxy_header::read(&mut connection, &mut exchange) {
-                ProxyHeaderState::Complete => {}
+            match proxy_header::read_for(&mut exchange, &mut connection) {
+                ProxyHeaderState::Complete | ProxyHeaderState::Read => {}
                 ProxyHeaderState::Incomplete => {
                     self.wait_for_rest(event_loop, place, connection, exchange);
                     return;
@@ -446,12 +446,6 @@ impl Connections {
             self.recycle(exchange);
             self.unpark(event_loop, Place::At(token));
             self.close(connection, why.reason());
-            return;
-        }
-        if connection.security.is_handshaking() {
-            self.recycle(exchange);
-            self.shake_hands(event_loop, Place::At(token), connection);
-            self.parked_ready(event_loop, token, watch.has_ended());
             return;
         }
         if connection.input.next_request() {

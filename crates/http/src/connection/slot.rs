@@ -6,6 +6,7 @@ use turnpike_lane::event_loop::Timer;
 use turnpike_lane::log::Level;
 
 use super::open::{Connection, RECEIVE_BYTES};
+use super::security::Handshaking;
 use crate::exchange::{Action, Exchange};
 use crate::h1::watch::Watch;
 use crate::h2::connection::Http2Connection;
@@ -103,9 +104,8 @@ impl Parked {
     /// Since when it waits for a request's head, in monotonic milliseconds; `None`: none is due.
     pub(super) fn head_since_ms(&self) -> Option<u64> {
         match &self.waits_for {
-            Await::First => Some(self.connection.facts.accepted_ms),
+            Await::First | Await::Handshake(_) => Some(self.connection.facts.accepted_ms),
             Await::Rest(half) => Some(half.started_ms),
-            Await::Handshake { started_ms } => Some(*started_ms),
             Await::Idle { .. } => None,
         }
     }
@@ -149,11 +149,8 @@ impl More {
 pub(super) enum Await {
     /// The first bytes.
     First,
-    /// The client's part of the TLS handshake.
-    Handshake {
-        /// Since when, in monotonic milliseconds.
-        started_ms: u64,
-    },
+    /// The client's part of the TLS handshake, which goes on from that state.
+    Handshake(Box<Handshaking>),
     /// The rest of a head.
     Rest(Box<Half>),
     /// The next request.
@@ -242,7 +239,7 @@ impl Await {
     /// How long it may wait for a request while the server drains; `None`: it has begun one.
     pub(super) fn grace_ms(&self, now_ms: u64) -> Option<u64> {
         match self {
-            Self::First | Self::Handshake { .. } => Some(FIRST_GRACE_MS),
+            Self::First | Self::Handshake(_) => Some(FIRST_GRACE_MS),
             Self::Idle { kept, .. } => Some(kept.left_ms(now_ms).max(IDLE_GRACE_MS)),
             Self::Rest(_) => None,
         }
@@ -251,7 +248,7 @@ impl Await {
     pub(super) fn action(&self) -> Action {
         match self {
             Self::First => Action::WaitingForRequest,
-            Self::Handshake { .. } => Action::HandshakingClient,
+            Self::Handshake(_) => Action::HandshakingClient,
             Self::Rest(_) => Action::ReadingHeaders,
             Self::Idle { .. } => Action::KeepAlive,
         }

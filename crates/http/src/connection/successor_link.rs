@@ -163,7 +163,7 @@ impl<'a> Packet<'a> {
         let idle_timeout_ms = match parked.waits_for {
             Await::First => NO_REQUEST_YET,
             Await::Idle { timeout_ms, .. } => timeout_ms,
-            Await::Rest(_) | Await::Handshake { .. } => return false,
+            Await::Rest(_) | Await::Handshake(_) => return false,
         };
         let addresses = [listen_text(listen), peer_text(connection.facts.peer)];
         let facts = &connection.facts;

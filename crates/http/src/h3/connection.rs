@@ -23,7 +23,6 @@ use super::frames::Http3Frames;
 use super::request_stream::RequestStream;
 use crate::counters::CloseReason;
 use crate::exchange::{Action, Exchange};
-use crate::routing;
 use crate::streams::frames::{ResetReason, StreamId};
 use crate::streams::serving::{Coming, Serving};
 use crate::streams::shared::Shared;
@@ -345,9 +344,7 @@ impl Http3Connection {
             Agreement::Pending(_) => return,
         };
         self.serving.tls = Some(Arc::new(session));
-        let mut exchange = self.serving.exchange();
-        self.serving.server = routing::server_of_connection(&mut exchange);
-        self.serving.lane.recycle(exchange);
+        self.serving.choose_server();
     }
 
     fn lost(&mut self, loss: Loss) {

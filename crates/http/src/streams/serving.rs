@@ -13,6 +13,7 @@ use super::answer::{self, BegunAnswer, End, SendProgress, Stage};
 use super::frames::StreamId;
 use super::shared::{SHORT_REST_BYTES, Shared};
 use super::stream::Stream;
+use crate::connection_context::ConnectionContext;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
 use crate::lane::{LanePlan, LaneShared};
@@ -69,10 +70,8 @@ impl Serving {
 
     /// Writes to the error log, of no request.
     pub(crate) fn log(&self, action: Action, level: Level, message: std::fmt::Arguments<'_>) {
-        let exchange = self.exchange();
-        exchange.account.set_action(action);
-        exchange.log(level, message);
-        self.lane.recycle(exchange);
+        let context = ConnectionContext::new(&self.plan, &self.facts);
+        context.log(action, level, message);
     }
 
     /// Takes up the plan in force; `false`: the gate is not in it.
@@ -89,10 +88,14 @@ impl Serving {
         };
         self.facts.listen = listen;
         self.plan = plan;
-        let mut exchange = self.exchange();
-        self.server = routing::server_of_connection(&mut exchange);
-        self.lane.recycle(exchange);
+        self.choose_server();
         true
+    }
+
+    /// Chooses the server whose settings the connection has.
+    pub(crate) fn choose_server(&mut self) {
+        let context = ConnectionContext::new(&self.plan, &self.facts);
+        self.server = context.server(self.tls.as_deref());
     }
 
     /// Whether the connection has had its requests, or its time.
