@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Row, Value, View};
+use turnpike_conf::{ConfError, Context, ReferenceText, Row, Value, View};
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Logger;
@@ -28,6 +28,9 @@ const ROWS: &[Row] = &[Row {
     ..Row::PLAIN
 }];
 
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("post_action/reference.md"))];
+
 /// The family of `post_action`.
 pub(crate) struct PostAction;
 
@@ -38,6 +41,10 @@ impl Family for PostAction {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn location(

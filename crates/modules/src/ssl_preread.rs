@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Row, Value, View};
+use turnpike_conf::{ConfError, Context, ReferenceText, Row, Value, View};
 use turnpike_plan::rooms::Room;
 use turnpike_plan::tls::version_name;
 use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
@@ -11,6 +11,9 @@ use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 use turnpike_stream::variables::VariableRow;
 use turnpike_wire::client_hello::{self, ClientHello};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("ssl_preread/reference.md"))];
 
 pub(crate) struct SslPreread;
 
@@ -78,6 +81,10 @@ impl Family for SslPreread {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn variables(&self) -> &'static [VariableRow] {

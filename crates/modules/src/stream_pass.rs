@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Merge, Row, View, bytes_of};
+use turnpike_conf::{ConfError, Context, Merge, ReferenceText, Row, View, bytes_of};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_plan::Quoted;
@@ -19,6 +19,9 @@ use crate::upstream::{Target, Url};
 
 /// How often one connection is passed on: more is taken for a cycle, as in nginx.
 const PASSES_MAX: u8 = 10;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("stream_pass/reference.md"))];
 
 pub(crate) struct StreamPass;
 
@@ -54,6 +57,10 @@ impl Family for StreamPass {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn server(

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Merge, Row, View, bytes_of};
+use turnpike_conf::{ConfError, Context, Merge, ReferenceText, Row, View, bytes_of};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::timeout::within;
 use turnpike_plan::template::Template;
@@ -15,6 +15,11 @@ use turnpike_stream::session::Session;
 /// How long a client may take nothing of the text, in milliseconds: as long as HTTP's
 /// `send_timeout` is by default.
 const SEND_TIMEOUT_MS: u64 = 60_000;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!(
+    "stream_return/reference.md"
+))];
 
 pub(crate) struct StreamReturn;
 
@@ -38,6 +43,10 @@ impl Family for StreamReturn {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn server(

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{Arguments, ConfError, Context, Entry, Merge, Repeat, Row, View, bytes_of};
+use turnpike_conf::{
+    Arguments, ConfError, Context, Entry, Merge, ReferenceText, Repeat, Row, View, bytes_of,
+};
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::VariableId;
 use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("stream_set/reference.md"))];
 
 pub(crate) struct StreamSet;
 
@@ -33,6 +38,10 @@ impl Family for StreamSet {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn server(

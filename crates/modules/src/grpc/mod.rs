@@ -27,6 +27,10 @@ const REFERENCE: &[ReferenceText] = &[
             ("GROUP", "application"),
         ],
     ),
+    ReferenceText::shared(
+        crate::pass::TLS_REFERENCE,
+        &[("PREFIX", "grpc"), ("ADDRESS", "grpcs://127.0.0.1:3443")],
+    ),
 ];
 
 impl Family for Grpc {

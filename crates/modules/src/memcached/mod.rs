@@ -8,8 +8,11 @@ mod plan;
 mod rows;
 mod value;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 /// The family of `memcached_pass`.
 pub(crate) struct Memcached;
@@ -21,6 +24,10 @@ impl Family for Memcached {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {

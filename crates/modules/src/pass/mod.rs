@@ -47,3 +47,6 @@ pub(crate) use conditions::Failure;
 /// What people wrote about the directives that all these families have, with words in place of the
 /// prefix, of an address and of a group's address.
 pub(crate) const REFERENCE: &str = include_str!("reference.md");
+
+/// What people wrote about TLS to servers.
+pub(crate) const TLS_REFERENCE: &str = include_str!("tls_reference.md");

@@ -30,6 +30,10 @@ const REFERENCE: &[ReferenceText] = &[
             ("GROUP", "http://application"),
         ],
     ),
+    ReferenceText::shared(
+        crate::pass::TLS_REFERENCE,
+        &[("PREFIX", "proxy"), ("ADDRESS", "https://127.0.0.1:3443")],
+    ),
 ];
 
 impl Family for Proxy {

@@ -19,8 +19,14 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[
+    ReferenceText::new(include_str!("reference.md")),
+    ReferenceText::shared(crate::pass::TLS_REFERENCE, &[("PREFIX", "proxy")]),
+];
 
 pub(crate) struct StreamProxy;
 
@@ -31,6 +37,10 @@ impl Family for StreamProxy {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {

@@ -25,6 +25,10 @@ const REFERENCE: &[ReferenceText] = &[
             ("GROUP", "application"),
         ],
     ),
+    ReferenceText::shared(
+        crate::pass::TLS_REFERENCE,
+        &[("PREFIX", "uwsgi"), ("ADDRESS", "suwsgi://127.0.0.1:3443")],
+    ),
 ];
 
 impl Family for Uwsgi {
