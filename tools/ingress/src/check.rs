@@ -88,6 +88,7 @@ pub fn settle(
                     subject: owner.clone(),
                     level: Level::LeftOut,
                     text: format!("the server refuses it: {message}"),
+                    awaits_other: false,
                 });
             }
         }

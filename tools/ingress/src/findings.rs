@@ -60,6 +60,8 @@ pub struct Finding {
     pub level: Level,
     /// What happened, where in the object, and what to do.
     pub text: String,
+    /// Whether another object is missing or bad, so that it may come right without a change here.
+    pub awaits_other: bool,
 }
 
 impl fmt::Display for Finding {

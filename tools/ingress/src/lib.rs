@@ -4,6 +4,7 @@
 //! Only `cluster` knows an API server: everything else reads values and writes text. The crate
 //! never becomes a part of the server.
 
+mod admission;
 mod annotations;
 mod certificates;
 mod check;
@@ -20,6 +21,7 @@ mod snippets;
 mod text;
 mod values;
 
+pub use admission::review;
 pub use annotations::{ANNOTATIONS, AnnotationRow};
 pub use check::{Verdict, judge, settle};
 pub use cluster::{Cluster, run};

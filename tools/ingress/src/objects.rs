@@ -252,6 +252,7 @@ fn typed<T: DeserializeOwned>(
                 subject,
                 level: Level::LeftOut,
                 text,
+                awaits_other: false,
             });
             None
         }

@@ -26,6 +26,13 @@ pub struct ClusterOptions {
     pub status_service: Option<String>,
     pub is_status_off: bool,
     pub are_events_off: bool,
+    /// Where the admission webhook listens; none: there is no webhook.
+    pub webhook_address: Option<String>,
+    /// The files of its certificate and key; none: the controller makes its own.
+    pub webhook_certificate: Option<PathBuf>,
+    pub webhook_key: Option<PathBuf>,
+    /// The name of its Service, its Secret and its ValidatingWebhookConfiguration.
+    pub webhook_name: String,
 }
 
 impl Default for ClusterOptions {
@@ -43,6 +50,10 @@ impl Default for ClusterOptions {
             status_service: None,
             is_status_off: false,
             are_events_off: false,
+            webhook_address: None,
+            webhook_certificate: None,
+            webhook_key: None,
+            webhook_name: "turnpike-ingress-admission".to_owned(),
         }
     }
 }
@@ -251,7 +262,6 @@ pub fn flags() -> impl Iterator<Item = &'static Flag> {
 const NO_DOWNLOAD: &str =
     "databases are not downloaded: mount them, and name them by geoip2 in http-snippet";
 const NO_BUCKETS: &str = "the server's own metrics have the times and sizes of requests";
-const NO_WEBHOOK: &str = "there is no admission webhook: ask turnpike-ingress check";
 const NO_GRACE: &str = "the server ends its requests, for as long as worker-shutdown-timeout says";
 
 const fn sets(name: &'static str, set: fn(&mut Options, &str) -> Result<(), &'static str>) -> Flag {
@@ -391,6 +401,30 @@ static FLAGS: &[Flag] = &[
     sets("publish-service", |options, value| {
         some(&mut options.cluster.status_service, value)
     }),
+    sets("validating-webhook", |options, value| {
+        let port = value.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        let Some(Ok(_)) = port else {
+            return Err("[ADDRESS]:PORT");
+        };
+        let all = if value.starts_with(':') {
+            "0.0.0.0"
+        } else {
+            ""
+        };
+        options.cluster.webhook_address = Some(format!("{all}{value}"));
+        Ok(())
+    }),
+    sets("validating-webhook-certificate", |options, value| {
+        options.cluster.webhook_certificate = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    sets("validating-webhook-key", |options, value| {
+        options.cluster.webhook_key = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    sets("validating-webhook-name", |options, value| {
+        text(&mut options.cluster.webhook_name, value)
+    }),
     sets("publish-status-address", |options, value| {
         let addresses = crate::values::split(value).map(str::to_owned);
         options.cluster.status_addresses = addresses.collect();
@@ -495,9 +529,6 @@ static FLAGS: &[Flag] = &[
         "update-status-on-shutdown",
         "the status stays: another pod serves",
     ),
-    without_effect("validating-webhook", NO_WEBHOOK),
-    without_effect("validating-webhook-certificate", NO_WEBHOOK),
-    without_effect("validating-webhook-key", NO_WEBHOOK),
     refused("watch-namespace-selector", "give --watch-namespace"),
     without_effect("v", "messages have no levels"),
 ];

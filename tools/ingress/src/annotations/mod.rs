@@ -69,6 +69,7 @@ impl Annotations {
                 subject: subject.clone(),
                 level,
                 text,
+                awaits_other: false,
             });
         };
         for (full_name, value) in written {

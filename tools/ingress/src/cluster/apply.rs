@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 use turnpike_agent::{Agent, Desired, Outcome, Places};
 
 use super::Cluster;
@@ -20,10 +21,12 @@ use crate::render::{Rendering, render};
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// What came of a snapshot.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Report {
-    /// What does not work, the Ingresses that are served, and the error if nothing was changed.
+    /// The objects, what of them does not work, the Ingresses that are served, and the error if
+    /// nothing was changed.
     Tried {
+        objects: Arc<Objects>,
         findings: Vec<Finding>,
         served: Vec<Key>,
         error: Option<String>,
@@ -43,7 +46,7 @@ pub(super) struct Applier {
     /// of.
     checked: Option<(String, Rendering)>,
     figures: Figures,
-    reports: UnboundedSender<Report>,
+    reports: watch::Sender<Option<Report>>,
 }
 
 impl Applier {
@@ -51,7 +54,7 @@ impl Applier {
     pub(super) fn new(
         cluster: &Cluster,
         figures: Figures,
-        reports: UnboundedSender<Report>,
+        reports: watch::Sender<Option<Report>>,
     ) -> Result<Applier, String> {
         let folder = std::path::absolute(&cluster.folder).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(&folder)
@@ -84,8 +87,8 @@ impl Applier {
     }
 
     /// Applies snapshots as they come, always the newest.
-    pub(super) fn work(mut self, snapshots: &Receiver<Objects>) {
-        let mut failed: Option<Objects> = None;
+    pub(super) fn work(mut self, snapshots: &Receiver<Arc<Objects>>) {
+        let mut failed: Option<Arc<Objects>> = None;
         loop {
             let next = if failed.is_some() || self.server.is_some() {
                 snapshots.recv_timeout(AGAIN)
@@ -98,7 +101,7 @@ impl Applier {
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
             };
             if let Some(text) = self.ended() {
-                let _ = self.reports.send(Report::Ended(text)); // nobody is left to tell otherwise
+                self.reports.send_replace(Some(Report::Ended(text)));
                 return;
             }
             let Some(objects) = newest else {
@@ -113,13 +116,14 @@ impl Applier {
             };
             self.figures.note_applied(error.is_none(), served.len());
             if error.is_some() {
-                failed = Some(objects);
+                failed = Some(Arc::clone(&objects));
             }
-            let _ = self.reports.send(Report::Tried {
+            self.reports.send_replace(Some(Report::Tried {
+                objects,
                 findings,
                 served,
                 error,
-            }); // as above
+            }));
         }
     }
 

@@ -65,6 +65,11 @@ impl Figures {
         self.0.is_leader.store(is_leader, Relaxed);
     }
 
+    /// Whether this controller writes status now.
+    pub(super) fn is_leader(&self) -> bool {
+        self.0.is_leader.load(Relaxed)
+    }
+
     /// Whether the pod may get requests: it stays so while the API server is away.
     fn is_healthy(&self) -> bool {
         self.0.has_applied.load(Relaxed)

@@ -9,14 +9,16 @@ mod health;
 mod lease;
 mod report;
 mod store;
+mod webhook;
 
 use std::path::PathBuf;
 use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use turnpike_agent::Control;
 
@@ -89,16 +91,15 @@ async fn control(cluster: Cluster) -> Result<(), String> {
     let (changes, mut changed) = mpsc::channel::<Change>(CHANGES_MAX);
     store::watch_all(&client, cluster.options.namespace.as_deref(), &changes);
     let (snapshots, taken) = std_mpsc::channel();
-    let (reports, mut reported) = mpsc::unbounded_channel();
+    let (reports, reported) = watch::channel(None);
     let applier = Applier::new(&cluster, figures.clone(), reports)?;
     std::thread::Builder::new()
         .name("apply".to_owned())
         .spawn(move || applier.work(&taken))
         .map_err(|error| format!("no thread: {error}"))?;
-    let mut store = Store::default();
-    let mut reporter = Reporter::new(client.clone(), &cluster);
-    let mut leadership = Leadership::new(client, &cluster);
-    let mut turn = tokio::time::interval(leadership.period());
+    let store = Arc::<Mutex<Store>>::default();
+    webhook::serve(&client, &cluster, &figures, &store).await?;
+    let mut reporting = tokio::spawn(report(client, cluster.clone(), figures.clone(), reported));
     let mut ending =
         signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
     let mut waiting: Option<(Instant, Instant)> = None; // until quiet, and at the latest
@@ -107,30 +108,64 @@ async fn control(cluster: Cluster) -> Result<(), String> {
         tokio::select! {
             change = changed.recv() => {
                 let Some(change) = change else { return Err("all watches have ended".to_owned()) };
-                store.apply(change);
+                locked(&store)?.apply(change);
                 let now = Instant::now();
                 let latest = waiting.map_or(now + WAIT_MAX, |(_, latest)| latest);
                 waiting = Some((now + QUIET, latest));
             }
             () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
                 waiting = None;
+                let store = locked(&store)?;
                 if store.is_complete() {
                     figures.note_synced();
-                    let _ = snapshots.send(store.objects.clone()); // its end is reported below
+                    let snapshot = Arc::new(store.objects.clone());
+                    let _ = snapshots.send(snapshot); // its end is reported below
                 }
             }
-            report = reported.recv() => match report {
-                Some(Report::Ended(text)) => return Err(text),
-                Some(report) => reporter.take(report, &store.objects, leadership.is_ours()).await,
-                None => return Err("the thread that applies has ended".to_owned()),
-            },
+            ended = &mut reporting => {
+                return Err(ended.unwrap_or_else(|error| format!("reports: {error}")));
+            }
             _ = ending.recv() => return end(&cluster),
+        }
+    }
+}
+
+/// The objects; a review that failed may have left them in parts, which must not be served.
+fn locked(store: &Mutex<Store>) -> Result<MutexGuard<'_, Store>, String> {
+    let locked = store.lock();
+    locked.map_err(|_| "a review of the admission webhook has failed".to_owned())
+}
+
+/// Writes reports and holds the Lease until the server has ended, and returns why. An API server
+/// that is slow to take them delays nothing else, and gets the newest then.
+async fn report(
+    client: Client,
+    cluster: Cluster,
+    figures: Figures,
+    mut reported: watch::Receiver<Option<Report>>,
+) -> String {
+    let mut reporter = Reporter::new(client.clone(), &cluster);
+    let mut leadership = Leadership::new(client, &cluster);
+    let mut turn = tokio::time::interval(leadership.period());
+    loop {
+        tokio::select! {
+            changed = reported.changed() => {
+                if changed.is_err() {
+                    return "the thread that applies has ended".to_owned();
+                }
+                let newest = reported.borrow_and_update().clone();
+                match newest {
+                    Some(Report::Ended(text)) => return text,
+                    Some(report) => reporter.take(report, leadership.is_ours()).await,
+                    None => {}
+                }
+            }
             _ = turn.tick() => {
                 let was_ours = leadership.is_ours();
                 leadership.renew().await;
                 figures.note_leader(leadership.is_ours());
                 if leadership.is_ours() && !was_ours {
-                    reporter.write_status(&store.objects).await;
+                    reporter.write_status().await;
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! what does not work.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{Patch, PatchParams};
@@ -31,6 +32,8 @@ pub(super) struct Reporter {
     /// The findings that were told already.
     told: BTreeSet<Finding>,
     last_error: Option<String>,
+    /// What was applied last.
+    objects: Arc<Objects>,
 }
 
 impl Reporter {
@@ -54,12 +57,14 @@ impl Reporter {
             served: Vec::new(),
             told: BTreeSet::new(),
             last_error: None,
+            objects: Arc::default(),
         }
     }
 
     /// Takes what came of a snapshot; only the leader writes to the cluster.
-    pub(super) async fn take(&mut self, report: Report, objects: &Objects, is_leader: bool) {
+    pub(super) async fn take(&mut self, report: Report, is_leader: bool) {
         let Report::Tried {
+            objects,
             findings,
             served,
             error,
@@ -77,6 +82,7 @@ impl Reporter {
             return;
         }
         self.served = served;
+        self.objects = objects;
         let new: Vec<Finding> = findings
             .iter()
             .filter(|finding| !self.told.contains(finding))
@@ -87,12 +93,12 @@ impl Reporter {
         }
         self.told = findings.into_iter().collect();
         if is_leader {
-            self.write_events(&new, objects).await;
-            self.write_status(objects).await;
+            self.write_events(&new).await;
+            self.write_status().await;
         }
     }
 
-    async fn write_events(&self, findings: &[Finding], objects: &Objects) {
+    async fn write_events(&self, findings: &[Finding]) {
         let Some(recorder) = &self.recorder else {
             return;
         };
@@ -104,7 +110,7 @@ impl Reporter {
                 finding.subject.namespace.clone(),
                 finding.subject.name.clone(),
             );
-            let Some(ingress) = objects.ingresses.get(&key) else {
+            let Some(ingress) = self.objects.ingresses.get(&key) else {
                 continue;
             };
             let event = Event {
@@ -121,8 +127,9 @@ impl Reporter {
     }
 
     /// Writes the addresses to the Ingresses that are served and have others.
-    pub(super) async fn write_status(&mut self, objects: &Objects) {
-        let wanted = self.wanted(objects);
+    pub(super) async fn write_status(&mut self) {
+        let objects = Arc::clone(&self.objects);
+        let wanted = self.wanted(&objects);
         if !self.writes_status || wanted.is_empty() {
             return;
         }

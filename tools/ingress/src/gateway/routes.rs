@@ -74,6 +74,7 @@ fn hosts<'a>(
                     "listener {} of Gateway {} takes no routes of this namespace",
                     listener.name, gateway.metadata.name
                 ),
+                awaits_other: false,
             });
             continue;
         }
@@ -92,6 +93,7 @@ fn hosts<'a>(
                 subject,
                 level: Level::LeftOut,
                 text: format!("no host of the route is one of listener {}", listener.name),
+                awaits_other: false,
             });
         }
         for host in common {

@@ -92,7 +92,7 @@ impl Renderer<'_> {
             }
             Err(error) => {
                 let error = format!("auth-secret: {error}; the answer is 503");
-                self.find(&tenant.subject, Level::Closed, error);
+                self.find_other(&tenant.subject, Level::Closed, error);
                 false
             }
         }
@@ -259,7 +259,7 @@ impl Renderer<'_> {
             Ok(files) => files,
             Err(error) => {
                 let error = format!("proxy-ssl-secret: {error}; the answer is 503");
-                self.find(&tenant.subject, Level::Closed, error);
+                self.find_other(&tenant.subject, Level::Closed, error);
                 return false;
             }
         };

@@ -224,7 +224,7 @@ impl Renderer<'_> {
             }
             Err(error) => {
                 let error = format!("auth-proxy-set-headers: {error}");
-                self.find(&tenant.subject, Level::LeftOut, error);
+                self.find_other(&tenant.subject, Level::LeftOut, error);
             }
         }
     }

@@ -61,7 +61,7 @@ impl Renderer<'_> {
             (_, Some(_)) if self.options.resolvers.is_empty() => {
                 if let Some(tenant) = tenant {
                     let text = "a Service of type ExternalName needs a DNS server: give --resolver";
-                    self.find(&tenant.subject, Level::Closed, text);
+                    self.find_other(&tenant.subject, Level::Closed, text);
                 }
                 Vec::new()
             }

@@ -442,7 +442,7 @@ impl Renderer<'_> {
                 }
             }
             Err(error) => {
-                self.find(
+                self.find_other(
                     &tenant.subject,
                     Level::LeftOut,
                     format!("custom-headers: {error}"),
@@ -524,7 +524,7 @@ impl Renderer<'_> {
                 }
                 Err(error) => {
                     let error = format!("fastcgi-params-configmap: {error}");
-                    self.find(&tenant.subject, Level::LeftOut, error);
+                    self.find_other(&tenant.subject, Level::LeftOut, error);
                 }
             }
         }

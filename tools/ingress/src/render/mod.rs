@@ -85,7 +85,31 @@ pub(crate) struct Renderer<'a> {
     numbers: usize,
 }
 
-impl Renderer<'_> {
+impl<'a> Renderer<'a> {
+    fn new(
+        objects: &'a Objects,
+        options: &'a Options,
+        settings: &'a Settings,
+        without: &'a Without,
+        findings: Vec<Finding>,
+    ) -> Renderer<'a> {
+        Renderer {
+            objects,
+            options,
+            settings,
+            without,
+            files: Files {
+                folder: options.files.clone(),
+                contents: BTreeMap::new(),
+            },
+            findings,
+            groups: Groups::default(),
+            shared: Text::inside(),
+            zones: BTreeSet::new(),
+            numbers: 0,
+        }
+    }
+
     /// A number that no other name of this rendering has.
     pub(crate) fn number(&mut self) -> usize {
         self.numbers += 1;
@@ -97,6 +121,17 @@ impl Renderer<'_> {
             subject: subject.clone(),
             level,
             text: text.into(),
+            awaits_other: false,
+        });
+    }
+
+    /// As [`Renderer::find`], about another object that the subject names.
+    pub(crate) fn find_other(&mut self, subject: &Subject, level: Level, text: impl Into<String>) {
+        self.findings.push(Finding {
+            subject: subject.clone(),
+            level,
+            text: text.into(),
+            awaits_other: true,
         });
     }
 }
@@ -121,21 +156,7 @@ pub fn render_without(
     let mut findings = objects.findings.clone();
     let settings = settings(objects, options, &mut findings);
     let rules = rules::rules(objects, options, &settings, without, &mut findings);
-    let mut renderer = Renderer {
-        objects,
-        options,
-        settings: &settings,
-        without,
-        files: Files {
-            folder: options.files.clone(),
-            contents: BTreeMap::new(),
-        },
-        findings,
-        groups: Groups::default(),
-        shared: Text::inside(),
-        zones: BTreeSet::new(),
-        numbers: 0,
-    };
+    let mut renderer = Renderer::new(objects, options, &settings, without, findings);
     let mut servers = Text::inside();
     for server in ordered(&rules) {
         renderer.server(&mut servers, server);
@@ -163,6 +184,24 @@ pub fn render_without(
         findings,
         owners,
     })
+}
+
+/// What the Ingresses alone come to: the text of their servers, and what does not work. No file is
+/// read or written for it, and no program is asked.
+pub(crate) fn draft(objects: &Objects, options: &Options) -> (String, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let settings = settings(objects, options, &mut findings);
+    let without = Without::default();
+    let rules = rules::rules(objects, options, &settings, &without, &mut findings);
+    let mut renderer = Renderer::new(objects, options, &settings, &without, findings);
+    let mut servers = Text::inside();
+    for server in ordered(&rules) {
+        renderer.server(&mut servers, server);
+    }
+    let mut text = Text::default();
+    text.around("http", servers);
+    renderer.stream(&mut text, &rules);
+    (text.finish().0, renderer.findings)
 }
 
 /// A number that changes with the content of files.
@@ -199,6 +238,7 @@ fn settings(objects: &Objects, options: &Options, findings: &mut Vec<Finding>) -
             subject: subject.clone(),
             level: Level::Note,
             text: "it is missing: every key has its default".to_owned(),
+            awaits_other: false,
         });
     }
     let data = config_map.and_then(|config_map| config_map.data.as_ref());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Level, Renderer};
-use crate::rules::{CATCH_ALL, Location, Server, needs_patterns};
+use crate::rules::{CATCH_ALL, Location, Server, needs_patterns, other_name};
 use crate::snippets;
 use crate::text::{Text, literal, quoted};
 use crate::values::split;
@@ -172,7 +172,7 @@ impl Renderer<'_> {
             Ok(files) => files,
             Err(error) => {
                 let error = format!("auth-tls-secret: {error}: the host answers with 403");
-                self.find(&tenant.subject, Level::Closed, error);
+                self.find_other(&tenant.subject, Level::Closed, error);
                 text.directive("return 403");
                 return None;
             }
@@ -256,10 +256,7 @@ impl Renderer<'_> {
 
     /// The server of the name with or without `www.`, which leads to the other one.
     fn other_name(&mut self, text: &mut Text, server: &Server) {
-        let other = match server.host.strip_prefix("www.") {
-            Some(rest) => rest.to_owned(),
-            None => format!("www.{}", server.host),
-        };
+        let other = other_name(&server.host);
         if server.host == CATCH_ALL || server.host.starts_with('*') || self.is_taken(&other) {
             return;
         }

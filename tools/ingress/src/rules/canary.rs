@@ -16,11 +16,12 @@ pub(super) fn merge(
     servers: &mut BTreeMap<String, Server>,
     findings: &mut Vec<Finding>,
 ) {
-    let mut leave_out = |text: String| {
+    let mut leave_out = |text: String, awaits_other: bool| {
         findings.push(Finding {
             subject: tenant.subject.clone(),
             level: Level::LeftOut,
             text,
+            awaits_other,
         });
     };
     for (host, paths) in hosts(ingress) {
@@ -32,9 +33,8 @@ pub(super) fn merge(
             let written = written.unwrap_or("/");
             let port = Port::of(&tenant.namespace, service);
             let Some(location) = find(servers, &host, written, Match::of(&path.path_type)) else {
-                leave_out(format!(
-                    "{host}{written}: no other Ingress has this path and type"
-                ));
+                let text = format!("{host}{written}: no other Ingress has this path and type");
+                leave_out(text, true);
                 continue;
             };
             let is_foreign = location
@@ -42,13 +42,12 @@ pub(super) fn merge(
                 .as_ref()
                 .is_some_and(|main| main.namespace != tenant.namespace);
             if is_foreign {
-                leave_out(format!("{host}{written} is another namespace's"));
+                leave_out(format!("{host}{written} is another namespace's"), false);
             } else if location.port.as_ref() == Some(&port) {
-                leave_out(format!(
-                    "{host}{written}: the Service is the main one already"
-                ));
+                let text = format!("{host}{written}: the Service is the main one already");
+                leave_out(text, false);
             } else if location.canary.is_some() {
-                leave_out(format!("{host}{written} has a canary already"));
+                leave_out(format!("{host}{written} has a canary already"), false);
             } else {
                 location.canary = Some(Canary {
                     tenant: Rc::clone(tenant),

@@ -13,7 +13,7 @@ const DEFAULT_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
 /// Whether an Ingress is ours. Where there is no IngressClass at all, as in a folder of an
 /// application's manifests, a class is ours by its name, and so is an Ingress without one.
-pub(super) fn is_ours(ingress: &Ingress, objects: &Objects, options: &Options) -> bool {
+pub(crate) fn is_ours(ingress: &Ingress, objects: &Objects, options: &Options) -> bool {
     let namespace = ingress.metadata.namespace.as_deref();
     if options
         .namespace

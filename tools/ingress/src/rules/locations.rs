@@ -131,6 +131,7 @@ pub(super) fn arrange(server: &mut Server, findings: &mut Vec<Finding>) {
                     "{}{} is the same as another path of this host",
                     server.host, location.written_path
                 ),
+                awaits_other: false,
             });
         }
         is_new || are_patterns

@@ -5,7 +5,7 @@ mod canary;
 mod classes;
 mod locations;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use k8s_openapi::api::networking::v1::{HTTPIngressPath, Ingress};
@@ -20,6 +20,7 @@ use crate::settings::Settings;
 use crate::snippets;
 use crate::values::split;
 
+pub(crate) use classes::is_ours;
 pub(crate) use locations::{Match, needs_patterns};
 
 /// The host of the server for requests that no other server is for.
@@ -199,6 +200,7 @@ fn entries<'a>(
                 subject,
                 level: Level::LeftOut,
                 text,
+                awaits_other: false,
             }),
         }
     }
@@ -243,6 +245,42 @@ fn hosts(ingress: &Ingress) -> impl Iterator<Item = (String, &[HTTPIngressPath])
     })
 }
 
+/// The names that an Ingress shares with others: hosts, aliases, and the ports of all snippets for
+/// `stream` as one. Two Ingresses that have none in common cannot take anything from each other.
+pub(crate) fn names(ingress: &Ingress, options: &Options) -> BTreeSet<String> {
+    let annotation = |name: &str| {
+        let annotations = ingress.metadata.annotations.as_ref()?;
+        annotations.get(&format!("{}/{name}", options.annotations_prefix))
+    };
+    let mut names: BTreeSet<String> = hosts(ingress).map(|(host, _)| host).collect();
+    let aliases = annotation("server-alias").into_iter();
+    names.extend(
+        aliases
+            .flat_map(|list| split(list))
+            .map(str::to_ascii_lowercase),
+    );
+    if annotation("from-to-www-redirect").is_some() {
+        let others: Vec<String> = names.iter().map(|name| other_name(name)).collect();
+        names.extend(others);
+    }
+    if annotation("stream-snippet").is_some() {
+        names.insert("stream".to_owned());
+    }
+    let spec = ingress.spec.as_ref();
+    if spec.is_some_and(|spec| spec.default_backend.is_some()) {
+        names.insert(CATCH_ALL.to_owned());
+    }
+    names
+}
+
+/// The name with `www.` of one without, and the other way round.
+pub(crate) fn other_name(host: &str) -> String {
+    match host.strip_prefix("www.") {
+        Some(rest) => rest.to_owned(),
+        None => format!("www.{host}"),
+    }
+}
+
 fn add_servers(
     entry: &Entry<'_>,
     options: &Options,
@@ -274,6 +312,7 @@ fn add_servers(
                 text: "the requests that no rule is for are another Ingress' already, or are \
                        switched off"
                     .to_owned(),
+                awaits_other: false,
             }),
         }
     }
@@ -283,6 +322,7 @@ fn add_servers(
                 subject: entry.tenant.subject.clone(),
                 level: Level::LeftOut,
                 text: "a rule without a host is switched off by --disable-catch-all".to_owned(),
+                awaits_other: false,
             });
             continue;
         }
@@ -325,6 +365,7 @@ fn add_paths(
                     subject: tenant.subject.clone(),
                     level: Level::LeftOut,
                     text: format!("{host}: a backend that is no Service cannot be served"),
+                    awaits_other: false,
                 });
                 continue;
             };
@@ -344,6 +385,7 @@ fn add_paths(
                     subject: tenant.subject.clone(),
                     level: Level::LeftOut,
                     text: format!("{host}{written} is {owner}'s, which is older"),
+                    awaits_other: false,
                 });
             }
         }
@@ -399,9 +441,6 @@ fn add_tls(
         .iter()
         .flat_map(|spec| spec.tls.iter().flatten());
     let sections: Vec<_> = sections.collect();
-    if sections.is_empty() {
-        return;
-    }
     let namespace = &entry.tenant.namespace;
     for (host, _) in hosts(entry.ingress) {
         let Some(server) = servers.get_mut(&host) else {
@@ -452,6 +491,7 @@ fn add_tls(
                     "{host} has the default certificate, since Secret {namespace}/{secret} \
                      {problem}"
                 ),
+                awaits_other: false,
             }),
         }
     }
@@ -475,6 +515,7 @@ fn add_aliases(servers: &mut BTreeMap<String, Server>, findings: &mut Vec<Findin
                         subject: tenant.subject.clone(),
                         level: Level::LeftOut,
                         text: format!("the alias {alias} is a name of another server already"),
+                        awaits_other: false,
                     });
                     continue;
                 }

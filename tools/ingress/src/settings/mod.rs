@@ -43,6 +43,7 @@ impl Settings {
                 subject: subject.clone(),
                 level,
                 text,
+                awaits_other: false,
             });
         };
         for (name, value) in data {

@@ -20,8 +20,16 @@ const COLLECTIONS: &[(&str, &str, &str)] = &[
     ("Secret", "v1", "secrets"),
     ("ConfigMap", "v1", "configmaps"),
     ("EndpointSlice", "discovery.k8s.io/v1", "endpointslices"),
+    (
+        "ValidatingWebhookConfiguration",
+        "admissionregistration.k8s.io/v1",
+        "validatingwebhookconfigurations",
+    ),
     ("Lease", "coordination.k8s.io/v1", "leases"),
 ];
+
+/// The collections whose objects have no namespace.
+const CLUSTER_WIDE: &[&str] = &["ingressclasses", "validatingwebhookconfigurations"];
 
 /// A running API server; it ends with the test.
 #[derive(Clone)]
@@ -114,7 +122,9 @@ impl ApiServer {
 
     /// An object; null if it is not there.
     pub(crate) fn object(&self, collection: &str, name: &str) -> Value {
-        let key = (collection.to_owned(), format!("default/{name}"));
+        let is_wide = CLUSTER_WIDE.contains(&collection);
+        let namespace = if is_wide { "" } else { "default" };
+        let key = (collection.to_owned(), format!("{namespace}/{name}"));
         self.state().objects.get(&key).cloned().unwrap_or_default()
     }
 
@@ -132,7 +142,8 @@ impl ApiServer {
 impl State {
     fn put(&mut self, collection: &str, mut object: Value, api: &str) -> Value {
         let metadata = &mut object["metadata"];
-        if collection != "ingressclasses" && metadata["namespace"].is_null() {
+        let is_namespaced = !CLUSTER_WIDE.contains(&collection);
+        if is_namespaced && metadata["namespace"].is_null() {
             metadata["namespace"] = "default".into();
         }
         metadata["uid"] = metadata["name"].clone();

@@ -18,6 +18,10 @@ struct Controller {
 
 impl Controller {
     fn start(api: &ApiServer) -> Controller {
+        Controller::start_with(api, &[])
+    }
+
+    fn start_with(api: &ApiServer, flags: &[String]) -> Controller {
         let folder = Folder::create().unwrap();
         let [http, https, status, health] = [(); 4].map(|()| ports::reserve().unwrap());
         let log = std::fs::File::create(folder.path().join("controller.log")).unwrap();
@@ -36,6 +40,7 @@ impl Controller {
             .arg(format!("--healthz-port={health}"))
             .args(["--configmap=default/controller", "--election-ttl=3s"])
             .args(["--publish-status-address=192.0.2.7"])
+            .args(flags)
             .env("POD_NAME", "pod-a")
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
@@ -185,4 +190,68 @@ fn what_goes_wrong_does_not_reach_clients() {
     api.put(&service("default", "one", one.port));
     api.set_away(false);
     controller.wait("first.test", "backend one");
+}
+
+/// The webhook's objects, as the manifests have them.
+const WEBHOOK: &str = "---
+kind: ValidatingWebhookConfiguration
+metadata: {name: hook}
+webhooks:
+- name: ingresses.turnpike
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {name: hook, namespace: default, path: /}}
+";
+
+/// Asks the webhook as the API server does: it trusts what the configuration names.
+fn reviewed(api: &ApiServer, folder: &Folder, port: u16, ingress: &str) -> String {
+    let configuration = api.object("validatingwebhookconfigurations", "hook");
+    let bundle = &configuration["webhooks"][0]["clientConfig"]["caBundle"];
+    let bundle: k8s_openapi::ByteString = serde_json::from_value(bundle.clone()).unwrap();
+    folder.write("authorities.pem", bundle.0).unwrap();
+    let object: serde_json::Value =
+        serde_saphyr::from_str(ingress.trim_start_matches("---\n")).unwrap();
+    let review = serde_json::json!({"request": {"uid": "u-1", "object": object}});
+    let output = Command::new("curl")
+        .args(["-sS", "--max-time", "20", "--cacert"])
+        .arg(folder.path().join("authorities.pem"))
+        .args(["--connect-to", &format!("::127.0.0.1:{port}")])
+        .args(["--data-binary", &review.to_string()])
+        .arg(format!("https://hook.default.svc:{port}/"))
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn the_webhook_has_a_certificate_that_the_api_server_trusts() {
+    let one = Backend::start("one");
+    let api = ApiServer::start();
+    api.put(&(cluster("/dev/null", &one) + WEBHOOK));
+    let port = ports::reserve().unwrap();
+    let flags = [
+        format!("--validating-webhook=127.0.0.1:{port}"),
+        "--validating-webhook-name=hook".to_owned(),
+    ];
+    let controller = Controller::start_with(&api, &flags);
+    controller.wait("first.test", "backend one");
+    let good = ingress("new", "new.test", "", "Prefix / one");
+    let folder = Folder::create().unwrap();
+    let answered = wait_for(|| {
+        let is_told = !api.object("secrets", "hook").is_null();
+        let answer = is_told.then(|| reviewed(&api, &folder, port, &good))?;
+        answer.contains("\"allowed\":true").then_some(())
+    });
+    assert!(answered.is_some(), "{}", controller.log());
+    let bad = ingress("new", "first.test", "", "Prefix / one");
+    let answer = reviewed(&api, &folder, port, &bad);
+    assert!(
+        answer.contains("first.test/ is Ingress default/first's"),
+        "{answer}"
+    );
+
+    // Garbage in the Secret does not stop what is in use, and is replaced.
+    api.put("---\nkind: Secret\nmetadata: {name: hook}\ndata: {tls.crt: AAAA}\n");
+    let answer = reviewed(&api, &folder, port, &bad);
+    assert!(answer.contains("\"allowed\":false"), "{answer}");
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod admission;
 mod annotations;
 mod api_server;
 mod bed;

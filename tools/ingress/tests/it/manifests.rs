@@ -1,6 +1,7 @@
 //! The manifests that install the controller: they are what Kubernetes takes, name flags that
 //! exist, and give the rights that are used.
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
@@ -48,6 +49,9 @@ fn every_field_is_known() {
             "Service" => read_again::<Service>(&document),
             "PodDisruptionBudget" => read_again::<PodDisruptionBudget>(&document),
             "HorizontalPodAutoscaler" => read_again::<HorizontalPodAutoscaler>(&document),
+            "ValidatingWebhookConfiguration" => {
+                read_again::<ValidatingWebhookConfiguration>(&document)
+            }
             kind => panic!("nobody checks a {kind}"),
         };
         assert_eq!(again, document);
@@ -104,5 +108,33 @@ fn the_role_has_what_is_used_and_no_more() {
             serde_json::json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
         })
         .collect();
-    assert_eq!(role["rules"], Value::Array(rules));
+    let (own, others) = role["rules"].as_array().unwrap().split_last().unwrap();
+    assert_eq!(others, rules);
+    // The webhook's, by its name only.
+    assert_eq!(own["resources"][0], "validatingwebhookconfigurations");
+    assert_eq!(own["verbs"], serde_json::json!(["get", "update"]));
+    let name = Options::default().cluster.webhook_name;
+    assert_eq!(own["resourceNames"], serde_json::json!([name]));
+    for rule in of_kind("Role")["rules"].as_array().unwrap() {
+        let is_named = !rule["resourceNames"].is_null();
+        let expected: &[&str] = if is_named {
+            &["get", "update"]
+        } else {
+            &["create"]
+        };
+        assert_eq!(rule["verbs"], serde_json::json!(expected));
+    }
+}
+
+#[test]
+fn the_webhook_has_one_name() {
+    let webhook = of_kind("ValidatingWebhookConfiguration");
+    let name = Options::default().cluster.webhook_name;
+    assert_eq!(webhook["metadata"]["name"], *name);
+    let called = &webhook["webhooks"][0]["clientConfig"]["service"];
+    assert_eq!(called["name"], *name);
+    assert!(documents().iter().any(|document| {
+        let is_service = document["kind"] == "Service";
+        is_service && document["metadata"]["name"] == *name
+    }));
 }
