@@ -1,49 +1,18 @@
 //! Shell patterns of `include`, as in glob(3) without flags.
 //!
 //! `*`, `?` and `[...]` match inside one part of a path; a leading dot must be written; results are
-//! sorted by bytes. The module only lists folders, and reads no file.
+//! sorted by bytes. The module lists no folder: a loader does.
 
-use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Whether `include` treats this path as a pattern.
-pub(crate) fn is_pattern(path: &[u8]) -> bool {
+pub fn is_pattern(path: &[u8]) -> bool {
     path.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
 
-/// The existing paths that match, sorted; folders that cannot be read match nothing.
-pub(crate) fn expand(pattern: &Path) -> Vec<PathBuf> {
-    let pattern = pattern.as_os_str().as_bytes();
-    let mut found: Vec<Vec<u8>> = vec![Vec::new()];
-    for (index, part) in pattern.split(|byte| *byte == b'/').enumerate() {
-        let mut next = Vec::new();
-        for base in found {
-            let mut base = base;
-            if index > 0 {
-                base.push(b'/');
-            }
-            if is_pattern(part) {
-                list(&base, part, &mut next);
-            } else {
-                base.extend_from_slice(part);
-                next.push(base);
-            }
-        }
-        found = next;
-    }
-    found.sort();
-    let paths = found
-        .into_iter()
-        .map(|path| PathBuf::from(OsStr::from_bytes(&path)));
-    paths
-        .filter(|path| path.symlink_metadata().is_ok())
-        .collect()
-}
-
 /// Whether a whole path matches a whole pattern.
-pub(crate) fn matches_path(pattern: &Path, path: &Path) -> bool {
+pub fn matches_path(pattern: &Path, path: &Path) -> bool {
     let slash = |byte: &u8| *byte == b'/';
     let mut patterns = pattern.as_os_str().as_bytes().split(slash);
     let mut parts = path.as_os_str().as_bytes().split(slash);
@@ -57,7 +26,7 @@ pub(crate) fn matches_path(pattern: &Path, path: &Path) -> bool {
 }
 
 /// Whether one part of a path matches one part of a pattern.
-pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.first() == Some(&b'.') && pattern.first() != Some(&b'.') {
         return false;
     }
@@ -83,23 +52,6 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
         retry = Some((star, taken + 1));
     }
     pattern[at..].iter().all(|byte| *byte == b'*')
-}
-
-fn list(base: &[u8], part: &[u8], found: &mut Vec<Vec<u8>>) {
-    let folder = if base.is_empty() {
-        Path::new(".")
-    } else {
-        Path::new(OsStr::from_bytes(base))
-    };
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if matches(part, name.as_bytes()) {
-            found.push([base, name.as_bytes()].concat());
-        }
-    }
 }
 
 /// The pattern's position after matching one byte; `None` if it does not match.

@@ -2,8 +2,8 @@
 //!
 //! This crate parses text into a [`Tree`] (words with their places), and checks a tree into a
 //! [`Scope`] (allowed directives with their inheritance), by the directive rows of a [`Registry`].
-//! It knows no directive except `include`, opens no socket, and must not know the meaning of a
-//! directive: that belongs to the rows' owners.
+//! It knows no directive except `include`, opens neither file nor socket, and must not know the
+//! meaning of a directive: that belongs to the rows' owners.
 //!
 //! ```text
 //!  files ─► Loader ─► lexer ─► parse: Tree ─► Registry::check: Scope ─► View: typed look-ups
@@ -14,7 +14,7 @@ mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod glob;
+pub mod glob;
 mod lexer;
 mod mistakes;
 mod parse;
@@ -37,7 +37,7 @@ pub use mistakes::Mistakes;
 pub use parse::{BLOCK_DEPTH_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, parse};
 pub use reference::{FamilyReference, Origin, Reference, ReferenceText, plain};
 pub use registry::{Arguments, Check, Context, Merge, Registry, Repeat, Row, Value};
-pub use source::{DiskLoader, FILE_BYTES_MAX, Loader, MemoryLoader, Source, Sources};
+pub use source::{FILE_BYTES_MAX, Loader, MemoryLoader, Source, Sources};
 pub use suggest::{did_you_mean, nearest};
 pub use text::{bytes_of, text_of};
 pub use tree::{Directive, FileId, Span, Tree, Word};

@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnpike_conf::{DiskLoader, Errors, Loader, MemoryLoader};
+use turnpike_conf::{Errors, Loader, MemoryLoader};
+use turnpike_host::DiskLoader;
 
 use crate::configuration::Configuration;
 use crate::hints;

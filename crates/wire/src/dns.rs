@@ -4,7 +4,7 @@
 //! answer may come from anyone on the network: lengths are checked, pointers may only lead
 //! backwards, and records that were not asked for are ignored.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[cfg(test)]
 mod tests;

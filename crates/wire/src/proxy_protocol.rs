@@ -3,7 +3,7 @@
 //! A header comes once, before all other bytes of a connection. The grammar is nginx's, but a
 //! header may come in pieces. Its checksum is not verified, as in nginx.
 
-use std::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 
 use crate::Span;
 

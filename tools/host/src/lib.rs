@@ -2,13 +2,15 @@
 //! interfaces, limits, settings, and the time that cores and processes have used.
 //!
 //! Everything is read from files below a root folder, so that a recorded tree stands for any
-//! machine. What a kernel does not tell is missing or empty, never an error. Nothing here changes a
-//! machine, but for the limit of open files of this process.
+//! machine; a configuration's files are read where they are. What a kernel does not tell is missing
+//! or empty, never an error. Nothing here changes a machine, but for the limit of open files of
+//! this process.
 
 mod activity;
 mod beside;
 mod cgroup;
 mod counters;
+mod disk_loader;
 mod holders;
 mod host;
 mod interrupts;
@@ -26,6 +28,7 @@ pub use activity::{CpuTimes, ProcessMemory};
 pub use beside::program_beside;
 pub use cgroup::Cgroup;
 pub use counters::{PacketWork, Pressure};
+pub use disk_loader::DiskLoader;
 pub use holders::{Endpoint, Holder};
 pub use host::{Host, list};
 pub use interrupts::Interrupt;

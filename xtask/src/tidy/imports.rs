@@ -78,7 +78,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("tools/agent", &[]),
-    ("tools/host", &[]),
+    ("tools/host", &["crates/conf"]),
     (
         "tools/ingress",
         &["crates/wire", "crates/conf", "tools/agent"],

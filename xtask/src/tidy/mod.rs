@@ -1,6 +1,6 @@
 //! The house rules that a compiler does not check: imports between crates, sizes of import cycles,
-//! exports of sockets, families that name each other, lengths of functions and files, `unsafe`, and
-//! unused files. Each finding is one line, `FILE:LINE: text`.
+//! exports of sockets, input and output in sans-IO crates, families that name each other, sizes of
+//! functions and files, `unsafe`, and unused files. Each finding is one line, `FILE:LINE: text`.
 //!
 //! The check reads source text with its own small scanner and must never need a build of the
 //! crates.
@@ -16,6 +16,7 @@ mod limits;
 mod parts;
 mod paths;
 mod reach;
+mod sans_io;
 mod scanner;
 mod words;
 
@@ -56,6 +57,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             if file.starts_with("crates") && !is_test(file) {
                 findings.extend(docs::described(file, &text));
                 findings.extend(exports::check(file, &source));
+                findings.extend(sans_io::check(file, &source));
             }
             sources += 1;
         } else if file.extension().is_some_and(|extension| extension == "md")

@@ -161,7 +161,7 @@ fn statement_end(source: &Source, at: usize) -> usize {
 }
 
 /// Whether the path whose first word is at `index` continues to `module`, alone or in braces.
-fn leads_to(source: &Source, index: usize, module: &str) -> bool {
+pub(super) fn leads_to(source: &Source, index: usize, module: &str) -> bool {
     let is_path = source.is_mark(index + 1, ':') && source.is_mark(index + 2, ':');
     if !is_path || !source.is_mark(index + 3, '{') {
         return is_path && source.word(index + 3) == Some(module);

@@ -14,7 +14,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use turnpike_conf::{DiskLoader, Row, Tree};
+use turnpike_conf::{Row, Tree};
+use turnpike_host::DiskLoader;
 use turnpike_lane::log::Errno;
 
 use crate::checked::Checked;

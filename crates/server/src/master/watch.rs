@@ -11,7 +11,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use turnpike_conf::{DiskLoader, Loader, MemoryLoader};
+use turnpike_conf::{Loader, MemoryLoader};
+use turnpike_host::DiskLoader;
 
 use crate::configuration::Configuration;
 

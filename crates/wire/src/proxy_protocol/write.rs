@@ -1,6 +1,6 @@
 //! Writers of headers for an upstream.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::tlv::{KIND_CRC32C, KIND_SSL, Tlv};
 use super::{

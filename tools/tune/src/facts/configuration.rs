@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use turnpike_conf::{Directive, DiskLoader, Tree, parse};
+use turnpike_conf::{Directive, Tree, parse};
+use turnpike_host::DiskLoader;
 
 /// The backlog of a `listen` without the parameter, as nginx has it on Linux.
 const BACKLOG: u32 = 511;

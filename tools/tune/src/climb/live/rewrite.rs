@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use turnpike_conf::{Directive, DiskLoader, FileId, Loader, Tree, parse};
+use turnpike_conf::{Directive, FileId, Loader, Tree, parse};
+use turnpike_host::DiskLoader;
 
 use crate::climb::knobs::{Knob, Levels};
 
