@@ -1,7 +1,9 @@
 //! Sizes of the buffers between a server that is asked and the client, which must fit one another:
 //! the same rules for every module that passes requests on.
 
-use turnpike_conf::{ConfError, View};
+use turnpike_conf::ConfError;
+
+use crate::pass::view::PassView;
 
 /// nginx's numbers: a page, and eight of them.
 const PAGE_BYTES: u64 = 4096;
@@ -23,20 +25,21 @@ pub(crate) struct BufferSizes {
 }
 
 impl BufferSizes {
-    /// Reads the directives whose names begin with `module`.
+    /// Reads the directives of a module.
     ///
     /// # Errors
     /// Sizes that do not fit one another, in nginx's words.
-    pub(crate) fn read(view: View<'_>, module: &str) -> Result<Self, ConfError> {
-        let name = |end: &str| format!("{module}_{end}");
-        let size_of = |end: &str| view.try_size(&name(end));
+    pub(crate) fn read(pass: PassView<'_>) -> Result<Self, ConfError> {
+        let (view, module) = (pass.view, pass.prefix);
+        let size_of = |end: &str| pass.look_up(end, |view, name| view.try_size(name));
         let refused = |end: &str, words: &str| {
             let words = words.replace('@', module);
             let message = format!("\"{module}_{end}\" must be {words}");
             Err(view.error(view.end(), message))
         };
         let first = size_of("buffer_size").unwrap_or(PAGE_BYTES);
-        let (count, size) = view.try_buffers(&name("buffers")).unwrap_or(BUFFERS);
+        let buffers = pass.look_up("buffers", |view, name| view.try_buffers(name));
+        let (count, size) = buffers.unwrap_or(BUFFERS);
         if count < 2 {
             let message = format!("there must be at least 2 \"{module}_buffers\"");
             return Err(view.error(view.end(), message));
@@ -74,7 +77,7 @@ impl BufferSizes {
     ///
     /// # Errors
     /// As [`BufferSizes::read`].
-    pub(crate) fn check(view: View<'_>, module: &str) -> Result<(), ConfError> {
+    pub(crate) fn check(pass: PassView<'_>) -> Result<(), ConfError> {
         let written = [
             "buffer_size",
             "buffers",
@@ -82,9 +85,10 @@ impl BufferSizes {
             "temp_file_write_size",
             "max_temp_file_size",
         ];
-        let is_written = |end: &&str| view.own(&format!("{module}_{end}")).is_some();
+        // Each location asks, and most configurations have none of them.
+        let is_written = |end: &&str| pass.is_written(end) && pass.own(end).is_some();
         if written.iter().any(is_written) {
-            Self::read(view, module).map(|_| ())
+            Self::read(pass).map(|_| ())
         } else {
             Ok(())
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use turnpike_conf::View;
+use turnpike_conf::{Entry, View};
 
 use crate::builder::Builder;
 
@@ -60,12 +60,11 @@ impl Cidr {
 /// Warns of bits behind the network part in the directives of these names that stand in this very
 /// block: whoever wrote them meant another network.
 pub fn warn_of_low_bits<S>(view: View<'_>, builder: &mut Builder<'_, S>, names: &[&str]) {
-    for entry in view.entries() {
+    let ours = |entry: &&Entry| names.contains(&entry.row.name);
+    for entry in view.entries().iter().filter(ours) {
         let text = entry.argument(0);
-        let is_ours = names.contains(&entry.row.name);
-        let range = Cidr::parse(text).filter(|_| is_ours);
         let address = text.split('/').next().unwrap_or_default().parse();
-        let (Some(range), Ok(address)) = (range, address) else {
+        let (Some(range), Ok(address)) = (Cidr::parse(text), address) else {
             continue;
         };
         let is_network = match (range, address) {

@@ -143,7 +143,7 @@ impl Buffers {
                 ahead: false,
             });
         }
-        let sizes = BufferSizes::read(pass.view, pass.prefix)?;
+        let sizes = BufferSizes::read(pass)?;
         Ok(Self {
             first_bytes: sizes.first as usize,
             all_bytes: sizes.all as usize,

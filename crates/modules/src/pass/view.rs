@@ -92,8 +92,11 @@ impl<'a> PassView<'a> {
 
     /// Declares the folder for temporary files; to be called for every block.
     pub(crate) fn declare_temporary_folder(self, environment: &mut dyn Environment) {
-        let (name, default) = (self.name("temp_path"), self.name("temp"));
-        TemporaryFolder::declare(self.view, &name, &default, environment);
+        self.look_up("temp_path", |view, name| {
+            self.look_up("temp", |_, default| {
+                TemporaryFolder::declare(view, name, default, environment);
+            });
+        });
     }
 
     /// The folder for temporary files.
@@ -101,8 +104,11 @@ impl<'a> PassView<'a> {
         self,
         environment: &dyn Environment,
     ) -> Result<TemporaryFolder, ConfError> {
-        let (name, default) = (self.name("temp_path"), self.name("temp"));
-        TemporaryFolder::read(self.view, &name, &default, environment)
+        self.look_up("temp_path", |view, name| {
+            self.look_up("temp", |_, default| {
+                TemporaryFolder::read(view, name, default, environment)
+            })
+        })
     }
 
     /// The template of a directive of one argument, where it is in force.

@@ -40,7 +40,7 @@ pub(super) fn location(
     pass.declare_temporary_folder(builder.environment);
     check_redirects(view)?;
     let Some((level, entry)) = pass_in_force(pass) else {
-        return BufferSizes::check(view, "proxy");
+        return BufferSizes::check(pass);
     };
     let destination = destination(level, entry, builder)?;
     let tls = match &destination {

@@ -22,7 +22,7 @@ pub(super) fn location(
     let pass = PassView::new(view, PREFIX);
     pass.declare_temporary_folder(builder.environment);
     let Some((level, entry)) = pass_in_force(pass) else {
-        return BufferSizes::check(view, PREFIX);
+        return BufferSizes::check(pass);
     };
     let parse = |text: &str| PassUrl::parse_address(SCHEME, text);
     let destination = destination_without_path(level, entry, builder, parse)?;
