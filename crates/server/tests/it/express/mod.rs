@@ -3,6 +3,7 @@
 
 mod cache;
 mod handover;
+mod veth;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::process::{Command, Output};
