@@ -10,6 +10,7 @@
 //! ```
 
 mod check;
+mod environment;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

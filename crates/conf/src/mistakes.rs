@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::environment::Values;
 use crate::error::{Collector, ConfError, Errors};
 use crate::registry::Index;
 use crate::tree::{Directive, Span, Tree};
@@ -20,6 +21,8 @@ pub struct Mistakes {
     hints: HashMap<u32, String>,
     /// Whether some text could not be read, which may have defined any name.
     is_partial: bool,
+    /// What messages must not show.
+    values: Values,
 }
 
 impl Mistakes {
@@ -29,6 +32,7 @@ impl Mistakes {
             refused_words: HashSet::new(),
             hints: HashMap::new(),
             is_partial,
+            values: tree.values.clone(),
         };
         mistakes.forget_inside_unknown(tree, &tree.directives, index);
         look_for_lost_ends(&tree.directives, index, &mut mistakes.hints);
@@ -76,7 +80,12 @@ impl Mistakes {
     /// # Errors
     /// All errors, in reading order.
     pub fn finish(self) -> Result<(), Errors> {
-        self.errors.finish()
+        self.errors.finish().map_err(|mut errors| {
+            for error in &mut errors.0 {
+                self.values.hide(&mut error.message);
+            }
+            errors
+        })
     }
 
     /// Drops errors inside of blocks without a row: their content may be another language.

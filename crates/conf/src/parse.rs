@@ -10,6 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::environment::{self, Expanded, Include};
 use crate::error::{Collector, ConfError, Errors};
 use crate::glob;
 use crate::lexer::{Draft, Lexer, Problem, Token};
@@ -56,6 +57,7 @@ pub(crate) fn parse_all(
         open_blocks: Vec::new(),
         including: Vec::new(),
         includes: 0,
+        patterns: Vec::new(),
     };
     let mut directives = Vec::new();
     if let Some(globals) = globals {
@@ -63,10 +65,17 @@ pub(crate) fn parse_all(
         parser.items(&mut lexer, Inside::CommandLine, &mut directives);
     }
     parser.file(main, None, &mut directives);
+    let Expanded { values, errors } =
+        environment::expand(&mut directives, &parser.patterns, loader);
+    for (sequence, span, message) in errors {
+        let error = ConfError::at(&parser.sources, span, message);
+        parser.errors.push(sequence, error);
+    }
     (
         Tree {
             directives,
             sources: parser.sources,
+            values,
         },
         parser.errors,
     )
@@ -90,6 +99,8 @@ struct Parser<'a> {
     open_blocks: Vec<unclosed::Opening>,
     including: Vec<PathBuf>,
     includes: usize,
+    /// The `include` directives whose argument might have an environment variable.
+    patterns: Vec<Include>,
 }
 
 impl Parser<'_> {
@@ -207,6 +218,13 @@ impl Parser<'_> {
         let [argument] = arguments else {
             return self.error(span, "invalid number of arguments in \"include\" directive");
         };
+        if argument.text.contains(environment::BEGINNING) {
+            self.patterns.push(Include {
+                sequence: self.sequence,
+                span,
+                argument: argument.text.clone(),
+            });
+        }
         let path = self.folder.join(OsString::from_vec(argument.bytes()));
         if !glob::is_pattern(path.as_os_str().as_bytes()) {
             return self.file(&path, Some(span), out);

@@ -9,14 +9,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::glob;
 use crate::text::text_of;
 use crate::tree::FileId;
+use crate::{environment, glob};
 
 /// The largest file that is read: far larger than any real configuration, and still harmless.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const NO_SUCH_FILE: i32 = 2;
+
 /// Reads files for the parser.
 pub trait Loader {
     /// The bytes of a file. An error should have its errno, which the message shows.
@@ -32,6 +33,9 @@ pub trait Loader {
 
     /// The existing paths that match a shell pattern, sorted by bytes; no match is no error.
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// The value of an environment variable; `None`: it is not set.
+    fn environment(&self, name: &str) -> Option<Vec<u8>>;
 }
 
 /// The loader from memory, by the exact paths under which texts were stored.
@@ -52,6 +56,11 @@ impl Loader for MemoryLoader {
         let mut paths: Vec<PathBuf> = matching.cloned().collect();
         paths.sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
         Ok(paths)
+    }
+
+    /// One that was handed on with the texts.
+    fn environment(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.get(&environment::path(name)).cloned()
     }
 }
 

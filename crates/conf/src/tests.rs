@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod check;
+mod environment;
 mod glob;
 mod language;
 mod reference;

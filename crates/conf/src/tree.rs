@@ -1,7 +1,9 @@
 //! The syntax tree: directives with their words and places, before any check.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
+use crate::environment::Values;
 use crate::error::ConfError;
 use crate::source::Sources;
 use crate::text::bytes_of;
@@ -68,9 +70,24 @@ pub struct Tree {
     pub directives: Vec<Directive>,
     /// The files, each once, in the order of their first reading.
     pub sources: Sources,
+    /// The values of environment variables that were put in.
+    pub(crate) values: Values,
 }
 
 impl Tree {
+    /// All that was read, by path, to parse the same configuration in another process: the files,
+    /// and the values of environment variables that were put in.
+    pub fn texts(&self) -> impl Iterator<Item = (PathBuf, Vec<u8>)> {
+        let files = self.sources.iter();
+        let files = files.map(|source| (source.path.clone(), source.bytes.to_vec()));
+        files.chain(self.values.texts())
+    }
+
+    /// Puts `${NAME}` in place of the values of environment variables that a message shows.
+    pub fn hide_values(&self, message: &mut String) {
+        self.values.hide(message);
+    }
+
     /// Every directive in reading order, those inside of blocks behind the one that opens them.
     pub fn walk(&self) -> impl Iterator<Item = &Directive> {
         let mut open = vec![self.directives.iter()];

@@ -38,7 +38,16 @@ impl Checked {
             let missing = hints::of_files(&checked.configuration);
             checked.needs.warnings.extend(missing);
         }
+        checked.hide_values();
         Ok(checked)
+    }
+
+    /// Takes the values of environment variables out of warnings.
+    fn hide_values(&mut self) {
+        let Configuration { tree, settings, .. } = &mut self.configuration;
+        for warning in settings.warnings.iter_mut().chain(&mut self.needs.warnings) {
+            tree.hide_values(warning);
+        }
     }
 
     /// As [`Checked::read`], from what a loader has.
@@ -103,6 +112,10 @@ impl Loader for GivenLoader {
         } else {
             DiskLoader.glob(pattern)
         }
+    }
+
+    fn environment(&self, name: &str) -> Option<Vec<u8>> {
+        DiskLoader.environment(name)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::embedded;
 use crate::modules::{self, Standing};
 use crate::paths::Paths;
 use crate::sandbox::Sandbox;
+use crate::variable_names;
 
 /// The user that the serving process runs as if the configuration names none, as in nginx.
 const USER_DEFAULT: &str = "nobody";
@@ -156,6 +157,8 @@ impl Settings {
         };
         reader.check_modules();
         reader.check_thread_pools();
+        let product = product(root, paths);
+        reader.check_env_subst(product);
         let process = reader.process(paths);
         let error_logs = reader.error_logs(paths);
         reader.check_events();
@@ -175,13 +178,18 @@ impl Settings {
             shutdown_timeout_ms: root.try_milliseconds("worker_shutdown_timeout"),
             lane_rescue_timeout_ms,
             error_logs,
-            product: match root.try_choice("compatibility") {
-                Some("nginx") => Product::Nginx,
-                Some(_) => Product::Turnpike,
-                None => paths.product,
-            },
+            product,
             warnings: reader.warnings,
         }
+    }
+}
+
+/// The name that the server goes by: what the configuration says, else the program's.
+fn product(root: View<'_>, paths: &Paths) -> Product {
+    match root.try_choice("compatibility") {
+        Some("nginx") => Product::Nginx,
+        Some(_) => Product::Turnpike,
+        None => paths.product,
     }
 }
 
@@ -218,6 +226,25 @@ impl<'a> Reader<'a, '_> {
                          is none of them; remove the line and what needs it"
                     ),
                 ),
+            }
+        }
+    }
+
+    /// Names of variables would mean two things; nginx knows no such directive.
+    fn check_env_subst(&mut self, product: Product) {
+        for entry in self.root.own_all("env_subst") {
+            if product == Product::Nginx {
+                self.fail(entry, "unknown directive \"env_subst\"");
+            }
+            for word in &entry.arguments {
+                let name = word.text.to_ascii_lowercase();
+                if variable_names::is_variable(&name) {
+                    let message = format!(
+                        "\"{}\" is also a variable: give the environment variable another name",
+                        word.text
+                    );
+                    self.fail(entry, message);
+                }
             }
         }
     }

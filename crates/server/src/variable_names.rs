@@ -36,6 +36,25 @@ pub(crate) fn names(is_in_stream: bool) -> impl Iterator<Item = &'static str> {
     http.chain(stream.chain(of_stream).filter(move |_| is_in_stream))
 }
 
+/// The beginnings of variables that stand for any field, argument or cookie.
+const PREFIXES: &[&str] = &[
+    "arg_",
+    "cookie_",
+    "http_",
+    "proxy_protocol_tlv_",
+    "sent_http_",
+    "sent_trailer_",
+    "upstream_cookie_",
+    "upstream_http_",
+    "upstream_trailer_",
+];
+
+/// Whether a name in small letters is that of a variable that is there without being defined.
+pub(crate) fn is_variable(name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || names(false).chain(names(true)).any(|own| own == name)
+}
+
 /// The reference in Markdown.
 fn page() -> String {
     let mut page = HEAD.to_owned();

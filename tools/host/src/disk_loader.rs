@@ -1,9 +1,9 @@
 //! The files of a configuration, from disk: what the parser, which opens nothing, is given.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -53,6 +53,10 @@ impl Loader for DiskLoader {
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
         Ok(expand(pattern))
+    }
+
+    fn environment(&self, name: &str) -> Option<Vec<u8>> {
+        std::env::var_os(name).map(OsString::into_vec)
     }
 }
 

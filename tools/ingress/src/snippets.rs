@@ -239,4 +239,9 @@ impl Loader for OneText<'_> {
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
         Ok(vec![pattern.to_path_buf()]) // is read next, and refused
     }
+
+    /// None: a snippet must not read them.
+    fn environment(&self, _: &str) -> Option<Vec<u8>> {
+        None
+    }
 }

@@ -41,6 +41,7 @@ const OWN: &[&str] = &[
     "alt_svc",
     "compatibility",
     "control",
+    "env_subst",
     "express",
     "health",
     "http09",

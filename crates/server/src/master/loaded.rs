@@ -168,8 +168,7 @@ impl LoadedConfiguration {
     /// # Errors
     /// Those of `dup(2)`.
     pub(super) fn bundle(&self, generation: u64) -> io::Result<Bundle> {
-        let sources = self.configuration.tree.sources.iter();
-        let sources = sources.map(|source| (source.path.clone(), source.bytes.to_vec()));
+        let sources = self.configuration.tree.texts();
         let account = self.configuration.settings.process.account.as_ref();
         let mut extras = self.gates.extras()?;
         for memory in MEMORIES {

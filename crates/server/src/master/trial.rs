@@ -30,6 +30,11 @@ pub(crate) fn failures(checked: &Checked) -> Vec<StartFailure> {
     failures.extend(replaced_file_failures(checked));
     failures.extend(working_directory_failure(checked).map(StartFailure::from));
     failures.extend(listen_failures(checked).into_iter().map(StartFailure::from));
+    for StartFailure { sentence, advice } in &mut failures {
+        for text in [sentence].into_iter().chain(advice) {
+            checked.configuration.tree.hide_values(text);
+        }
+    }
     failures
 }
 

@@ -86,8 +86,7 @@ impl FileWatch {
 /// What reads a configuration again: its texts as they are in force, its files from the disk. Who
 /// wrote a FIFO does not write it again.
 pub(super) fn rereading(configuration: &Configuration) -> Box<dyn Loader> {
-    let sources = configuration.tree.sources.iter();
-    let texts = sources.map(|source| (source.path.clone(), source.bytes.to_vec()));
+    let texts = configuration.tree.texts();
     let files = configuration.files().into_iter();
     let kept = files.filter(|(path, _)| stamp(path).is_none() && path.exists());
     Box::new(Reread(texts.chain(kept).collect()))
@@ -104,6 +103,10 @@ impl Loader for Reread {
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
         self.0.glob(pattern)
+    }
+
+    fn environment(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.environment(name)
     }
 }
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use turnpike_testkit::{Folder, Server};
+use nix::libc::SIGKILL;
+use turnpike_lane::sys::signal;
+use turnpike_testkit::{Folder, Server, Signal, wait_for};
 
 use crate::support::{TURNPIKE, stderr};
 
@@ -120,9 +122,10 @@ fn a_file_without_events_loads_under_the_own_name() {
     std::os::unix::fs::symlink(TURNPIKE, &nginx).unwrap();
     for (text, own_name, loads) in WITHOUT_EVENTS {
         folder.write("nginx.conf", text).unwrap();
-        let program = match own_name {
-            true => Path::new(TURNPIKE),
-            false => &nginx,
+        let program = if *own_name {
+            Path::new(TURNPIKE)
+        } else {
+            &nginx
         };
         let output = Command::new(program)
             .args(folder.arguments(&["-t"]))
@@ -188,4 +191,107 @@ fn processes_carry_the_name_that_the_program_is_called() {
             assert!(read("cmdline").starts_with(title), "{}", read("cmdline"));
         }
     }
+}
+
+/// Whether the program has its own name, text that uses a variable, and what the test says.
+const SUBSTITUTED: &[(bool, &str, &str)] = &[
+    (
+        true,
+        "env_subst T_ROOT; http { server { root ${T_ROOT}; } }",
+        "test is successful",
+    ),
+    (
+        true,
+        "env_subst T_ROOT; http { server { listen ${T_ROOT}; } }",
+        "host not found in \"${T_ROOT}\" of the \"listen\" directive",
+    ),
+    (
+        true,
+        "env_subst T_ROOT; http { client_body_temp_path ${T_ROOT}/none/a; }",
+        "mkdir() \"${T_ROOT}/none/a\" failed",
+    ),
+    (
+        true,
+        "env_subst T_ROOT; http { server { listen 127.0.0.1:8080; server_name ${T_ROOT},; } }",
+        "\"${T_ROOT},\"",
+    ),
+    (
+        true,
+        "env_subst T_NONE; http { }",
+        "environment variable \"T_NONE\" is not set",
+    ),
+    (
+        true,
+        "env_subst HOST; http { }",
+        "\"HOST\" is also a variable: give the environment variable another name",
+    ),
+    (
+        true,
+        "env_subst HTTP_PROXY; http { }",
+        "\"HTTP_PROXY\" is also a variable: give the environment variable another name",
+    ),
+    (
+        false,
+        "env_subst T_ROOT; events { } http { }",
+        "unknown directive \"env_subst\"",
+    ),
+];
+
+#[test]
+fn environment_variables_stand_for_parts_of_words_and_are_not_shown() {
+    let folder = Folder::create().unwrap();
+    let nginx = folder.path().join("nginx");
+    std::os::unix::fs::symlink(TURNPIKE, &nginx).unwrap();
+    for (own_name, text, expected) in SUBSTITUTED {
+        folder.write("nginx.conf", text).unwrap();
+        let program = match own_name {
+            true => Path::new(TURNPIKE),
+            false => &nginx,
+        };
+        let output = Command::new(program)
+            .args(folder.arguments(&["-T"]))
+            .env("T_ROOT", "/a secret")
+            .env("HOST", "h")
+            .env("HTTP_PROXY", "p")
+            .output()
+            .unwrap();
+        let shown = [output.stdout, output.stderr].concat();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(shown.contains(expected), "{text}: {shown}");
+        assert!(!shown.contains("secret"), "{text}: {shown}");
+    }
+}
+
+const FROM_ENVIRONMENT: &str = "
+    error_log %FOLDER%/error.log notice;
+    env_subst T_WORD;
+    events { }
+    http {
+        access_log off;
+        server { listen 127.0.0.1:%PORT%; location / { return 200 \"first ${T_WORD}\"; } }
+    }";
+
+#[test]
+fn values_of_environment_variables_outlive_reloads_and_crashes() {
+    let word = "a; } server { \"b";
+    let mut server = Server::builder(TURNPIKE)
+        .configuration(FROM_ENVIRONMENT)
+        .own_name()
+        .environment("T_WORD", word)
+        .start();
+    assert_eq!(server.get("/").text(), format!("first {word}"));
+    server.write_configuration(&FROM_ENVIRONMENT.replace("first", "second"));
+    server.signal(Signal::SIGHUP);
+    let second = format!("second {word}");
+    let is_second = || (server.get("/").text() == second).then_some(());
+    assert!(wait_for(is_second).is_some());
+    let serving = server.serving_pids()[0];
+    signal::send(serving as i32, SIGKILL).unwrap();
+    let replaced = wait_for(|| {
+        let processes = server.serving_pids();
+        (!processes.is_empty() && !processes.contains(&serving)).then_some(())
+    });
+    assert!(replaced.is_some());
+    assert_eq!(server.get("/").text(), second);
+    assert!(!server.log("error.log").contains(word));
 }
