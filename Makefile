@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
 .PHONY: bpf h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
-	tunnels-long dokuwiki otel acme grpc websockets tls-judges clients express-long http3-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
+	tunnels-long dokuwiki otel acme grpc kubernetes websockets tls-judges clients express-long http3-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -50,7 +50,7 @@ test: cargo-is-here ## Every check that CI runs, the same way; prints how long e
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
 		upstream-torture stall hoarding-long dokuwiki \
-		otel acme grpc websockets peers tls-judges clients http2-clients express-long http3-long files-long fuzz-live-long fuzz-long accessibility \
+		otel acme grpc websockets kubernetes peers tls-judges clients http2-clients express-long http3-long files-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
@@ -156,6 +156,10 @@ dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, uplo
 grpc: ## A gRPC service behind us and its client, both of gRPC's own library, plain and over TLS
 	$(XTASK) setup applications
 	$(XTASK) grpc --debug
+
+kubernetes: ## The controller in a cluster of Kubernetes' own API server: manifests, rights, status, webhook
+	$(XTASK) setup kubernetes
+	$(XTASK) kubernetes
 
 websockets: ## WebSockets over TLS, by HTTP/1.1 and HTTP/2, judged by foreign libraries
 	$(XTASK) websockets --debug

@@ -21,6 +21,7 @@ mod grpc;
 mod h2spec;
 mod http2_frames;
 mod instructions;
+mod kubernetes;
 mod machine;
 mod options;
 mod otel;
@@ -66,7 +67,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
         arguments: "[build] [test] [applications] [tls] [peers] [http2] [accessibility] [package] \
-                    [cross] [bench] [instructions]",
+                    [cross] [bench] [instructions] [kubernetes]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },
@@ -250,6 +251,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--server PATH | --debug]",
         summary: "call a gRPC service through us by gRPC's own client",
         run: grpc::run,
+    },
+    Chore {
+        name: "kubernetes",
+        arguments: "",
+        summary: "run the controller in a cluster of Kubernetes' own API server (as root)",
+        run: kubernetes::run,
     },
     Chore {
         name: "websockets",

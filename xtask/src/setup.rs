@@ -168,6 +168,17 @@ const SETS: &[Set] = &[
         packages: &[package("chromium", "chromium"), package("npm", "npm")],
     },
     Set {
+        name: "kubernetes",
+        purpose: "to run the controller in a cluster of Kubernetes' own API server",
+        packages: &[
+            package("golang-go", "go"), // builds the API server
+            package("etcd-server", "etcd"),
+            package("curl", "curl"),
+            package("iproute2", "ip"),
+            package("openssl", "openssl"),
+        ],
+    },
+    Set {
         name: "instructions",
         purpose: "to count the instructions of a request",
         packages: &[package("valgrind", "valgrind")],
