@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use turnpike_lane::counters::{AnswerCounts, Kind};
+use turnpike_lane::sys::process::unix_ms;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::control::{
     Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text, texts,
@@ -376,6 +377,12 @@ fn describe_peer(peer: &Peer) -> Value {
     let state = peer.state();
     // An average of nothing is none: no request, or none that was answered.
     let average_ms = |time_ms: u64| (state.requests() > state.failures()).then_some(time_ms);
+    let last = state.last_failure();
+    let reason = last.map(|(reason, _)| match reason {
+        FailReason::Status(status) => format!("status {status}"),
+        reason => reason.text().replace('_', " "),
+    });
+    let ago_s = last.map(|(_, at_s)| (unix_ms() / 1000).saturating_sub(at_s));
     json!({
         "address": peer.name(),
         "server": peer.server(),
@@ -390,6 +397,8 @@ fn describe_peer(peer: &Peer) -> Value {
         "requests": state.requests(),
         "fails": state.fails(),
         "failures": state.failures(),
+        "last_failure": reason,
+        "last_failure_ago_s": ago_s,
         "header_ms": average_ms(state.header_ms()),
         "response_ms": average_ms(state.response_ms()),
     })
@@ -505,6 +514,7 @@ mod tests {
             (&Value::Null, &Value::Null)
         );
         assert_eq!(peer["state"], "up");
+        assert_eq!(peer["last_failure"], Value::Null);
         group.command(Commanded {
             modes: [("127.0.0.1:1".to_owned(), Mode::Draining)].into(),
             ..Commanded::default()

@@ -132,6 +132,17 @@ fn states_stay_while_the_peer_is_used() {
     let again = peer(1, &settings, &states);
     assert_eq!((again.mode(), again.state().failures()), (Mode::Down, 1));
     assert_eq!(again.state().failures_by_reason(), [0, 1, 0, 0, 0]);
+    for reason in [
+        FailReason::Error,
+        FailReason::InvalidHeader,
+        FailReason::Status(502),
+        FailReason::HealthCheck,
+        FailReason::Timeout,
+    ] {
+        first.state().count_failure(reason);
+        let last = again.state().last_failure().map(|(last, _)| last);
+        assert_eq!(last, Some(reason));
+    }
     let twin = states.state(first.name(), 1, 1);
     assert_ne!(twin.id(), first.state().id());
     drop((first, again));

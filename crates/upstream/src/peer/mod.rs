@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use md5::{Digest, Md5};
 use turnpike_lane::counters::AnswerCounts;
-use turnpike_lane::sys::process::monotonic_ns;
+use turnpike_lane::sys::process::{monotonic_ns, unix_ms};
 
 use crate::address::Address;
 use turnpike_wire::hex;
@@ -115,6 +115,28 @@ impl FailReason {
         }
     }
 
+    /// The reason and a time in Unix seconds, in a number that is never 0.
+    fn at(self, unix_s: u64) -> u64 {
+        let status = match self {
+            FailReason::Status(status) => status,
+            _ => 0,
+        };
+        unix_s << 24 | (self.index() as u64 + 1) << 16 | u64::from(status)
+    }
+
+    /// What [`FailReason::at`] has put into a number; `None`: nothing.
+    fn of(number: u64) -> Option<(FailReason, u64)> {
+        let reason = match number >> 16 & 0xff {
+            1 => FailReason::Error,
+            2 => FailReason::Timeout,
+            3 => FailReason::InvalidHeader,
+            4 => FailReason::Status(number as u16),
+            5 => FailReason::HealthCheck,
+            _ => return None,
+        };
+        Some((reason, number >> 24))
+    }
+
     /// The word in logs and metrics.
     pub fn text(self) -> &'static str {
         Self::WORDS[self.index()]
@@ -167,6 +189,8 @@ pub struct PeerState {
     pub(crate) answers: AnswerCounts,
     /// The totals of failures.
     failures: [AtomicU64; FailReason::WORDS.len()],
+    /// The last failure and its time, as of [`FailReason::at`]; 0: none.
+    last_failure: AtomicU64,
 }
 
 /// The source of peers' numbers.
@@ -431,6 +455,7 @@ impl PeerState {
             requests: AtomicU64::new(0),
             answers: AnswerCounts::default(),
             failures: Default::default(),
+            last_failure: AtomicU64::new(0),
         })
     }
 
@@ -469,6 +494,13 @@ impl PeerState {
     /// Counts a failure, whether or not it may disable the peer.
     pub(crate) fn count_failure(&self, reason: FailReason) {
         self.failures[reason.index()].fetch_add(1, Ordering::Relaxed);
+        let number = reason.at(unix_ms() / 1000);
+        self.last_failure.store(number, Ordering::Relaxed);
+    }
+
+    /// The last failure, and its time in Unix seconds; `None`: it has never failed.
+    pub fn last_failure(&self) -> Option<(FailReason, u64)> {
+        FailReason::of(self.last_failure.load(Ordering::Relaxed))
     }
 
     /// The average time to the head of a response, in milliseconds; 0 before the first.

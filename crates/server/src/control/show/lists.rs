@@ -82,6 +82,13 @@ const PEER_COLUMNS: &[Column] = &[
         Value::Number(_) => milliseconds(number(peer, "response_ms")),
         _ => "-".to_owned(),
     }),
+    ("LAST FAILURE", |peer| match &peer["last_failure"] {
+        Value::String(reason) => {
+            let ago = seconds(number(peer, "last_failure_ago_s"));
+            format!("{reason}, {ago} ago")
+        }
+        _ => "-".to_owned(),
+    }),
 ];
 
 /// Zones of the cache: a row a zone.
