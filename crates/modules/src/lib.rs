@@ -93,6 +93,7 @@ mod stream_return;
 mod stream_set;
 mod stub_status;
 mod sub_filter;
+mod time_format;
 mod try_files;
 mod tunnel;
 mod types;
@@ -145,6 +146,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &mirror::Mirror,
     &early_body::EarlyBody,
     &json::Json,
+    &time_format::TimeFormat,
     &slice::Slice,
     &post_action::PostAction,
     &express::Express,

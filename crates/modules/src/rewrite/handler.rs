@@ -140,6 +140,7 @@ impl Run<'_> {
                 self.exchange.walk.stay_in_location();
                 Flow::Over(Verdict::Declined)
             }
+            Step::Goto(name) => Flow::Over(Verdict::Named(name.clone())),
             Step::If {
                 condition,
                 steps,

@@ -30,6 +30,8 @@ pub(super) enum Step {
     Return(Return),
     Rewrite(Box<Rule>),
     Break,
+    /// Goes on in this named location, as the request is.
+    Goto(String),
     If {
         condition: Condition,
         steps: Vec<Step>,
@@ -141,6 +143,16 @@ pub(super) fn define_only(view: View<'_>, builder: &mut Builder<'_>) -> Result<(
     Ok(())
 }
 
+/// `goto`. Whether the server has the location is found out by the request, as in Angie: it may come
+/// from another server's block.
+fn goto(entry: &Entry) -> Result<Step, String> {
+    let name = entry.argument(0);
+    if name.len() < 2 || !name.starts_with('@') {
+        return Err(format!("invalid named location \"{name}\""));
+    }
+    Ok(Step::Goto(name.to_owned()))
+}
+
 fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfError> {
     let lists = builder.store::<UpstreamLists>().clone();
     let around = Surroundings::read(view, lists.clone())?;
@@ -151,6 +163,7 @@ fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfErr
             "return" => answer(entry, builder),
             "rewrite" => rule(entry, &view.place(entry.span), builder),
             "break" => Ok(Step::Break),
+            "goto" => goto(entry),
             "if" => {
                 steps.extend(branch(view, entry, builder)?);
                 continue;

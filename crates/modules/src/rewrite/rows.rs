@@ -93,6 +93,14 @@ pub(super) const ROWS: &[Row] = &[
         ..STEP
     },
     Row {
+        name: "goto",
+        arguments: Arguments::exactly(1),
+        syntax: "@name",
+        summary: "Stops rewriting, and goes on in a named location of the server. The path and \
+            the query stay as they are. As in Angie.",
+        ..STEP
+    },
+    Row {
         name: "break",
         summary: "Stops rewriting. A rewritten path stays in the current location.",
         ..STEP

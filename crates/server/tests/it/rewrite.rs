@@ -1,6 +1,7 @@
 //! Tests of rewriting, dependent variables, and added fields.
 
-use turnpike_testkit::{Server, check};
+use crate::support::{stderr, turnpike};
+use turnpike_testkit::{Folder, Server, check};
 
 const CONFIGURATION: &str = r#"
 events { }
@@ -391,6 +392,60 @@ fn fields_are_added() {
 }
 
 /// A path, and the log's name of its loop. No error page replaces the response.
+#[test]
+fn goto_leads_to_a_named_location_with_the_path_as_it_is() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            "error_log %FOLDER%/error.log;
+             events { }
+             http {
+                 time_format $year \"[%Y|%%L]\";
+                 server {
+                     listen 127.0.0.1:%PORT%;
+                     if ($arg_s) { goto @named; }
+                     location / { return 200 direct; }
+                     location /basic { set $way kept; goto @named; return 200 dead; }
+                     location /if { if ($arg_c) { goto @named; } return 200 direct; }
+                     location /chain { goto @first; }
+                     location @first { goto @named; }
+                     location @named { return 200 \"$uri$is_args$args $way\"; }
+                     location /cycle { goto @a; }
+                     location @a { goto @b; }
+                     location @b { goto @a; }
+                     location /missing { goto @nowhere; }
+                     location /time { return 200 $year; }
+                 }
+             }",
+        )
+        .start();
+    let table = [
+        ("/basic?a=b", 200, "/basic?a=b kept"),
+        ("/any?s=1", 200, "/any?s=1 "),
+        ("/any", 200, "direct"),
+        ("/if?c=1", 200, "/if?c=1 "),
+        ("/if", 200, "direct"),
+        ("/chain", 200, "/chain "),
+        ("/cycle", 500, ""),
+        ("/missing", 500, ""),
+    ];
+    answers(&server, &table);
+    server.wait_for_log("error.log", "could not find named location \"@nowhere\"");
+    let time = server.get("/time").text();
+    assert!(time.starts_with("[2") && time.ends_with("|%L]"), "{time}");
+    let folder = Folder::create().unwrap();
+    for (directives, complaint) in [
+        ("server { goto named; }", "invalid named location \"named\""),
+        ("server { goto @; }", "invalid named location \"@\""),
+        ("time_format year %Y;", "invalid variable name \"year\""),
+        ("time_format $year %;", "invalid time format \"%\""),
+    ] {
+        let text = format!("events {{ }} http {{ {directives} }}");
+        folder.write("nginx.conf", text).unwrap();
+        let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
+        assert!(shown.contains(complaint), "{directives}: {shown}");
+    }
+}
+
 const LOOPS: &[(&str, &str)] = &[
     ("/path", "internally redirecting to \"/path\""),
     ("/variable", "internally redirecting to \"/variable\""),
