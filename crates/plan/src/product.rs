@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// The nginx version whose behaviour is followed; tools compare it numerically.
-pub const NGINX_VERSION: &str = "1.31.4";
+pub const NGINX_VERSION: &str = "1.31.6";
 
 /// This server's own version.
 pub const TURNPIKE_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -42,14 +42,14 @@ impl Product {
     pub const fn name_and_version(self) -> &'static str {
         match self {
             Self::Turnpike => concat!("turnpike/", env!("CARGO_PKG_VERSION")),
-            Self::Nginx => "nginx/1.31.4",
+            Self::Nginx => "nginx/1.31.6",
         }
     }
 
     /// The build that `server_tokens build` and `-V` name: under nginx's name, the real product.
     pub const fn build(self) -> &'static str {
         match self {
-            Self::Turnpike => "nginx/1.31.4",
+            Self::Turnpike => "nginx/1.31.6",
             Self::Nginx => concat!("turnpike/", env!("CARGO_PKG_VERSION")),
         }
     }
@@ -57,8 +57,8 @@ impl Product {
     /// Name, version and build.
     pub const fn name_and_build(self) -> &'static str {
         match self {
-            Self::Turnpike => concat!("turnpike/", env!("CARGO_PKG_VERSION"), " (nginx/1.31.4)"),
-            Self::Nginx => concat!("nginx/1.31.4 (turnpike/", env!("CARGO_PKG_VERSION"), ")"),
+            Self::Turnpike => concat!("turnpike/", env!("CARGO_PKG_VERSION"), " (nginx/1.31.6)"),
+            Self::Nginx => concat!("nginx/1.31.6 (turnpike/", env!("CARGO_PKG_VERSION"), ")"),
         }
     }
 }

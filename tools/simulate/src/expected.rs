@@ -432,7 +432,7 @@ fn page(status: u16) -> Expected {
     };
     let body = format!(
         "<html>\r\n<head><title>{status} {reason}</title></head>\r\n<body>\r\n\
-         <center><h1>{status} {reason}</h1></center>\r\n<hr><center>nginx/1.31.4</center>\r\n\
+         <center><h1>{status} {reason}</h1></center>\r\n<hr><center>nginx/1.31.6</center>\r\n\
          </body>\r\n</html>\r\n"
     );
     Expected {

@@ -60,6 +60,7 @@ pub(super) const ROWS: &[Row] = table! {
     "open_file_cache_events" => FLAG,
     "postpone_gzipping" => SIZE,
     "send_lowat" => SIZE,
+    "epoll_events" => Row { value: Value::Number, syntax: "number", ..EVENTS },
     "worker_aio_requests" => Row { value: Value::Number, syntax: "number", ..EVENTS },
 };
 

@@ -123,6 +123,20 @@ pub(crate) static NGINX: &[Advice] = &[
         &["keyval*", "zone_sync*", "ntlm", "mqtt*"],
         "Use map with a file that is included, and reload when it changes.",
     ),
+    advice(
+        "events of other systems",
+        &[
+            "acceptex_read",
+            "degradation",
+            "degrade",
+            "devpoll_*",
+            "eventport_events",
+            "iocp_threads",
+            "kqueue_*",
+            "post_acceptex",
+        ],
+        "Remove the line: they are not for Linux.",
+    ),
 ];
 
 /// Modules of others that are often met.
@@ -155,6 +169,33 @@ pub(crate) static OTHERS: &[Advice] = &[
             "echo_reset_timer",
         ],
         "Use echo_location and echo_sleep, or remove the line.",
+    ),
+    advice(
+        "Angie: live activity",
+        &[
+            "api_config_files",
+            "metric",
+            "metric_*",
+            "prometheus",
+            "prometheus_template",
+            "response_time_factor",
+        ],
+        "Use metrics; and status;, and counts from the access log for keys of your own.",
+    ),
+    advice(
+        "Angie: certificates",
+        &["acme", "acme_client", "acme_client_path", "acme_hook"],
+        "Use acme_issuer and acme_certificate.",
+    ),
+    advice(
+        "Angie: servers from containers",
+        &["docker_*"],
+        "Use turnpike upstream, or a name that is looked up: server with resolve.",
+    ),
+    advice(
+        "Angie: names over HTTPS",
+        &["doh_*"],
+        "Use resolver with a name server of your own.",
     ),
     advice(
         "traffic status",

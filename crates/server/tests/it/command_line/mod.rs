@@ -15,7 +15,7 @@ fn version_texts_are_what_tools_read() {
     let folder = Folder::create().unwrap();
     let (own, nginx) = (
         "turnpike version: turnpike/0.1.0",
-        "nginx version: nginx/1.31.4",
+        "nginx version: nginx/1.31.6",
     );
     let link = format!("{}/nginx", folder.name());
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_turnpike"), &link).unwrap();

@@ -32,18 +32,18 @@ const CASES: &[(bool, &str, [&str; 3])] = &[
         [
             "turnpike/0.1.0",
             "turnpike",
-            "turnpike/0.1.0 (nginx/1.31.4)",
+            "turnpike/0.1.0 (nginx/1.31.6)",
         ],
     ),
     (
         true,
         "compatibility nginx;",
-        ["nginx/1.31.4", "nginx", "nginx/1.31.4 (turnpike/0.1.0)"],
+        ["nginx/1.31.6", "nginx", "nginx/1.31.6 (turnpike/0.1.0)"],
     ),
     (
         false,
         "",
-        ["nginx/1.31.4", "nginx", "nginx/1.31.4 (turnpike/0.1.0)"],
+        ["nginx/1.31.6", "nginx", "nginx/1.31.6 (turnpike/0.1.0)"],
     ),
     (
         false,
@@ -51,7 +51,7 @@ const CASES: &[(bool, &str, [&str; 3])] = &[
         [
             "turnpike/0.1.0",
             "turnpike",
-            "turnpike/0.1.0 (nginx/1.31.4)",
+            "turnpike/0.1.0 (nginx/1.31.6)",
         ],
     ),
 ];
@@ -85,7 +85,7 @@ fn server_fields_pages_and_the_log_carry_the_name() {
         let kind = format!("text/html{charset}");
         assert_eq!(server.get("/off").header("Content-Type"), Some(&*kind));
         assert_eq!(page.contains("prefers-color-scheme: dark"), own_style);
-        assert_eq!(server.get("/number").text(), "1.31.4");
+        assert_eq!(server.get("/number").text(), "1.31.6");
         server.wait_for_log("error.log", &format!(": {build}\n"));
     }
 }

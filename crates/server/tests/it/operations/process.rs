@@ -27,7 +27,7 @@ fn the_started_process_is_the_master_and_ends_by_each_signal() {
         assert!(
             server
                 .log("error.log")
-                .contains(": turnpike/0.1.0 (nginx/1.31.4)")
+                .contains(": turnpike/0.1.0 (nginx/1.31.6)")
         );
         assert_eq!(server.end(number), Some(0));
         assert!(!server.files().has("nginx.pid"));
