@@ -143,8 +143,7 @@ pub(super) fn define_only(view: View<'_>, builder: &mut Builder<'_>) -> Result<(
     Ok(())
 }
 
-/// `goto`. Whether the server has the location is found out by the request, as in Angie: it may come
-/// from another server's block.
+/// `goto`. Whether the server has the location is found out by the request, as in Angie.
 fn goto(entry: &Entry) -> Result<Step, String> {
     let name = entry.argument(0);
     if name.len() < 2 || !name.starts_with('@') {

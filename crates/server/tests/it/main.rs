@@ -46,7 +46,7 @@ mod operations;
 mod otel;
 mod proxy;
 mod proxy_cache;
-// also geo, map, referer, split_clients
+// also geo, map, referer, split_clients, time_format
 mod rewrite;
 mod simple;
 mod slice;
