@@ -52,6 +52,10 @@ const REQUEST_LAST: StreamId = (1 << 62) - REQUEST_STEP;
 /// what it has sent before it knew is under way.
 const ENDING_GRACE_MS: u64 = 1_000;
 
+/// The same of a client that has asked for nothing yet: before it knows the round trip it sends
+/// what was lost again after one second, and after two more (RFC 9002 section 6.2.2).
+const FIRST_REQUEST_GRACE_MS: u64 = 4_000;
+
 /// What a connection begins with.
 pub(crate) struct Opening {
     pub(crate) serving: Serving,
@@ -191,7 +195,7 @@ impl Http3Connection {
             self.shared.wake_sender();
         }
         match self.closes_ms() {
-            _ if !self.shared.is_idle() => self.idle_since_ms = self.now_ms(),
+            _ if !self.is_resting() => self.idle_since_ms = self.now_ms(),
             Some(closes_ms) if closes_ms <= self.now_ms() => self.close_gone(),
             _ => {}
         }
@@ -202,8 +206,18 @@ impl Http3Connection {
         // A lane that leaves may have connections for as long as their clients like.
         let is_lane_alone = self.going == Going::Soon && !self.serving.lane.shutdown.is_draining();
         let is_to_go = self.going != Going::No && (!is_lane_alone || self.shared.is_leaving());
-        let is_gone = is_to_go && self.shared.is_idle() && self.ended.is_none();
-        is_gone.then_some(self.idle_since_ms + ENDING_GRACE_MS)
+        let is_gone = is_to_go && self.is_resting() && self.ended.is_none();
+        let grace_ms = if self.next_request == 0 {
+            FIRST_REQUEST_GRACE_MS
+        } else {
+            ENDING_GRACE_MS
+        };
+        is_gone.then_some(self.idle_since_ms + grace_ms)
+    }
+
+    /// Whether nothing is under way, as far as is known here.
+    fn is_resting(&self) -> bool {
+        self.shared.is_idle() && !self.frames.borrow().quic.is_handshaking()
     }
 
     /// Closes a connection whose client was told to go, and asks for nothing more.
@@ -681,7 +695,7 @@ impl Http3Connection {
             _ => return,
         };
         self.going = going;
-        if self.shared.is_idle() {
+        if self.is_resting() {
             self.idle_since_ms = self.now_ms();
         }
         if let Some((_, output)) = &mut self.control {

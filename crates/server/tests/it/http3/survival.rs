@@ -15,6 +15,9 @@ use crate::support::turnpike;
 /// The time after which a packet without an answer is sent again.
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// The same of a client that knows no round trip yet, and a little more.
+const SENT_AGAIN_AT_FIRST_AFTER: Duration = Duration::from_millis(1_200);
+
 #[test]
 fn connections_outlive_reloads_and_changes_of_lanes() {
     if !has_client("connections_outlive_reloads_and_changes_of_lanes") {
@@ -160,6 +163,23 @@ fn clients_are_told_to_go_at_the_end() {
     // An answer that is under way comes to its end.
     let answered = client.ask("GET /limited");
     assert!(answered.starts_with("200 1000000 "), "{answered}");
+    assert_eq!(client.ask("wait"), "closed 0x100");
+    assert!(server.wait().success());
+}
+
+#[test]
+fn clients_that_have_asked_for_nothing_yet_are_waited_for_at_the_end() {
+    if !has_client("clients_that_have_asked_for_nothing_yet_are_waited_for_at_the_end") {
+        return;
+    }
+    let keys = keys();
+    let mut server = start(&keys, SERVED);
+    let mut client = Client::start(&server, &[]);
+    assert_eq!(client.ask("ping"), "pong");
+    server.signal(Signal::SIGQUIT);
+    // What the client sends first may be lost, and is sent again after a second.
+    std::thread::sleep(SENT_AGAIN_AT_FIRST_AFTER);
+    assert_eq!(client.ask("GET /a.txt").trim_end(), "200 5 hello");
     assert_eq!(client.ask("wait"), "closed 0x100");
     assert!(server.wait().success());
 }
