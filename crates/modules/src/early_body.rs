@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, View};
+use turnpike_conf::{Arguments, ConfError, Context, Merge, ReferenceText, Repeat, Row, View};
 use turnpike_http::body::Progress;
 use turnpike_http::client::Client;
 use turnpike_http::engine::Purpose;
@@ -13,6 +13,9 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::Template;
 
 use crate::predicates::{self, any_holds};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("early_body/reference.md"))];
 
 pub(crate) struct EarlyBody;
 
@@ -40,6 +43,10 @@ impl Family for EarlyBody {
 
     fn rows(&self) -> &'static [Row] {
         ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn is_silent_unless_written(&self) -> bool {

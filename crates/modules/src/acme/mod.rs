@@ -29,8 +29,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Context, Row, View};
+use turnpike_conf::{ConfError, Context, ReferenceText, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// What people wrote about the directives.
+const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
 
 /// The family of `acme_issuer`.
 pub(crate) struct Acme;
@@ -42,6 +45,10 @@ impl Family for Acme {
 
     fn rows(&self) -> &'static [Row] {
         rows::ROWS
+    }
+
+    fn reference(&self) -> &'static [ReferenceText] {
+        REFERENCE
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
