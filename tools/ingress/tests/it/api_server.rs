@@ -56,6 +56,8 @@ struct State {
     /// Raised to end all watches.
     era: u64,
     is_away: bool,
+    /// Whether what is written to objects is never answered.
+    is_stuck: bool,
     events: Vec<Value>,
 }
 
@@ -118,6 +120,11 @@ impl ApiServer {
         state.era += 1;
         drop(state);
         self.shared.changed.notify_all();
+    }
+
+    /// Answers no patch any more.
+    pub(crate) fn get_stuck(&self) {
+        self.state().is_stuck = true;
     }
 
     /// An object; null if it is not there.
@@ -241,6 +248,9 @@ fn serve(stream: TcpStream, shared: &Shared) -> Option<()> {
             [collection, name, ..] => (*collection, *name),
             [] => return None,
         };
+        if request.method == "PATCH" && shared.state.lock().unwrap().is_stuck {
+            continue; // the client waits for an answer
+        }
         if request.query.contains("watch=true") {
             return follow(stream.get_mut(), shared, collection, &request.query);
         }

@@ -192,6 +192,20 @@ fn what_goes_wrong_does_not_reach_clients() {
     controller.wait("first.test", "backend one");
 }
 
+#[test]
+fn an_api_server_that_takes_no_status_delays_no_endpoints() {
+    let (one, two) = (Backend::start("one"), Backend::start("two"));
+    let api = ApiServer::start();
+    api.get_stuck();
+    api.put(&cluster("/dev/null", &one));
+    let controller = Controller::start(&api);
+    controller.wait("first.test", "backend one");
+    for backend in [("backend two", two.port), ("backend one", one.port)] {
+        api.put(&service("default", "one", backend.1));
+        controller.wait("first.test", backend.0);
+    }
+}
+
 /// The webhook's objects, as the manifests have them.
 const WEBHOOK: &str = "---
 kind: ValidatingWebhookConfiguration
