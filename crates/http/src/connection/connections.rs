@@ -158,10 +158,11 @@ impl Connections {
     #[cfg(feature = "simulation")]
     pub fn left(&self) -> [usize; 4] {
         let under_way = self.lane.background.under_way();
+        let population = self.slots.population();
         [
             self.slots.len(),
-            self.driven(),
-            self.slots.population().awaited,
+            population.driven(),
+            population.awaited,
             under_way,
         ]
     }
