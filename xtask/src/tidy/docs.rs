@@ -20,22 +20,83 @@ const PRONOUNS: &[&str] = &[
     "Nobody", "Somebody",
 ];
 
-/// Finds comments that do not name their noun first, in any file.
-pub(super) fn subjects(file: &Path, text: &str) -> Vec<Finding> {
+/// First words that make a clause of a noun: "What is sent" for "The response".
+const CLAUSES: &[&str] = &["What", "How", "Where", "Why", "When", "Which"];
+
+/// The most comments that may begin so in all files. The number only goes down: write the noun.
+const CLAUSES_MAX: usize = 2_500;
+
+/// Names that are written in lower case at the beginning of a sentence too.
+const LOWER_CASE_NAMES: &[&str] = &["nginx", "curl", "epoll", "wrk", "h2spec", "systemd"];
+
+/// Finds out whether more comments begin with a clause than the number that was reached.
+pub(super) fn clauses(count: usize) -> Option<Finding> {
+    let file = Path::new("xtask/src/tidy/docs.rs");
+    let text = format!(
+        "{count} doc comments begin with \"What\", \"How\" or the like, at most {CLAUSES_MAX}: \
+         begin new ones with their noun"
+    );
+    (count > CLAUSES_MAX).then(|| Finding::new(file, 1, text))
+}
+
+/// The number of comments in a file that begin with a clause.
+pub(super) fn count_clauses(text: &str) -> usize {
+    paragraphs(text)
+        .filter(|(_, doc)| {
+            let first = doc.split_whitespace().next();
+            first.is_some_and(|first| CLAUSES.contains(&first))
+        })
+        .count()
+}
+
+/// Finds what a merge of comments has left of a sentence: a line that begins in lower case behind a
+/// full stop.
+pub(super) fn halves(file: &Path, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut before = "";
     for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let mark = line.get(..3).filter(|mark| matches!(*mark, "///" | "//!"));
+        let goes_on = mark.is_some_and(|mark| before.starts_with(mark)) && before.ends_with('.');
+        let word = line.get(3..).and_then(|doc| doc.split_whitespace().next());
+        let is_lower = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
+        if goes_on
+            && let Some(word) = word.filter(is_lower)
+            && !LOWER_CASE_NAMES.contains(&word)
+            && !before.ends_with("..")
+        {
+            let text = format!("half a sentence: \"{word}\" stands behind a full stop");
+            findings.push(Finding::new(file, index + 1, text));
+        }
+        before = line;
+    }
+    findings
+}
+
+/// The first lines of the comments of items, and of the paragraphs about modules, with the numbers
+/// of their lines.
+fn paragraphs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut before = "";
+    text.lines().enumerate().filter_map(move |(index, line)| {
         let line = line.trim();
         let begins = match line.get(..3) {
             Some("///") => !before.starts_with("///"),
             Some("//!") => !before.starts_with("//!") || before == "//!",
             _ => false,
         };
-        if begins && let Some(word) = pronoun(&line[3..]) {
+        before = line;
+        begins.then(|| (index, &line[3..]))
+    })
+}
+
+/// Finds comments that do not name their noun first, in any file.
+pub(super) fn subjects(file: &Path, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, doc) in paragraphs(text) {
+        if let Some(word) = pronoun(doc) {
             let text = format!("a doc comment begins with \"{word}\": name the thing first");
             findings.push(Finding::new(file, index + 1, text));
         }
-        before = line;
     }
     findings
 }

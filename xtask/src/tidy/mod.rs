@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut findings = imports::check(&workspace::metadata(&["--no-deps", "--offline"])?);
     let resolved = workspace::metadata(&["--offline", "--filter-platform", deny::PLATFORM])?;
     findings.extend(closure::check(&resolved));
-    let mut sources = 0;
+    let (mut sources, mut clauses) = (0, 0);
     for file in &files {
         let Ok(text) = std::fs::read_to_string(root.join(file)) else {
             continue; // not text: a fuzz corpus, a picture
@@ -54,6 +54,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             findings.extend(limits::check(file, &text, &source));
             findings.extend(paths::check(file, &source));
             findings.extend(docs::subjects(file, &text));
+            findings.extend(docs::halves(file, &text));
+            clauses += docs::count_clauses(&text);
             if file.starts_with("crates") && !is_test(file) {
                 findings.extend(docs::described(file, &text));
                 findings.extend(exports::check(file, &source));
@@ -71,6 +73,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     findings.extend(imports::page(
         &read(Path::new(imports::PAGE)).unwrap_or_default(),
     ));
+    findings.extend(docs::clauses(clauses));
     findings.extend(cycles::check(&cycles));
     findings.extend(parts::check(&files, &read));
     findings.extend(families::check(&files, &read));

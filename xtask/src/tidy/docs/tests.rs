@@ -33,3 +33,29 @@ fn sources() {
         assert_eq!(findings.len(), expected, "{text}: {findings:?}");
     }
 }
+
+#[test]
+fn half_sentences() {
+    let cases = [
+        ("/// A list of\n/// the names.", 0),
+        ("/// A list.\n/// The names.", 0),
+        ("/// A list.\n/// the names.", 1),
+        ("//! A list.\n//! the names.", 1),
+        ("//! A list.\n//! nginx has none.", 0),
+        ("/// A list.\nlet a = 1;", 0),
+        ("/// Of 1 to ...\n/// many.", 0),
+    ];
+    for (text, expected) in cases {
+        let findings = super::halves(Path::new("crates/a.rs"), text);
+        assert_eq!(findings.len(), expected, "{text}: {findings:?}");
+    }
+}
+
+#[test]
+fn clauses_are_counted() {
+    let text = "/// What is sent.\nfn a() {}\n/// The answer.\n/// What is sent.\nfn b() {}\n\
+                /// Whatsoever.\nfn c() {}\n/// Where it is.\nfn d() {}";
+    assert_eq!(super::count_clauses(text), 2);
+    assert!(super::clauses(super::CLAUSES_MAX).is_none());
+    assert!(super::clauses(super::CLAUSES_MAX + 1).is_some());
+}
