@@ -17,8 +17,26 @@ pub enum Ownership {
     Server,
 }
 
-/// Writes a file by a rename; one that is the same already is left alone. The folder is made if it
-/// is missing; one for files of the serving process is that process' too.
+/// Makes a folder if it is missing; one for files of the serving process is that process' too.
+///
+/// # Errors
+/// The system's.
+pub fn make_folder(folder: &Path, ownership: Ownership) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o711)
+        .create(folder)?;
+    if ownership == Ownership::Server && folder.metadata()?.uid() == 0 {
+        chown(folder, Some(NOBODY), None)?;
+    }
+    Ok(())
+}
+
+/// Writes a file by a rename; one that is the same already is left alone. Its folder is made if it
+/// is missing.
 ///
 /// # Errors
 /// The system's.
@@ -27,15 +45,7 @@ pub fn write_file(path: &Path, content: &[u8], ownership: Ownership) -> io::Resu
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(folder)?;
-        if ownership == Ownership::Server && folder.metadata()?.uid() == 0 {
-            chown(folder, Some(NOBODY), None)?;
-        }
-    }
+    make_folder(folder, ownership)?;
     if std::fs::read(path).is_ok_and(|old| old == content) {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 pub use control::{Control, ControlError};
-pub use files::{Ownership, write_file};
+pub use files::{Ownership, make_folder, write_file};
 
 /// What a server should do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

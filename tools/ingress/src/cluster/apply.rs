@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use turnpike_agent::{Agent, Desired, Outcome, Places};
+use turnpike_agent::{Agent, Desired, Outcome, Ownership, Places, make_folder};
 
 use super::Cluster;
 use super::health::Figures;
@@ -64,6 +64,9 @@ impl Applier {
             socket: folder.join("control"),
             state: folder.join("state"),
         };
+        // The server wants the folder of its groups' files when it reads their configuration.
+        make_folder(&places.state, Ownership::Server)
+            .map_err(|error| format!("{}: {error}", places.state.display()))?;
         let options = Options {
             files: folder.join("files"),
             state: Some(places.state.clone()),
