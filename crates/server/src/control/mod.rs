@@ -11,6 +11,7 @@
 
 pub mod api;
 mod client;
+mod clients;
 pub mod command_line;
 mod connection;
 mod protocol;

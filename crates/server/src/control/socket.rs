@@ -4,7 +4,6 @@
 //! of answers that nobody reads, and time. The file's mode 0600 admits only the master's own
 //! user and root.
 
-use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -19,15 +18,12 @@ use turnpike_lane::sys::epoll::{Epoll, Event, Interest};
 use turnpike_lane::sys::socket::{self, Family, Kind};
 
 use super::api::ApiSocket;
+use super::clients::{self, BACKLOG, Clients};
 use super::connection::Connection;
 use super::{LINE_BYTES_MAX, Request, RequestError, answer_line};
 
 /// Only the owner may connect.
 const MODE: u32 = 0o600;
-/// Clients at a time: people and monitors of one machine. One more is closed at once.
-const CLIENTS_MAX: usize = 64;
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 64;
 /// Requests that a client may have in hand; more are refused.
 const REQUESTS_PER_CLIENT_MAX: usize = 16;
 /// Bytes of answers kept for a client who does not read: the largest answer several times over.
@@ -58,8 +54,7 @@ impl Ticket {
 #[derive(Default, Debug)]
 pub(crate) struct ControlSocket {
     place: Option<PrivateSocket>,
-    clients: HashMap<u64, Client>,
-    clients_made: u64,
+    clients: Clients<Client>,
 }
 
 /// A listening unix socket that only its owner and root may connect to.
@@ -196,10 +191,12 @@ impl ControlSocket {
     pub(crate) fn take(&mut self, event: Event, epoll: &Epoll) -> Vec<(Ticket, Request)> {
         let token = event.token;
         if token == TOKEN_BASE {
-            self.accept(epoll);
+            if let Some(place) = &self.place {
+                self.clients.accept(place.listener(), TOKEN_BASE, epoll);
+            }
             return Vec::new();
         }
-        let Some(client) = self.clients.get_mut(&token) else {
+        let Some(client) = self.clients.get_mut(token) else {
             return Vec::new();
         };
         client.connection.write();
@@ -217,7 +214,7 @@ impl ControlSocket {
         outcome: &Result<Value, RequestError>,
         epoll: &Epoll,
     ) {
-        let Some(client) = self.clients.get_mut(&ticket.client) else {
+        let Some(client) = self.clients.get_mut(ticket.client) else {
             return;
         };
         client.in_hand = client.in_hand.saturating_sub(1);
@@ -227,50 +224,24 @@ impl ControlSocket {
 
     /// Sends what can be sent before the end.
     pub(crate) fn last_words(&mut self) {
-        for client in self.clients.values_mut() {
+        for client in self.clients.all_mut() {
             client.connection.write();
         }
     }
 
     /// When the next client's time is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let clients = self.clients.values();
-        clients.filter_map(Client::deadline).min()
+        self.clients.next_deadline()
     }
 
     /// Closes clients whose time is over.
     pub(crate) fn close_idle(&mut self, now: Instant) {
-        self.clients
-            .retain(|_, client| client.deadline().is_none_or(|deadline| deadline > now));
-    }
-
-    fn accept(&mut self, epoll: &Epoll) {
-        let Some(place) = &self.place else {
-            return;
-        };
-        // Bounded by the backlog; the rest is told of again.
-        for _ in 0..BACKLOG {
-            let token = TOKEN_BASE + 1 + self.clients_made;
-            let connection = match Connection::accept(place.listener(), token, epoll) {
-                Ok(Some(connection)) => connection,
-                Ok(None) => return,
-                Err(_) => continue,
-            };
-            self.clients_made += 1;
-            if self.clients.len() < CLIENTS_MAX {
-                let in_hand = 0;
-                let client = Client {
-                    connection,
-                    in_hand,
-                };
-                self.clients.insert(token, client);
-            }
-        }
+        self.clients.close_late(now);
     }
 
     /// Watches for what the client waits for now, or lets it go.
     fn settle(&mut self, token: u64, lives: bool, epoll: &Epoll) {
-        let Some(client) = self.clients.get_mut(&token) else {
+        let Some(client) = self.clients.get_mut(token) else {
             return;
         };
         let connection = &mut client.connection;
@@ -278,21 +249,29 @@ impl ControlSocket {
         let is_done = connection.has_ended && client.in_hand == 0 && unsent_bytes == 0;
         let is_deaf = unsent_bytes > OUTPUT_BYTES_MAX;
         if !lives || is_done || is_deaf {
-            // Closing it takes it out of the event queue.
-            self.clients.remove(&token);
+            self.clients.remove(token);
             return;
         }
         connection.watch(token, epoll);
     }
 }
 
-impl Client {
+impl clients::Client for Client {
+    fn new(connection: Connection) -> Client {
+        Client {
+            connection,
+            in_hand: 0,
+        }
+    }
+
     /// One with a request in hand waits for us.
     fn deadline(&self) -> Option<Instant> {
         let waits = self.in_hand > 0 && self.connection.unsent_bytes() == 0;
         (!waits).then(|| self.connection.deadline(IDLE_MAX))
     }
+}
 
+impl Client {
     /// Takes whole lines from the input; `false` when a line is too long.
     fn requests(&mut self, token: u64, requests: &mut Vec<(Ticket, Request)>) -> bool {
         let mut start = 0;

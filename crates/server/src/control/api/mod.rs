@@ -17,7 +17,6 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -31,17 +30,13 @@ use turnpike_lane::sys::socket::{self, Family, Kind, PeerAddress};
 use turnpike_lane::sys::socket_option;
 use turnpike_plan::product::Product;
 
+use super::clients::{self, BACKLOG, Clients};
 use super::connection::Connection;
 use super::socket::{PrivateSocket, TOKEN_END, Ticket};
 pub use address::ApiAddress;
 use request::Reader;
 pub(crate) use request::{Status, Wish};
 
-/// Clients at a time: agents and people of one machine, as nginx has it. One more is closed at
-/// once.
-const CLIENTS_MAX: usize = 64;
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 64;
 /// How long a client may take for its request, and then for the answer: a few hundred bytes on this
 /// machine. A reload in hand is not counted.
 const CLIENT_TIME_MAX: Duration = Duration::from_secs(30);
@@ -52,8 +47,7 @@ const TOKEN_BASE: u64 = TOKEN_END;
 #[derive(Default, Debug)]
 pub(crate) struct ApiSocket {
     place: Option<Place>,
-    clients: HashMap<u64, Client>,
-    clients_made: u64,
+    clients: Clients<Client>,
 }
 
 /// Where it listens.
@@ -208,11 +202,13 @@ impl ApiSocket {
     ) -> Option<(Ticket, Wish)> {
         let token = event.token;
         if token == TOKEN_BASE {
-            self.accept(epoll);
+            if let Some(place) = &self.place {
+                self.clients.accept(place.listener(), TOKEN_BASE, epoll);
+            }
             return None;
         }
         let is_port = matches!(self.place, Some(Place::Port(_)));
-        let client = self.clients.get_mut(&token)?;
+        let client = self.clients.get_mut(token)?;
         client.connection.write();
         let lives = client.connection.read() && !event.is_hang_up();
         let connection = &mut client.connection;
@@ -248,7 +244,7 @@ impl ApiSocket {
         product: Product,
         epoll: &Epoll,
     ) {
-        if let Some(client) = self.clients.get_mut(&ticket.client) {
+        if let Some(client) = self.clients.get_mut(ticket.client) {
             client.answer(status, body, product);
             self.settle(ticket.client, true, epoll);
         }
@@ -256,38 +252,17 @@ impl ApiSocket {
 
     /// When the next client's time is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.clients.values().filter_map(Client::deadline).min()
+        self.clients.next_deadline()
     }
 
     /// Closes clients whose time is over.
     pub(crate) fn close_late(&mut self, now: Instant) {
-        self.clients
-            .retain(|_, client| client.deadline().is_none_or(|deadline| deadline > now));
-    }
-
-    fn accept(&mut self, epoll: &Epoll) {
-        let Some(place) = &self.place else {
-            return;
-        };
-        // Bounded by the backlog; the rest is told of again.
-        for _ in 0..BACKLOG {
-            let token = TOKEN_BASE + 1 + self.clients_made;
-            let connection = match Connection::accept(place.listener(), token, epoll) {
-                Ok(Some(connection)) => connection,
-                Ok(None) => return,
-                Err(_) => continue,
-            };
-            self.clients_made += 1;
-            if self.clients.len() < CLIENTS_MAX {
-                let stage = Stage::Reading(Box::default());
-                self.clients.insert(token, Client { connection, stage });
-            }
-        }
+        self.clients.close_late(now);
     }
 
     /// Watches for what the client waits for now, or lets it go.
     fn settle(&mut self, token: u64, lives: bool, epoll: &Epoll) {
-        let Some(client) = self.clients.get_mut(&token) else {
+        let Some(client) = self.clients.get_mut(token) else {
             return;
         };
         let connection = &mut client.connection;
@@ -298,14 +273,28 @@ impl ApiSocket {
             Stage::Answered { .. } => connection.has_ended && is_sent,
         };
         if !lives || is_done {
-            // Closing it takes it out of the event queue.
-            self.clients.remove(&token);
+            self.clients.remove(token);
             return;
         }
         if is_sent && matches!(client.stage, Stage::Answered { .. }) {
             connection.end();
         }
         connection.watch(token, epoll);
+    }
+}
+
+impl clients::Client for Client {
+    fn new(connection: Connection) -> Client {
+        let stage = Stage::Reading(Box::default());
+        Client { connection, stage }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match &self.stage {
+            Stage::Reading(reader) => Some(reader.begun() + CLIENT_TIME_MAX),
+            Stage::Asked => None,
+            Stage::Answered { until } => Some(*until),
+        }
     }
 }
 
@@ -316,13 +305,5 @@ impl Client {
         };
         self.connection.input.clear();
         self.connection.say(&status.response(body, product));
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        match &self.stage {
-            Stage::Reading(reader) => Some(reader.begun() + CLIENT_TIME_MAX),
-            Stage::Asked => None,
-            Stage::Answered { until } => Some(*until),
-        }
     }
 }
