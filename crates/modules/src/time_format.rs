@@ -72,40 +72,31 @@ impl Format {
     /// # Errors
     /// It ends within a specifier.
     fn read(written: &str) -> Result<Format, String> {
-        let mut parts = vec![String::new()];
+        let invalid = || format!("invalid time format \"{written}\"");
+        let mut parts = Vec::new();
+        let mut part = String::new();
         let mut rest = written.chars();
         while let Some(character) = rest.next() {
-            let specifier = rest.clone().next().filter(|_| character == '%');
-            if character == '%' && specifier.is_none() {
-                return Err(format!("invalid time format \"{written}\""));
-            }
-            if specifier == Some('L') {
-                rest.next();
-                parts.push(String::new());
+            if character != '%' {
+                part.push(character);
                 continue;
             }
-            let part = parts.last_mut();
-            if let Some(part) = part {
-                part.push(character);
-                if specifier.is_some() {
-                    part.extend(rest.next());
-                }
+            match rest.next().ok_or_else(invalid)? {
+                'L' => parts.push(std::mem::take(&mut part)),
+                specifier => part.extend([character, specifier]),
             }
         }
+        parts.push(part);
         let format = Format { parts };
-        if format.append(0, &mut Vec::new()) {
-            Ok(format)
-        } else {
-            Err(format!("invalid time format \"{written}\""))
-        }
+        let is_valid = format.append(0, &mut Vec::new());
+        is_valid.then_some(format).ok_or_else(invalid)
     }
 
     /// Appends the time; `false` if the format is invalid.
     fn append(&self, unix_ms: u64, out: &mut Vec<u8>) -> bool {
         let (second, millisecond) = (unix_ms / 1000, unix_ms % 1000);
-        let mut is_first = true;
-        self.parts.iter().all(|part| {
-            if !std::mem::take(&mut is_first) {
+        self.parts.iter().enumerate().all(|(index, part)| {
+            if index > 0 {
                 out.extend_from_slice(format!("{millisecond:03}").as_bytes());
             }
             time::append_local_as(second, part, out)
