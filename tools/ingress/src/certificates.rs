@@ -199,7 +199,8 @@ fn first_certificate(text: &[u8]) -> Option<Vec<u8>> {
     Some(first)
 }
 
-fn has_key(text: &[u8]) -> bool {
+/// Whether a PEM text has a private key.
+pub(crate) fn has_key(text: &[u8]) -> bool {
     Pieces::new(text).any(
         |piece| matches!(piece, Ok(Piece::Block(block)) if block.label.ends_with(b"PRIVATE KEY")),
     )

@@ -18,6 +18,8 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use turnpike_wire::certificate::Certificate;
 use turnpike_wire::pem::{Piece, Pieces};
 
+use crate::certificates::has_key;
+
 /// How long a certificate is good.
 const LIFE: Duration = Duration::from_hours(90 * 24);
 
@@ -182,9 +184,6 @@ pub(crate) fn issue(names: &[String], before: &[u8]) -> Result<Pair, String> {
 
 /// Whether a pair can be used at a time for all names.
 pub(crate) fn is_good(pair: &Pair, names: &[String], unix_s: u64) -> bool {
-    let has_key = Pieces::new(&pair.key).any(
-        |piece| matches!(piece, Ok(Piece::Block(block)) if block.label.ends_with(b"PRIVATE KEY")),
-    );
     let mut blocks = Pieces::new(&pair.certificate).filter_map(|piece| match piece {
         Ok(Piece::Block(block)) => Some(block.data),
         _ => None,
@@ -198,7 +197,10 @@ pub(crate) fn is_good(pair: &Pair, names: &[String], unix_s: u64) -> bool {
         own.any(|own| own == name.as_bytes())
     };
     let valid = certificate.not_before_s..=certificate.not_after_s;
-    has_key && !pair.authorities.is_empty() && valid.contains(&unix_s) && names.iter().all(is_named)
+    has_key(&pair.key)
+        && !pair.authorities.is_empty()
+        && valid.contains(&unix_s)
+        && names.iter().all(is_named)
 }
 
 fn stored(secret: &Secret) -> Pair {

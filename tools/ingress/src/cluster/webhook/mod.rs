@@ -38,8 +38,11 @@ const REVIEW_BYTES_MAX: usize = 4 << 20;
 /// The most connections at a time: the API server keeps a few.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a client may take for a handshake, a head and a body.
+/// How long a client may take for a handshake, and for a body.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the API server may keep a connection without another review.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How often the certificate is looked at, and how often while there is none.
 const LOOK: Duration = Duration::from_mins(1);
@@ -204,7 +207,7 @@ async fn connection(
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(LOOK)
+        .header_read_timeout(IDLE_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     let _ = served.await; // a client that goes away loses its answer, and nothing else
 }
