@@ -1,38 +1,30 @@
 //! Ports from the kernel, and a check for listeners that makes no connection.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{TcpListener, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Mutex;
 
 use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, sockopt};
 
-/// The ports given out by this process: the kernel may offer one again before its user has bound
-/// it.
-static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+/// The ports given out by this process, each with the socket that holds it.
+static GIVEN: Mutex<BTreeMap<u16, OwnedFd>> = Mutex::new(BTreeMap::new());
 
-/// The number of refused offers in a row before giving up: more than the tests of one process hold.
-const OFFERS_MAX: u32 = 10_000;
-
-/// A port without a listener that this process has not given out before. Another process may still
-/// take it first, so a user that cannot bind it must ask again.
+/// A port without a listener, held until this process ends: a socket that does not listen stays
+/// bound to it, so the kernel gives the port neither to another test nor to a client of another
+/// process as its own. A server that sets `SO_REUSEADDR` (nginx, Go, Rust's and Python's
+/// libraries do) binds it all the same. Ports of datagrams are not held.
 pub fn reserve() -> Option<u16> {
-    for _ in 0..OFFERS_MAX {
-        let listener = TcpListener::bind(("0.0.0.0", 0)).ok()?;
-        let port = listener.local_addr().ok()?.port();
-        if give(port) {
-            return Some(port);
-        }
-    }
-    None
-}
-
-/// Notes that a port is given out. `false`: it was before.
-fn give(port: u16) -> bool {
+    let socket = unbound().ok()?;
+    socket::setsockopt(&socket, sockopt::ReuseAddr, &true).ok()?;
+    let any = SockaddrIn::new(0, 0, 0, 0, 0);
+    socket::bind(socket.as_raw_fd(), &any).ok()?;
+    let address: SockaddrIn = socket::getsockname(socket.as_raw_fd()).ok()?;
     let given = GIVEN.lock();
     let mut given = given.unwrap_or_else(std::sync::PoisonError::into_inner);
-    given.insert(port)
+    given.insert(address.port(), socket);
+    Some(address.port())
 }
 
 /// A loopback port that refuses connections or datagrams while this lives: a socket is bound to it
@@ -43,24 +35,18 @@ pub struct RefusedPort {
 }
 
 impl RefusedPort {
-    /// A port from the kernel that this process has not given out before.
+    /// A port from the kernel.
     ///
     /// # Errors
-    /// Those of the system calls, and `AddrInUse` where the kernel offers no other port.
+    /// Those of the system calls.
     pub fn new() -> io::Result<RefusedPort> {
-        for _ in 0..OFFERS_MAX {
-            let socket = unbound()?;
-            socket::bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0))?;
-            let address: SockaddrIn = socket::getsockname(socket.as_raw_fd())?;
-            let number = address.port();
-            if give(number) {
-                return Ok(RefusedPort {
-                    _socket: socket,
-                    number,
-                });
-            }
-        }
-        Err(io::ErrorKind::AddrInUse.into())
+        let socket = unbound()?;
+        socket::bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0))?;
+        let address: SockaddrIn = socket::getsockname(socket.as_raw_fd())?;
+        Ok(RefusedPort {
+            _socket: socket,
+            number: address.port(),
+        })
     }
 
     /// A port for datagrams: its socket is connected to itself, so the kernel refuses those of all
@@ -140,9 +126,30 @@ fn is_row(line: &str, port: u16, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io::ErrorKind;
-    use std::net::{TcpStream, UdpSocket};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
-    use super::RefusedPort;
+    use super::{RefusedPort, listen_shared, reserve, unbound};
+    use nix::sys::socket::{self, SockaddrIn};
+    use std::os::fd::AsRawFd as _;
+
+    #[test]
+    fn a_reserved_port_is_its_users_alone() {
+        let port = reserve().expect("a port");
+        let error = TcpStream::connect(("127.0.0.1", port)).expect_err("nobody listens");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        let client = unbound().expect("a socket");
+        let address = SockaddrIn::new(127, 0, 0, 1, port);
+        let bound = socket::bind(client.as_raw_fd(), &address);
+        bound.expect_err("a client cannot have it");
+        for host in ["127.0.0.1", "0.0.0.0", "[::]"] {
+            let listener = TcpListener::bind(format!("{host}:{port}")).expect(host);
+            TcpStream::connect(("127.0.0.1", port)).expect(host);
+            drop(listener);
+        }
+        let shared = [(); 2].map(|()| listen_shared(port).expect("a shared listener"));
+        TcpStream::connect(("127.0.0.1", port)).expect("a listener");
+        drop(shared);
+    }
 
     #[test]
     fn refused_ports_refuse_connections_and_datagrams() {

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
 use turnpike_lane::gate::AcceptMode;
+use turnpike_testkit::ports;
 
 use super::*;
 
@@ -18,10 +19,7 @@ fn listen(address: SocketAddr, mode: AcceptMode) -> Listen {
 }
 
 fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    (Ipv4Addr::LOCALHOST, ports::reserve().unwrap()).into()
 }
 
 fn opening(log: &ErrorLog, lanes: usize) -> Opening<'_> {
