@@ -21,7 +21,9 @@ pub(super) fn page(study: &Study, dimensions: &[Dimension], summary: &Summary) -
         study.about.trim(),
         words::extent(summary)
     );
-    text.push_str("\n[report.html](report.html) has the pictures.\n");
+    text.push_str(
+        "\n`report.html` has the pictures; `turnpike lab report FOLDER` draws it again.\n",
+    );
     if !summary.goals.is_empty() {
         text.push_str(&format!(
             "\n## Goals\n\n{}\n{}\n",
