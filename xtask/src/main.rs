@@ -205,8 +205,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[real | secure | stream | express | loading | climb] [--quick] [--no-write] \
-                    [--server PATH]",
+        arguments: "[real | applications | secure | stream | express | loading | memory | floods | \
+                    climb | records] [--quick] [--no-write] [--server PATH]",
         summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
     },

@@ -11,14 +11,25 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::paper;
+use super::records::{self, Table};
 use crate::contender::Contender;
 use crate::machine;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace;
 
-/// The markers around the table in bench/README.md.
-const MARKERS: (&str, &str) = ("<!-- bench:climb:begin -->", "<!-- bench:climb:end -->");
+/// The table in bench/README.md.
+pub(super) const TABLE: Table = Table {
+    name: "climb",
+    markers: ("<!-- bench:climb:begin -->", "<!-- bench:climb:end -->"),
+    measured: &[
+        "Cargo.lock",
+        "crates/http",
+        "crates/lane",
+        "crates/modules",
+        "tools/tune",
+    ],
+};
 /// The exit status of a climb that missed its goals, which its bundle tells in full.
 const MISSED: i32 = 6;
 /// The file of a bundle with the goals.
@@ -29,6 +40,10 @@ const GOALS: &str = "goals.json";
 pub(super) fn run(arguments: &[String]) -> Outcome {
     let valued = ["--server", "--out", "--only"];
     let options = Options::parse(arguments, &valued, &["--debug", "--no-write"])?;
+    let is_kept = !options.has("--no-write") && options.text("--out").is_none();
+    if is_kept {
+        records::check_committed(&TABLE)?;
+    }
     let ours = Contender::ours(&options)?;
     let mut servers = vec![ours.clone(), Contender::nginx()?];
     if let Some(only) = options.text("--only") {
@@ -37,7 +52,6 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
             return Err("--only wants turnpike or nginx".to_owned());
         }
     }
-    let is_kept = !options.has("--no-write") && options.text("--out").is_none();
     let out = folder(&options, is_kept);
     std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     let mut all = Vec::new();
@@ -55,7 +69,8 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
         let readme = out.join("README.md");
         let written = std::fs::write(&readme, text);
         written.map_err(|error| format!("{}: {error}", readme.display()))?;
-        paper::write(&out, MARKERS)?;
+        records::note(&out, &TABLE)?;
+        paper::write(&out, TABLE.markers)?;
     }
     judge(&all)
 }

@@ -12,6 +12,7 @@ mod loading;
 mod memory;
 mod paper;
 mod progress;
+mod records;
 mod study;
 
 use crate::outcome::Outcome;
@@ -24,6 +25,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         Some((first, rest)) if first == "floods" => floods::run(rest),
         Some((first, rest)) if first == "loading" => loading::run(rest),
         Some((first, rest)) if first == "memory" => memory::run(rest),
+        Some((first, [])) if first == "records" => records::run(),
         Some((first, rest)) if first == "applications" => study::run(&study::APPLICATIONS, rest),
         Some((first, rest)) if first == "real" => study::run(&study::REAL, rest),
         Some((first, rest)) if first == "secure" => study::run(&study::SECURE, rest),

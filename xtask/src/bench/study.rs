@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::paper;
+use super::records::{self, Table};
 use crate::contender::Contender;
 use crate::options::Options;
 use crate::outcome::Outcome;
@@ -15,41 +16,81 @@ use crate::workspace::{self, must};
 pub(super) struct Study {
     /// The study's name for the lab.
     pub(super) name: &'static str,
-    /// The markers around its table in bench/README.md.
-    pub(super) markers: (&'static str, &'static str),
+    /// The table in bench/README.md.
+    pub(super) table: Table,
     /// Programs that it needs beside the server: what cargo builds, and the folder of the result
     /// below `target/release`.
     programs: &'static [(&'static [&'static str], &'static str)],
 }
 
+/// The parts of the tree that serve HTTP, and the libraries.
+pub(super) const HTTP: &[&str] = &[
+    "Cargo.lock",
+    "crates/cache",
+    "crates/http",
+    "crates/lane",
+    "crates/modules",
+    "crates/plan",
+    "crates/protocols",
+    "crates/upstream",
+    "crates/wire",
+];
+
+/// The parts that relay TCP and UDP, and the libraries.
+const RELAYS: &[&str] = &[
+    "Cargo.lock",
+    "crates/lane",
+    "crates/modules",
+    "crates/plan",
+    "crates/protocols",
+    "crates/stream",
+    "crates/upstream",
+];
+
 /// A small file: times, system calls, memory.
 pub(super) const BESIDE_NGINX: Study = Study {
     name: "beside-nginx",
-    markers: ("<!-- bench:begin -->", "<!-- bench:end -->"),
+    table: Table {
+        name: "beside-nginx",
+        markers: ("<!-- bench:begin -->", "<!-- bench:end -->"),
+        measured: HTTP,
+    },
     programs: &[],
 };
 
 /// Pieces of configurations that many sites have.
 pub(super) const REAL: Study = Study {
     name: "real-configurations",
-    markers: ("<!-- bench:real:begin -->", "<!-- bench:real:end -->"),
+    table: Table {
+        name: "real",
+        markers: ("<!-- bench:real:begin -->", "<!-- bench:real:end -->"),
+        measured: HTTP,
+    },
     programs: &[],
 };
 
 /// Applications behind FastCGI.
 pub(super) const APPLICATIONS: Study = Study {
     name: "real-applications",
-    markers: (
-        "<!-- bench:applications:begin -->",
-        "<!-- bench:applications:end -->",
-    ),
+    table: Table {
+        name: "applications",
+        markers: (
+            "<!-- bench:applications:begin -->",
+            "<!-- bench:applications:end -->",
+        ),
+        measured: HTTP,
+    },
     programs: &[],
 };
 
 /// TLS handshakes, HTTPS and HTTP/2.
 pub(super) const SECURE: Study = Study {
     name: "beside-nginx-secure",
-    markers: ("<!-- bench:secure:begin -->", "<!-- bench:secure:end -->"),
+    table: Table {
+        name: "secure",
+        markers: ("<!-- bench:secure:begin -->", "<!-- bench:secure:end -->"),
+        measured: HTTP,
+    },
     programs: &[(
         &["--package", "turnpike-load", "--example", "rustls_floor"],
         "examples",
@@ -59,7 +100,11 @@ pub(super) const SECURE: Study = Study {
 /// Relays of TCP and UDP.
 pub(super) const STREAM: Study = Study {
     name: "beside-nginx-stream",
-    markers: ("<!-- bench:stream:begin -->", "<!-- bench:stream:end -->"),
+    table: Table {
+        name: "stream",
+        markers: ("<!-- bench:stream:begin -->", "<!-- bench:stream:end -->"),
+        measured: RELAYS,
+    },
     programs: &[(
         &["--package", "turnpike-lab", "--bin", "turnpike-traffic"],
         "",
@@ -79,6 +124,9 @@ pub(super) fn run(study: &Study, arguments: &[String]) -> Outcome {
     } else {
         workspace::target().join("bench")
     };
+    if is_kept {
+        records::check_committed(&study.table)?;
+    }
     let ours = Contender::ours(&options)?;
     for (words, _) in study.programs {
         let mut build = workspace::cargo();
@@ -90,7 +138,9 @@ pub(super) fn run(study: &Study, arguments: &[String]) -> Outcome {
     }
     let folder = measure(study, &options, &ours.program, &records)?;
     if is_kept {
-        paper::write(&folder, study.markers)
+        records::note(&folder, &study.table)?;
+        paper::write(&folder, study.table.markers)?;
+        records::run()
     } else {
         Ok(())
     }
