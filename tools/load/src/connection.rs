@@ -756,6 +756,10 @@ fn connect_from(
         socket.set_linger(Some(std::time::Duration::ZERO))?;
     }
     match socket.connect(&endpoint.address) {
+        // A socket for datagrams finds its port here, and says in this way that none is free.
+        Err(error) if !is_stream && error.raw_os_error() == Some(libc::EAGAIN) => {
+            Err(io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))
+        }
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(socket),
     }

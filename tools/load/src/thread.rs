@@ -10,6 +10,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use crate::http1::{Answer, Http1};
 use crate::http3::Dialling;
 use crate::mix::Random;
+use crate::multiplexed::Protocol;
 use crate::plan::{Pacing, Plan};
 use crate::tally::{ErrorKind, Failure, Tally};
 use crate::tls::{QuicThread, TlsSession, TlsThread};
@@ -89,7 +90,8 @@ impl PortWalk {
             .connreqs
             .mean()
             .is_some_and(|mean| mean <= SHORT_CONNREQS_MAX);
-        if !is_short || socket.linger0 || !socket.sources.is_empty() {
+        let has_time_wait = plan.protocol != Protocol::Http3 && !socket.linger0;
+        if !is_short || !has_time_wait || !socket.sources.is_empty() {
             return None;
         }
         let (first, last) = socket.ephemeral_ports;

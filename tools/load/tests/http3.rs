@@ -151,6 +151,20 @@ fn a_server_that_is_not_there_is_an_error() {
 }
 
 #[test]
+fn a_source_range_without_free_ports_is_the_clients_limit() {
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let line = "--h3 -k -t 1 -c 1 -d 300ms";
+    let (report, status) = load_json(&format!(
+        "{line} -S 127.0.0.1:{port}-{port} https://127.0.0.1:{port}/"
+    ));
+    assert_eq!(status, 3, "{report:#}");
+    let errors = report["errors"]["no_ports"].as_u64();
+    assert!(errors.is_some_and(|count| count > 0), "{report:#}");
+    assert_eq!(report["client_limited"], true);
+}
+
+#[test]
 fn options_that_do_not_go_with_it_are_refused() {
     let cases = [
         ("--h3 http://127.0.0.1:1/", "--h3 takes https URLs only"),

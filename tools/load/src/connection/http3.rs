@@ -85,7 +85,8 @@ impl Slot {
         http3.run(Instant::now(), now_ns, &plan.targets, expected);
         let is_connected = !was_connected && http3.is_connected();
         let (is_resumed, is_early) = (http3.is_resumed(), http3.took_early_data());
-        let (is_answered, lost) = (http3.is_answered, http3.lost);
+        // Of the requests since the last turn: those before them are no sign of these.
+        let (is_answered, lost) = (std::mem::take(&mut http3.is_answered), http3.lost);
         if is_connected {
             thread.tally.connections += 1;
             thread.tally.resumed += u64::from(is_resumed);
