@@ -85,6 +85,18 @@ pub fn listen_shared(port: u16) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// The same for UDP: datagrams wait in it while no server reads it.
+///
+/// # Errors
+/// Another program has the port.
+pub fn bind_shared(port: u16) -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket::socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
+    socket::setsockopt(&socket, sockopt::ReusePort, &true)?;
+    socket::bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, port))?;
+    Ok(socket)
+}
+
 /// A TCP socket without an address.
 fn unbound() -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC;

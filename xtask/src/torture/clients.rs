@@ -26,6 +26,22 @@ const ECHO_PAUSE: Duration = Duration::from_millis(200);
 /// Half of a CPU: so long busy, so long not.
 const BUSY: Duration = Duration::from_millis(10);
 
+/// A run of `turnpike load`, by one thread.
+pub(super) struct LoadRow {
+    pub(super) clients: &'static str,
+    pub(super) is_http3: bool,
+    pub(super) path: &'static str,
+    pub(super) options: &'static [&'static str],
+}
+
+impl LoadRow {
+    /// What it does, for people.
+    pub(super) fn text(&self) -> String {
+        let options = self.options.join(" ");
+        format!("`turnpike load` of {}: {options}", self.clients)
+    }
+}
+
 /// A load generator that runs.
 pub(super) struct Load {
     clients: &'static str,
@@ -35,32 +51,35 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Starts `turnpike load` for so long.
+    /// Starts a row's `turnpike load` for so long.
     pub(super) fn start(
         program: &Path,
-        clients: &'static str,
-        url: &str,
-        options: &[&str],
+        row: &LoadRow,
+        port: u16,
         folder: &Path,
         seconds: u64,
     ) -> Result<Load, String> {
+        let clients = row.clients;
         let report = folder.join(format!("{clients}.json"));
         let failures = folder.join(format!("{clients}.failures"));
         let mut command = Command::new(program);
         command
-            .args([
-                "load",
-                "--threads",
-                "1",
-                "--duration",
-                &format!("{seconds}s"),
-            ])
+            .current_dir(folder)
+            .args(["load", "--threads", "1"])
+            .args(["--duration", &format!("{seconds}s")])
             .args(["--timeout", &format!("{}s", PATIENCE.as_secs()), "--quiet"])
             .arg(format!("--json={}", report.display()))
             .arg("--failures")
             .arg(&failures)
-            .args(options)
-            .arg(url)
+            .args(row.options);
+        let scheme = if row.is_http3 {
+            command.args(["--h3", "--insecure"]);
+            "https"
+        } else {
+            "http"
+        };
+        command
+            .arg(format!("{scheme}://127.0.0.1:{port}{}", row.path))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         let child = command.spawn().map_err(|error| error.to_string())?;

@@ -1,11 +1,12 @@
-//! The torture run. Under load of four kinds, and with half of every CPU busy otherwise, there is
+//! The torture run. Under load of many kinds, and with half of every CPU busy otherwise, there is
 //! an action every second: the server is reloaded, resized or upgraded, one of its lanes is stopped
 //! for two seconds, or its master, its serving process or both are killed. A dead master is started
 //! again a second later, as by systemd, which holds a socket meanwhile, as with our socket unit.
 //! Every request is accounted for: answered, lost in flight at a kill of the serving process, or
 //! lost otherwise, which is an error.
 //!
-//! Clients of HTTP/2 download much beside small requests. `--acts none --minutes 60` leaves the
+//! Clients of HTTP/2 download much beside small requests; those of HTTP/3 begin connections, keep
+//! some, and have downloads and uploads under way. `--acts none --minutes 60` leaves the
 //! server alone for an hour of that.
 //!
 //! The result depends only on counts, never on time: a slow machine makes a run slow, not wrong.
@@ -27,7 +28,7 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::set_on_drop::SetOnDrop;
 use crate::{machine, workspace};
-use clients::Load;
+use clients::{Load, LoadRow};
 use http2::Reader;
 use ledger::{Account, Act, Deed, now_us};
 use victim::Victim;
@@ -40,9 +41,49 @@ const EVERY_MS: u64 = 1_000;
 const AFTERMATH_SECONDS: u64 = 4;
 /// Slow clients of each kind.
 const SLOW_CLIENTS: usize = 8;
-/// Connections of the keep-alive load, and requests that it begins in a second.
-const KEPT_CONNECTIONS: &str = "32";
-const KEPT_RATE: &str = "400";
+/// The runs of `turnpike load`. Those of HTTP/3 begin fewer connections, as each costs a handshake.
+const LOADS: &[LoadRow] = &[
+    LoadRow {
+        clients: "one-request",
+        is_http3: false,
+        path: OBJECT,
+        options: &["--connrate", "400"],
+    },
+    LoadRow {
+        clients: "keep-alive",
+        is_http3: false,
+        path: OBJECT,
+        options: &["--connections", "32", "--rate", "400"],
+    },
+    LoadRow {
+        clients: "http3 one-request",
+        is_http3: true,
+        path: OBJECT,
+        options: &["--connrate", "20"],
+    },
+    LoadRow {
+        clients: "http3 keep-alive",
+        is_http3: true,
+        path: OBJECT,
+        options: &["--connections", "8", "--rate", "100"],
+    },
+    LoadRow {
+        clients: "http3 downloads",
+        is_http3: true,
+        path: BODY,
+        options: &["--connections", "4", "--rate", "4"],
+    },
+    LoadRow {
+        clients: "http3 uploads",
+        is_http3: true,
+        path: "/upload",
+        options: &["--connections", "4", "--rate", "4", "--body", BODY_FILE],
+    },
+];
+/// A file that is downloaded and uploaded by HTTP/3: some turns of a connection.
+const BODY: &str = "/body";
+const BODY_FILE: &str = "html/body";
+const BODY_BYTES: usize = 1024 * 1024;
 /// Clients of HTTP/2.
 const READERS: &[Reader] = &[
     Reader::Whole,
@@ -52,8 +93,6 @@ const READERS: &[Reader] = &[
 ];
 /// What the log says of a lane or a connection that was lost by a fault of ours.
 const LOST: &[&str] = &["is given up", "no byte has moved"];
-/// Connections that the other load opens in a second, one request each.
-const SHORT_RATE: &str = "400";
 
 /// The actions, by the name for `--acts`, and whether they work with nginx too.
 const ACTS: &[(&str, Act, bool)] = &[
@@ -112,10 +151,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     let mut text = format!(
         "{seconds} s, an act every {every_ms} ms (seed {seed}); {SLOW_CLIENTS} clients upload \
-         slowly, {SLOW_CLIENTS} hold WebSockets, {} download by HTTP/2, `turnpike load` begins \
-         {KEPT_RATE} requests/s on {KEPT_CONNECTIONS} connections and {SHORT_RATE}/s on one each; \
-         every CPU is half busy with something else\n\n",
-        READERS.len()
+         slowly, {SLOW_CLIENTS} hold WebSockets, {} download by HTTP/2; {}; every CPU is half busy \
+         with something else\n\n",
+        READERS.len(),
+        LOADS
+            .iter()
+            .map(LoadRow::text)
+            .collect::<Vec<_>>()
+            .join("; "),
     );
     // Side by side, so that the machine is as busy for both.
     let reports = std::thread::scope(|scope| {
@@ -182,20 +225,15 @@ fn torture(
     let origin = clients::start_origin().map_err(|error| error.to_string())?;
     let mut victim = Victim::start(contender, origin)?;
     let port = victim.port();
-    let url = format!("http://127.0.0.1:{port}{OBJECT}");
     let folder = victim.folder().to_path_buf();
     let readers = readers(contender, &folder).map_err(|error| error.to_string())?;
     let whole = pace.seconds + AFTERMATH_SECONDS;
-    let start =
-        |clients, options: &[&str]| Load::start(load, clients, &url, options, &folder, whole);
     let started_us = now_us();
-    let loads = [
-        start("one-request", &["--connrate", SHORT_RATE])?,
-        start(
-            "keep-alive",
-            &["--connections", KEPT_CONNECTIONS, "--rate", KEPT_RATE],
-        )?,
-    ];
+    let loads = LOADS
+        .iter()
+        .filter(|row| !row.is_http3 || contender.name != "nginx");
+    let loads = loads.map(|row| Load::start(load, row, port, &folder, whole));
+    let loads = loads.collect::<Result<Vec<_>, _>>()?;
     let (is_over, deeds) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let done = |deed| {
         deeds
@@ -239,12 +277,13 @@ fn torture(
     })
 }
 
-/// The clients of HTTP/2, whose download is made.
+/// The clients of HTTP/2. Their download is made, and that of HTTP/3.
 fn readers(contender: &Contender, folder: &std::path::Path) -> std::io::Result<&'static [Reader]> {
     if contender.name == "nginx" {
         // It has no port that speaks HTTP/1 too.
         return Ok(&[]);
     }
+    std::fs::write(folder.join(BODY_FILE), vec![b'x'; BODY_BYTES])?;
     let path = folder.join("html").join(&http2::LARGE[1..]);
     std::fs::write(path, vec![b'x'; http2::LARGE_BYTES])?;
     Ok(READERS)

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use turnpike_testkit::{Folder, Server, ports, wait_for};
 
-use super::clients::Load;
+use super::clients::{Load, LoadRow};
 use super::ledger::Account;
 use crate::contender::Contender;
 use crate::options::Options;
@@ -26,10 +26,21 @@ const AFTERMATH_SECONDS: u64 = 3;
 const REQUESTS_BACK: u64 = 20;
 /// How long a server stays dead, and how long all is well before the next kill.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Connections of the keep-alive load.
-const KEPT_CONNECTIONS: &str = "32";
-/// Requests that each load begins in a second.
-const RATE: &str = "500";
+/// The load.
+const LOADS: &[LoadRow] = &[
+    LoadRow {
+        clients: "one-request",
+        is_http3: false,
+        path: "/",
+        options: &["--connrate", "500"],
+    },
+    LoadRow {
+        clients: "keep-alive",
+        is_http3: false,
+        path: "/",
+        options: &["--connections", "32", "--rate", "500"],
+    },
+];
 /// Failures that are printed one by one.
 const LISTED_MAX: usize = 20;
 
@@ -50,18 +61,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let program = contender.program.clone();
     let mut origins = [Origin::start(&program)?, Origin::start(&program)?];
     let proxy = contender.start(&configuration(&origins))?;
-    let url = format!("http://127.0.0.1:{}/", proxy.port());
     let whole = seconds + AFTERMATH_SECONDS;
-    let load = |clients, options: &[&str]| {
-        Load::start(&program, clients, &url, options, proxy.folder(), whole)
-    };
-    let loads = [
-        load("one-request", &["--connrate", RATE])?,
-        load(
-            "keep-alive",
-            &["--connections", KEPT_CONNECTIONS, "--rate", RATE],
-        )?,
-    ];
+    let loads = LOADS
+        .iter()
+        .map(|row| Load::start(&program, row, proxy.port(), proxy.folder(), whole));
+    let loads = loads.collect::<Result<Vec<_>, _>>()?;
     let kills = kill_in_turn(&mut origins, &proxy, &program, seconds)?;
     let accounts: Result<Vec<Account>, String> = loads.into_iter().map(Load::account).collect();
     let log = proxy.log("error.log");

@@ -11,6 +11,7 @@ use turnpike_testkit::process::{self, Moment};
 use turnpike_testkit::{Server, Signal, wait_for};
 
 use super::ledger::{Act, Deed, now_us};
+use crate::certificates::{Certificates, Kind};
 use crate::contender::Contender;
 
 /// How long a lane is stopped.
@@ -21,8 +22,12 @@ const LANES_MAX: u64 = 4;
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// The longest gap between two kills.
 const GAP_MS_MAX: u64 = 300;
-/// Starts a program as systemd does, with its standard input as the socket that it passes.
-const WITH_SOCKET: &str = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
+/// Starts a program as systemd does, with its standard input and output as the sockets that it
+/// passes.
+const WITH_SOCKETS: &str = "exec 3<&0 4<&1 </dev/null >/dev/null; \
+    LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" \"$@\"";
+/// Bytes of the secret of connection IDs and resets.
+const HOST_KEY_BYTES: usize = 32;
 /// When a command counts as hung.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -34,23 +39,33 @@ pub(super) struct Victim {
     origin: u16,
     lanes: u64,
     generation: u64,
-    /// The objects of systemd: the sockets for clients while no server runs, and the masters that
-    /// it has started.
-    socket: Option<OwnedFd>,
+    /// The certificate of HTTP/3.
+    keys: Certificates,
+    /// The objects of systemd: the sockets for clients of TCP and UDP while no server runs, and the
+    /// masters that it has started.
+    sockets: Option<[OwnedFd; 2]>,
     masters: Vec<Child>,
 }
 
 impl Victim {
     pub(super) fn start(contender: &Contender, origin: u16) -> Result<Victim, String> {
         let is_nginx = contender.name == "nginx";
-        let mut server = contender.start(&configuration(is_nginx, origin, 2, 0))?;
-        let mut socket = None;
+        let keys = Certificates::create(&[("server", Kind::Ecdsa)])?;
+        // With it a client learns at once that its connection was lost with all processes.
+        std::fs::write(keys.path().join("host.key"), [7; HOST_KEY_BYTES])
+            .map_err(|error| error.to_string())?;
+        let text = configuration(is_nginx, &keys, origin, 2, 0);
+        let mut server = contender.start(&text)?;
+        let mut sockets = None;
         if !is_nginx {
             // From now on it is started as a service.
             server.signal(Signal::SIGQUIT);
             server.wait();
-            let listener = ports::listen_shared(server.port());
-            socket = Some(listener.map_err(|error| error.to_string())?);
+            let text = |error: std::io::Error| error.to_string();
+            sockets = Some([
+                ports::listen_shared(server.port()).map_err(text)?,
+                ports::bind_shared(server.port()).map_err(text)?,
+            ]);
         }
         let mut victim = Victim {
             program: contender.program.clone(),
@@ -59,7 +74,8 @@ impl Victim {
             origin,
             lanes: 2,
             generation: 0,
-            socket,
+            keys,
+            sockets,
             masters: Vec::new(),
         };
         if !is_nginx {
@@ -206,11 +222,14 @@ impl Victim {
     }
 
     fn start_service(&mut self) -> Result<(), String> {
-        let socket = self.socket.as_ref().map(OwnedFd::try_clone).transpose();
-        let socket = socket.map_err(|error| error.to_string())?;
+        let [tcp, udp] = self.sockets.as_ref().ok_or("nginx is no service")?;
+        let passed = |socket: &OwnedFd| {
+            let socket = socket.try_clone().map_err(|error| error.to_string())?;
+            Ok::<_, String>(Stdio::from(socket))
+        };
         let folder = self.folder();
         let child = Command::new("sh")
-            .args(["-c", WITH_SOCKET])
+            .args(["-c", WITH_SOCKETS])
             .arg(&self.program)
             .arg("-p")
             .arg(folder.join(""))
@@ -220,8 +239,8 @@ impl Victim {
             .arg(folder.join("error.log"))
             .arg("-g")
             .arg(format!("daemon off; pid {}/pid;", folder.display()))
-            .stdin(socket.map_or_else(Stdio::null, Stdio::from))
-            .stdout(Stdio::null())
+            .stdin(passed(tcp)?)
+            .stdout(passed(udp)?)
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
@@ -236,7 +255,8 @@ impl Victim {
 
     fn reload(&mut self) {
         self.generation += 1;
-        let text = configuration(self.is_nginx, self.origin, self.lanes, self.generation);
+        let (lanes, generation) = (self.lanes, self.generation);
+        let text = configuration(self.is_nginx, &self.keys, self.origin, lanes, generation);
         self.server.write_configuration(&text);
         if let Some(master) = self.master() {
             process::signal(master, Signal::SIGHUP);
@@ -314,11 +334,25 @@ impl Drop for Victim {
     }
 }
 
-fn configuration(is_nginx: bool, origin: u16, lanes: u64, generation: u64) -> String {
-    let (main, listen) = if is_nginx {
-        ("", "reuseport")
+fn configuration(
+    is_nginx: bool,
+    keys: &Certificates,
+    origin: u16,
+    lanes: u64,
+    generation: u64,
+) -> String {
+    let (main, listen, quic) = if is_nginx {
+        ("", "reuseport", String::new())
     } else {
-        ("control %FOLDER%/pid.control;", "reuseport=steer; http2 on")
+        let keys = keys.path().display();
+        let quic = format!(
+            "listen 127.0.0.1:%PORT% quic reuseport;
+        ssl_certificate {keys}/server.pem;
+        ssl_certificate_key {keys}/server.key;
+        quic_host_key {keys}/host.key;"
+        );
+        let listen = "reuseport=steer; http2 on";
+        ("control %FOLDER%/pid.control;", listen, quic)
     };
     format!(
         "worker_processes {lanes};
@@ -333,6 +367,7 @@ http {{
     client_body_buffer_size 1m;
     server {{
         listen 127.0.0.1:%PORT% {listen};
+        {quic}
         root %FOLDER%/html;
         add_header X-Generation {generation};
         location /upload {{
