@@ -46,9 +46,7 @@ pub struct Builder<'e, S: 'static> {
     /// The machine's name.
     pub host_name: String,
     lane_states: Vec<LaneStateMaker>,
-    commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
-    readers: Vec<Arc<dyn metrics::Reader>>,
-    services: Vec<Arc<dyn Service>>,
+    offers: Offers,
     errors: Vec<ConfError>,
     stores: HashMap<TypeId, Box<dyn Any>>,
     /// Error logs by the number of the block that they are inherited from.
@@ -63,12 +61,29 @@ pub struct Shared<S: 'static> {
     pub host_name: String,
     /// The makers of each lane's state for this plan, by slot.
     pub lane_states: Vec<LaneStateMaker>,
-    /// The commands of this plan, each with its implementation.
+    /// The work of the families beside the lanes.
+    pub offers: Offers,
+}
+
+/// The work that the families of a plan offer the process beside serving: the same whatever
+/// protocol the plan is for.
+#[derive(Default)]
+pub struct Offers {
+    /// The commands, each with its implementation.
     pub commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
     /// The readers of the families' metrics.
     pub readers: Vec<Arc<dyn metrics::Reader>>,
     /// The background services of the families while the plan is in force.
     pub services: Vec<Arc<dyn Service>>,
+}
+
+impl Offers {
+    /// The implementation of the command of that name.
+    pub fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
+        let mut commands = self.commands.iter();
+        let (_, command) = commands.find(|(row, _)| row.name == name)?;
+        Some(Arc::clone(command))
+    }
 }
 
 impl<'e, S> Builder<'e, S> {
@@ -80,9 +95,7 @@ impl<'e, S> Builder<'e, S> {
             environment,
             host_name: process::host_name(),
             lane_states: Vec::new(),
-            commands: Vec::new(),
-            readers: Vec::new(),
-            services: Vec::new(),
+            offers: Offers::default(),
             errors: Vec::new(),
             stores: HashMap::new(),
             error_logs: HashMap::new(),
@@ -102,9 +115,7 @@ impl<'e, S> Builder<'e, S> {
             variables: self.variables,
             host_name: self.host_name,
             lane_states: self.lane_states,
-            commands: self.commands,
-            readers: self.readers,
-            services: self.services,
+            offers: self.offers,
         })
     }
 
@@ -133,17 +144,17 @@ impl<'e, S> Builder<'e, S> {
 
     /// Adds a command of a family to the control socket, while this plan is in force.
     pub fn command(&mut self, row: &'static CommandRow, command: Arc<dyn Command>) {
-        self.commands.push((row, command));
+        self.offers.commands.push((row, command));
     }
 
     /// Adds metrics of a family, while this plan is in force.
     pub fn metrics(&mut self, reader: Arc<dyn metrics::Reader>) {
-        self.readers.push(reader);
+        self.offers.readers.push(reader);
     }
 
     /// Adds a background service, which starts when this plan comes into force.
     pub fn service(&mut self, service: Arc<dyn Service>) {
-        self.services.push(service);
+        self.offers.services.push(service);
     }
 
     /// Compiles a template of a directive.

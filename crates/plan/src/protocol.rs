@@ -20,10 +20,7 @@ use turnpike_lane::random::Random;
 use turnpike_lane::sys::epoll::Event;
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::background::Service;
-use crate::builder::Shared;
-use crate::control::{Command, CommandRow};
-use crate::metrics::Reader;
+use crate::builder::Offers;
 use crate::passed::{PassedConnection, Receiver};
 
 /// Numbers that a lane takes from the process at a time: large enough that lanes seldom meet.
@@ -153,33 +150,12 @@ pub trait Protocol: Receiver + Sized {
 
 /// What a configuration means for one protocol.
 pub trait ProtocolPlan: Send + Sync + 'static {
-    /// What variables are computed for.
-    type Subject: 'static;
-
-    /// What the plans of all protocols have.
-    fn shared(&self) -> &Shared<Self::Subject>;
+    /// The work that the families of its directives offer beside the lanes.
+    fn offers(&self) -> &Offers;
     /// The addresses that are listened at, in the order of their places.
     fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>>;
     /// How many server blocks there are.
     fn server_count(&self) -> usize;
-    /// The verbs that the families offer, each with what carries it out.
-    fn commands(&self) -> &[(&'static CommandRow, Arc<dyn Command>)] {
-        &self.shared().commands
-    }
-    /// What carries out the verb of that name.
-    fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
-        let mut commands = self.commands().iter();
-        let (_, command) = commands.find(|(row, _)| row.name == name)?;
-        Some(command.clone())
-    }
-    /// The work of the families that goes on in the background while the plan is in force.
-    fn services(&self) -> &[Arc<dyn Service>] {
-        &self.shared().services
-    }
-    /// What reads the metrics of the families.
-    fn metric_readers(&self) -> &[Arc<dyn Reader>] {
-        &self.shared().readers
-    }
     /// Keeps something until nobody holds the plan any more.
     fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>);
 }

@@ -321,13 +321,13 @@ macro_rules! dispatch {
 
             /// What carries out the verb of that name.
             pub fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
-                None $(.or_else(|| self.$field.command(name)))+
+                None $(.or_else(|| self.$field.offers().command(name)))+
             }
 
             /// The verbs that families offer, each once.
             pub fn verbs(&self) -> Vec<&'static str> {
                 let mut verbs: Vec<&str> = Vec::new();
-                $(for (row, _) in self.$field.commands() {
+                $(for (row, _) in &self.$field.offers().commands {
                     if !verbs.contains(&row.name) {
                         verbs.push(row.name);
                     }
@@ -338,7 +338,7 @@ macro_rules! dispatch {
             /// The work of the families that goes on in the background.
             pub fn services(&self) -> Vec<Arc<dyn Service>> {
                 let mut services = Vec::new();
-                $(services.extend_from_slice(self.$field.services());)+
+                $(services.extend_from_slice(&self.$field.offers().services);)+
                 services
             }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_lane::log::ErrorLog;
-use turnpike_plan::builder::Shared;
+use turnpike_plan::builder::{Offers, Shared};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::metrics;
 use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
@@ -150,15 +150,13 @@ impl Plan {
 
     /// Adds what reads metrics of another protocol's plan.
     pub fn add_metric_readers(&mut self, readers: &[Arc<dyn metrics::Reader>]) {
-        self.shared.readers.extend_from_slice(readers);
+        self.shared.offers.readers.extend_from_slice(readers);
     }
 }
 
 impl ProtocolPlan for Plan {
-    type Subject = Exchange;
-
-    fn shared(&self) -> &Shared<Exchange> {
-        &self.shared
+    fn offers(&self) -> &Offers {
+        &self.shared.offers
     }
 
     fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>> {

@@ -469,13 +469,13 @@ impl Reader for Echo {
 #[test]
 fn families_offer_verbs_and_metrics_with_the_plan() {
     let plan = testing::plan_with(&[&Echo], "").unwrap();
-    let command = plan.command("echo.say").unwrap();
+    let command = plan.offers().command("echo.say").unwrap();
     let arguments = json!({ "text": "hello" });
     let answer = command.run(arguments.as_object().unwrap());
     assert_eq!(answer, Ok(json!({ "said": "hello" })));
     assert!(command.run(&Arguments::new()).is_err());
-    assert!(plan.command("echo.shout").is_none());
-    let samples = Samples::of(plan.metric_readers());
+    assert!(plan.offers().command("echo.shout").is_none());
+    let samples = Samples::of(&plan.offers().readers);
     let sample = &samples.list()[0];
     assert_eq!(
         (sample.row.name, sample.labels.as_slice()),

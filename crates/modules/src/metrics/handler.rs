@@ -22,7 +22,7 @@ impl Handler for Page {
         if !exchange.is_get_or_head() {
             return Verdict::Status(exchange.method_refused());
         }
-        let mut samples = Samples::of(exchange.plan.metric_readers());
+        let mut samples = Samples::of(&exchange.plan.offers().readers);
         samples.read(&*exchange.lane.all_counters);
         if self.0 == Detail::Total {
             samples = samples.summed_over("lane");

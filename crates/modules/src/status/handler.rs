@@ -77,7 +77,7 @@ const PAGE: &[u8] = include_bytes!("page.html");
 const PAGE_NUMBERS: &[u8] = b"json";
 
 fn write_metrics(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
-    let mut samples = Samples::of(exchange.plan.metric_readers());
+    let mut samples = Samples::of(&exchange.plan.offers().readers);
     samples.read(&*exchange.lane.all_counters);
     let json = metrics::write_json(&samples, exchange.lane.clock.unix_ms());
     write!(out, "{json}")

@@ -150,7 +150,10 @@ impl LaneService {
 
     /// The metrics of the families in force.
     fn family_samples(&self) -> Samples {
-        let readers = self.plan.as_ref().map(|plan| plan.http.metric_readers());
+        let readers = self
+            .plan
+            .as_ref()
+            .map(|plan| &plan.http.offers().readers[..]);
         Samples::of(readers.unwrap_or_default())
     }
 

@@ -56,7 +56,7 @@ pub(super) fn build(
     let http_addresses = http.listens.iter().map(|listen| &listen.address);
     let stream_addresses = stream.listens.iter().map(|listen| &listen.address);
     stream.destinations = http_addresses.chain(stream_addresses).cloned().collect();
-    http.add_metric_readers(stream.metric_readers());
+    http.add_metric_readers(&stream.offers().readers);
     let plans = Plans {
         generation,
         http: Arc::new(http),

@@ -10,7 +10,7 @@ use turnpike_conf::{ConfError, ReferenceText, Row, View};
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::socket::Kind;
-use turnpike_plan::builder::Shared;
+use turnpike_plan::builder::{Offers, Shared};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
 use turnpike_plan::server_names::NameTable;
@@ -219,10 +219,8 @@ impl Plan {
 }
 
 impl ProtocolPlan for Plan {
-    type Subject = Session;
-
-    fn shared(&self) -> &Shared<Session> {
-        &self.shared
+    fn offers(&self) -> &Offers {
+        &self.shared.offers
     }
 
     fn listens(&self) -> impl ExactSizeIterator<Item = PlanListen<'_>> {
