@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, MemoryLoader, Registry, Row, View};
+use turnpike_conf::{ConfError, Entry, MemoryLoader, Registry, View};
 use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::SocketFacts;
@@ -18,7 +18,7 @@ use crate::h1::input::Input;
 use crate::h1::request::{self, HeadRead};
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{Handler, HandlerPlace};
-use crate::plan::{Builder, Environment, Family, ListenIndex, LocationDraft, Plan};
+use crate::plan::{Environment, Family, ListenIndex, Plan};
 use crate::process_rows::PROCESS_ROWS;
 use crate::requester::ConnectionFacts;
 use crate::settings::ROWS;
@@ -78,7 +78,7 @@ pub(crate) fn plan(http: &str) -> Result<Plan, String> {
 }
 
 /// The plan of `http { TEXT }` with the directive families' part.
-pub(crate) fn plan_with(families: &[&'static dyn Family], http: &str) -> Result<Plan, String> {
+pub(crate) fn plan_with(families: &[Family], http: &str) -> Result<Plan, String> {
     let text = format!("events {{ }} http {{ {http}\n}}");
     let loader: MemoryLoader = [(Path::new("/c").to_path_buf(), text.into_bytes())]
         .into_iter()
@@ -91,25 +91,13 @@ pub(crate) fn plan_with(families: &[&'static dyn Family], http: &str) -> Result<
 }
 
 /// A family without directives, whose handler answers every request.
-pub(crate) struct Answering<H>(pub(crate) H);
-
-impl<H: Handler + Copy + 'static> Family for Answering<H> {
-    fn name(&self) -> &'static str {
-        "answering"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        &[]
-    }
-
-    fn location(
-        &self,
-        _: View<'_>,
-        _: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        draft.add_handler(HandlerPlace::Answer, Arc::new(self.0));
-        Ok(())
+pub(crate) fn answering<H: Handler + Default + 'static>() -> Family {
+    Family {
+        location: |_, _, draft| {
+            draft.add_handler(HandlerPlace::Answer, Arc::new(H::default()));
+            Ok(())
+        },
+        ..Family::NONE
     }
 }
 

@@ -25,48 +25,33 @@ const ROWS: &[Row] = &[Row {
         forget it. An `Alt-Svc` that `add_header` adds stands beside it.",
 }];
 
-/// The family of `alt_svc`.
-pub(crate) struct AltSvc;
-
 /// The value for the server that is being read: its own location is the first of its locations.
 #[derive(Default)]
 struct OfServer(Arc<[u8]>);
 
-/// What people wrote about the directive.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("alt_svc.md"))];
+/// The family of `alt_svc`.
+pub(crate) const FAMILY: Family = Family {
+    name: "alt_svc",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("alt_svc.md"))],
+    is_silent_unless_written: true,
+    location,
+    ..Family::NONE
+};
 
-impl Family for AltSvc {
-    fn name(&self) -> &'static str {
-        "alt_svc"
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if view.context() == Context::Server {
+        builder.store::<OfServer>().0 = value(view);
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+    if view.choice("alt_svc") == "auto" {
+        let value = Arc::clone(&builder.store::<OfServer>().0);
+        draft.add_filter(FilterPlace::Headers, Arc::new(AddAltSvc(value)));
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if view.context() == Context::Server {
-            builder.store::<OfServer>().0 = value(view);
-        }
-        if view.choice("alt_svc") == "auto" {
-            let value = Arc::clone(&builder.store::<OfServer>().0);
-            draft.add_filter(FilterPlace::Headers, Arc::new(AddAltSvc(value)));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The value for a server block. What is wrong with its addresses is reported where they are read.

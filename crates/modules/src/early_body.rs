@@ -14,11 +14,6 @@ use turnpike_http::variables::Template;
 
 use crate::predicates::{self, any_holds};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("early_body/reference.md"))];
-
-pub(crate) struct EarlyBody;
-
 const ROWS: &[Row] = &[Row {
     name: "client_body_early_read",
     contexts: &[Context::Http, Context::Server],
@@ -36,35 +31,25 @@ const ROWS: &[Row] = &[Row {
 /// The strings that say whether the body is read.
 struct Conditions(Vec<Template>);
 
-impl Family for EarlyBody {
-    fn name(&self) -> &'static str {
-        "early_body"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "early_body",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("early_body/reference.md"))],
+    is_silent_unless_written: true,
+    location,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let conditions = predicates::read(view, "client_body_early_read", builder)?;
+    if !conditions.is_empty() {
+        draft.add_handler(HandlerPlace::Body, Arc::new(Conditions(conditions)));
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let conditions = predicates::read(view, "client_body_early_read", builder)?;
-        if !conditions.is_empty() {
-            draft.add_handler(HandlerPlace::Body, Arc::new(Conditions(conditions)));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Handler for Conditions {

@@ -25,36 +25,24 @@ const ROWS: &[Row] = &[Row {
     summary: "Answers with a transparent image of one pixel.",
 }];
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("empty_gif/reference.md"))];
-
 /// The family of `empty_gif`.
-pub(crate) struct EmptyGif;
+pub(crate) const FAMILY: Family = Family {
+    name: "empty_gif",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("empty_gif/reference.md"))],
+    location,
+    ..Family::NONE
+};
 
-impl Family for EmptyGif {
-    fn name(&self) -> &'static str {
-        "empty_gif"
+fn location(
+    view: View<'_>,
+    _builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if let Some((_, is_own)) = content::in_force(view, "empty_gif") {
+        draft.set_content(Arc::new(Pixel), is_own);
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if let Some((_, is_own)) = content::in_force(view, "empty_gif") {
-            draft.set_content(Arc::new(Pixel), is_own);
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Mon, 28 Sep 1970 06:00:00 GMT: the date that nginx gives its pixel.

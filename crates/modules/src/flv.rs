@@ -26,37 +26,25 @@ const ROWS: &[Row] = &[Row {
 /// The head of a file with sound and pictures, and the length of the tag before the first one.
 const HEAD: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("flv/reference.md"))];
-
 /// The family of `flv`.
-pub(crate) struct Flv;
+pub(crate) const FAMILY: Family = Family {
+    name: "flv",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("flv/reference.md"))],
+    location,
+    ..Family::NONE
+};
 
-impl Family for Flv {
-    fn name(&self) -> &'static str {
-        "flv"
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if content::in_force(view, "flv").is_some() {
+        let files = Files::of(view, builder)?;
+        draft.add_handler(HandlerPlace::Answer, Arc::new(Videos { files }));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if content::in_force(view, "flv").is_some() {
-            let files = Files::of(view, builder)?;
-            draft.add_handler(HandlerPlace::Answer, Arc::new(Videos { files }));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Answers with videos and what is left of them.

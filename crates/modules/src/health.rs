@@ -27,36 +27,24 @@ const ROWS: &[Row] = &[Row {
               balancers and orchestrators.",
 }];
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("health/reference.md"))];
-
 /// The family of `health`.
-pub(crate) struct Health;
+pub(crate) const FAMILY: Family = Family {
+    name: "health",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("health/reference.md"))],
+    location,
+    ..Family::NONE
+};
 
-impl Family for Health {
-    fn name(&self) -> &'static str {
-        "health"
+fn location(
+    view: View<'_>,
+    _builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if let Some((_, is_own)) = content::in_force(view, "health") {
+        draft.set_content(Arc::new(Readiness), is_own);
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if let Some((_, is_own)) = content::in_force(view, "health") {
-            draft.set_content(Arc::new(Readiness), is_own);
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Answers whether the lane still takes requests. It differs from request to request, so neither

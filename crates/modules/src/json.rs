@@ -16,11 +16,6 @@ use turnpike_wire::json::{self, JsonPath, JsonPathError};
 /// nginx's bounds of `json_max_depth`.
 const DEPTH_MAX: std::ops::RangeInclusive<i64> = 1..=256;
 
-pub(crate) struct Json;
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("json/reference.md"))];
-
 const ROWS: &[Row] = &[
     Row {
         name: "json_set",
@@ -59,36 +54,30 @@ struct Member {
     depth_max: usize,
 }
 
-impl Family for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "json",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("json/reference.md"))],
+    http,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let depth_max = view.number("json_max_depth");
+    if let Some(entry) = view.own("json_max_depth")
+        && !DEPTH_MAX.contains(&depth_max)
+    {
+        let (least, most) = (DEPTH_MAX.start(), DEPTH_MAX.end());
+        let message = format!("value must be between {least} and {most}");
+        return Err(view.error(entry.span, message));
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        let depth_max = view.number("json_max_depth");
-        if let Some(entry) = view.own("json_max_depth")
-            && !DEPTH_MAX.contains(&depth_max)
-        {
-            let (least, most) = (DEPTH_MAX.start(), DEPTH_MAX.end());
-            let message = format!("value must be between {least} and {most}");
-            return Err(view.error(entry.span, message));
+    let depth_max = usize::try_from(depth_max).unwrap_or_default();
+    for entry in view.own_all("json_set") {
+        if let Err(message) = define(entry, depth_max, builder) {
+            builder.report(view.error(entry.span, message));
         }
-        let depth_max = usize::try_from(depth_max).unwrap_or_default();
-        for entry in view.own_all("json_set") {
-            if let Err(message) = define(entry, depth_max, builder) {
-                builder.report(view.error(entry.span, message));
-            }
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 fn define(entry: &Entry, depth_max: usize, builder: &mut Builder<'_>) -> Result<(), String> {

@@ -28,38 +28,26 @@ const ROWS: &[Row] = &[Row {
     ..Row::PLAIN
 }];
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("post_action/reference.md"))];
-
 /// The family of `post_action`.
-pub(crate) struct PostAction;
+pub(crate) const FAMILY: Family = Family {
+    name: "post_action",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("post_action/reference.md"))],
+    location,
+    ..Family::NONE
+};
 
-impl Family for PostAction {
-    fn name(&self) -> &'static str {
-        "post_action"
+fn location(
+    view: View<'_>,
+    _builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let target = view.text("post_action");
+    if target != "off" {
+        let target = target.as_bytes().into();
+        draft.add_logger(Arc::new(Afterwards { target }));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let target = view.text("post_action");
-        if target != "off" {
-            let target = target.as_bytes().into();
-            draft.add_logger(Arc::new(Afterwards { target }));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Asks once a request is over.

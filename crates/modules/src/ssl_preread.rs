@@ -12,11 +12,6 @@ use turnpike_stream::session::Session;
 use turnpike_stream::variables::VariableRow;
 use turnpike_wire::client_hello::{self, ClientHello};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("ssl_preread/reference.md"))];
-
-pub(crate) struct SslPreread;
-
 const ROWS: &[Row] = &[Row {
     name: "ssl_preread",
     contexts: &[Context::Stream, Context::StreamServer],
@@ -74,34 +69,20 @@ impl Room for Read {
     }
 }
 
-impl Family for SslPreread {
-    fn name(&self) -> &'static str {
-        "stream ssl_preread"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "stream ssl_preread",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("ssl_preread/reference.md"))],
+    variables: || VARIABLES,
+    server,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+fn server(view: View<'_>, _: &mut Builder<'_>, draft: &mut ServerDraft) -> Result<(), ConfError> {
+    if view.flag("ssl_preread") {
+        draft.add_handler(HandlerPlace::ServerName, Arc::new(Reader));
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        VARIABLES
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        _: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        if view.flag("ssl_preread") {
-            draft.add_handler(HandlerPlace::ServerName, Arc::new(Reader));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Handler for Reader {

@@ -20,11 +20,6 @@ use crate::upstream::{Target, Url};
 /// How often one connection is passed on: more is taken for a cycle, as in nginx.
 const PASSES_MAX: u8 = 10;
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("stream_pass/reference.md"))];
-
-pub(crate) struct StreamPass;
-
 const ROWS: &[Row] = &[Row {
     name: "pass",
     contexts: &[Context::StreamServer],
@@ -50,41 +45,34 @@ enum Destination {
     Unix(Vec<u8>),
 }
 
-impl Family for StreamPass {
-    fn name(&self) -> &'static str {
-        "stream pass"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "stream pass",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("stream_pass/reference.md"))],
+    server,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        let Some(entry) = view.own("pass") else {
-            return Ok(());
-        };
-        let text = entry.argument(0);
-        let template = builder.template(view, entry, &bytes_of(text))?;
-        let pass = match template.constant() {
-            None => Pass::Evaluated(template),
-            Some(_) => {
-                let fixed = fixed(text);
-                Pass::Fixed(fixed.map_err(|message| view.error(entry.span, message))?)
-            }
-        };
-        draft
-            .set_content(Arc::new(pass))
-            .map_err(|what| view.error(entry.span, format!("\"pass\" directive {what}")))
-    }
+fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    let Some(entry) = view.own("pass") else {
+        return Ok(());
+    };
+    let text = entry.argument(0);
+    let template = builder.template(view, entry, &bytes_of(text))?;
+    let pass = match template.constant() {
+        None => Pass::Evaluated(template),
+        Some(_) => {
+            let fixed = fixed(text);
+            Pass::Fixed(fixed.map_err(|message| view.error(entry.span, message))?)
+        }
+    };
+    draft
+        .set_content(Arc::new(pass))
+        .map_err(|what| view.error(entry.span, format!("\"pass\" directive {what}")))
 }
 
 /// The address that a configuration names. A name is looked up.

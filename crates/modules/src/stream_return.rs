@@ -16,13 +16,6 @@ use turnpike_stream::session::Session;
 /// `send_timeout` is by default.
 const SEND_TIMEOUT_MS: u64 = 60_000;
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!(
-    "stream_return/reference.md"
-))];
-
-pub(crate) struct StreamReturn;
-
 const ROWS: &[Row] = &[Row {
     name: "return",
     contexts: &[Context::StreamServer],
@@ -36,33 +29,28 @@ const ROWS: &[Row] = &[Row {
 /// The text of a server.
 struct Text(Template);
 
-impl Family for StreamReturn {
-    fn name(&self) -> &'static str {
-        "stream return"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "stream return",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!(
+        "stream_return/reference.md"
+    ))],
+    server,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        let Some(entry) = view.own("return") else {
-            return Ok(());
-        };
-        let text = builder.template(view, entry, &bytes_of(entry.argument(0)))?;
-        draft
-            .set_content(Arc::new(Text(text)))
-            .map_err(|what| view.error(entry.span, format!("\"return\" directive {what}")))
-    }
+fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    let Some(entry) = view.own("return") else {
+        return Ok(());
+    };
+    let text = builder.template(view, entry, &bytes_of(entry.argument(0)))?;
+    draft
+        .set_content(Arc::new(Text(text)))
+        .map_err(|what| view.error(entry.span, format!("\"return\" directive {what}")))
 }
 
 impl Content for Text {

@@ -11,11 +11,6 @@ use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("stream_set/reference.md"))];
-
-pub(crate) struct StreamSet;
-
 const ROWS: &[Row] = &[Row {
     name: "set",
     contexts: &[Context::StreamServer],
@@ -31,38 +26,31 @@ const ROWS: &[Row] = &[Row {
 /// The assignments of a server, in their order.
 struct Assignments(Vec<(VariableId, Template)>);
 
-impl Family for StreamSet {
-    fn name(&self) -> &'static str {
-        "stream set"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "stream set",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("stream_set/reference.md"))],
+    server,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    let mut assignments = Vec::new();
+    for entry in view.own_all("set") {
+        let read = assignment(entry, builder);
+        assignments.push(read.map_err(|message| view.error(entry.span, message))?);
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
+    if !assignments.is_empty() {
+        draft.add_handler(
+            HandlerPlace::Assignments,
+            Arc::new(Assignments(assignments)),
+        );
     }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        let mut assignments = Vec::new();
-        for entry in view.own_all("set") {
-            let read = assignment(entry, builder);
-            assignments.push(read.map_err(|message| view.error(entry.span, message))?);
-        }
-        if !assignments.is_empty() {
-            draft.add_handler(
-                HandlerPlace::Assignments,
-                Arc::new(Assignments(assignments)),
-            );
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn assignment(entry: &Entry, builder: &mut Builder<'_>) -> Result<(VariableId, Template), String> {

@@ -10,11 +10,6 @@ use turnpike_http::plan::{Builder, Family};
 use turnpike_plan::time;
 use turnpike_plan::variables::{Evaluate, Sources};
 
-pub(crate) struct TimeFormat;
-
-/// What people wrote about the directive.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("time_format/reference.md"))];
-
 const ROWS: &[Row] = &[Row {
     name: "time_format",
     contexts: &[Context::Http],
@@ -34,27 +29,21 @@ struct Format {
     parts: Vec<String>,
 }
 
-impl Family for TimeFormat {
-    fn name(&self) -> &'static str {
-        "time_format"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "time_format",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("time_format/reference.md"))],
+    http,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        for entry in view.own_all("time_format") {
-            if let Err(message) = define(entry, builder) {
-                builder.report(view.error(entry.span, message));
-            }
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    for entry in view.own_all("time_format") {
+        if let Err(message) = define(entry, builder) {
+            builder.report(view.error(entry.span, message));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn define(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {

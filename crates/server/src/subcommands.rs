@@ -210,7 +210,7 @@ pub(crate) fn print(text: &str) -> ExitCode {
 fn metric_names(_arguments: &[OsString]) -> ExitCode {
     let own = COUNTERS.iter().map(|entry| &entry.row).chain(OWN_ROWS);
     let families = turnpike_modules::FAMILIES.iter();
-    let rows = own.chain(families.flat_map(|family| family.metrics()));
+    let rows = own.chain(families.flat_map(|family| family.metrics));
     let mut text = METRICS_HEAD.to_owned();
     for row in rows {
         let kind = match row.kind {

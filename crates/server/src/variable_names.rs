@@ -26,12 +26,12 @@ pub(crate) fn names(is_in_stream: bool) -> impl Iterator<Item = &'static str> {
         .chain(SOCKET)
         .map(|row| row.name);
     let families = turnpike_modules::FAMILIES.iter();
-    let families = families.flat_map(|family| family.variables().iter().map(|row| row.name));
+    let families = families.flat_map(|family| (family.variables)().iter().map(|row| row.name));
     let stream = turnpike_stream::variables::BUILTIN
         .iter()
         .map(|row| row.name);
     let of_stream = turnpike_modules::STREAM_FAMILIES.iter();
-    let of_stream = of_stream.flat_map(|family| family.variables().iter().map(|row| row.name));
+    let of_stream = of_stream.flat_map(|family| (family.variables)().iter().map(|row| row.name));
     let http = http.chain(families).filter(move |_| !is_in_stream);
     http.chain(stream.chain(of_stream).filter(move |_| is_in_stream))
 }
@@ -62,17 +62,17 @@ fn page() -> String {
     let own = own.map(|row| (row.name, row.summary)).collect();
     section(&mut page, "Requests, responses and connections", own);
     for family in turnpike_modules::FAMILIES {
-        let rows = family.variables().iter();
+        let rows = (family.variables)().iter();
         let rows = rows.map(|row| (row.name, row.summary)).collect();
-        section(&mut page, family.name(), rows);
+        section(&mut page, family.name, rows);
     }
     let stream = turnpike_stream::variables::BUILTIN.iter();
     let stream = stream.map(|row| (row.name, row.summary)).collect();
     section(&mut page, "stream", stream);
     for family in turnpike_modules::STREAM_FAMILIES {
-        let rows = family.variables().iter();
+        let rows = (family.variables)().iter();
         let rows = rows.map(|row| (row.name, row.summary)).collect();
-        section(&mut page, &format!("stream: {}", family.name()), rows);
+        section(&mut page, &format!("stream: {}", family.name), rows);
     }
     page
 }

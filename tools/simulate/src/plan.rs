@@ -16,9 +16,9 @@ pub(crate) fn registry() -> Registry {
         ("http", turnpike_http::settings::ROWS),
     ];
     let families = FAMILIES.iter();
-    let families = families.map(|family| (family.name(), family.rows()));
+    let families = families.map(|family| (family.name, family.rows));
     let of_stream = STREAM_FAMILIES.iter();
-    let of_stream = of_stream.map(|family| (family.name(), family.rows()));
+    let of_stream = of_stream.map(|family| (family.name, family.rows));
     let core = [("stream", turnpike_stream::rows::ROWS)];
     let rows: Vec<_> = own
         .into_iter()

@@ -24,9 +24,9 @@ const TESTS_FILE: &str = "crates/server/tests/it/main.rs";
 /// The lists.
 const LISTS: [&str; 2] = ["FAMILIES", "STREAM_FAMILIES"];
 
-/// The files of a family's folder that implement the trait: the second one for `stream`, where the
-/// family has both.
-const TRAIT_FILES: [&str; 2] = ["mod.rs", "stream.rs"];
+/// The files of a family's folder that say what it has: the second one for `stream`, where the
+/// family is for both.
+const FAMILY_FILES: [&str; 2] = ["mod.rs", "stream.rs"];
 
 /// Families that offer others what only their directives say: family, and who may name it.
 const OFFERS: [(&str, &[&str]); 2] = [
@@ -123,9 +123,8 @@ fn families(source: &Source) -> Vec<String> {
         }
         while at < source.tokens.len() && !source.is_mark(at, ';') {
             let begins = source.is_mark(at, '[') || source.is_mark(at, ',');
-            let name = at + 1 + usize::from(source.is_mark(at + 1, '&'));
-            if begins && is_path(source, name) {
-                found.extend(source.word(name).map(str::to_owned));
+            if begins && is_path(source, at + 1) {
+                found.extend(source.word(at + 1).map(str::to_owned));
             }
             at += 1;
         }
@@ -166,14 +165,14 @@ fn check_file(file: &Path, owner: &str, source: &Source, families: &[String]) ->
     findings
 }
 
-/// The implementation of the trait that stands in another file of a family's folder.
+/// The constant of a family that stands in another file of its folder.
 fn misplaced(file: &Path, source: &Source) -> Option<Finding> {
     let is_one_file = file.parent() == Some(Path::new(CRATE));
-    if is_one_file || TRAIT_FILES.iter().any(|name| file.ends_with(name)) {
+    if is_one_file || FAMILY_FILES.iter().any(|name| file.ends_with(name)) {
         return None;
     }
     let words =
-        |at: &usize| source.word(*at) == Some("Family") && source.word(at + 1) == Some("for");
+        |at: &usize| source.word(*at) == Some("const") && source.word(at + 1) == Some("FAMILY");
     let at = (0..source.tokens.len()).find(words)?;
     let text = "a family says what it has in mod.rs, and reads its directives in plan.rs";
     Some(Finding::new(file, source.tokens[at].line, text))

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use turnpike_conf::ConfError;
 use turnpike_lane::event_loop::{EventHandler as _, EventLoop, Mailbox, WatchedSocket};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::descriptor;
@@ -24,10 +25,10 @@ use super::{SuccessorLink, offer, take_connections};
 use crate::client::Client;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
-use crate::phase::{Awaiting, Handler, Verdict, Waiting, Work};
-use crate::plan::{Family, Plan};
+use crate::phase::{Awaiting, Handler, HandlerPlace, Verdict, Waiting, Work};
+use crate::plan::{Family, LocationDraft, Plan, ReadLocation};
 use crate::response::{Body, BodyFailed, BodyStream, LocalFuture};
-use crate::testing::{self, Answering};
+use crate::testing;
 
 pub(super) use only_http::Command;
 use only_http::{GATE, OnlyHttp};
@@ -437,7 +438,7 @@ fn others_are_served_while_a_heavy_match_is_off_the_lane() {
 }
 
 /// Takes turns without end.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 pub(super) struct Restless;
 
 impl Handler for Restless {
@@ -457,7 +458,7 @@ impl Work for Restless {
 #[test]
 fn a_request_that_moves_no_byte_costs_its_connection() {
     let text = "server { listen 127.0.0.1:80; }";
-    let plan = testing::plan_with(&[&Answering(Restless)], text).unwrap();
+    let plan = testing::plan_with(&[testing::answering::<Restless>()], text).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut client = lane.client();
     let mailbox = lane.mailbox.clone();
@@ -479,7 +480,6 @@ fn a_request_that_moves_no_byte_costs_its_connection() {
 }
 
 /// A body whose first piece fails, in the turn or in a task.
-#[derive(Clone, Copy)]
 struct Failing {
     is_in_turn: bool,
 }
@@ -517,13 +517,22 @@ impl Handler for Failing {
     }
 }
 
+fn answer(draft: &mut LocationDraft, handler: Failing) -> Result<(), ConfError> {
+    draft.add_handler(HandlerPlace::Answer, Arc::new(handler));
+    Ok(())
+}
+
 #[test]
 fn a_body_whose_first_piece_fails_is_ended() {
-    let families: [&'static dyn Family; 2] = [
-        &Answering(Failing { is_in_turn: true }),
-        &Answering(Failing { is_in_turn: false }),
+    let families: [ReadLocation; 2] = [
+        |_, _, draft| answer(draft, Failing { is_in_turn: true }),
+        |_, _, draft| answer(draft, Failing { is_in_turn: false }),
     ];
-    for (number, family) in (1..).zip(families) {
+    for (number, location) in (1..).zip(families) {
+        let family = Family {
+            location,
+            ..Family::NONE
+        };
         let plan = testing::plan_with(&[family], "server { listen 127.0.0.1:80; }").unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
         let mut client = lane.client();

@@ -32,7 +32,7 @@ impl Plan {
     pub fn build(
         main: View<'_>,
         generation: u64,
-        families: &[&'static dyn Family],
+        families: &[Family],
         environment: &mut dyn Environment,
     ) -> Result<Self, PlanError> {
         let events = main.children("events").next().unwrap_or(main);
@@ -64,7 +64,7 @@ impl Builder<'_> {
         let names = settings::location_names();
         self.settings_names = names.filter(|name| http.is_written(name)).collect();
         for family in self.families {
-            if let Err(error) = family.http(http, self) {
+            if let Err(error) = (family.http)(http, self) {
                 self.report(error);
             }
         }
@@ -72,9 +72,9 @@ impl Builder<'_> {
         if let Err(error) = self.unnamed_location(http) {
             self.report(error);
         }
-        let is_asked = |family: &&'static dyn Family| {
-            let mut rows = family.rows().iter();
-            !family.is_silent_unless_written() || rows.any(|row| http.is_written(row.name))
+        let is_asked = |family: &Family| {
+            let mut rows = family.rows.iter();
+            !family.is_silent_unless_written || rows.any(|row| http.is_written(row.name))
         };
         self.families_inside = self.families.iter().copied().filter(is_asked).collect();
         for view in http.children("server") {

@@ -32,65 +32,59 @@ use turnpike_quic::HostKey;
 pub use turnpike_plan::builder::PlanError;
 
 /// A folder of directives: its rows, its variables, and what they add to a location.
-pub trait Family: Sync {
+#[derive(Clone, Copy)]
+pub struct Family {
     /// The name, as the reference groups by it.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// The directives.
-    fn rows(&self) -> &'static [Row];
+    pub rows: &'static [Row],
     /// What people wrote about the directives, for the reference.
-    fn reference(&self) -> &'static [ReferenceText] {
-        &[]
-    }
+    pub reference: &'static [ReferenceText],
     /// The variables.
-    fn variables(&self) -> &'static [VariableRow] {
-        &[]
-    }
+    pub variables: fn() -> &'static [VariableRow],
     /// The verbs that it offers on the control socket; [`Builder::command`] gives what carries
     /// them out.
-    fn commands(&self) -> &'static [CommandRow] {
-        &[]
-    }
+    pub commands: &'static [CommandRow],
     /// The metrics that it counts; [`Builder::metrics`] gives what reads them.
-    fn metrics(&self) -> &'static [metrics::Row] {
-        &[]
-    }
+    pub metrics: &'static [metrics::Row],
     /// Whether servers and locations get nothing from it while none of its directives is written
     /// anywhere. It is then asked at the http level alone, and costs the blocks inside nothing.
-    fn is_silent_unless_written(&self) -> bool {
-        false
-    }
+    pub is_silent_unless_written: bool,
     /// Reads what stands at the http level, before any server is looked at.
-    fn http(&self, _view: View<'_>, _builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        Ok(())
-    }
+    pub http: fn(View<'_>, &mut Builder<'_>) -> Result<(), ConfError>,
     /// Reads what other families need of a location, and leaves it in [`Builder::store`]. Called
     /// for all families before any of them adds to the location.
-    fn prepare_location(
-        &self,
-        _view: View<'_>,
-        _builder: &mut Builder<'_>,
-        _draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        Ok(())
-    }
+    pub prepare_location: ReadLocation,
     /// Adds to a location what the directives in force there ask for. Called for every location,
     /// `if` and `limit_except` block, and for every server block's own location.
-    fn location(
-        &self,
-        _view: View<'_>,
-        _builder: &mut Builder<'_>,
-        _draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        Ok(())
-    }
+    pub location: ReadLocation,
+}
+
+/// A family's look at a location.
+pub type ReadLocation = fn(View<'_>, &mut Builder<'_>, &mut LocationDraft) -> Result<(), ConfError>;
+
+impl Family {
+    /// A family that has and does nothing: each names what it has besides.
+    pub const NONE: Self = Self {
+        name: "",
+        rows: &[],
+        reference: &[],
+        variables: || &[],
+        commands: &[],
+        metrics: &[],
+        is_silent_unless_written: false,
+        http: |_, _| Ok(()),
+        prepare_location: |_, _, _| Ok(()),
+        location: |_, _, _| Ok(()),
+    };
 }
 
 /// A plan in the making: what is HTTP's of it, and the part that every protocol's plan has.
 pub struct Builder<'e> {
     pub(super) base: turnpike_plan::builder::Builder<'e, Exchange>,
-    pub(super) families: &'e [&'static dyn Family],
+    pub(super) families: &'e [Family],
     /// The families that have something to say inside the http level.
-    pub(super) families_inside: Arc<[&'static dyn Family]>,
+    pub(super) families_inside: Arc<[Family]>,
     /// The core's directives of locations that are written anywhere.
     pub(super) settings_names: Arc<[&'static str]>,
     /// The core's settings by the number of the block that they are inherited from: most locations
@@ -210,10 +204,10 @@ fn difference(draft: &LocationDraft) -> Option<Difference> {
 
 impl<'e> Builder<'e> {
     /// A builder with the families' variables.
-    pub fn new(families: &'e [&'static dyn Family], environment: &'e mut dyn Environment) -> Self {
+    pub fn new(families: &'e [Family], environment: &'e mut dyn Environment) -> Self {
         let rows = families
             .iter()
-            .flat_map(|family| family.variables())
+            .flat_map(|family| (family.variables)())
             .copied();
         Self {
             base: turnpike_plan::builder::Builder::new(table(rows), environment),
@@ -270,12 +264,12 @@ impl<'e> Builder<'e> {
         };
         let families = Arc::clone(&self.families_inside);
         for family in families.iter() {
-            if let Err(error) = family.prepare_location(view, self, &mut draft) {
+            if let Err(error) = (family.prepare_location)(view, self, &mut draft) {
                 self.report(error);
             }
         }
         for family in families.iter() {
-            if let Err(error) = family.location(view, self, &mut draft) {
+            if let Err(error) = (family.location)(view, self, &mut draft) {
                 self.report(error);
             }
         }

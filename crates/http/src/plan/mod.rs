@@ -19,7 +19,7 @@ pub(crate) mod resolved;
 #[cfg(test)]
 mod tests;
 
-pub use builder::{Builder, Environment, Family, LocationDraft, PlanError};
+pub use builder::{Builder, Environment, Family, LocationDraft, PlanError, ReadLocation};
 pub use index::{ListenIndex, LocationIndex, ServerIndex};
 pub use listen::{Listen, ListenRequest, listens};
 pub use locations::{Found, LocationTree};

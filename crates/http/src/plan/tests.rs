@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
-
-use super::{Builder, Family, Found, ServerIndex};
+use super::{Family, Found, ServerIndex};
 use crate::exchange::Exchange;
 use crate::testing;
 use turnpike_plan::control::{Arguments, Command, CommandError, CommandRow, Value, json};
@@ -437,21 +435,15 @@ static SAID: metrics::Row = metrics::Row {
     help: "Words said again.",
 };
 
-impl Family for Echo {
-    fn name(&self) -> &'static str {
-        "echo"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        &[]
-    }
-
-    fn http(&self, _: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+const FAMILY: Family = Family {
+    name: "echo",
+    http: |_, builder| {
         builder.command(&ECHO, Arc::new(Echo));
         builder.metrics(Arc::new(Echo));
         Ok(())
-    }
-}
+    },
+    ..Family::NONE
+};
 
 impl Command for Echo {
     fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
@@ -468,7 +460,7 @@ impl Reader for Echo {
 
 #[test]
 fn families_offer_verbs_and_metrics_with_the_plan() {
-    let plan = testing::plan_with(&[&Echo], "").unwrap();
+    let plan = testing::plan_with(&[FAMILY], "").unwrap();
     let command = plan.offers().command("echo.say").unwrap();
     let arguments = json!({ "text": "hello" });
     let answer = command.run(arguments.as_object().unwrap());

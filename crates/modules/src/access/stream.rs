@@ -2,46 +2,41 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_lane::log::Level;
 use turnpike_stream::phase::{Handler, HandlerPlace, Status, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 
 use super::handler::Rules;
-use super::{Access, plan, rows};
+use super::{plan, rows};
 use turnpike_plan::cidr::warn_of_low_bits;
 
-impl Family for Access {
-    fn name(&self) -> &'static str {
-        "stream access"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream access",
+    rows: rows::STREAM,
+    reference: super::FAMILY.reference,
+    stream,
+    server,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        rows::STREAM
-    }
+fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    warn_of_low_bits(view, builder, &["allow", "deny"]);
+    Ok(())
+}
 
-    fn reference(&self) -> &'static [ReferenceText] {
-        super::REFERENCE
+fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    warn_of_low_bits(view, builder, &["allow", "deny"]);
+    if let Some(rules) = plan::rules(view)? {
+        draft.add_handler(HandlerPlace::AddressAccess, Arc::new(rules));
     }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        warn_of_low_bits(view, builder, &["allow", "deny"]);
-        Ok(())
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        warn_of_low_bits(view, builder, &["allow", "deny"]);
-        if let Some(rules) = plan::rules(view)? {
-            draft.add_handler(HandlerPlace::AddressAccess, Arc::new(rules));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Handler for Rules {

@@ -13,42 +13,23 @@ mod lane;
 mod logged;
 mod plan;
 mod rows;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_conf::{ConfError, ReferenceText, View};
+use turnpike_http::plan::{Builder, Family};
 
-pub(crate) struct AccessLog;
+pub(crate) const FAMILY: Family = Family {
+    name: "access_log",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    http,
+    location: |view, builder, draft| plan::location(view, builder, draft),
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-impl Family for AccessLog {
-    fn name(&self) -> &'static str {
-        "access_log"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::predefined(view, builder)?;
-        plan::formats(view, builder)
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    plan::predefined(view, builder)?;
+    plan::formats(view, builder)
 }

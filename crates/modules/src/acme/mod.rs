@@ -29,39 +29,28 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, Context, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, Context, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
 /// The family of `acme_issuer`.
-pub(crate) struct Acme;
+pub(crate) const FAMILY: Family = Family {
+    name: "acme",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    http,
+    location,
+    ..Family::NONE
+};
 
-impl Family for Acme {
-    fn name(&self) -> &'static str {
-        "acme"
-    }
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    plan::variables(view, builder)?;
+    plan::issuers(view, builder)
+}
 
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::variables(view, builder)?;
-        plan::issuers(view, builder)
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft, view.context() == Context::Server)
-    }
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    plan::location(view, builder, draft, view.context() == Context::Server)
 }

@@ -4,38 +4,15 @@ mod handler;
 mod plan;
 mod rows;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// The family of `add_before_body` and `add_after_body`.
-pub(crate) struct Addition;
-
-impl Family for Addition {
-    fn name(&self) -> &'static str {
-        "addition"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, draft)
-    }
-}
+pub(crate) const FAMILY: Family = Family {
+    name: "addition",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    is_silent_unless_written: true,
+    location: |view, _, draft| plan::location(view, draft),
+    ..Family::NONE
+};

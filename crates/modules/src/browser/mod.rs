@@ -6,43 +6,24 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+pub(crate) const FAMILY: Family = Family {
+    name: "browser",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    variables: || handler::VARIABLES,
+    http: plan::variables,
+    location,
+    ..Family::NONE
+};
 
-pub(crate) struct Browser;
-
-impl Family for Browser {
-    fn name(&self) -> &'static str {
-        "browser"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        handler::VARIABLES
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::variables(view, builder)
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft);
-        Ok(())
-    }
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    plan::location(view, builder, draft);
+    Ok(())
 }

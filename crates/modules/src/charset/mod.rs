@@ -10,37 +10,14 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
-pub(crate) struct Charset;
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-impl Family for Charset {
-    fn name(&self) -> &'static str {
-        "charset"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::http(view, builder)
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
-}
+pub(crate) const FAMILY: Family = Family {
+    name: "charset",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    http: plan::http,
+    location: plan::location,
+    ..Family::NONE
+};

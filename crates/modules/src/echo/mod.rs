@@ -8,48 +8,22 @@ mod plan;
 mod rows;
 mod variables;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+use turnpike_conf::{ConfError, ReferenceText, View};
+use turnpike_http::plan::{Builder, Family};
 
 /// The family of `echo`.
-pub(crate) struct Echo;
+pub(crate) const FAMILY: Family = Family {
+    name: "echo",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    is_silent_unless_written: true,
+    variables: || variables::VARIABLES,
+    http,
+    location: plan::location,
+    ..Family::NONE
+};
 
-impl Family for Echo {
-    fn name(&self) -> &'static str {
-        "echo"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        variables::VARIABLES
-    }
-
-    fn http(&self, _: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        builder.variables.add_unsettled(variables::CONTENT);
-        Ok(())
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
+fn http(_: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    builder.variables.add_unsettled(variables::CONTENT);
+    Ok(())
 }

@@ -16,11 +16,8 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-
-/// The family of `fastcgi_pass`.
-pub(crate) struct FastCgi;
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// What people wrote about the directives.
 const REFERENCE: &[ReferenceText] = &[
@@ -35,33 +32,13 @@ const REFERENCE: &[ReferenceText] = &[
     ),
 ];
 
-impl Family for FastCgi {
-    fn name(&self) -> &'static str {
-        plan::PREFIX
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::http(view, builder)
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
-}
+/// The family of `fastcgi_pass`.
+pub(crate) const FAMILY: Family = Family {
+    name: plan::PREFIX,
+    rows: rows::ROWS,
+    reference: REFERENCE,
+    is_silent_unless_written: true,
+    http: plan::http,
+    location: plan::location,
+    ..Family::NONE
+};

@@ -8,37 +8,26 @@ mod networks;
 mod plan;
 mod ranges;
 mod rows;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family};
 
-pub(crate) struct Geo;
+pub(crate) const FAMILY: Family = Family {
+    name: "geo",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    http,
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-impl Family for Geo {
-    fn name(&self) -> &'static str {
-        "geo"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        for block in view.children("geo") {
-            if let Err(error) = plan::define(block, builder) {
-                builder.report(error);
-            }
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    for block in view.children("geo") {
+        if let Err(error) = plan::define(block, builder) {
+            builder.report(error);
         }
-        Ok(())
     }
+    Ok(())
 }

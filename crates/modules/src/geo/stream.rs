@@ -1,29 +1,24 @@
 //! The family in `stream`.
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_stream::plan::{Builder, Family};
 
-use super::{Geo, plan, rows};
+use super::{plan, rows};
 
-impl Family for Geo {
-    fn name(&self) -> &'static str {
-        "stream geo"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream geo",
+    rows: rows::STREAM,
+    reference: super::FAMILY.reference,
+    stream,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        rows::STREAM
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        super::REFERENCE
-    }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        for block in view.children("geo") {
-            if let Err(error) = plan::define(block, builder) {
-                builder.report(error);
-            }
+fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    for block in view.children("geo") {
+        if let Err(error) = plan::define(block, builder) {
+            builder.report(error);
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -8,35 +8,24 @@ mod handler;
 mod plan;
 mod reloading;
 mod rows;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 mod value;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+pub(crate) const FAMILY: Family = Family {
+    name: "geoip2",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    http,
+    ..Family::NONE
+};
 
-pub(crate) struct GeoIp2;
-
-impl Family for GeoIp2 {
-    fn name(&self) -> &'static str {
-        "geoip2"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        let proxies = plan::proxies(view)?;
-        plan::define(view, builder, &proxies);
-        Ok(())
-    }
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let proxies = plan::proxies(view)?;
+    plan::define(view, builder, &proxies);
+    Ok(())
 }

@@ -2,23 +2,21 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_stream::plan::{Builder, Family};
 
 use super::plan::Proxies;
-use super::{GeoIp2, plan, rows};
+use super::{plan, rows};
 
-impl Family for GeoIp2 {
-    fn name(&self) -> &'static str {
-        "stream geoip2"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream geoip2",
+    rows: rows::STREAM,
+    stream,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        rows::STREAM
-    }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::define(view, builder, &Arc::new(Proxies::default()));
-        Ok(())
-    }
+fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    plan::define(view, builder, &Arc::new(Proxies::default()));
+    Ok(())
 }

@@ -9,12 +9,8 @@ mod rows;
 mod tests;
 mod variables;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
-
-/// The family of `grpc_pass`.
-pub(crate) struct Grpc;
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// What people wrote about the directives.
 const REFERENCE: &[ReferenceText] = &[
@@ -33,33 +29,13 @@ const REFERENCE: &[ReferenceText] = &[
     ),
 ];
 
-impl Family for Grpc {
-    fn name(&self) -> &'static str {
-        plan::PREFIX
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        variables::ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
-}
+/// The family of `grpc_pass`.
+pub(crate) const FAMILY: Family = Family {
+    name: plan::PREFIX,
+    rows: rows::ROWS,
+    reference: REFERENCE,
+    is_silent_unless_written: true,
+    variables: || variables::ROWS,
+    location: plan::location,
+    ..Family::NONE
+};

@@ -11,45 +11,33 @@ mod trailers;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use trailers::AddTrailers;
 
-pub(crate) struct Headers;
+pub(crate) const FAMILY: Family = Family {
+    name: "headers",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    location,
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-impl Family for Headers {
-    fn name(&self) -> &'static str {
-        "headers"
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let added = plan::Added::read(view, builder)?;
+    if !added.is_empty() {
+        draft.add_filter(FilterPlace::Headers, Arc::new(added));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
+    let trailers = plan::Trailers::read(view, builder)?;
+    if !trailers.fields.is_empty() {
+        let filter = AddTrailers(Arc::new(trailers));
+        draft.add_filter(FilterPlace::Trailers, Arc::new(filter));
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let added = plan::Added::read(view, builder)?;
-        if !added.is_empty() {
-            draft.add_filter(FilterPlace::Headers, Arc::new(added));
-        }
-        let trailers = plan::Trailers::read(view, builder)?;
-        if !trailers.fields.is_empty() {
-            let filter = AddTrailers(Arc::new(trailers));
-            draft.add_filter(FilterPlace::Trailers, Arc::new(filter));
-        }
-        Ok(())
-    }
+    Ok(())
 }

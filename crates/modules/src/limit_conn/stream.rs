@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_stream::phase::{Handler, HandlerPlace, Status, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
@@ -10,7 +10,7 @@ use turnpike_stream::variables::VariableRow;
 
 use super::handler::{Asked, Limits};
 use super::zone::CountZone;
-use super::{LimitConn, plan, rows};
+use super::{plan, rows};
 use crate::limits;
 
 const VARIABLES: &[VariableRow] = &[VariableRow {
@@ -24,39 +24,26 @@ const VARIABLES: &[VariableRow] = &[VariableRow {
     summary: "The result of the concurrency limit: PASSED, REJECTED or REJECTED_DRY_RUN.",
 }];
 
-impl Family for LimitConn {
-    fn name(&self) -> &'static str {
-        "stream limit_conn"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream limit_conn",
+    rows: rows::STREAM,
+    reference: super::FAMILY.reference,
+    variables: || VARIABLES,
+    stream: |view, builder| plan::zones(view, builder, "stream limit_conn"),
+    server,
+};
 
-    fn rows(&self) -> &'static [Row] {
-        rows::STREAM
+fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    let status = Status::ServiceUnavailable.number();
+    if let Some(limits) = plan::in_force(view, builder, status)? {
+        draft.add_handler(HandlerPlace::Concurrency, Arc::new(limits));
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        super::REFERENCE
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        VARIABLES
-    }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::zones(view, builder, "stream limit_conn")
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        let status = Status::ServiceUnavailable.number();
-        if let Some(limits) = plan::in_force(view, builder, status)? {
-            draft.add_handler(HandlerPlace::Concurrency, Arc::new(limits));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Handler for Limits {

@@ -7,31 +7,20 @@ mod handler;
 mod numbers;
 mod plan;
 mod rows;
-mod stream;
+pub(crate) mod stream;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family};
 
-pub(crate) struct Map;
+pub(crate) const FAMILY: Family = Family {
+    name: "map",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    http,
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-impl Family for Map {
-    fn name(&self) -> &'static str {
-        "map"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::define_all(view, builder);
-        Ok(())
-    }
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    plan::define_all(view, builder);
+    Ok(())
 }

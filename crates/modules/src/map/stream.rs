@@ -1,25 +1,20 @@
 //! The family in `stream`.
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_stream::plan::{Builder, Family};
 
-use super::{Map, plan, rows};
+use super::{plan, rows};
 
-impl Family for Map {
-    fn name(&self) -> &'static str {
-        "stream map"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream map",
+    rows: rows::STREAM,
+    reference: super::FAMILY.reference,
+    stream,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        rows::STREAM
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        super::REFERENCE
-    }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::define_all(view, builder);
-        Ok(())
-    }
+fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    plan::define_all(view, builder);
+    Ok(())
 }

@@ -3,11 +3,11 @@
 mod handler;
 mod rows;
 mod servers;
-mod stream;
+pub(crate) mod stream;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, Entry, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::metrics;
 
@@ -15,11 +15,6 @@ use crate::{content, zone};
 use handler::{Detail, Page};
 use servers::{AllServers, Servers};
 use stream::AllSessions;
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-pub(crate) struct Metrics;
 
 /// The metrics: those of servers of HTTP, then those of servers of stream.
 const METRICS: &[metrics::Row] = &{
@@ -42,68 +37,59 @@ const METRICS: &[metrics::Row] = &{
 #[derive(Default)]
 struct Counting(Option<Arc<Servers>>);
 
-impl Family for Metrics {
-    fn name(&self) -> &'static str {
-        "metrics"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "metrics",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    metrics: METRICS,
+    http,
+    location,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    if let Some(sessions) = AllSessions::open(builder) {
+        builder.metrics(sessions);
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
+    if !view.children("server").any(shows_servers) {
+        return Ok(());
     }
+    let all = zone::open(builder, "metrics", "servers", "", AllServers::default);
+    let all = all.unwrap_or_default();
+    let names = view.children("server").map(|server| {
+        let entry = server.own_all("server_name").next();
+        let name = entry
+            .map_or("", |entry| entry.argument(0))
+            .to_ascii_lowercase();
+        name.strip_prefix('.').unwrap_or(&name).as_bytes().to_vec()
+    });
+    let servers = Arc::new(all.of(names.filter(|name| !name.is_empty())));
+    builder.metrics(servers.clone());
+    builder.store::<Counting>().0 = Some(servers);
+    Ok(())
+}
 
-    fn metrics(&self) -> &'static [metrics::Row] {
-        METRICS
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if let Some(servers) = builder.store::<Counting>().0.clone() {
+        draft.add_logger(servers);
     }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        if let Some(sessions) = AllSessions::open(builder) {
-            builder.metrics(sessions);
+    let Some((entry, is_own)) = content::in_force(view, "metrics") else {
+        return Ok(());
+    };
+    let detail = match entry.arguments.first().map(|word| word.text.as_str()) {
+        None | Some("by=lane") => Detail::Lane,
+        Some("by=total" | BY_SERVER) => Detail::Total,
+        Some(other) => {
+            let message = format!("invalid parameter \"{other}\"");
+            return Err(view.error(entry.span, message));
         }
-        if !view.children("server").any(shows_servers) {
-            return Ok(());
-        }
-        let all = zone::open(builder, "metrics", "servers", "", AllServers::default);
-        let all = all.unwrap_or_default();
-        let names = view.children("server").map(|server| {
-            let entry = server.own_all("server_name").next();
-            let name = entry
-                .map_or("", |entry| entry.argument(0))
-                .to_ascii_lowercase();
-            name.strip_prefix('.').unwrap_or(&name).as_bytes().to_vec()
-        });
-        let servers = Arc::new(all.of(names.filter(|name| !name.is_empty())));
-        builder.metrics(servers.clone());
-        builder.store::<Counting>().0 = Some(servers);
-        Ok(())
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if let Some(servers) = builder.store::<Counting>().0.clone() {
-            draft.add_logger(servers);
-        }
-        let Some((entry, is_own)) = content::in_force(view, "metrics") else {
-            return Ok(());
-        };
-        let detail = match entry.arguments.first().map(|word| word.text.as_str()) {
-            None | Some("by=lane") => Detail::Lane,
-            Some("by=total" | BY_SERVER) => Detail::Total,
-            Some(other) => {
-                let message = format!("invalid parameter \"{other}\"");
-                return Err(view.error(entry.span, message));
-            }
-        };
-        draft.set_content(Arc::new(Page(detail)), is_own);
-        Ok(())
-    }
+    };
+    draft.set_content(Arc::new(Page(detail)), is_own);
+    Ok(())
 }
 
 const BY_SERVER: &str = "by=server";

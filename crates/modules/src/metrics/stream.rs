@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use turnpike_conf::{ConfError, Row as DirectiveRow, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_lane::counters::{Answer, AnswerCounts, Kind, Row};
 use turnpike_plan::metrics::{Reader, Samples};
 use turnpike_stream::phase::{Handler, HandlerPlace, Logger, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 
-use super::{METRICS as METRICS_OF_ALL, Metrics};
+use super::METRICS as METRICS_OF_ALL;
 use crate::zone;
 
 /// A gauge of sessions; the other rows take the rest from it.
@@ -87,38 +87,35 @@ impl AllSessions {
     }
 }
 
-impl Family for Metrics {
-    fn name(&self) -> &'static str {
-        "stream metrics"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream metrics",
+    stream,
+    server,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [DirectiveRow] {
-        &[]
+fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let names: Vec<String> = view.children("server").filter_map(listen_of).collect();
+    if let Some(all) = AllSessions::open(builder) {
+        all.servers().retain(|name, _| names.contains(name));
     }
+    Ok(())
+}
 
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        let names: Vec<String> = view.children("server").filter_map(listen_of).collect();
-        if let Some(all) = AllSessions::open(builder) {
-            all.servers().retain(|name, _| names.contains(name));
-        }
-        Ok(())
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        let (Some(name), Some(all)) = (listen_of(view), AllSessions::open(builder)) else {
-            return Ok(());
-        };
-        let counting = Arc::new(Counting(Arc::clone(all.servers().entry(name).or_default())));
-        // Before limits, which may end a session.
-        draft.add_handler(HandlerPlace::ClientAddress, counting.clone());
-        draft.add_logger(counting);
-        Ok(())
-    }
+fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    let (Some(name), Some(all)) = (listen_of(view), AllSessions::open(builder)) else {
+        return Ok(());
+    };
+    let counting = Arc::new(Counting(Arc::clone(all.servers().entry(name).or_default())));
+    // Before limits, which may end a session.
+    draft.add_handler(HandlerPlace::ClientAddress, counting.clone());
+    draft.add_logger(counting);
+    Ok(())
 }
 
 /// The first address that a server listens at, as it is written, and whether it is of UDP.

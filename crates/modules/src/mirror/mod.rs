@@ -4,34 +4,14 @@ mod handler;
 mod plan;
 mod rows;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// The family of `mirror`.
-pub(crate) struct Mirror;
-
-impl Family for Mirror {
-    fn name(&self) -> &'static str {
-        "mirror"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, draft)
-    }
-}
+pub(crate) const FAMILY: Family = Family {
+    name: "mirror",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    location: |view, _, draft| plan::location(view, draft),
+    ..Family::NONE
+};

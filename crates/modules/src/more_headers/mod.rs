@@ -10,38 +10,15 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// The family of `more_set_headers`.
-pub(crate) struct MoreHeaders;
-
-impl Family for MoreHeaders {
-    fn name(&self) -> &'static str {
-        "more_headers"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
-}
+pub(crate) const FAMILY: Family = Family {
+    name: "more_headers",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    is_silent_unless_written: true,
+    location: plan::location,
+    ..Family::NONE
+};

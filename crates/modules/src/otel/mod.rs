@@ -19,43 +19,16 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// The family of `otel_trace`.
-pub(crate) struct OpenTelemetry;
-
-impl Family for OpenTelemetry {
-    fn name(&self) -> &'static str {
-        "otel"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        handler::VARIABLES
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::http(view, builder)
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
-}
+pub(crate) const FAMILY: Family = Family {
+    name: "otel",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    variables: || handler::VARIABLES,
+    http: plan::http,
+    location: plan::location,
+    ..Family::NONE
+};

@@ -12,12 +12,8 @@ mod rows;
 mod tests;
 mod variables;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
-
-/// The family of `proxy_pass`.
-pub(crate) struct Proxy;
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// What people wrote about the directives.
 const REFERENCE: &[ReferenceText] = &[
@@ -36,29 +32,12 @@ const REFERENCE: &[ReferenceText] = &[
     ),
 ];
 
-impl Family for Proxy {
-    fn name(&self) -> &'static str {
-        "proxy"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        variables::ROWS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
-}
+/// The family of `proxy_pass`.
+pub(crate) const FAMILY: Family = Family {
+    name: "proxy",
+    rows: rows::ROWS,
+    reference: REFERENCE,
+    variables: || variables::ROWS,
+    location: plan::location,
+    ..Family::NONE
+};

@@ -11,34 +11,14 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// Ranges, by `max_ranges`.
-pub(crate) struct Ranges;
-
-impl Family for Ranges {
-    fn name(&self) -> &'static str {
-        "range"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, draft)
-    }
-}
+pub(crate) const FAMILY: Family = Family {
+    name: "range",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    location: |view, _, draft| plan::location(view, draft),
+    ..Family::NONE
+};

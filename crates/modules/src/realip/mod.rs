@@ -8,54 +8,36 @@ mod forwarded;
 mod handler;
 mod plan;
 mod rows;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
 
 use turnpike_plan::cidr::warn_of_low_bits;
 
-pub(crate) struct RealIp;
+pub(crate) const FAMILY: Family = Family {
+    name: "realip",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    is_silent_unless_written: true,
+    variables: || handler::VARIABLES,
+    http,
+    location,
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    warn_of_low_bits(view, builder, &["set_real_ip_from"]);
+    Ok(())
+}
 
-impl Family for RealIp {
-    fn name(&self) -> &'static str {
-        "realip"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        handler::VARIABLES
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        warn_of_low_bits(view, builder, &["set_real_ip_from"]);
-        Ok(())
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        warn_of_low_bits(view, builder, &["set_real_ip_from"]);
-        plan::location(view, draft)
-    }
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    warn_of_low_bits(view, builder, &["set_real_ip_from"]);
+    plan::location(view, draft)
 }

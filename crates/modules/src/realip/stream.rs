@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, View};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_stream::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
@@ -10,7 +10,7 @@ use turnpike_stream::session::Session;
 use turnpike_stream::variables::{self, VariableRow};
 
 use super::forwarded::Trust;
-use super::{RealIp, plan, rows};
+use super::{plan, rows};
 use turnpike_plan::cidr::warn_of_low_bits;
 
 const VARIABLES: &[VariableRow] = &[
@@ -32,41 +32,32 @@ fn connection_peer(session: &Session) -> PeerAddress {
     session.connection_peer.unwrap_or(session.peer)
 }
 
-impl Family for RealIp {
-    fn name(&self) -> &'static str {
-        "stream realip"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream realip",
+    rows: rows::STREAM,
+    reference: super::FAMILY.reference,
+    variables: || VARIABLES,
+    stream,
+    server,
+};
 
-    fn rows(&self) -> &'static [Row] {
-        rows::STREAM
-    }
+fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    warn_of_low_bits(view, builder, &["set_real_ip_from"]);
+    Ok(())
+}
 
-    fn reference(&self) -> &'static [ReferenceText] {
-        super::REFERENCE
+fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    warn_of_low_bits(view, builder, &["set_real_ip_from"]);
+    let trust = plan::trust(view)?;
+    if !trust.is_empty() {
+        draft.add_handler(HandlerPlace::ClientAddress, Arc::new(trust));
     }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        VARIABLES
-    }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        warn_of_low_bits(view, builder, &["set_real_ip_from"]);
-        Ok(())
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        warn_of_low_bits(view, builder, &["set_real_ip_from"]);
-        let trust = plan::trust(view)?;
-        if !trust.is_empty() {
-            draft.add_handler(HandlerPlace::ClientAddress, Arc::new(trust));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Handler for Trust {

@@ -14,50 +14,38 @@ mod upstream_lists;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, Context, ReferenceText, View};
 use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use plan::Program;
 
-pub(crate) struct Rewrite;
+pub(crate) const FAMILY: Family = Family {
+    name: "rewrite",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    location,
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-impl Family for Rewrite {
-    fn name(&self) -> &'static str {
-        "rewrite"
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if !view.flag("uninitialized_variable_warn") {
+        builder.store::<plan::Unset>().add_quiet(draft.index);
     }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
+    let place = match view.context() {
+        Context::Server => HandlerPlace::ServerRewrite,
+        Context::Location => HandlerPlace::Rewrite,
+        Context::Http => return plan::define_only(view, builder),
+        // What stands in an `if` belongs to the program around it.
+        _ => return Ok(()),
+    };
+    let program = Program::compile(view, builder)?;
+    if !program.is_empty() {
+        draft.add_handler(place, Arc::new(program));
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if !view.flag("uninitialized_variable_warn") {
-            builder.store::<plan::Unset>().add_quiet(draft.index);
-        }
-        let place = match view.context() {
-            Context::Server => HandlerPlace::ServerRewrite,
-            Context::Location => HandlerPlace::Rewrite,
-            Context::Http => return plan::define_only(view, builder),
-            // What stands in an `if` belongs to the program around it.
-            _ => return Ok(()),
-        };
-        let program = Program::compile(view, builder)?;
-        if !program.is_empty() {
-            draft.add_handler(place, Arc::new(program));
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -8,11 +8,8 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
-
-/// The family of `scgi_pass`.
-pub(crate) struct Scgi;
+use turnpike_conf::ReferenceText;
+use turnpike_http::plan::Family;
 
 /// What people wrote about the directives.
 const REFERENCE: &[ReferenceText] = &[
@@ -27,29 +24,12 @@ const REFERENCE: &[ReferenceText] = &[
     ),
 ];
 
-impl Family for Scgi {
-    fn name(&self) -> &'static str {
-        plan::PREFIX
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn is_silent_unless_written(&self) -> bool {
-        true
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
-    }
-}
+/// The family of `scgi_pass`.
+pub(crate) const FAMILY: Family = Family {
+    name: plan::PREFIX,
+    rows: rows::ROWS,
+    reference: REFERENCE,
+    is_silent_unless_written: true,
+    location: plan::location,
+    ..Family::NONE
+};

@@ -28,7 +28,7 @@ mod shared_sessions;
 mod shared_ticket_keys;
 mod source;
 mod stapling;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 mod ticket_keys;
@@ -38,12 +38,10 @@ mod versioned;
 use std::sync::LazyLock;
 
 use rustls::sign::CertifiedKey;
-use turnpike_conf::{ConfError, Context, Entry, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, Context, Entry, ReferenceText, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder as HttpBuilder, Family, LocationDraft};
-
 use turnpike_http::variables::VariableRow;
-use turnpike_lane::counters::Row as MetricRow;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificatesByName, HTTP2};
 
@@ -119,55 +117,37 @@ fn no_certificate(view: View<'_>) -> Option<&'static str> {
     }
 }
 
-pub(crate) struct Ssl;
+pub(crate) const FAMILY: Family = Family {
+    name: "ssl",
+    rows: rows::HTTP,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    variables: || &VARIABLES,
+    metrics: expiry::METRICS,
+    location,
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-impl Family for Ssl {
-    fn name(&self) -> &'static str {
-        "ssl"
+fn location(
+    view: View<'_>,
+    builder: &mut HttpBuilder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if view.context() != Context::Server {
+        return Ok(());
     }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::HTTP
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        &VARIABLES
-    }
-
-    fn metrics(&self) -> &'static [MetricRow] {
-        expiry::METRICS
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut HttpBuilder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if view.context() != Context::Server {
-            return Ok(());
-        }
-        draft.verify_client = clients::mode(view);
-        draft.no_certificate = match builder.store::<IssuedSource>() {
-            IssuedSource {
-                source: Some(_), ..
-            } => None,
-            IssuedSource {
-                lacks_name: true, ..
-            } => Some(NO_NAME),
-            _ => no_certificate(view),
-        };
-        let http2 = view.flag("http2").then_some(HTTP2);
-        let protocols = http2.into_iter().chain(HTTP1);
-        let protocols = protocols.map(<[u8]>::to_vec).collect();
-        draft.tls = plan::server(view, builder, protocols)?;
-        Ok(())
-    }
+    draft.verify_client = clients::mode(view);
+    draft.no_certificate = match builder.store::<IssuedSource>() {
+        IssuedSource {
+            source: Some(_), ..
+        } => None,
+        IssuedSource {
+            lacks_name: true, ..
+        } => Some(NO_NAME),
+        _ => no_certificate(view),
+    };
+    let http2 = view.flag("http2").then_some(HTTP2);
+    let protocols = http2.into_iter().chain(HTTP1);
+    let protocols = protocols.map(<[u8]>::to_vec).collect();
+    draft.tls = plan::server(view, builder, protocols)?;
+    Ok(())
 }

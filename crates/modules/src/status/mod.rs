@@ -12,11 +12,6 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use crate::content;
 use handler::{Form, Page};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-pub(crate) struct Status;
-
 const ROWS: &[Row] = &[Row {
     name: "status",
     contexts: &[Context::Server, Context::Location],
@@ -32,38 +27,31 @@ const ROWS: &[Row] = &[Row {
         its numbers are all metrics as JSON, at the same address with ?json.",
 }];
 
-impl Family for Status {
-    fn name(&self) -> &'static str {
-        "status"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "status",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    location,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        let Some((entry, is_own)) = content::in_force(view, "status") else {
-            return Ok(());
-        };
-        let form = match entry.arguments.first().map(|word| word.text.as_str()) {
-            None | Some("text") => Form::Text,
-            Some("json") => Form::Json,
-            Some("html") => Form::Html,
-            Some(other) => {
-                let message = format!("invalid parameter \"{other}\"");
-                return Err(view.error(entry.span, message));
-            }
-        };
-        draft.set_content(Arc::new(Page(form)), is_own);
-        Ok(())
-    }
+fn location(
+    view: View<'_>,
+    _builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let Some((entry, is_own)) = content::in_force(view, "status") else {
+        return Ok(());
+    };
+    let form = match entry.arguments.first().map(|word| word.text.as_str()) {
+        None | Some("text") => Form::Text,
+        Some("json") => Form::Json,
+        Some("html") => Form::Html,
+        Some(other) => {
+            let message = format!("invalid parameter \"{other}\"");
+            return Err(view.error(entry.span, message));
+        }
+    };
+    draft.set_content(Arc::new(Page(form)), is_own);
+    Ok(())
 }

@@ -19,40 +19,17 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
-use turnpike_stream::plan::{Builder, Family, ServerDraft};
+use turnpike_conf::ReferenceText;
+use turnpike_stream::plan::Family;
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[
-    ReferenceText::new(include_str!("reference.md")),
-    ReferenceText::shared(crate::pass::TLS_REFERENCE, &[("PREFIX", "proxy")]),
-];
-
-pub(crate) struct StreamProxy;
-
-impl Family for StreamProxy {
-    fn name(&self) -> &'static str {
-        "stream proxy"
-    }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        buffer_size::check(view, builder)
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        plan::server(view, builder, draft)
-    }
-}
+pub(crate) const FAMILY: Family = Family {
+    name: "stream proxy",
+    rows: rows::ROWS,
+    reference: &[
+        ReferenceText::new(include_str!("reference.md")),
+        ReferenceText::shared(crate::pass::TLS_REFERENCE, &[("PREFIX", "proxy")]),
+    ],
+    stream: buffer_size::check,
+    server: plan::server,
+    ..Family::NONE
+};

@@ -8,14 +8,8 @@ use turnpike_conf::{
     Arguments, ConfError, Context, Merge, ReferenceText, Repeat, Row, Value, View,
 };
 use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::variables::VariableRow;
 
 use crate::content;
-
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
-
-pub(crate) struct StubStatus;
 
 const ROWS: &[Row] = &[Row {
     name: "stub_status",
@@ -31,32 +25,22 @@ const ROWS: &[Row] = &[Row {
         `stub_status`.",
 }];
 
-impl Family for StubStatus {
-    fn name(&self) -> &'static str {
-        "stub_status"
-    }
+pub(crate) const FAMILY: Family = Family {
+    name: "stub_status",
+    rows: ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    variables: || handler::VARIABLES,
+    location,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
+fn location(
+    view: View<'_>,
+    _builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if let Some((_, is_own)) = content::in_force(view, "stub_status") {
+        draft.set_content(Arc::new(handler::Page), is_own);
     }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn variables(&self) -> &'static [VariableRow] {
-        handler::VARIABLES
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        _builder: &mut Builder<'_>,
-        draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if let Some((_, is_own)) = content::in_force(view, "stub_status") {
-            draft.set_content(Arc::new(handler::Page), is_own);
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -22,17 +22,15 @@ mod servers;
 mod sessions;
 mod state_file;
 mod sticky;
-mod stream;
+pub(crate) mod stream;
 mod stream_health;
 mod stream_metrics;
 #[cfg(test)]
 mod tests;
 mod url;
 
-use turnpike_conf::{ConfError, ReferenceText, Row, View};
+use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_plan::control::CommandRow;
-use turnpike_plan::metrics;
 
 pub(crate) use handler::{Directory, Upstream};
 pub(crate) use health::{Checked, check};
@@ -42,52 +40,35 @@ pub(crate) use sessions::Sessions;
 pub(crate) use stream_health::{CheckedServers, check_servers};
 pub(crate) use url::{Target, Url};
 
-pub(crate) struct Upstreams;
+pub(crate) const FAMILY: Family = Family {
+    name: "upstream",
+    rows: rows::ROWS,
+    reference: &[ReferenceText::new(include_str!("reference.md"))],
+    commands: commands::ROWS,
+    metrics: commands::METRICS,
+    http,
+    location,
+    ..Family::NONE
+};
 
-/// What people wrote about the directives.
-const REFERENCE: &[ReferenceText] = &[ReferenceText::new(include_str!("reference.md"))];
+fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    resolver::check(view, builder)?;
+    matches::read::<health::Conditions, _>(view, builder);
+    plan::groups(view, builder)?;
+    commands::offer(builder);
+    Ok(())
+}
 
-impl Family for Upstreams {
-    fn name(&self) -> &'static str {
-        "upstream"
+fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    _draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if let Some(entry) = view.own("health_check")
+        && view.own("proxy_pass").is_none()
+    {
+        let message = "\"health_check\" directive requires \"proxy_pass\"";
+        return Err(view.error(entry.span, message));
     }
-
-    fn rows(&self) -> &'static [Row] {
-        rows::ROWS
-    }
-
-    fn reference(&self) -> &'static [ReferenceText] {
-        REFERENCE
-    }
-
-    fn commands(&self) -> &'static [CommandRow] {
-        commands::ROWS
-    }
-
-    fn metrics(&self) -> &'static [metrics::Row] {
-        commands::METRICS
-    }
-
-    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        resolver::check(view, builder)?;
-        matches::read::<health::Conditions, _>(view, builder);
-        plan::groups(view, builder)?;
-        commands::offer(builder);
-        Ok(())
-    }
-
-    fn location(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        _draft: &mut LocationDraft,
-    ) -> Result<(), ConfError> {
-        if let Some(entry) = view.own("health_check")
-            && view.own("proxy_pass").is_none()
-        {
-            let message = "\"health_check\" directive requires \"proxy_pass\"";
-            return Err(view.error(entry.span, message));
-        }
-        resolver::check(view, builder)
-    }
+    resolver::check(view, builder)
 }

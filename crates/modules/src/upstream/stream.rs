@@ -2,50 +2,41 @@
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, ReferenceText, Row, Value, View};
+use turnpike_conf::{ConfError, Context, Row, Value, View};
 use turnpike_stream::plan::{Builder, Family, ServerDraft};
 
 use super::background::BackgroundTasks;
 use super::stream_metrics::SessionCounts;
-use super::{Upstreams, commands, matches, plan, resolver, rows, stream_health};
+use super::{commands, matches, plan, resolver, rows, stream_health};
 
-impl Family for Upstreams {
-    fn name(&self) -> &'static str {
-        "stream upstream"
-    }
+/// The family for `stream`.
+pub(crate) const FAMILY: Family = Family {
+    name: "stream upstream",
+    rows: ROWS,
+    reference: super::FAMILY.reference,
+    stream,
+    server,
+    ..Family::NONE
+};
 
-    fn rows(&self) -> &'static [Row] {
-        ROWS
-    }
+fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    resolver::check(view, builder)?;
+    matches::read::<stream_health::Conversation, _>(view, builder);
+    plan::groups(view, builder)?;
+    commands::offer_verbs(builder);
+    let tasks = builder.store::<BackgroundTasks>().clone();
+    builder.metrics(Arc::new(SessionCounts(tasks)));
+    Ok(())
+}
 
-    fn reference(&self) -> &'static [ReferenceText] {
-        super::REFERENCE
+fn server(view: View<'_>, builder: &mut Builder<'_>, _: &mut ServerDraft) -> Result<(), ConfError> {
+    if let Some(entry) = view.own("health_check")
+        && view.own("proxy_pass").is_none()
+    {
+        let message = "\"health_check\" directive requires \"proxy_pass\"";
+        return Err(view.error(entry.span, message));
     }
-
-    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        resolver::check(view, builder)?;
-        matches::read::<stream_health::Conversation, _>(view, builder);
-        plan::groups(view, builder)?;
-        commands::offer_verbs(builder);
-        let tasks = builder.store::<BackgroundTasks>().clone();
-        builder.metrics(Arc::new(SessionCounts(tasks)));
-        Ok(())
-    }
-
-    fn server(
-        &self,
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        _: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        if let Some(entry) = view.own("health_check")
-            && view.own("proxy_pass").is_none()
-        {
-            let message = "\"health_check\" directive requires \"proxy_pass\"";
-            return Err(view.error(entry.span, message));
-        }
-        resolver::check(view, builder)
-    }
+    resolver::check(view, builder)
 }
 
 const GROUP: &[Context] = &[Context::StreamUpstream];

@@ -135,7 +135,7 @@ pub(crate) fn find_verb(name: &str) -> Option<&'static Verb> {
 /// The verbs of all directive families.
 pub fn family_verbs() -> impl Iterator<Item = &'static CommandRow> {
     let families = turnpike_modules::FAMILIES.iter();
-    families.flat_map(|family| family.commands())
+    families.flat_map(|family| family.commands)
 }
 
 /// Something asked for.

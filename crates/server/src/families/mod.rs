@@ -11,9 +11,9 @@ use turnpike_conf::{FamilyReference, Reference, ReferenceText, Registry, Row};
 /// Every family with its rows and texts, in the reference's order.
 static FAMILIES: LazyLock<Vec<FamilyReference>> = LazyLock::new(|| {
     let families = turnpike_modules::FAMILIES.iter();
-    let families = families.map(|family| entry(family.name(), family.rows(), family.reference()));
+    let families = families.map(|family| entry(family.name, family.rows, family.reference));
     let stream = turnpike_modules::STREAM_FAMILIES.iter();
-    let stream = stream.map(|family| entry(family.name(), family.rows(), family.reference()));
+    let stream = stream.map(|family| entry(family.name, family.rows, family.reference));
     let core = [
         entry("core", core::ROWS, CORE_TEXTS),
         entry(

@@ -18,7 +18,7 @@ use crate::variables::table;
 /// A plan in the making, with what is stream's own of it.
 struct Draft<'e> {
     builder: Builder<'e>,
-    families: &'e [&'static dyn Family],
+    families: &'e [Family],
     accept: Accept,
     servers: Vec<Server>,
     /// The error of a TLS listener with each server, where the server names no certificate.
@@ -35,11 +35,11 @@ impl Plan {
     pub fn build(
         main: View<'_>,
         generation: u64,
-        families: &[&'static dyn Family],
+        families: &[Family],
         environment: &mut dyn Environment,
         accept: Accept,
     ) -> Result<Self, PlanError> {
-        let rows = families.iter().flat_map(|family| family.variables());
+        let rows = families.iter().flat_map(|family| (family.variables)());
         let mut draft = Draft {
             builder: Builder::new(table(rows.copied()), environment),
             families,
@@ -76,7 +76,7 @@ impl Plan {
 impl Draft<'_> {
     fn stream(&mut self, view: View<'_>) {
         for family in self.families {
-            if let Err(error) = family.stream(view, &mut self.builder) {
+            if let Err(error) = (family.stream)(view, &mut self.builder) {
                 self.builder.report(error);
             }
         }
@@ -115,7 +115,7 @@ impl Draft<'_> {
         let index = self.servers.len();
         let mut draft = ServerDraft::default();
         for family in self.families {
-            if let Err(error) = family.server(view, &mut self.builder, &mut draft) {
+            if let Err(error) = (family.server)(view, &mut self.builder, &mut draft) {
                 self.builder.report(error);
             }
         }

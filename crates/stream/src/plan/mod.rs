@@ -27,38 +27,33 @@ pub use turnpike_plan::builder::PlanError;
 pub type Builder<'e> = turnpike_plan::builder::Builder<'e, Session>;
 
 /// A folder of directives: its rows, its variables, and what they add to a server.
-pub trait Family: Sync {
+#[derive(Clone, Copy)]
+pub struct Family {
     /// The name, as the reference groups by it.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// The directives.
-    fn rows(&self) -> &'static [Row];
+    pub rows: &'static [Row],
     /// What people wrote about the directives, for the reference.
-    fn reference(&self) -> &'static [ReferenceText] {
-        &[]
-    }
+    pub reference: &'static [ReferenceText],
     /// The variables.
-    fn variables(&self) -> &'static [VariableRow] {
-        &[]
-    }
-    /// Reads what stands at the stream level, before any server is looked at.
-    ///
-    /// # Errors
-    /// The first, placed; those after it are reported to the builder.
-    fn stream(&self, _view: View<'_>, _builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        Ok(())
-    }
+    pub variables: fn() -> &'static [VariableRow],
+    /// Reads what stands at the stream level, before any server is looked at. Its error is the
+    /// first, placed; those after it are reported to the builder.
+    pub stream: fn(View<'_>, &mut Builder<'_>) -> Result<(), ConfError>,
     /// Adds to a server what the directives in force there ask for.
-    ///
-    /// # Errors
-    /// As for [`Family::stream`].
-    fn server(
-        &self,
-        _view: View<'_>,
-        _builder: &mut Builder<'_>,
-        _draft: &mut ServerDraft,
-    ) -> Result<(), ConfError> {
-        Ok(())
-    }
+    pub server: fn(View<'_>, &mut Builder<'_>, &mut ServerDraft) -> Result<(), ConfError>,
+}
+
+impl Family {
+    /// A family that has and does nothing: each names what it has besides.
+    pub const NONE: Self = Self {
+        name: "",
+        rows: &[],
+        reference: &[],
+        variables: || &[],
+        stream: |_, _| Ok(()),
+        server: |_, _, _| Ok(()),
+    };
 }
 
 /// What a family adds to a server.

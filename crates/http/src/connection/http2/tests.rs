@@ -20,7 +20,7 @@ use crate::exchange::Exchange;
 use crate::phase::{Handler, Verdict};
 use crate::response::Body;
 use crate::streams::shared::Shared;
-use crate::testing::{self, Answering};
+use crate::testing;
 
 #[test]
 fn the_first_bytes_of_a_plain_connection_choose_the_protocol() {
@@ -51,7 +51,7 @@ const ANSWER_BYTES: usize = 8 * 1024 * 1024;
 const STEP_BYTES: u32 = 16 * 1024;
 
 /// Answers with [`ANSWER_BYTES`].
-#[derive(Clone, Copy)]
+#[derive(Default)]
 struct Large;
 
 impl Handler for Large {
@@ -154,7 +154,7 @@ const ACTS: &[(&str, Act)] = &[
 #[test]
 fn a_socket_that_takes_more_while_a_stream_may_send_holds_no_lane_up() {
     for (name, act) in ACTS {
-        let plan = testing::plan_with(&[&Answering(Large)], HTTP2).unwrap();
+        let plan = testing::plan_with(&[testing::answering::<Large>()], HTTP2).unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
         let mut client = Client {
             socket: lane.client(),
@@ -195,7 +195,7 @@ fn a_socket_that_takes_more_while_a_stream_may_send_holds_no_lane_up() {
 
 #[test]
 fn a_request_that_moves_no_byte_costs_its_stream() {
-    let plan = testing::plan_with(&[&Answering(Restless)], HTTP2).unwrap();
+    let plan = testing::plan_with(&[testing::answering::<Restless>()], HTTP2).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut client = lane.client();
     let mailbox = lane.mailbox.clone();
@@ -228,7 +228,7 @@ fn a_request_that_moves_no_byte_costs_its_stream() {
 }
 
 /// Answers at once.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 struct Small;
 
 impl Handler for Small {
@@ -268,7 +268,7 @@ fn ask(lane: &mut Lane, clients: &mut [UnixStream], question: &[u8], answer: &[u
 
 /// So many connections that ask now and then: the lane runs its bare loop.
 fn assert_bare(connections: usize) {
-    let plan = testing::plan_with(&[&Answering(Small)], HTTP2).unwrap();
+    let plan = testing::plan_with(&[testing::answering::<Small>()], HTTP2).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut clients: Vec<_> = (0..connections)
         .map(|_| {
@@ -370,7 +370,7 @@ fn a_parked_connection_tells_its_client_that_it_ends() {
         ),
     ];
     for (name, happens, closes_now) in cases {
-        let plan = testing::plan_with(&[&Answering(Small)], HTTP2).unwrap();
+        let plan = testing::plan_with(&[testing::answering::<Small>()], HTTP2).unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
         let mut clients = vec![lane.client()];
         clients[0].set_nonblocking(true).unwrap();
@@ -397,7 +397,7 @@ fn a_parked_connection_is_closed_when_its_time_has_passed() {
     let settings = [PREFACE.to_vec(), frame(4, 0, 0, &[])].concat();
     let none = frame(7, 0, 0, &[0; 8]);
     for (sent, goodbye) in [(PREFACE.to_vec(), Vec::new()), (settings, none)] {
-        let plan = testing::plan_with(&[&Answering(Small)], text).unwrap();
+        let plan = testing::plan_with(&[testing::answering::<Small>()], text).unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
         let mut client = lane.client();
         client.write_all(&sent).unwrap();
@@ -422,7 +422,7 @@ fn a_parked_connection_is_closed_when_its_time_has_passed() {
 
 #[test]
 fn a_request_that_is_answered_at_once_begins_the_idle_time_anew() {
-    let plan = testing::plan_with(&[&Answering(Small)], HTTP2).unwrap();
+    let plan = testing::plan_with(&[testing::answering::<Small>()], HTTP2).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut clients = vec![lane.client()];
     clients[0].set_nonblocking(true).unwrap();
@@ -444,7 +444,7 @@ fn a_request_that_is_answered_at_once_begins_the_idle_time_anew() {
 #[test]
 fn an_idle_connection_is_kept_for_its_least_time() {
     let text = "server { listen 127.0.0.1:80; http2 on; keepalive_min_timeout 60s; }";
-    let plan = testing::plan_with(&[&Answering(Small)], text).unwrap();
+    let plan = testing::plan_with(&[testing::answering::<Small>()], text).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
     let mut clients = vec![lane.client()];
     clients[0].set_nonblocking(true).unwrap();
