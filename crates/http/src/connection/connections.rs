@@ -11,12 +11,12 @@ use turnpike_lane::log::{ErrorLog, Level};
 
 use super::http3::Http3;
 use super::moving::Moving;
+use super::moving::SuccessorLink;
 use super::open::Connection;
 use super::return_queue::ReturnQueue;
 use super::rush::Rush;
 use super::shortage::Shortages;
 use super::slots::Slots;
-use super::successor_link::SuccessorLink;
 use crate::counters::{CloseReason, Doing};
 use crate::exchange::Exchange;
 use crate::lane::{LanePlan, LaneShared};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use turnpike_lane::event_loop::EventLoop;
 
 use super::connections::{Connections, Ending};
+use super::moving::SuccessorLink;
 use super::slot::Slot;
-use super::successor_link::SuccessorLink;
 use crate::lane::LanePlan;
 use crate::plan::resolved::Plan;
 

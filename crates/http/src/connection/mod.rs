@@ -17,41 +17,31 @@
 //! What a connection is, where it stands and what the lane holds of all of them (`open`, `slot`,
 //! `connections`) knows nothing of what is done with it.
 
-mod awaited;
 mod background;
 mod commands;
 mod connections;
 mod cut;
-mod driven;
 mod ending;
 mod events;
-mod hand_over;
-mod handshake;
+mod http1;
 mod http2;
 mod http3;
 mod moving;
 mod open;
 mod parked;
-mod passed;
 mod proxy_header;
-mod rate;
 mod requests;
 mod return_queue;
 mod rush;
 mod sampled_logs;
-mod security;
-mod serve;
 mod shortage;
 mod slot;
 mod slots;
-mod splicing;
 mod stalled;
-mod successor_link;
 #[cfg(test)]
 mod tests;
-mod transfer;
+mod tls;
 
 pub use commands::Command;
 pub use connections::Connections;
-pub use moving::Moving;
-pub use successor_link::{SuccessorLink, offer, take_connections};
+pub use moving::{Moving, SuccessorLink, offer, take_connections};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use turnpike_lane::transport::Transport;
 
-use super::security::Security;
+use super::tls::security::Security;
 use crate::connection_context::ConnectionContext;
 use crate::h1::input::Input;
 use crate::lane::LanePlan;

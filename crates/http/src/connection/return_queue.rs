@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 use super::open::Connection;
-use super::security::Handshaking;
+use super::tls::security::Handshaking;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::h1::watch::Watch;

@@ -6,7 +6,7 @@ use turnpike_lane::event_loop::Timer;
 use turnpike_lane::log::Level;
 
 use super::open::{Connection, RECEIVE_BYTES};
-use super::security::Handshaking;
+use super::tls::security::Handshaking;
 use crate::exchange::{Action, Exchange};
 use crate::h1::watch::Watch;
 use crate::h2::connection::Http2Connection;

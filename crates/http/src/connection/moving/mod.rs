@@ -1,12 +1,18 @@
 //! A parked connection on its way to another lane, perhaps of another process.
 
+mod hand_over;
+mod passed;
+mod successor_link;
+
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::transport::Transport;
 
-use super::security::Security;
 use super::slot::Await;
+use super::tls::security::Security;
 use crate::requester::ConnectionFacts;
 use turnpike_plan::proxy_header::ProxyHeader;
+
+pub use successor_link::{SuccessorLink, offer, take_connections};
 
 /// A parked connection on its way to another lane.
 pub struct Moving {

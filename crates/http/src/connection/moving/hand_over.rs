@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 use turnpike_lane::event_loop::EventLoop;
 
-use super::connections::{Connections, Ending};
-use super::moving::{Moving, Origin};
-use super::open::Connection;
-use super::slot::Parked;
-use super::slots::Place;
 use super::successor_link::{Packet, Sent, SuccessorLink};
+use super::{Moving, Origin};
+use crate::connection::connections::{Connections, Ending};
+use crate::connection::open::Connection;
+use crate::connection::slot::Parked;
+use crate::connection::slots::Place;
 use crate::counters::CloseReason;
 use crate::h1::input::Input;
 use crate::plan::ListenIndex;
@@ -69,7 +69,7 @@ impl Connections {
 
     /// Has a parked connection move to another lane where this one goes; gives it back where it
     /// stays. It has left its place.
-    pub(super) fn move_parked(
+    pub(in crate::connection) fn move_parked(
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
@@ -84,7 +84,7 @@ impl Connections {
     }
 
     /// Keeps a connection that no lane takes any more: those that stay have ended.
-    pub(super) fn keep_here(&mut self, event_loop: &mut EventLoop, moving: Moving) {
+    pub(in crate::connection) fn keep_here(&mut self, event_loop: &mut EventLoop, moving: Moving) {
         self.ending = Ending::Leaving {
             addresses: Vec::new(),
         };
@@ -93,7 +93,7 @@ impl Connections {
     }
 
     /// Hands over all that is parked.
-    pub(super) fn hand_over_waiting(&mut self, event_loop: &mut EventLoop) {
+    pub(in crate::connection) fn hand_over_waiting(&mut self, event_loop: &mut EventLoop) {
         let tokens: Vec<u32> = self.slots.iter().map(|(token, _)| token).collect();
         for token in tokens {
             if let Some(parked) = self.take_parked(event_loop, token) {
@@ -105,7 +105,7 @@ impl Connections {
     /// Gives what waits for a request to the process that takes it over, if there is one: no
     /// client's next request can then meet the end of this process. What does not fit into the
     /// link now is left for the next tick.
-    pub(super) fn give_to_successor(&mut self, event_loop: &mut EventLoop) {
+    pub(in crate::connection) fn give_to_successor(&mut self, event_loop: &mut EventLoop) {
         let Some(successor) = self.successor().cloned() else {
             return;
         };
@@ -138,7 +138,7 @@ impl Connections {
     }
 
     /// The process that takes what waits for a request.
-    pub(super) fn successor(&self) -> Option<&Arc<SuccessorLink>> {
+    pub(in crate::connection) fn successor(&self) -> Option<&Arc<SuccessorLink>> {
         match &self.ending {
             Ending::Draining { successor, .. } => successor.as_ref(),
             _ => None,
@@ -152,7 +152,11 @@ impl Connections {
     }
 
     /// Takes a connection of another lane over, or of the process before.
-    pub(super) fn adopt_connection(&mut self, event_loop: &mut EventLoop, moving: Moving) {
+    pub(in crate::connection) fn adopt_connection(
+        &mut self,
+        event_loop: &mut EventLoop,
+        moving: Moving,
+    ) {
         let listens = &self.plan.listens;
         let place = listens
             .iter()

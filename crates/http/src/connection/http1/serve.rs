@@ -9,17 +9,17 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
-use super::connections::Connections;
 use super::driven::{self, Stage};
-use super::http2::{self, Spoken};
-use super::open::{Connection, move_to, receive};
-use super::proxy_header::{self, ProxyHeaderState};
-use super::return_queue::{DrivenSlot, Left};
-use super::security::Handshaking;
-use super::slot::{Await, Driven, DrivenWork, KeptUntil, More, Slot};
-use super::slots::Place;
 use super::transfer::{Sent, Transfer, log_send_error};
 use crate::body::Progress;
+use crate::connection::connections::Connections;
+use crate::connection::http2::{self, Spoken};
+use crate::connection::open::{Connection, move_to, receive};
+use crate::connection::proxy_header::{self, ProxyHeaderState};
+use crate::connection::return_queue::{DrivenSlot, Left};
+use crate::connection::slot::{Await, Driven, DrivenWork, KeptUntil, More, Slot};
+use crate::connection::slots::Place;
+use crate::connection::tls::security::Handshaking;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
@@ -52,7 +52,11 @@ enum Served {
 impl Connections {
     /// The optimistic first transaction: a client that connects has usually sent its request by
     /// the time it is accepted.
-    pub(super) fn first_transaction(&mut self, event_loop: &mut EventLoop, connection: Connection) {
+    pub(in crate::connection) fn first_transaction(
+        &mut self,
+        event_loop: &mut EventLoop,
+        connection: Connection,
+    ) {
         if connection.security.is_handshaking() {
             let state = Handshaking::Beginning(Vec::new());
             self.shake_hands(event_loop, Place::New, connection, state);
@@ -62,7 +66,7 @@ impl Connections {
     }
 
     /// Reads and serves the first request of a connection, or waits for it.
-    pub(super) fn receive_first(
+    pub(in crate::connection) fn receive_first(
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
@@ -94,7 +98,7 @@ impl Connections {
 
     /// Serves the requests that stand in the connection's input. `started_ms` says when the first
     /// of the requests began.
-    pub(super) fn serve(
+    pub(in crate::connection) fn serve(
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
@@ -236,7 +240,7 @@ impl Connections {
 
     /// Goes on with a request whose answer was awaited. `unread`: the client has sent more, of
     /// which no event will tell again.
-    pub(super) fn go_on(
+    pub(in crate::connection) fn go_on(
         &mut self,
         event_loop: &mut EventLoop,
         token: u32,
@@ -351,7 +355,7 @@ impl Connections {
     }
 
     /// Hands the exchange to a future of its own.
-    pub(super) fn drive(
+    pub(in crate::connection) fn drive(
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
@@ -380,7 +384,7 @@ impl Connections {
 
     /// The place of a connection that is driven from now on; the lane's loop goes on watching it.
     /// `None`: it cannot be watched, and is closed.
-    pub(super) fn driven_slot(
+    pub(in crate::connection) fn driven_slot(
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
@@ -398,7 +402,7 @@ impl Connections {
     }
 
     /// Notes that the connection at a place is driven from now on.
-    pub(super) fn drive_at(
+    pub(in crate::connection) fn drive_at(
         &mut self,
         token: u32,
         watch: Rc<Watch>,
@@ -434,7 +438,7 @@ impl Connections {
     }
 
     /// A driven connection comes back: it has pipelined requests, or waits for its next one.
-    pub(super) fn taken_back(
+    pub(in crate::connection) fn taken_back(
         &mut self,
         event_loop: &mut EventLoop,
         slot: DrivenSlot,

@@ -32,7 +32,7 @@ const COPIED_BODY_BYTES_MAX: usize = 4 * 1024;
 
 /// Where in its segments a response is.
 #[derive(Default, Debug)]
-pub(super) struct Transfer {
+pub(in crate::connection) struct Transfer {
     segment: usize,
     at: u64,
     /// Whether pieces are framed as chunks.

@@ -13,12 +13,12 @@ use std::time::Duration;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
-use super::open::Connection;
-use super::return_queue::{DrivenSlot, HandBackOnDrop, Left, ReturnQueue};
 use super::splicing::{self, Moved};
 use super::transfer::{self, Sent, Transfer};
 use crate::body::Progress;
 use crate::client::Client;
+use crate::connection::open::Connection;
+use crate::connection::return_queue::{DrivenSlot, HandBackOnDrop, Left, ReturnQueue};
 use crate::counters::CloseReason;
 use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
@@ -33,10 +33,10 @@ use crate::settings::LingeringClose;
 
 /// Bytes that one driven connection may send before the others have their turn. Large enough that
 /// sendfile's cost is the copying, small enough that a slice takes well under a millisecond.
-pub(super) const SLICE_BYTES: u64 = 512 * 1024;
+pub(in crate::connection) const SLICE_BYTES: u64 = 512 * 1024;
 
 /// Where a driven exchange goes on.
-pub(super) enum Stage {
+pub(in crate::connection) enum Stage {
     /// A handler waits.
     Waiting(Box<dyn Waiting>),
     /// A response is to be sent from its beginning.
@@ -52,7 +52,7 @@ pub(super) enum Stage {
 }
 
 /// Drives an exchange to its end and hands the connection back.
-pub(super) async fn drive(
+pub(in crate::connection) async fn drive(
     connection: Connection,
     exchange: Box<Exchange>,
     stage: Stage,
@@ -233,7 +233,7 @@ async fn linger(exchange: &mut Exchange, peer: &Peer) {
 }
 
 /// Why a response was not sent whole.
-pub(super) enum Cut {
+pub(in crate::connection) enum Cut {
     /// The client's connection failed.
     Client(io::Error),
     /// The body could not be had, which was logged.

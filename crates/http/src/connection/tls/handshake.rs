@@ -18,13 +18,13 @@ use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::bounded;
 use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
 
-use super::connections::Connections;
-use super::open::{Connection, receive};
-use super::proxy_header::{self, ProxyHeaderState};
-use super::return_queue::{DrivenSlot, HandBackOnDrop, Left};
 use super::security::{Agreed, Certified, Handshaking, Security};
-use super::slot::{Await, DrivenWork, More};
-use super::slots::Place;
+use crate::connection::connections::Connections;
+use crate::connection::open::{Connection, receive};
+use crate::connection::proxy_header::{self, ProxyHeaderState};
+use crate::connection::return_queue::{DrivenSlot, HandBackOnDrop, Left};
+use crate::connection::slot::{Await, DrivenWork, More};
+use crate::connection::slots::Place;
 use crate::connection_context::ConnectionContext;
 use crate::counters::CloseReason;
 use crate::exchange::{Action, Exchange};
@@ -83,7 +83,7 @@ struct Reads {
 impl Connections {
     /// Goes on with the handshake as far as the socket and the turn let it, and serves what the
     /// client has sent behind it.
-    pub(super) fn shake_hands(
+    pub(in crate::connection) fn shake_hands(
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
@@ -272,7 +272,7 @@ impl Connections {
     }
 
     /// A connection comes back whose handshake goes on.
-    pub(super) fn taken_back_in_handshake(
+    pub(in crate::connection) fn taken_back_in_handshake(
         &mut self,
         event_loop: &mut EventLoop,
         slot: DrivenSlot,
@@ -471,7 +471,7 @@ impl Connections {
     /// TLS of the server that a client asks for: of the default server, where it has none. Where
     /// variables name its certificates, the reading of these has begun. The offer's host is
     /// forgotten if no server has it.
-    pub(super) fn server_tls(
+    pub(in crate::connection) fn server_tls(
         &self,
         plan: &LanePlan,
         facts: &ConnectionFacts,
@@ -515,7 +515,7 @@ impl Connections {
     }
 
     /// Says that a handshake was given up, since it did not end in time.
-    pub(super) fn handshake_late(&self, connection: &Connection, why: &str) {
+    pub(in crate::connection) fn handshake_late(&self, connection: &Connection, why: &str) {
         log(connection, Level::Info, format_args!("{why}"));
         if connection.context().settings().reset_timedout_connection {
             let _ = socket_option::set_reset_on_close(connection.transport.as_fd());

@@ -20,10 +20,10 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::{self, More, PeerAddress};
 use turnpike_lane::transport::Transport;
 
-use super::moving::{Moving, Origin};
-use super::open::Connection;
-use super::security::Security;
-use super::slot::{Await, KeptUntil, Parked};
+use super::{Moving, Origin};
+use crate::connection::open::Connection;
+use crate::connection::slot::{Await, KeptUntil, Parked};
+use crate::connection::tls::security::Security;
 use crate::plan::index::ListenIndex;
 use crate::requester::ConnectionFacts;
 
@@ -101,13 +101,13 @@ impl SuccessorLink {
 
     /// This end, for tests that fill the link.
     #[cfg(test)]
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+    pub(in crate::connection) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
     /// Whether a connection can be given: the other process has its listen, and it has no state
     /// that only this process knows.
-    pub(super) fn takes(&self, parked: &Parked) -> bool {
+    pub(in crate::connection) fn takes(&self, parked: &Parked) -> bool {
         let connection = &parked.connection;
         let listen = &connection.plan.listen(connection.facts.listen).address;
         matches!(parked.waits_for, Await::First | Await::Idle { .. })

@@ -8,7 +8,7 @@ use crate::exchange::Exchange;
 use turnpike_plan::tls::{Loaded, Offer, ServerIdentity, TlsSession};
 
 /// How a connection is secured.
-pub(super) enum Security {
+pub(in crate::connection) enum Security {
     /// Not at all.
     Plain,
     /// Not at all, though its listener expects it.
@@ -20,7 +20,7 @@ pub(super) enum Security {
 }
 
 /// How far a handshake is.
-pub(super) enum Handshaking {
+pub(in crate::connection) enum Handshaking {
     /// Nothing has come of it; these bytes, if any, are a part of a PROXY protocol header.
     Beginning(Vec<u8>),
     /// First bytes that whoever passed the connection on has read; not empty.
@@ -36,21 +36,21 @@ pub(super) enum Handshaking {
 }
 
 /// A ClientHello with the certificates that answer it.
-pub(super) struct Certified {
-    pub(super) greeting: Greeting,
-    pub(super) agreed: Agreed,
-    pub(super) certificates: Loaded,
+pub(in crate::connection) struct Certified {
+    pub(in crate::connection) greeting: Greeting,
+    pub(in crate::connection) agreed: Agreed,
+    pub(in crate::connection) certificates: Loaded,
 }
 
 /// What a session goes on with.
-pub(super) struct Agreed {
-    pub(super) offer: Offer,
-    pub(super) identity: Arc<ServerIdentity>,
+pub(in crate::connection) struct Agreed {
+    pub(in crate::connection) offer: Offer,
+    pub(in crate::connection) identity: Arc<ServerIdentity>,
 }
 
 impl Security {
     /// Of a connection that was just accepted.
-    pub(super) fn of_new(expects_tls: bool) -> Security {
+    pub(in crate::connection) fn of_new(expects_tls: bool) -> Security {
         if expects_tls {
             Security::Handshaking
         } else {
@@ -58,12 +58,12 @@ impl Security {
         }
     }
 
-    pub(super) fn is_handshaking(&self) -> bool {
+    pub(in crate::connection) fn is_handshaking(&self) -> bool {
         matches!(self, Security::Handshaking)
     }
 
     /// Lets an exchange know.
-    pub(super) fn tell(&self, exchange: &mut Exchange) {
+    pub(in crate::connection) fn tell(&self, exchange: &mut Exchange) {
         let client = &mut exchange.requester;
         client.set_plain_on_tls_port(matches!(self, Security::PlainOnTlsPort));
         client.set_tls(match self {

@@ -9,10 +9,10 @@ use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::transport::Transport;
 
-use super::connections::Connections;
-use super::open::Connection;
-use super::security::{Handshaking, Security};
-use super::slots::Place;
+use crate::connection::connections::Connections;
+use crate::connection::open::Connection;
+use crate::connection::slots::Place;
+use crate::connection::tls::security::{Handshaking, Security};
 use crate::counters::CloseReason;
 use crate::h1::input::Input;
 use crate::plan::index::ListenIndex;
@@ -71,7 +71,7 @@ impl Receiver for Connections {
 
 impl Connections {
     /// A connection whose client has just come to an address.
-    pub(super) fn begun(
+    pub(in crate::connection) fn begun(
         &mut self,
         event_loop: &EventLoop,
         listen: ListenIndex,

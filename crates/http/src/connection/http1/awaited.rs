@@ -7,10 +7,10 @@
 
 use turnpike_lane::event_loop::EventLoop;
 
-use super::connections::Connections;
-use super::open::Connection;
-use super::slot::{Awaited, Slot};
-use super::slots::Place;
+use crate::connection::connections::Connections;
+use crate::connection::open::Connection;
+use crate::connection::slot::{Awaited, Slot};
+use crate::connection::slots::Place;
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::phase::{Awaiting, Verdict};
@@ -18,7 +18,7 @@ use crate::phase::{Awaiting, Verdict};
 impl Connections {
     /// Waits until the watched socket has something. The connection's own socket is watched
     /// meanwhile, for its closing.
-    pub(super) fn await_answer(
+    pub(in crate::connection) fn await_answer(
         &mut self,
         event_loop: &mut EventLoop,
         place: Place,
@@ -56,14 +56,19 @@ impl Connections {
     }
 
     /// The watched socket has something for the connection of that token.
-    pub(super) fn answer_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
+    pub(in crate::connection) fn answer_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
         self.resume_awaited(event_loop, token, |awaiting, exchange| {
             awaiting.ready(exchange)
         });
     }
 
     /// The client sends, or closes, while its answer is awaited.
-    pub(super) fn client_is_early(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
+    pub(in crate::connection) fn client_is_early(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: u32,
+        closed: bool,
+    ) {
         let Some(Slot::Awaiting(awaited)) = self.slots.get_mut(token) else {
             return;
         };
@@ -76,7 +81,7 @@ impl Connections {
 
     /// Stops waiting for the answer at that place, if one is awaited there, and closes its
     /// connection. `note` adds to the exchange before its access log line is written.
-    pub(super) fn end_awaited(
+    pub(in crate::connection) fn end_awaited(
         &mut self,
         event_loop: &mut EventLoop,
         token: u32,
@@ -101,7 +106,7 @@ impl Connections {
     }
 
     /// The deadline of an answer may have come.
-    pub(super) fn awaited_due(&mut self, event_loop: &mut EventLoop, token: u32) {
+    pub(in crate::connection) fn awaited_due(&mut self, event_loop: &mut EventLoop, token: u32) {
         let Some(Slot::Awaiting(awaited)) = self.slots.get(token) else {
             return;
         };
