@@ -5,16 +5,12 @@
 //!                          │                     └─────► linger, close
 //! ```
 
-use std::io;
-use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::time::Duration;
 
-use turnpike_lane::sys::process::monotonic_ns;
-use turnpike_lane::sys::socket_option;
+use turnpike_lane::transport::Transport;
 
-use super::splicing::{self, Moved};
-use super::transfer::{self, Sent, Transfer};
+use super::answer;
+use super::transfer::Transfer;
 use crate::body::Progress;
 use crate::client::Client;
 use crate::connection::open::Connection;
@@ -26,14 +22,9 @@ use crate::h1::peer::Peer;
 use crate::h1::watch::Why;
 use crate::log::DrivenExchange;
 use crate::phase::Waiting;
-use crate::pieces;
 use crate::response::Body;
 use crate::running::is_listed;
 use crate::settings::LingeringClose;
-
-/// Bytes that one driven connection may send before the others have their turn. Large enough that
-/// sendfile's cost is the copying, small enough that a slice takes well under a millisecond.
-pub(in crate::connection) const SLICE_BYTES: u64 = 512 * 1024;
 
 /// Where a driven exchange goes on.
 pub(in crate::connection) enum Stage {
@@ -130,7 +121,7 @@ async fn to_the_end(
                 }
             },
             Stage::Sending(transfer) => {
-                let sent = send_answer(exchange, peer, transfer).await;
+                let sent = answer::send(exchange, peer, transfer).await;
                 if sent.is_ok() && matches!(exchange.response.body(), Body::Tunnel(_)) {
                     stage = Stage::Tunnel;
                     continue;
@@ -168,24 +159,6 @@ async fn to_the_end(
     }
 }
 
-/// Sends the whole answer, or says why it cannot.
-async fn send_answer(
-    exchange: &mut Exchange,
-    peer: &Peer,
-    transfer: Transfer,
-) -> Result<(), CloseReason> {
-    exchange.account.set_action(Action::Sending);
-    let sent = send_all(exchange, peer, transfer).await;
-    if let Err(Cut::Client(error)) = &sent {
-        failed(exchange, peer, error);
-    }
-    exchange.account.set_completed(sent.is_ok());
-    sent.map_err(|cut| match cut {
-        Cut::Client(error) => CloseReason::of(&error),
-        Cut::Body => CloseReason::CutShort,
-    })
-}
-
 /// Reads what is left of the body and throws it away, so that the next request can be read.
 /// `false`: that cannot be, and the connection must be closed.
 async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
@@ -215,142 +188,22 @@ async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
 
 async fn linger(exchange: &mut Exchange, peer: &Peer) {
     let settings = &exchange.plan.location(exchange.walk.location()).settings;
-    let wanted = match settings.lingering_close {
-        LingeringClose::Off => false,
-        LingeringClose::Always => true,
-        LingeringClose::On => {
-            !exchange.body.is_finished()
-                || peer.has_unread()
-                // The end of the handshake is still to come.
-                || peer.transport().is_handshaking()
-        }
-    };
-    if wanted {
+    if lingers(exchange, peer.transport(), peer.has_unread()) {
         exchange.account.set_action(Action::ClosingLingering);
         peer.linger(settings.lingering_time_ms, settings.lingering_timeout_ms)
             .await;
     }
 }
 
-/// Why a response was not sent whole.
-pub(in crate::connection) enum Cut {
-    /// The client's connection failed.
-    Client(io::Error),
-    /// The body could not be had, which was logged.
-    Body,
-}
-
-/// Waits for the first piece of a body whose head is held back for it.
-async fn collect_first_piece(
-    exchange: &mut Exchange,
-    peer: &Peer,
-    transfer: &mut Transfer,
-) -> Result<(), Cut> {
-    while transfer.is_postponed(exchange) {
-        match pieces::next(exchange, Client::Http1(peer)).await {
-            Some(more) => transfer.first_piece_ready(exchange, more.map_err(|_| Cut::Body)?),
-            None => transfer.ended = true,
+/// Whether what the client still sends is read before its connection is closed. `has_unread`: some
+/// of it has come.
+pub(super) fn lingers(exchange: &Exchange, transport: &Transport, has_unread: bool) -> bool {
+    match exchange.location().settings.lingering_close {
+        LingeringClose::Off => false,
+        // While a handshake goes on, its end is still to come.
+        LingeringClose::On => {
+            !exchange.body.is_finished() || has_unread || transport.is_handshaking()
         }
+        LingeringClose::Always => true,
     }
-    Ok(())
-}
-
-/// Gets the next piece of the body, or has all that is left moved inside the kernel.
-async fn next_piece(
-    exchange: &mut Exchange,
-    peer: &Peer,
-    transfer: &mut Transfer,
-    is_limited: bool,
-    timeout_ms: u64,
-) -> Result<(), Cut> {
-    let is_raw = !is_limited && !transfer.is_chunked();
-    if is_raw && splicing::pass_on(exchange, peer, timeout_ms).await? == Moved::All {
-        transfer.ended = true;
-        return Ok(());
-    }
-    match pieces::next(exchange, Client::Http1(peer)).await {
-        Some(more) => transfer.piece_ready(exchange, more.map_err(|_| Cut::Body)?),
-        None => transfer.ended = true,
-    }
-    Ok(())
-}
-
-/// Sends the whole response, as fast as its rate limit allows.
-async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) -> Result<(), Cut> {
-    let plan = exchange.plan.clone();
-    let timeout_ms = plan
-        .location(exchange.walk.location())
-        .settings
-        .send_timeout_ms;
-    let rate = exchange.rate_limit();
-    let started_ms = exchange.lane.clock.now_ms();
-    let mut is_first = exchange.requester.requests() == 1;
-    collect_first_piece(exchange, peer, &mut transfer).await?;
-    loop {
-        let budget = match &rate {
-            None => SLICE_BYTES,
-            Some(rate) => {
-                let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(started_ms);
-                match rate
-                    .allowed(elapsed_ms)
-                    .saturating_sub(exchange.account.sent_bytes())
-                {
-                    0 => {
-                        let pause_ms = rate.pause_ms(exchange.account.sent_bytes(), elapsed_ms);
-                        let pause = Duration::from_millis(pause_ms);
-                        tokio::select! {
-                            biased;
-                            () = tokio::time::sleep(pause) => {}
-                            () = peer.gone() => {
-                                let error = io::ErrorKind::ConnectionReset;
-                                return Err(Cut::Client(error.into()));
-                            }
-                            () = pieces::read_ahead(exchange, Client::Http1(peer)) => {}
-                        }
-                        continue;
-                    }
-                    allowed => allowed.min(SLICE_BYTES),
-                }
-            }
-        };
-        let sent = match transfer.send(exchange, peer.transport(), budget) {
-            Ok(Sent::Blocked) => {
-                peer.is_full();
-                let waited = tokio::select! {
-                    biased;
-                    waited = peer.writable(timeout_ms) => waited,
-                    () = pieces::read_ahead(exchange, Client::Http1(peer)) => Ok(()),
-                };
-                waited.map_err(Cut::Client)?;
-                continue;
-            }
-            sent => sent.map_err(Cut::Client)?,
-        };
-        if std::mem::take(&mut is_first) {
-            let took_ns =
-                monotonic_ns().saturating_sub(exchange.requester.connection().accepted_ns);
-            exchange.lane.counters.first_byte.record(took_ns);
-        }
-        match sent {
-            Sent::All => return Ok(()),
-            Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
-            Sent::WantsFile => transfer.read_file(exchange).await.map_err(Cut::Client)?,
-            Sent::WantsPiece => {
-                let is_limited = rate.is_some();
-                next_piece(exchange, peer, &mut transfer, is_limited, timeout_ms).await?;
-            }
-        }
-    }
-}
-
-/// Says why a response was cut short, and resets the connection where it is asked for.
-fn failed(exchange: &Exchange, peer: &Peer, error: &io::Error) {
-    if error.kind() == io::ErrorKind::TimedOut {
-        exchange.log_client_timeout();
-        if exchange.location().settings.reset_timedout_connection {
-            let _ = socket_option::set_reset_on_close(peer.transport().as_fd());
-        }
-        return;
-    }
-    transfer::log_send_error(exchange, error);
 }

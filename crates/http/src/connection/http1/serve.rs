@@ -28,7 +28,6 @@ use crate::h1::watch::{Watch, Why};
 use crate::phase::Awaiting;
 use crate::requester::ConnectionFacts;
 use crate::response::Body;
-use crate::settings::LingeringClose;
 
 /// Bytes of a response that are sent in the turn; what is larger becomes driven, so that one
 /// download does not hold the lane.
@@ -524,16 +523,10 @@ fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) 
     }
 }
 
-/// Whether what the client still sends is read before its connection is closed.
 fn lingers(connection: &Connection, exchange: &Exchange) -> bool {
-    match exchange.location().settings.lingering_close {
-        LingeringClose::Off => false,
-        LingeringClose::On => {
-            !exchange.body.is_finished()
-                || connection.input.has_unread()
-                // The end of the handshake is still to come.
-                || connection.transport.is_handshaking()
-        }
-        LingeringClose::Always => true,
-    }
+    driven::lingers(
+        exchange,
+        &connection.transport,
+        connection.input.has_unread(),
+    )
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use turnpike_lane::pipes::{self, Lent};
 
-use super::driven::{Cut, SLICE_BYTES};
+use super::answer::{Cut, SLICE_BYTES};
 use crate::client::Client;
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;

@@ -232,17 +232,15 @@ impl Transfer {
             && exchange.sending.pending().len() < bytes_min
     }
 
-    /// A piece was made of a response of which nothing is sent.
-    pub(super) fn first_piece_ready(&mut self, exchange: &mut Exchange, more: bool) {
-        self.frame(exchange, more);
-    }
-
-    /// A piece was made: it is sent next. `more`: it is not the last one.
+    /// A piece was made: it is sent next, behind a head of which nothing is sent. `more`: it is not
+    /// the last one.
     pub(super) fn piece_ready(&mut self, exchange: &mut Exchange, more: bool) {
-        exchange.sending.output().clear();
+        if (self.segment, self.at) != (0, 0) {
+            exchange.sending.output().clear();
+            self.segment = 0;
+            self.at = 0;
+        }
         self.frame(exchange, more);
-        self.segment = 0;
-        self.at = 0;
     }
 
     /// Puts the piece that was made behind the output: a small one into it, a large one stays where
