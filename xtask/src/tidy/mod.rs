@@ -12,6 +12,7 @@ mod exports;
 mod families;
 mod finding;
 mod imports;
+mod layout;
 mod limits;
 mod parts;
 mod paths;
@@ -69,6 +70,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         }
     }
     findings.extend(reach::check(&root, &files));
+    findings.extend(layout::check(&files));
     findings.extend(imports::unused(&files, &read));
     findings.extend(imports::page(
         &read(Path::new(imports::PAGE)).unwrap_or_default(),
