@@ -44,7 +44,7 @@ install: build ## Install under PREFIX (/usr/local), below DESTDIR
 	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
 
 test: cargo-is-here ## Every check that CI runs, the same way; prints how long each takes
-	$(XTASK) suites setup format lint tidy deny unit simulate foreign h2spec fuzz-live \
+	$(XTASK) suites setup format lint tidy deny portability unit simulate foreign h2spec fuzz-live \
 		docs-check bpf fuzz package-check
 
 test-long: ## The checks that take too long for every push: about an hour
@@ -72,6 +72,10 @@ tidy: ## House rules: import table, cycles, ceilings, unsafe, dead files
 
 deny: ## Licences and sources of every dependency
 	$(XTASK) deny
+
+.PHONY: portability
+portability: ## The oldest Rust that is stated, wasm32 and Miri, as far as they are installed
+	$(XTASK) portability
 
 unit: ## Unit and integration tests with servers in a sandbox, and as an ordinary user without
 	$(XTASK) unit

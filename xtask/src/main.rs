@@ -28,6 +28,7 @@ mod otel;
 mod outcome;
 mod package;
 mod peers;
+mod portability;
 mod python;
 mod reload_torture;
 mod set_on_drop;
@@ -136,6 +137,12 @@ const CHORES: &[Chore] = &[
         arguments: "",
         summary: "check the licences, sources and duplicates of dependencies",
         run: deny::run,
+    },
+    Chore {
+        name: "portability",
+        arguments: "",
+        summary: "build with the oldest Rust; build and run sans-IO crates for wasm32, under Miri",
+        run: portability::run,
     },
     Chore {
         name: "bpf",
