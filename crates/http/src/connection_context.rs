@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use turnpike_lane::log::{Level, Subject};
+use turnpike_lane::log::{Level, Member, Subject};
 use turnpike_plan::pattern::{Matcher, Pattern};
 use turnpike_plan::regex::{Allowance, Groups, Undecided};
 use turnpike_plan::tls::TlsSession;
@@ -120,9 +120,9 @@ impl fmt::Display for Line<'_> {
 }
 
 impl Subject for Line<'_> {
-    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
+    fn members(&self, add: &mut dyn FnMut(Member, fmt::Arguments<'_>)) {
         log::add_client(add, self.action, self.context.facts.peer);
         let address = &self.context.listen().address;
-        add("server", format_args!("{address}"));
+        add(Member::Server, format_args!("{address}"));
     }
 }

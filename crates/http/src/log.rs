@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use turnpike_lane::log::{ErrorLog, Level, Subject};
+use turnpike_lane::log::{ErrorLog, Level, Member, Subject};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::turns;
 
@@ -12,6 +12,7 @@ use crate::phase::Logger;
 use crate::settings::server::EventsSettings;
 use turnpike_plan::Quoted;
 use turnpike_plan::messages::CLIENT_TIMED_OUT;
+use turnpike_wire::message::Known;
 
 impl Exchange {
     /// Writes to the error log of the location in force.
@@ -130,16 +131,16 @@ pub(crate) fn write_client(
 
 /// Adds the same as members of a JSON object.
 pub(crate) fn add_client(
-    add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>),
+    add: &mut dyn FnMut(Member, fmt::Arguments<'_>),
     action: Action,
     peer: PeerAddress,
 ) {
     if action != Action::Processing {
-        add("action", format_args!("{}", action.text()));
+        add(Member::Action, format_args!("{}", action.text()));
     }
     match peer {
-        PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
-        PeerAddress::Unix => add("client", format_args!("unix:")),
+        PeerAddress::Inet(address) => add(Member::Client, format_args!("{}", address.ip())),
+        PeerAddress::Unix => add(Member::Client, format_args!("unix:")),
     }
 }
 
@@ -210,34 +211,43 @@ impl fmt::Display for Context<'_> {
             let target = Quoted(exchange.upstream.target());
             write!(formatter, ", upstream: \"{target}\"")?;
         }
-        if let Some(host) = exchange.known_field(turnpike_wire::message::Known::Host) {
+        if let Some(host) = exchange.known_field(Known::Host) {
             write!(formatter, ", host: \"{}\"", Quoted(host))?;
+        }
+        if let Some(referrer) = exchange.known_field(Known::Referer) {
+            write!(formatter, ", referrer: \"{}\"", Quoted(referrer))?;
         }
         Ok(())
     }
 }
 
 impl Subject for Context<'_> {
-    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
+    fn members(&self, add: &mut dyn FnMut(Member, fmt::Arguments<'_>)) {
         let exchange = self.0;
         let (action, peer) = (exchange.account.action(), exchange.requester.peer());
         add_client(add, action, peer);
         let line = exchange.request().head().line();
         if line.is_empty() {
-            return add("server", format_args!("{}", exchange.listen().address));
+            return add(
+                Member::Server,
+                format_args!("{}", exchange.listen().address),
+            );
         }
-        let mut quoted = |name, value| add(name, format_args!("{}", Quoted(value)));
-        quoted("server", &exchange.server().name);
-        quoted("request", line);
+        let mut quoted = |member, value| add(member, format_args!("{}", Quoted(value)));
+        quoted(Member::Server, &exchange.server().name);
+        quoted(Member::Request, line);
         if matches!(exchange.purpose(), Purpose::Subrequest | Purpose::Part) {
-            quoted("subrequest", exchange.walk.path());
+            quoted(Member::Subrequest, exchange.walk.path());
         }
         let upstream = exchange.upstream.target();
         if !upstream.is_empty() {
-            quoted("upstream", upstream);
+            quoted(Member::Upstream, upstream);
         }
-        if let Some(host) = exchange.known_field(turnpike_wire::message::Known::Host) {
-            quoted("host", host);
+        if let Some(host) = exchange.known_field(Known::Host) {
+            quoted(Member::Host, host);
+        }
+        if let Some(referrer) = exchange.known_field(Known::Referer) {
+            quoted(Member::Referrer, referrer);
         }
     }
 }

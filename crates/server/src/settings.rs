@@ -9,7 +9,7 @@ use nix::unistd::{Group, User, geteuid};
 use turnpike_conf::value::milliseconds;
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_lane::affinity::{Affinity, CpuSet};
-use turnpike_lane::log::{Destination, Form, Level, Spec};
+use turnpike_lane::log::{Destination, Level, Spec};
 use turnpike_lane::sys::process;
 use turnpike_plan::product::Product;
 
@@ -436,11 +436,7 @@ impl<'a> Reader<'a, '_> {
                 Some(path) => Destination::File(path.clone()),
                 None => Destination::Stderr,
             };
-            specs.push(Spec {
-                destination,
-                level: Level::Error,
-                form: Form::Nginx,
-            });
+            specs.push(Spec::new(destination, Level::Error));
         }
         specs
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use turnpike_lane::log::{Level, Subject};
+use turnpike_lane::log::{Level, Member, Subject};
 use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::session::Session;
@@ -47,19 +47,19 @@ impl fmt::Display for Context<'_> {
 }
 
 impl Subject for Context<'_> {
-    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
+    fn members(&self, add: &mut dyn FnMut(Member, fmt::Arguments<'_>)) {
         let session = self.0;
         let action = session.action.get();
         if !action.is_empty() {
-            add("action", format_args!("{action}"));
+            add(Member::Action, format_args!("{action}"));
         }
         match session.peer {
-            PeerAddress::Inet(address) => add("client", format_args!("{}", address.ip())),
-            PeerAddress::Unix => add("client", format_args!("unix:")),
+            PeerAddress::Inet(address) => add(Member::Client, format_args!("{}", address.ip())),
+            PeerAddress::Unix => add(Member::Client, format_args!("unix:")),
         }
-        add("server", format_args!("{}", session.listen().address));
+        add(Member::Server, format_args!("{}", session.listen().address));
         if let Some(last) = session.tries.last() {
-            add("upstream", format_args!("{}", last.address));
+            add(Member::Upstream, format_args!("{}", last.address));
         }
     }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::syslog::TAG_BYTES_MAX;
 
-/// Why the arguments of an `error_log` are refused. The messages are nginx's.
+/// Why the arguments of an `error_log` are refused. The messages are nginx's, and Angie's for what
+/// nginx does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecError {
     /// There is no argument.
@@ -18,6 +19,27 @@ pub enum SpecError {
     UnknownForm(String),
     /// The form is given twice.
     DuplicateForm,
+    /// A filter does not say which part of a line it is about.
+    NoFilterPart(String),
+    /// A filter without a text.
+    EmptyFilter(String),
+    /// A filter of a part that lines do not have.
+    UnknownProperty(String),
+    /// A filter of source files, which debug builds of Angie have.
+    FilterOfSources,
+    /// A filter of tags, which lines do not have.
+    FilterOfTags(String),
+    /// The expression of a filter.
+    Regex {
+        /// The expression.
+        pattern: String,
+        /// The part of it that begins with the fault; empty if the fault is at its end.
+        rest: String,
+        /// PCRE2's words.
+        reason: String,
+    },
+    /// The rate is no number.
+    InvalidRate(String),
     /// A word is no level.
     UnknownLevel(String),
     /// A second level.
@@ -66,10 +88,30 @@ impl fmt::Display for SpecError {
             }
             SpecError::Memory => out.write_str("buffers in memory are not supported"),
             SpecError::Syslog(error) => error.fmt(out),
-            SpecError::UnknownForm(word) => write!(
-                out,
-                "invalid parameter \"{word}\": the only format of error logs is \"json\""
-            ),
+            SpecError::UnknownForm(word) => write!(out, "unknown log format \"{word}\""),
+            SpecError::NoFilterPart(word) => write!(out, "missing filter type in \"{word}\""),
+            SpecError::EmptyFilter(word) => write!(out, "empty filter pattern \"{word}\""),
+            SpecError::UnknownProperty(name) => {
+                write!(out, "filter with unknown property \"{name}\"")
+            }
+            SpecError::FilterOfSources => {
+                out.write_str("source file filtering requires debug build")
+            }
+            SpecError::FilterOfTags(word) => {
+                write!(out, "filters of tags are not supported in \"{word}\"")
+            }
+            SpecError::Regex {
+                pattern,
+                rest,
+                reason,
+            } => {
+                write!(out, "pcre2_compile() failed: {reason} in \"{pattern}\"")?;
+                match rest.as_str() {
+                    "" => Ok(()),
+                    rest => write!(out, " at \"{rest}\""),
+                }
+            }
+            SpecError::InvalidRate(word) => write!(out, "invalid rate \"{word}\""),
             SpecError::DuplicateForm => out.write_str("duplicate \"format\" parameter"),
             SpecError::UnknownLevel(word) => write!(out, "invalid log level \"{word}\""),
             SpecError::DuplicateLevel(word) => write!(out, "duplicate log level \"{word}\""),

@@ -7,7 +7,9 @@ use std::fmt::{self, Write as _};
 
 use jiff::Zoned;
 
-use super::{LINE_BYTES_MAX, Level, Subject};
+use super::level::Level;
+use super::line::LINE_BYTES_MAX;
+use super::subject::Subject;
 
 /// The most bytes of the message, so that the members after it have room too.
 const MESSAGE_BYTES_MAX: usize = 1024;
@@ -42,7 +44,7 @@ pub(super) fn line(
     }
     object.member("message", MESSAGE_BYTES_MAX, message);
     if let Some(subject) = subject {
-        subject.members(&mut |name, value| object.member(name, LINE_BYTES_MAX, value));
+        subject.members(&mut |member, value| object.member(member.name(), LINE_BYTES_MAX, value));
     }
     object.0.push_str("}\n");
     object.0

@@ -1,8 +1,10 @@
 //! One log line, built on the stack.
 
 use std::fmt::{self, Write as _};
+use std::ops::Range;
 
-use super::{Level, clock};
+use super::clock;
+use super::level::Level;
 
 /// The greatest length of a line with its line feed; nginx cuts at the same length.
 pub const LINE_BYTES_MAX: usize = 2048;
@@ -12,6 +14,8 @@ pub(super) struct Line {
     bytes: [u8; LINE_BYTES_MAX],
     length: usize,
     message_start: usize,
+    /// The message after the connection's number.
+    bare_message: Range<usize>,
 }
 
 impl Line {
@@ -21,6 +25,7 @@ impl Line {
             bytes: [0; LINE_BYTES_MAX],
             length: 0,
             message_start: 0,
+            bare_message: 0..0,
         };
         line.push(&clock::local_stamp());
         let process = std::process::id();
@@ -42,6 +47,13 @@ impl Line {
         self.length += count;
     }
 
+    /// Adds the message, which comes first.
+    pub(super) fn push_message(&mut self, message: fmt::Arguments<'_>) {
+        let start = self.length;
+        self.push_arguments(message);
+        self.bare_message = start..self.length;
+    }
+
     /// Adds as much of the formatted text as fits.
     pub(super) fn push_arguments(&mut self, message: fmt::Arguments<'_>) {
         // A write to a Line cannot fail; a failing Display leaves its part of the text.
@@ -61,6 +73,16 @@ impl Line {
     /// The line without its line feed.
     pub(super) fn text(&self) -> &[u8] {
         &self.bytes[..self.length]
+    }
+
+    /// The message without the text about its subject.
+    pub(super) fn bare_message(&self) -> &[u8] {
+        &self.bytes[self.bare_message.clone()]
+    }
+
+    /// The message and the text about its subject.
+    pub(super) fn described(&self) -> &[u8] {
+        &self.bytes[self.bare_message.start..self.length]
     }
 
     /// The text after the head of a complete line, with the line feed.

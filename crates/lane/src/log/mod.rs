@@ -8,9 +8,13 @@
 mod clock;
 mod error;
 mod file;
+mod filter;
 mod json;
+mod level;
 mod line;
+mod rate;
 mod spec;
+mod subject;
 mod syslog;
 #[cfg(test)]
 mod tests;
@@ -22,66 +26,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use clock::{local_stamp, syslog_stamp};
 pub use error::{AddressFault, SpecError, SyslogError};
 pub use file::{LogFile, LogSet};
+pub use filter::Filter;
+pub use level::Level;
 pub use line::LINE_BYTES_MAX;
 pub use spec::{Destination, Form, Spec};
+pub use subject::{Member, Subject};
 pub use syslog::{Syslog, SyslogAddress, SyslogSpec};
 
 use line::Line;
+use rate::{Limit, Verdict};
 
-/// The severity of a line; a target takes its own level and all more severe ones.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Level {
-    /// The server cannot start or continue.
-    Emerg = 1,
-    /// An event that must never happen: a bug, a lost child process.
-    Alert,
-    /// A critical condition of the machine or a peer.
-    Crit,
-    /// A request failed.
-    Error,
-    /// A warning.
-    Warn,
-    /// Start, stop, reload.
-    Notice,
-    /// Ordinary events, client mistakes.
-    Info,
-    /// Everything.
-    Debug,
-}
-
-impl Level {
-    /// All levels, most severe first.
-    pub const ALL: [Level; 8] = [
-        Level::Emerg,
-        Level::Alert,
-        Level::Crit,
-        Level::Error,
-        Level::Warn,
-        Level::Notice,
-        Level::Info,
-        Level::Debug,
-    ];
-
-    /// The level's name in configurations and lines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Emerg => "emerg",
-            Level::Alert => "alert",
-            Level::Crit => "crit",
-            Level::Error => "error",
-            Level::Warn => "warn",
-            Level::Notice => "notice",
-            Level::Info => "info",
-            Level::Debug => "debug",
-        }
-    }
-
-    /// The level with this name.
-    pub fn from_name(name: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.name() == name)
-    }
-}
+use crate::sys::process::monotonic_ns;
 
 /// The sink of a target.
 #[derive(Clone, Debug)]
@@ -109,13 +64,6 @@ impl Sink {
             Sink::File(_) | Sink::Syslog(_) | Sink::Kept(_) => false,
         }
     }
-}
-
-/// The request or session that a line belongs to. Its text stands after the message, in nginx's
-/// form.
-pub trait Subject: fmt::Display {
-    /// Calls `add` with the name and value of each member that a JSON object has for it.
-    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>));
 }
 
 /// Lines in memory.
@@ -159,13 +107,57 @@ impl Kept {
     }
 }
 
-/// One `error_log`: a sink and the least severe level that it takes.
+/// One `error_log`: a sink, and the lines that it takes.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The least severe level that is written.
-    pub level: Level,
-    /// The sink of the lines.
-    pub sink: Sink,
+    level: Level,
+    sink: Sink,
+    filters: Vec<Filter>,
+    limit: Option<Arc<Limit>>,
+}
+
+impl Target {
+    /// A sink for all lines of this level and the more severe ones.
+    pub fn new(level: Level, sink: Sink) -> Target {
+        Target {
+            level,
+            sink,
+            filters: Vec::new(),
+            limit: None,
+        }
+    }
+
+    /// Whether the filters and the rate let a line pass.
+    fn passes(&self, level: Level, line: &Line, subject: Option<&dyn Subject>) -> bool {
+        self.filters
+            .iter()
+            .all(|filter| filter.passes(line, subject))
+            && self
+                .limit
+                .as_ref()
+                .is_none_or(|limit| self.counts(level, limit))
+    }
+
+    /// Whether the rate lets a line pass; the first one that it does not is replaced by another
+    /// line.
+    fn counts(&self, level: Level, limit: &Limit) -> bool {
+        match limit.count(level, self.level, monotonic_ns() / 1_000_000) {
+            Verdict::Written => return true,
+            Verdict::Lost => return false,
+            Verdict::FirstLost => {}
+        }
+        let message = format_args!("too many log messages, limiting");
+        let mut line = Line::start(level, None);
+        line.push_message(message);
+        line.finish();
+        match &self.sink {
+            Sink::Json(sink) => {
+                deliver_object(sink, level, &json::line(level, None, message, None))
+            }
+            sink => deliver(sink, level, &line),
+        }
+        false
+    }
 }
 
 #[derive(Debug)]
@@ -214,10 +206,7 @@ impl ErrorLog {
     pub fn with_console(&self, name: &'static str) -> ErrorLog {
         let mut targets = self.0.targets.clone();
         if !targets.iter().any(|target| target.sink.is_shown()) {
-            targets.push(Target {
-                level: Level::Warn,
-                sink: Sink::Console(name),
-            });
+            targets.push(Target::new(Level::Warn, Sink::Console(name)));
         }
         ErrorLog::new(targets)
     }
@@ -238,12 +227,15 @@ impl ErrorLog {
                 Destination::Stderr => Sink::Stderr,
                 Destination::Syslog(syslog) => Sink::Syslog(Arc::new(Syslog::new(syslog.clone()))),
             };
+            let lines_per_second = spec.lines_per_second;
             Some(Target {
                 level: spec.level,
                 sink: match spec.form {
                     Form::Nginx => sink,
                     Form::Json => Sink::Json(Box::new(sink)),
                 },
+                filters: spec.filters.clone(),
+                limit: lines_per_second.map(|rate| Arc::new(Limit::new(rate.get()))),
             })
         };
         ErrorLog::new(specs.iter().filter_map(target).collect())
@@ -275,12 +267,15 @@ impl ErrorLog {
         subject: Option<&dyn Subject>,
     ) {
         if self.enabled(level) {
-            let takes = |target: &Target| level <= target.level;
+            let takes = |target: &Target, line: &Line| {
+                level <= target.level && target.passes(level, line, subject)
+            };
             self.write_where(takes, level, connection, message, subject);
         }
     }
 
-    /// As [`ErrorLog::write_about`], to every target, whatever its level.
+    /// As [`ErrorLog::write_about`], to every target whose filters let the line pass, whatever its
+    /// level and rate.
     pub fn write_everywhere(
         &self,
         level: Level,
@@ -288,25 +283,31 @@ impl ErrorLog {
         message: fmt::Arguments<'_>,
         subject: Option<&dyn Subject>,
     ) {
-        self.write_where(|_| true, level, connection, message, subject);
+        let takes = |target: &Target, line: &Line| {
+            target
+                .filters
+                .iter()
+                .all(|filter| filter.passes(line, subject))
+        };
+        self.write_where(takes, level, connection, message, subject);
     }
 
     fn write_where(
         &self,
-        takes: impl Fn(&Target) -> bool,
+        takes: impl Fn(&Target, &Line) -> bool,
         level: Level,
         connection: Option<u64>,
         message: fmt::Arguments<'_>,
         subject: Option<&dyn Subject>,
     ) {
         let mut line = Line::start(level, connection);
-        line.push_arguments(message);
+        line.push_message(message);
         if let Some(subject) = subject {
             line.push_arguments(format_args!("{subject}"));
         }
         line.finish();
         let mut object = None;
-        for target in self.0.targets.iter().filter(|target| takes(target)) {
+        for target in self.0.targets.iter().filter(|target| takes(target, &line)) {
             match &target.sink {
                 Sink::Json(sink) => {
                     let object = object

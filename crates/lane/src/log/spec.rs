@@ -1,8 +1,12 @@
 //! The arguments of an `error_log` directive.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use super::{Level, SpecError, SyslogSpec};
+use super::error::SpecError;
+use super::filter::Filter;
+use super::level::Level;
+use super::syslog::SyslogSpec;
 
 /// nginx's switches for parts of its debug log: they are accepted, and read as `debug`.
 const DEBUG_PARTS: [&str; 7] = [
@@ -45,15 +49,30 @@ pub struct Spec {
     pub level: Level,
     /// The form of the lines.
     pub form: Form,
+    /// Conditions that a line must meet, all of them.
+    pub filters: Vec<Filter>,
+    /// The greatest rate of lines; none if it has no limit.
+    pub lines_per_second: Option<NonZeroU32>,
 }
 
 impl Spec {
+    /// A destination for all lines of this level and the more severe ones.
+    pub fn new(destination: Destination, level: Level) -> Spec {
+        Spec {
+            destination,
+            level,
+            form: Form::Nginx,
+            filters: Vec::new(),
+            lines_per_second: None,
+        }
+    }
+
     /// Reads a directive's arguments; relative paths are under `prefix`.
     ///
     /// # Errors
     /// nginx's message, without file and line.
     pub fn parse(arguments: &[&str], prefix: &Path) -> Result<Spec, SpecError> {
-        let Some((target, levels)) = arguments.split_first() else {
+        let Some((target, words)) = arguments.split_first() else {
             return Err(SpecError::NoTarget);
         };
         // A file without a name is standard error, as in nginx.
@@ -66,13 +85,28 @@ impl Spec {
         } else {
             Destination::File(prefix.join(target))
         };
-        let (forms, levels): (Vec<&str>, Vec<&str>) =
-            levels.iter().partition(|word| word.starts_with("format="));
-        Ok(Spec {
-            destination,
-            level: parse_levels(&levels)?,
-            form: parse_form(&forms)?,
-        })
+        let mut spec = Spec::new(destination, Level::Error);
+        let (mut forms, mut plain) = (Vec::new(), Vec::new());
+        for word in words {
+            if let Some(form) = word.strip_prefix("format=") {
+                forms.push(form);
+            } else if let Some(filter) = word.strip_prefix("filter=") {
+                spec.filters.push(Filter::parse(filter)?);
+            } else if let Some(rate) = word.strip_prefix("rate=") {
+                let invalid = |_| SpecError::InvalidRate((*word).to_owned());
+                let rate = rate.strip_suffix("m/s").unwrap_or(rate);
+                spec.lines_per_second = NonZeroU32::new(rate.parse().map_err(invalid)?);
+            } else {
+                plain.push(*word);
+            }
+        }
+        spec.form = parse_form(&forms)?;
+        spec.level = parse_levels(&plain)?;
+        if spec.level == Level::Debug {
+            // As in Angie: what is written to find an error is to be whole.
+            spec.lines_per_second = None;
+        }
+        Ok(spec)
     }
 
     /// The file that must be open, if the destination is a file.
@@ -86,8 +120,8 @@ impl Spec {
 
 fn parse_form(words: &[&str]) -> Result<Form, SpecError> {
     match words {
-        [] => Ok(Form::Nginx),
-        ["format=json"] => Ok(Form::Json),
+        [] | ["default"] => Ok(Form::Nginx),
+        ["json"] => Ok(Form::Json),
         [word] => Err(SpecError::UnknownForm((*word).to_owned())),
         _ => Err(SpecError::DuplicateForm),
     }

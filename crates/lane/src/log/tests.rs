@@ -3,6 +3,7 @@
 use std::fs::Permissions;
 use std::io;
 use std::net::UdpSocket;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -43,59 +44,87 @@ fn specs_are_read_as_nginx_reads_them() {
     }
 }
 
+/// Arguments, and nginx's or Angie's message.
+const WRONG: &[(&[&str], &str)] = &[
+    (&["e", "format=xml"], "unknown log format \"xml\""),
+    (&["e", "filter=x"], "missing filter type in \"x\""),
+    (
+        &["e", "filter=logline:"],
+        "empty filter pattern \"logline:\"",
+    ),
+    (
+        &["e", "filter=client:="],
+        "empty filter pattern \"client:=\"",
+    ),
+    (&["e", "filter=host:~"], "empty filter pattern \"host:~\""),
+    (
+        &["e", "filter=age:1"],
+        "filter with unknown property \"age\"",
+    ),
+    (
+        &["e", "filter=tag:x"],
+        "filters of tags are not supported in \"tag:x\"",
+    ),
+    (
+        &["e", "filter=sourcefile:x"],
+        "source file filtering requires debug build",
+    ),
+    (
+        &["e", "filter=message:~a(b"],
+        "pcre2_compile() failed: missing closing parenthesis in \"a(b\"",
+    ),
+    (&["e", "rate="], "invalid rate \"rate=\""),
+    (&["e", "rate=1r/s"], "invalid rate \"rate=1r/s\""),
+    (&["e", "rate=-1"], "invalid rate \"rate=-1\""),
+    (
+        &["e", "format=json", "warn", "format=json"],
+        "duplicate \"format\" parameter",
+    ),
+    (&["e", "loud"], "invalid log level \"loud\""),
+    (&["e", "warn", "info"], "duplicate log level \"info\""),
+    (
+        &["e", "warn", "debug_http"],
+        "invalid log level \"debug_http\"",
+    ),
+    (&["memory:32m"], "buffers in memory are not supported"),
+    (&["syslog:tag=x"], "no syslog server specified"),
+    (
+        &["syslog:server=127.0.0.1:0"],
+        "invalid port in syslog server \"127.0.0.1:0\"",
+    ),
+    (
+        &["syslog:server=unix:"],
+        "no path in the unix domain socket in syslog server \"unix:\"",
+    ),
+    (
+        &["syslog:server=127.0.0.1,facility=x"],
+        "unknown syslog facility \"x\"",
+    ),
+    (
+        &["syslog:server=127.0.0.1,severity=x"],
+        "unknown syslog severity \"x\"",
+    ),
+    (
+        &["syslog:server=127.0.0.1,x"],
+        "unknown syslog parameter \"x\"",
+    ),
+    (
+        &["syslog:server=127.0.0.1,tag=a,tag=b"],
+        "duplicate syslog \"tag\"",
+    ),
+    (
+        &["syslog:server=127.0.0.1,tag=a.b"],
+        "syslog \"tag\" only allows alphanumeric characters and underscore",
+    ),
+    (
+        &["syslog:server=127.0.0.1,tag=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        "syslog tag length exceeds 32",
+    ),
+];
+
 #[test]
 fn wrong_specs_give_nginx_messages() {
-    let bad: &[(&[&str], &str)] = &[
-        (
-            &["e", "format=xml"],
-            "invalid parameter \"format=xml\": the only format of error logs is \"json\"",
-        ),
-        (
-            &["e", "format=json", "warn", "format=json"],
-            "duplicate \"format\" parameter",
-        ),
-        (&["e", "loud"], "invalid log level \"loud\""),
-        (&["e", "warn", "info"], "duplicate log level \"info\""),
-        (
-            &["e", "warn", "debug_http"],
-            "invalid log level \"debug_http\"",
-        ),
-        (&["memory:32m"], "buffers in memory are not supported"),
-        (&["syslog:tag=x"], "no syslog server specified"),
-        (
-            &["syslog:server=127.0.0.1:0"],
-            "invalid port in syslog server \"127.0.0.1:0\"",
-        ),
-        (
-            &["syslog:server=unix:"],
-            "no path in the unix domain socket in syslog server \"unix:\"",
-        ),
-        (
-            &["syslog:server=127.0.0.1,facility=x"],
-            "unknown syslog facility \"x\"",
-        ),
-        (
-            &["syslog:server=127.0.0.1,severity=x"],
-            "unknown syslog severity \"x\"",
-        ),
-        (
-            &["syslog:server=127.0.0.1,x"],
-            "unknown syslog parameter \"x\"",
-        ),
-        (
-            &["syslog:server=127.0.0.1,tag=a,tag=b"],
-            "duplicate syslog \"tag\"",
-        ),
-        (
-            &["syslog:server=127.0.0.1,tag=a.b"],
-            "syslog \"tag\" only allows alphanumeric characters and underscore",
-        ),
-        (
-            &["syslog:server=127.0.0.1,tag=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"],
-            "syslog tag length exceeds 32",
-        ),
-    ];
-    for (arguments, message) in bad {
+    for (arguments, message) in WRONG {
         assert_eq!(
             Spec::parse(arguments, Path::new("/p"))
                 .unwrap_err()
@@ -111,10 +140,7 @@ fn a_line_has_time_level_process_and_connection() {
     let path = folder.join("e.log");
     let mut set = LogSet::new();
     let file = set.open(&path).unwrap();
-    let log = ErrorLog::new(vec![Target {
-        level: Level::Info,
-        sink: Sink::File(file),
-    }]);
+    let log = ErrorLog::new(vec![Target::new(Level::Info, Sink::File(file))]);
     log.write(Level::Error, Some(7), format_args!("failed {}", 1));
     log.event(Level::Notice, format_args!("start"));
     log.event(Level::Debug, format_args!("hidden"));
@@ -140,10 +166,7 @@ fn a_long_line_is_cut_and_still_ends() {
     let folder = scratch("long");
     let path = folder.join("e.log");
     let file = Arc::new(LogFile::open(&path).unwrap());
-    let log = ErrorLog::new(vec![Target {
-        level: Level::Info,
-        sink: Sink::File(file),
-    }]);
+    let log = ErrorLog::new(vec![Target::new(Level::Info, Sink::File(file))]);
     log.event(Level::Info, format_args!("{}", "x".repeat(9000)));
     let text = std::fs::read(&path).unwrap();
     assert_eq!(text.len(), LINE_BYTES_MAX);
@@ -157,7 +180,7 @@ fn each_target_filters_for_itself() {
     let mut set = LogSet::new();
     let target = |set: &mut LogSet, name: &str, level| {
         let sink = Sink::File(set.open(&folder.join(name)).unwrap());
-        Target { level, sink }
+        Target::new(level, sink)
     };
     let targets = vec![
         target(&mut set, "crit", Level::Crit),
@@ -181,10 +204,8 @@ fn a_reopened_file_gets_the_next_line() {
     let folder = scratch("reopen");
     let path = folder.join("e.log");
     let mut set = LogSet::new();
-    let log = ErrorLog::new(vec![Target {
-        level: Level::Info,
-        sink: Sink::File(set.open(&path).unwrap()),
-    }]);
+    let sink = Sink::File(set.open(&path).unwrap());
+    let log = ErrorLog::new(vec![Target::new(Level::Info, sink)]);
     log.event(Level::Info, format_args!("one"));
     std::fs::rename(&path, folder.join("old.log")).unwrap();
     log.event(Level::Info, format_args!("two"));
@@ -296,10 +317,131 @@ impl fmt::Display for Request {
 }
 
 impl Subject for Request {
-    fn members(&self, add: &mut dyn FnMut(&'static str, fmt::Arguments<'_>)) {
-        add("request", format_args!("{}", self.0));
-        add("host", format_args!("h"));
+    fn members(&self, add: &mut dyn FnMut(Member, fmt::Arguments<'_>)) {
+        add(Member::Request, format_args!("{}", self.0));
+        add(Member::Host, format_args!("h"));
     }
+}
+
+#[test]
+fn a_target_takes_the_lines_that_meet_all_its_filters() {
+    let cases: &[(&[&str], bool)] = &[
+        (&["logline:GET /a"], true),
+        (&["logline:=no room, request: \"GET /a\""], true),
+        (&["logline:~room.*/a\"$"], true),
+        // Neither time nor number of the connection are in it.
+        (&["logline:*7"], false),
+        (&["logline:~^no"], true),
+        (&["message:=no room"], true),
+        (&["message:GET"], false),
+        (&["message:~^no r.*m$"], true),
+        (&["request:=GET /a"], true),
+        (&["request_line:/a"], true),
+        (&["request:=GET"], false),
+        (&["host:~^h$"], true),
+        (&["client:1"], false),
+        (&["message:no", "host:h"], true),
+        (&["message:no", "host:x"], false),
+        // Letters of another case are other letters.
+        (&["message:NO"], false),
+        (&["message:~(?i)NO"], true),
+        // A pattern whose match ends without a result hides nothing.
+        (&["logline:~^(((.|o)*)*)*[xyz]$"], true),
+    ];
+    let folder = scratch("filter");
+    for (filters, written) in cases {
+        for form in ["format=default", "format=json"] {
+            let filters = filters.iter().map(|filter| format!("filter={filter}"));
+            let words: Vec<String> = [form.to_owned()].into_iter().chain(filters).collect();
+            let words: Vec<&str> = [["e", "info"].to_vec(), refs(&words)].concat();
+            let spec = Spec::parse(&words, &folder).unwrap();
+            let mut set = LogSet::new();
+            set.open(spec.file().unwrap()).unwrap();
+            let log = ErrorLog::from_specs(&[spec], &set);
+            let subject = Request("GET /a".to_owned());
+            log.write_about(
+                Level::Info,
+                Some(7),
+                format_args!("no room"),
+                Some(&subject),
+            );
+            log.write_everywhere(Level::Debug, None, format_args!("no room"), Some(&subject));
+            let path = folder.join("e");
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(
+                text.lines().count(),
+                if *written { 2 } else { 0 },
+                "{words:?} {text}"
+            );
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn refs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn a_rate_leaves_more_room_to_severe_lines() {
+    use rate::{Limit, Verdict::*};
+
+    let limit = Limit::new(2);
+    let counted = |level, now_ms| limit.count(level, Level::Warn, now_ms);
+    let steps = [
+        (Level::Warn, 1000, Written),
+        (Level::Warn, 1000, Written),
+        (Level::Warn, 1000, FirstLost),
+        (Level::Warn, 1100, Lost),
+        // Twice the rate for errors, three times for what is critical.
+        (Level::Error, 1100, Written),
+        (Level::Error, 1100, Written),
+        (Level::Error, 1100, FirstLost),
+        (Level::Crit, 1100, Written),
+        (Level::Crit, 1100, FirstLost),
+        // Half a second makes room for a line, a long time for no more than the rate.
+        (Level::Crit, 1700, Written),
+        (Level::Warn, 90_000, Written),
+        (Level::Warn, 90_000, Written),
+        (Level::Warn, 90_000, FirstLost),
+        // A clock that another thread has read earlier.
+        (Level::Error, 89_000, Written),
+    ];
+    for (number, (level, now_ms, verdict)) in steps.into_iter().enumerate() {
+        assert_eq!(counted(level, now_ms), verdict, "step {number}");
+    }
+}
+
+#[test]
+fn a_rate_limits_the_lines_and_says_so() {
+    let folder = scratch("rate");
+    const LINES: usize = 100;
+    let cases: [(&[&str], Range<usize>); 5] = [
+        // A machine that takes seconds for a hundred lines lets some more pass.
+        (&["e", "rate=2"], 3..LINES),
+        (&["e", "rate=2m/s", "format=json"], 3..LINES),
+        (&["e", "rate=0"], LINES..LINES + 1),
+        (&["e", "debug", "rate=2"], LINES..LINES + 1),
+        // Lines that a filter holds back are not counted.
+        (&["e", "rate=2", "filter=message:else"], 0..1),
+    ];
+    for (words, counts) in cases {
+        let spec = Spec::parse(words, &folder).unwrap();
+        let mut set = LogSet::new();
+        set.open(spec.file().unwrap()).unwrap();
+        let log = ErrorLog::from_specs(&[spec], &set);
+        for number in 0..LINES {
+            log.write(Level::Error, Some(1), format_args!("line {number}"));
+        }
+        let path = folder.join("e");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(counts.contains(&text.lines().count()), "{words:?} {text}");
+        let is_said = text.contains("too many log messages, limiting");
+        assert_eq!(is_said, counts.start == 3, "{words:?} {text}");
+        std::fs::remove_file(path).unwrap();
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

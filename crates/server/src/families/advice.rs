@@ -183,6 +183,11 @@ pub(crate) static OTHERS: &[Advice] = &[
         "Use metrics; and status;, and counts from the access log for keys of your own.",
     ),
     advice(
+        "Angie: tags of log lines",
+        &["error_log_user_tag"],
+        "Use the filter parameter of error_log with a part of the line.",
+    ),
+    advice(
         "Angie: certificates",
         &["acme", "acme_client", "acme_client_path", "acme_hook"],
         "Use acme_issuer and acme_certificate.",

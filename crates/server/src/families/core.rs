@@ -219,11 +219,12 @@ pub(super) const ROWS: &[Row] = &[
         ..once("thread_pool", MAIN, Arguments::between(2, 3), Value::Custom)
     },
     Row {
-        syntax: "file [level] [format=json] | stderr [level] [format=json] | \
-            syslog:parameter,... [level] [format=json]",
+        syntax: "file | stderr | syslog:parameter,... [level] [format=default|json] \
+            [filter=part:pattern ...] [rate=number]",
         default: "logs/error.log error",
         summary: "The destination of error messages and the lowest level that is logged. Several \
-            destinations may be given. `format=json` writes each line as a JSON object.",
+            destinations may be given. `format=json` writes each line as a JSON object, `filter` \
+            lets only some lines pass, and `rate` limits them. As in Angie.",
         repeat: Repeat::Many,
         merge: Merge::Nearest,
         ..once("error_log", LOGGED, Arguments::at_least(1), Value::Custom)

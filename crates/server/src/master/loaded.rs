@@ -286,10 +286,8 @@ fn json_log(paths: &Paths, settings: &Settings) -> Option<ErrorLog> {
     let mut specs = settings.error_logs.iter();
     specs.find(|spec| spec.file() == Some(path) && spec.form == Form::Json)?;
     let file = LogFile::open(path).ok()?;
-    let target = Target {
-        level: Level::Notice,
-        sink: Sink::Json(Box::new(Sink::File(Arc::new(file)))),
-    };
+    let sink = Sink::Json(Box::new(Sink::File(Arc::new(file))));
+    let target = Target::new(Level::Notice, sink);
     Some(ErrorLog::new(vec![target]).with_console(settings.product.name()))
 }
 

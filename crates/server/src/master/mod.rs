@@ -106,7 +106,7 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
     }
     match sink {
         Sink::Stderr => ErrorLog::console(paths.product.name()),
-        sink => ErrorLog::new(vec![Target { level, sink }]).with_console(paths.product.name()),
+        sink => ErrorLog::new(vec![Target::new(level, sink)]).with_console(paths.product.name()),
     }
 }
 

@@ -177,6 +177,62 @@ fn error_logs_are_json_where_asked_for() {
     assert!(plain.contains(end), "{plain}");
 }
 
+#[test]
+fn error_logs_take_the_lines_that_their_filters_let_pass() {
+    let configuration =
+        "error_log %FOLDER%/main.log error filter=message:refused filter=client:=127.0.0.2;
+         events { }
+         http {
+             set_real_ip_from 127.0.0.1;
+             real_ip_header X-From;
+             server {
+                 listen 127.0.0.1:%PORT%;
+                 location / { proxy_pass http://127.0.0.1:1; }
+                 location /own {
+                     error_log %FOLDER%/own.log info filter=request:/own/b;
+                     error_log %FOLDER%/own.log info filter=referrer:~shop;
+                     proxy_pass http://127.0.0.1:1;
+                 }
+             }
+         }
+         stream {
+             server {
+                 listen 127.0.0.1:%PORT_2%;
+                 error_log %FOLDER%/stream.log info filter=upstream:127.0.0.1:1 rate=1;
+                 proxy_pass 127.0.0.1:1;
+             }
+         }";
+    let builder = Server::builder(env!("CARGO_BIN_EXE_turnpike"));
+    let server = builder.configuration(configuration).start();
+    for (path, fields) in [
+        ("/a", "X-From: 127.0.0.2\r\n"),
+        ("/b", "X-From: 127.0.0.3\r\n"),
+        ("/own/a", ""),
+        ("/own/b", ""),
+        ("/own/c", "Referer: http://shop/\r\n"),
+    ] {
+        let end = "Connection: close\r\n\r\n";
+        let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}{end}");
+        assert!(server.exchange(request).starts_with(b"HTTP/1.1 502 "));
+    }
+    // More sessions than a rate of one line a second lets pass, unless each took half a second.
+    for _ in 0..40 {
+        let mut session = TcpStream::connect(("127.0.0.1", server.port_named("2"))).unwrap();
+        let _ = session.read(&mut [0]);
+    }
+    let requests = |name: &str| {
+        let request = |line: &str| line.split('"').nth(1).unwrap().to_owned();
+        server.log(name).lines().map(request).collect::<Vec<_>>()
+    };
+    assert_eq!(requests("main.log"), ["GET /a HTTP/1.1"]);
+    let own = ["GET /own/b HTTP/1.1", "GET /own/c HTTP/1.1"];
+    assert_eq!(requests("own.log"), own);
+    let referrer = ", host: \"h\", referrer: \"http://shop/\"\n";
+    assert!(server.log("own.log").ends_with(referrer));
+    wait_for(|| server.log("stream.log").contains("limiting").then_some(())).unwrap();
+    assert!(server.log("stream.log").lines().count() < 40);
+}
+
 const NGINX: &str = "/usr/sbin/nginx";
 
 const LOGGED: &str = "worker_processes 1;

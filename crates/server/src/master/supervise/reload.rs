@@ -128,7 +128,7 @@ impl Master {
         let kept = |level| {
             let kept = Arc::new(Kept::default());
             let sink = Sink::Kept(Arc::clone(&kept));
-            (kept, Target { level, sink })
+            (kept, Target::new(level, sink))
         };
         let (said, errors) = kept(Level::Error);
         // As many lines as nginx's control API shows.
