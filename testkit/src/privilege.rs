@@ -5,6 +5,7 @@ use std::io::Write;
 /// The capabilities that tests need, and their numbers in `linux/capability.h`.
 const CAPABILITIES: &[(&str, u32)] = &[
     ("CAP_NET_ADMIN", 12),
+    ("CAP_NET_BIND_SERVICE", 10),
     ("CAP_NET_RAW", 13),
     ("CAP_SYS_ADMIN", 21),
     ("CAP_SYS_NICE", 23),

@@ -2,16 +2,20 @@
 
 use std::any::Any;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_plan::builder::Builder;
-use turnpike_upstream::{Address, ResolveError, Resolver, ResolverSettings};
+use turnpike_upstream::{Address, ResolveError, Resolver, ResolverSettings, ServersFile};
 
 use super::url::{Target, Url};
 
 /// Port of name servers.
 const DEFAULT_PORT: u16 = 53;
+
+/// The file in which the system's name servers stand (resolv.conf(5)).
+const SYSTEM_SERVERS: &str = "/etc/resolv.conf";
 
 /// How long a lookup may take where nothing is said, in milliseconds; nginx's.
 const TIMEOUT_MS: u64 = 30_000;
@@ -48,10 +52,12 @@ pub(crate) fn names<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
 ) -> Result<Option<Names>, ConfError> {
-    let Some(entry) = view.nearest("resolver") else {
+    let entry = view.nearest("resolver");
+    let Some(entry) = entry.filter(|entry| !is_off(entry)) else {
         return Ok(None);
     };
     let resolver = open(entry, builder).map_err(|message| view.error(entry.span, message))?;
+    resolver.log_to(builder.error_log(view)?);
     let timeout_ms = match view.nearest("resolver_timeout") {
         None => TIMEOUT_MS,
         Some(entry) => value::milliseconds(entry.argument(0)).unwrap_or(TIMEOUT_MS),
@@ -70,6 +76,11 @@ pub(super) fn check<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(
     }
 }
 
+/// Whether it says that nobody is asked, although a level above names servers; as in Angie.
+fn is_off(entry: &Entry) -> bool {
+    entry.argument(0) == "off" && entry.arguments.len() == 1
+}
+
 /// The resolver of these words: one for all levels and configurations that have the same.
 fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>, String> {
     let words: Vec<&str> = entry
@@ -77,7 +88,7 @@ fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>,
         .iter()
         .map(|word| word.text.as_str())
         .collect();
-    let settings = read(&words)?;
+    let settings = read(&words, builder.environment.conf_folder())?;
     let make = || Arc::new(Resolver::new(settings.clone())) as Arc<dyn Any + Send + Sync>;
     let key = format!("resolver:{}", words.join(" "));
     let resolver = builder.environment.zone(&key, &make);
@@ -86,9 +97,10 @@ fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>,
 }
 
 /// Reads the words of a directive.
-pub(super) fn read(words: &[&str]) -> Result<ResolverSettings, String> {
+fn read(words: &[&str], conf_folder: &Path) -> Result<ResolverSettings, String> {
     let mut settings = ResolverSettings {
         servers: Vec::new(),
+        servers_file: None,
         valid_ms: None,
         ipv4: true,
         ipv6: true,
@@ -107,6 +119,13 @@ pub(super) fn read(words: &[&str]) -> Result<ResolverSettings, String> {
             settings.ipv4 = switch(text)?;
         } else if let Some(text) = word.strip_prefix("ipv6=") {
             settings.ipv6 = switch(text)?;
+        } else if *word == "conf" {
+            settings.servers_file = Some(servers_file(SYSTEM_SERVERS.into()));
+        } else if let Some(path) = word.strip_prefix("conf=") {
+            if path.is_empty() {
+                return Err(invalid());
+            }
+            settings.servers_file = Some(servers_file(conf_folder.join(path)));
         } else {
             settings.servers.extend(servers(word)?);
         }
@@ -114,10 +133,17 @@ pub(super) fn read(words: &[&str]) -> Result<ResolverSettings, String> {
     if !settings.ipv4 && !settings.ipv6 {
         return Err("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned());
     }
-    if settings.servers.is_empty() {
+    if settings.servers.is_empty() && settings.servers_file.is_none() {
         return Err("no name servers defined".to_owned());
     }
     Ok(settings)
+}
+
+fn servers_file(path: PathBuf) -> ServersFile {
+    ServersFile {
+        path,
+        port: DEFAULT_PORT,
+    }
 }
 
 fn servers(word: &str) -> Result<Vec<SocketAddr>, String> {

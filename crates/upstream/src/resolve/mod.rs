@@ -5,6 +5,7 @@
 
 pub(crate) mod found;
 mod query;
+mod servers;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -16,10 +17,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
+use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
 use turnpike_wire::dns::{Question, Service};
 
+use servers::ServerSource;
+pub use servers::ServersFile;
 pub use source::{ResolvedServer, Resolving};
 
 /// The most names in the cache. Names may come from clients, so they are limited.
@@ -33,6 +37,8 @@ const ALIASES_MAX: usize = 10;
 pub struct ResolverSettings {
     /// The name servers, which are used in turn.
     pub servers: Vec<SocketAddr>,
+    /// A file with more of them.
+    pub servers_file: Option<ServersFile>,
     /// The lifetime of answers, in milliseconds, instead of their own.
     pub valid_ms: Option<u64>,
     /// Whether to look up IPv4 addresses.
@@ -136,29 +142,32 @@ enum Entry {
 pub struct Resolver {
     settings: ResolverSettings,
     names: Mutex<HashMap<(String, Question), Entry>>,
+    servers: ServerSource,
     next_server: AtomicUsize,
-    /// For each server, the end of the time in which it is queried without extensions, in monotonic
-    /// milliseconds.
-    plain_until_ms: Box<[AtomicU64]>,
     questions: AtomicU64,
     now_ms: fn() -> u64,
 }
 
 impl Resolver {
-    /// A resolver with an empty cache. There must be a server.
+    /// A resolver with an empty cache. There must be a server, or a file with servers.
     pub fn new(settings: ResolverSettings) -> Resolver {
         Self::with_clock(settings, || monotonic_ns() / 1_000_000)
     }
 
     fn with_clock(settings: ResolverSettings, now_ms: fn() -> u64) -> Resolver {
         Resolver {
-            plain_until_ms: settings.servers.iter().map(|_| AtomicU64::new(0)).collect(),
+            servers: ServerSource::new(settings.servers.clone(), settings.servers_file.clone()),
             settings,
             names: Mutex::default(),
             next_server: AtomicUsize::new(0),
             questions: AtomicU64::new(0),
             now_ms,
         }
+    }
+
+    /// Writes to this log from now on what is wrong with the file of servers.
+    pub fn log_to(&self, log: ErrorLog) {
+        self.servers.log_to(log);
     }
 
     /// The number of questions sent.

@@ -14,6 +14,7 @@ use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
 use turnpike_wire::dns::{self, Answer, AnswerError, Extension, Question};
 
+use super::servers::Servers;
 use super::{FORMAT, ResolveError, Resolver};
 
 /// The wait for one server before the next is queried; a later answer of the first is ignored. A
@@ -43,10 +44,11 @@ pub(super) async fn ask(
     name: &str,
     question: Question,
 ) -> Result<Answer, ResolveError> {
-    let servers = resolver.settings.servers.len();
     let first = resolver.next_server.fetch_add(1, Ordering::Relaxed);
     for attempt in 0.. {
-        let server = first.wrapping_add(attempt) % servers;
+        let servers = resolver.servers.current();
+        let count = servers.addresses.len();
+        let server = (&*servers, first.wrapping_add(attempt) % count);
         let answer = match ask_server(resolver, server, name, question).await {
             Ok(answer) => answer,
             Err(Failure::Name) => return Err(ResolveError::Name),
@@ -57,7 +59,7 @@ pub(super) async fn ask(
             }
             Err(Failure::TimedOut) => continue,
         };
-        let has_other = attempt + 1 < servers;
+        let has_other = attempt + 1 < count;
         if has_other && CODES_TO_TURN_FROM.contains(&answer.code) {
             continue;
         }
@@ -69,19 +71,19 @@ pub(super) async fn ask(
 /// Queries one server, and again without extensions if it refuses them.
 async fn ask_server(
     resolver: &Resolver,
-    server: usize,
+    (servers, server): (&Servers, usize),
     name: &str,
     question: Question,
 ) -> Result<Answer, Failure> {
-    let plain_until_ms = &resolver.plain_until_ms[server];
+    let (address, plain_until_ms) = (servers.addresses[server], &servers.plain_until_ms[server]);
     let now_ms = (resolver.now_ms)();
     if now_ms >= plain_until_ms.load(Ordering::Relaxed) {
-        let answer = ask_once(resolver, server, name, question, Extension::Edns0).await?;
+        let answer = ask_once(resolver, address, name, question, Extension::Edns0).await?;
         if !CODES_WITHOUT_EXTENSIONS.contains(&answer.code) {
             return Ok(answer);
         }
     }
-    let answer = ask_once(resolver, server, name, question, Extension::None).await?;
+    let answer = ask_once(resolver, address, name, question, Extension::None).await?;
     if !CODES_WITHOUT_EXTENSIONS.contains(&answer.code) {
         // The time starts at the refusal; later answers do not extend it.
         let until_ms = now_ms.saturating_add(PLAIN_MS);
@@ -94,7 +96,7 @@ async fn ask_server(
 
 async fn ask_once(
     resolver: &Resolver,
-    server: usize,
+    server: SocketAddr,
     name: &str,
     question: Question,
     extension: Extension,
@@ -106,7 +108,7 @@ async fn ask_once(
     written.map_err(|_| Failure::Name)?;
     resolver.questions.fetch_add(1, Ordering::Relaxed);
     let asked = Asked {
-        server: resolver.settings.servers[server],
+        server,
         message: &message,
         id,
         name,

@@ -3,14 +3,18 @@
 use std::future::Future;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::task::{Context, Waker};
 
 use tokio::runtime::Builder;
+use turnpike_lane::log::{ErrorLog, Kept, Level, Sink, Target};
+use turnpike_testkit::Folder;
 use turnpike_testkit::ports::RefusedPort;
 
-use super::{ResolveError, Resolver, ResolverSettings};
+use super::servers::ServerSource;
+use super::{ResolveError, Resolver, ResolverSettings, ServersFile};
 
 /// The time limit of a test's waits.
 const PATIENCE_MS: u64 = 60_000;
@@ -156,6 +160,7 @@ static NOW_MS: AtomicU64 = AtomicU64::new(1_000_000);
 fn resolver(servers: Vec<SocketAddr>) -> Resolver {
     let settings = ResolverSettings {
         servers,
+        servers_file: None,
         valid_ms: None,
         ipv4: true,
         ipv6: true,
@@ -231,6 +236,7 @@ fn an_answer_is_cached_for_its_lifetime() {
     let (server, questions) = serve(zone);
     let settings = |valid_ms| ResolverSettings {
         servers: vec![server],
+        servers_file: None,
         valid_ms,
         ipv4: true,
         ipv6: false,
@@ -304,6 +310,7 @@ fn a_server_that_refuses_extensions_is_queried_without_them() {
         let (server, questions) = serve_old(code);
         let settings = ResolverSettings {
             servers: vec![server],
+            servers_file: None,
             valid_ms: Some(0),
             ipv4: true,
             ipv6: false,
@@ -341,6 +348,85 @@ fn a_refusal_with_and_without_extensions_is_the_answer() {
             assert_eq!(resolver.questions() - asked, 4);
         }
     });
+}
+
+/// The servers that stand beside those of a file.
+const OWN: &str = "127.0.0.9:5353 127.0.0.2:53";
+
+/// A file, the servers of it alone, the servers beside others, and what is wrong.
+const FILES: &[(Option<&str>, &str, &str, &str)] = &[
+    (
+        None,
+        "127.0.0.1:53",
+        OWN,
+        "stat() \"FILE\" failed (2: No such file or directory)",
+    ),
+    (Some(""), "127.0.0.1:53", OWN, ""),
+    (
+        Some("# nameserver 127.0.0.8\nnameserver 127.0.0.2\nnameserver\t::1 # here\noptions x"),
+        "127.0.0.2:53 [::1]:53",
+        "127.0.0.9:5353 127.0.0.2:53 [::1]:53",
+        "",
+    ),
+    (
+        Some("nameserver 127.0.0.3\nnameserver x.y\nnameserver z\nnameserver 127.0.0.3\n"),
+        "127.0.0.3:53",
+        "127.0.0.9:5353 127.0.0.2:53 127.0.0.3:53",
+        "cannot parse IP address (x.y) from \"FILE\"",
+    ),
+    (
+        Some("nameservers 1.2.3.4\n nameserver 1.2.3.4\nnameserver\n"),
+        "127.0.0.1:53",
+        OWN,
+        "",
+    ),
+];
+
+/// The servers of a file are those that it names when the question goes out.
+#[test]
+fn servers_of_a_file_are_read_again_when_it_changes() {
+    let folder = Folder::create().unwrap();
+    let path = folder.path().join("resolv.conf");
+    let with = |fixed: &[&str]| {
+        let fixed = fixed.iter().map(|address| address.parse().unwrap());
+        let file = ServersFile {
+            path: path.clone(),
+            port: 53,
+        };
+        ServerSource::new(fixed.collect(), Some(file))
+    };
+    let (alone, beside) = (with(&[]), with(&OWN.split(' ').collect::<Vec<_>>()));
+    let kept = Arc::new(Kept::default());
+    let target = Target::new(Level::Error, Sink::Kept(Arc::clone(&kept)));
+    alone.log_to(ErrorLog::new(vec![target]));
+    for (text, expected, expected_beside, fault) in FILES {
+        if let Some(text) = text {
+            std::fs::write(&path, text).unwrap();
+        }
+        let said = kept.lines().len();
+        for _ in 0..2 {
+            let shown = |source: &ServerSource| {
+                let servers = source.current();
+                let shown = servers.addresses.iter().map(ToString::to_string);
+                shown.collect::<Vec<_>>().join(" ")
+            };
+            assert_eq!(shown(&alone), *expected, "{text:?}");
+            assert_eq!(shown(&beside), *expected_beside, "{text:?}");
+        }
+        let said = kept.lines().split_off(said).join("\n");
+        let said = said.replace(&path.display().to_string(), "FILE");
+        assert_eq!(said, *fault, "{text:?}");
+    }
+    // What is not a regular file is not opened.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert_eq!(alone.current().addresses, ["127.0.0.1:53".parse().unwrap()]);
+    assert!(
+        kept.lines()
+            .last()
+            .unwrap()
+            .ends_with("failed (not a regular file)")
+    );
 }
 
 #[test]

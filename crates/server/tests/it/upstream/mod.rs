@@ -4,11 +4,12 @@ mod changes;
 mod codecs;
 mod limits;
 
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::mpsc::{Receiver, channel};
 
 use crate::support::{stderr, turnpike};
 use turnpike_testkit::ports::RefusedPort;
-use turnpike_testkit::{DEADLINE, Folder, Origin, Server, Step, wait_for};
+use turnpike_testkit::{DEADLINE, Folder, Origin, Server, Step, needs_root, wait_for};
 
 /// The content of `http { }`, and nginx's message.
 const REFUSED: &[(&str, &str)] = &[
@@ -62,6 +63,12 @@ const REFUSED: &[(&str, &str)] = &[
         "service upstream \"127.0.0.1\" requires domain name",
     ),
     ("resolver 127.0.0.1 valid=x;", "invalid parameter: valid=x"),
+    ("resolver conf=;", "invalid parameter: conf="),
+    ("resolver ipv6=off;", "no name servers defined"),
+    (
+        "resolver conf; upstream u { resolver off; server a.b resolve; }",
+        "no resolver defined to resolve names at run time in upstream \"u\"",
+    ),
     (
         "server { resolver nowhere.invalid; }",
         "host not found in resolver \"nowhere.invalid\"",
@@ -370,3 +377,69 @@ fn a_name_that_was_looked_up_is_the_one_that_is_asked() {
     let host = format!("\r\nHost: {name}:{}\r\n", origin.port());
     assert!(received.contains(&host), "{name}: {received}");
 }
+
+/// The name servers of `resolver conf` are those of the file when a name is looked up.
+#[test]
+fn name_servers_are_those_that_the_file_has_now() {
+    if needs_root(
+        "name_servers_are_those_that_the_file_has_now",
+        "CAP_NET_BIND_SERVICE",
+    ) {
+        return;
+    }
+    let (one, asked_of_one) = own_name_server(1);
+    let (two, asked_of_two) = own_name_server(2);
+    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(NO_CONTENT)]; 4]);
+    let configuration = format!(
+        "events {{ }}
+        http {{
+            resolver 127.0.0.1:9;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                resolver conf=%FOLDER%/resolv.conf ipv6=off;
+                location / {{ proxy_pass http://$arg_name:{}; }}
+                location /off/ {{ resolver off; proxy_pass http://$arg_name:{0}; }}
+            }}
+        }}",
+        origin.port()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .file("resolv.conf", "")
+        .start();
+    for (address, asked, name) in [
+        (one, &asked_of_one, "one.test"),
+        (two, &asked_of_two, "two.test"),
+        (one, &asked_of_one, "three.test"),
+    ] {
+        // As programs write it: in one step.
+        server.write("new.conf", format!("search x\nnameserver {address}\n"));
+        let folder = server.folder();
+        std::fs::rename(folder.join("new.conf"), folder.join("resolv.conf")).unwrap();
+        assert_eq!(server.get(&format!("/?name={name}")).status, 204);
+        assert!(asked.try_iter().any(|asked| asked == name), "{name}");
+    }
+    assert_eq!(server.get("/off/?name=one.test").status, 502);
+    server.wait_for_log("error.log", "no resolver defined to resolve one.test");
+}
+
+/// A name server that knows all names, on the port that it has in every file, at an address that no
+/// other test uses; and the names that it is asked for.
+fn own_name_server(number: u8) -> (Ipv4Addr, Receiver<String>) {
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let address = Ipv4Addr::new(127, 53 + number, high, low);
+    let socket = UdpSocket::bind((address, 53)).unwrap();
+    let (sender, asked) = channel();
+    std::thread::spawn(move || {
+        let mut packet = [0; 512];
+        while let Ok((bytes, from)) = socket.recv_from(&mut packet) {
+            let (name, answer) = answer_to(&packet[..bytes]);
+            if sender.send(name).is_err() || socket.send_to(&answer, from).is_err() {
+                return;
+            }
+        }
+    });
+    (address, asked)
+}
+
+const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
