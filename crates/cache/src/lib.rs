@@ -17,6 +17,7 @@ pub mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod head;
+pub mod links;
 pub mod manager;
 pub mod not_stored;
 pub mod partial;

@@ -9,7 +9,6 @@ use crate::pass::settings::Destination;
 use crate::pass::target::PassUrl;
 use crate::pass::tls::Tls;
 use crate::pass::view::PassView;
-use crate::predicates;
 
 /// What the names of the directives begin with.
 pub(super) const PREFIX: &str = "grpc";
@@ -43,7 +42,6 @@ pub(super) fn location(
     let origin = HttpOrigin::of_grpc(Fields::read(pass, builder)?);
     let parts = FamilyParts {
         hidden: HIDDEN,
-        early_hints: predicates::read(view, "early_hints", builder)?,
         tls,
         passes_all: true,
         ..FamilyParts::new(pass, destination, Box::new(origin))

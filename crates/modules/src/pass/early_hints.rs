@@ -1,10 +1,11 @@
-//! `early_hints`: `103 Early Hints` (RFC 8297) of upstream servers on their way to the client.
+//! `early_hints`: `103 Early Hints` (RFC 8297) of upstream servers on their way to the client, and
+//! those that a cache has learned.
 
 use turnpike_http::client::{Client, InterimHead};
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{Entry, Fields, Head, Known, Version};
+use turnpike_wire::message::{Entry, Fields, Head, Known, Method, Version};
 
 use super::settings::Passing;
 use crate::predicates::any_holds;
@@ -22,6 +23,24 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
+    /// The hints that the response store knows, where the client is to see them.
+    pub(crate) fn of_store(exchange: &mut Exchange, passing: &Passing) -> Hints {
+        let mut hints = Hints::default();
+        let Some(store) = &passing.response_store else {
+            return hints;
+        };
+        if exchange.method() == Method::Get
+            && exchange.purpose() == Purpose::Request
+            && are_wanted(exchange, passing)
+            && let Some(fields) = store.hints(exchange)
+        {
+            let mut head = Head::response(EARLY_HINTS, b"");
+            head.fields = fields;
+            hints.take(exchange, passing, &head);
+        }
+        hints
+    }
+
     /// Whether there is something to be sent.
     pub(crate) fn wait(&self) -> bool {
         !self.waiting.is_empty()

@@ -9,6 +9,7 @@ use turnpike_lane::log::Level;
 use turnpike_upstream::Address;
 
 use super::attempt;
+use super::early_hints::Hints;
 use super::origin::{Origin, Path};
 use super::response_store::{Lookup, Recorder, ResponseStore};
 use super::settings::{Destination, Passing};
@@ -338,6 +339,8 @@ impl Work for AskLater {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let mut waiting = self.waiting;
         let mut waits = 0;
+        let mut hints = Hints::of_store(exchange, &self.passing);
+        hints.send(exchange, client).await;
         let recorder = loop {
             waits += 1;
             match waiting.run(exchange, client).await {

@@ -21,7 +21,7 @@ use super::store::Store;
 use super::target::{PassUrl, UrlError};
 use super::tls::Tls;
 use super::view::PassView;
-use crate::upstream;
+use crate::{predicates, upstream};
 
 /// What only the family knows of a location.
 pub(crate) struct FamilyParts {
@@ -31,7 +31,6 @@ pub(crate) struct FamilyParts {
     pub(crate) hidden: &'static [&'static [u8]],
     /// The body of requests instead of the client's.
     pub(crate) body: Option<Template>,
-    pub(crate) early_hints: Vec<Template>,
     pub(crate) tls: Option<Tls>,
     pub(crate) proxy_header: ProxyHeader,
     /// Whether ranges of a response are served though the server does not offer them.
@@ -54,7 +53,6 @@ impl FamilyParts {
             origin,
             hidden: &[],
             body: None,
-            early_hints: Vec::new(),
             tls: None,
             proxy_header: ProxyHeader::default(),
             forces_ranges: pass.flag("force_ranges"),
@@ -112,7 +110,7 @@ pub(crate) fn pass_on(
         next_timeout_ms: pass.milliseconds("next_upstream_timeout"),
         intercepts_errors: pass.flag("intercept_errors"),
         ignores_client_abort: pass.flag("ignore_client_abort"),
-        early_hints: parts.early_hints,
+        early_hints: predicates::read(pass.view, "early_hints", builder)?,
         buffers: Buffers::read(pass, builder.environment)?,
         limit_rate: limit_rate(pass, builder)?,
         tls: parts.tls,

@@ -17,7 +17,7 @@ use turnpike_http::difference::Difference;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Waiting};
 use turnpike_http::plan::LocationIndex;
-use turnpike_wire::message::{Known, Method};
+use turnpike_wire::message::{Fields, Known, Method};
 
 use super::conditions::Failure;
 use super::response::ResponseRules;
@@ -28,6 +28,12 @@ pub(crate) trait ResponseStore: Send + Sync {
     /// more after every wait. `exchange.upstream.host()` and `.port` are set, and `.target` is what
     /// will be asked of any server: the scheme, that host, and the path with its query.
     fn look_up(&self, exchange: &mut Exchange) -> Lookup;
+
+    /// The fields of early hints that it knows of the response, although it cannot give it. Asked
+    /// before a server is, and before each wait; they are told once.
+    fn hints(&self, _exchange: &mut Exchange) -> Option<Fields> {
+        None
+    }
 
     /// Whether some of its answers are the same for all requests for one host, path and query, and
     /// are noted as such.

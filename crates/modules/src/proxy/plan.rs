@@ -15,7 +15,6 @@ use crate::pass::target::PassUrl;
 use crate::pass::tls::Tls;
 use crate::pass::upgrade::Upgrades;
 use crate::pass::view::PassView;
-use crate::predicates;
 use crate::upstream::{self, Checked};
 
 /// Fields of a response that are kept from the client unless `proxy_pass_header` says otherwise.
@@ -64,7 +63,6 @@ pub(super) fn location(
     let parts = FamilyParts {
         hidden: HIDDEN,
         body: pass.template("set_body", builder)?,
-        early_hints: predicates::read(view, "early_hints", builder)?,
         tls,
         proxy_header: ProxyHeader::read(view, builder)?,
         ..FamilyParts::new(pass, destination, Box::new(origin))

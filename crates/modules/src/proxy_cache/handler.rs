@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use turnpike_cache::control::CacheControl;
 use turnpike_cache::fetch::{Asked, Turn};
+use turnpike_cache::links;
 use turnpike_cache::partial;
 use turnpike_cache::stored::Variant;
 use turnpike_cache::tally::Use;
@@ -17,7 +18,7 @@ use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{Known, Method, Strictness};
+use turnpike_wire::message::{Fields, Known, Method, Strictness};
 
 use super::answer::{self, Stored, Unanswered};
 use super::content::Content;
@@ -58,6 +59,23 @@ impl ResponseStore for Cache {
         let lookup = self.look_up_key(exchange, &mut key);
         exchange.lane.keep_scratch(key);
         lookup
+    }
+
+    fn hints(&self, exchange: &mut Exchange) -> Option<Fields> {
+        if !self.settings.early_hints {
+            return None;
+        }
+        let note = note(exchange);
+        let head = note.hinting.take()?;
+        if std::mem::replace(&mut note.hinted, true) {
+            return None;
+        }
+        let hint = links::hint(&head);
+        let mut fields = Fields::default();
+        if !hint.is_empty() {
+            fields.add(b"Link", &hint);
+        }
+        Some(fields)
     }
 
     fn notes_originals(&self) -> bool {
@@ -354,7 +372,6 @@ impl Cache {
     }
 
     /// Answers with what is stored.
-    /// Answers with what is stored.
     fn hit(
         &self,
         exchange: &mut Exchange,
@@ -400,6 +417,9 @@ impl Cache {
         now_ms: u64,
     ) -> Lookup {
         let settings = &*self.settings;
+        if settings.early_hints {
+            note(exchange).hinting = Some(Arc::clone(&stored.variant.head));
+        }
         let timing = stored.variant.timing();
         let by_settings = settings.stale.updating() && timing.configuration_may_serve_stale();
         let by_origin = timing.may_serve_while_revalidating(now_ms);

@@ -1,7 +1,10 @@
 //! What this family keeps with an exchange: how the cache came to its answer.
 
+use std::sync::Arc;
+
 use turnpike_http::exchange::Exchange;
 use turnpike_http::rooms::Room;
+use turnpike_wire::message::Head;
 
 /// What a cache had to do with an answer, for variables. Empty where none was asked.
 #[derive(Default)]
@@ -24,6 +27,11 @@ pub(super) struct CacheNote {
     pub(super) keeps: bool,
     /// Whether the request waited for another's answer.
     pub(super) collapsed: bool,
+    /// The head of what is stored, where a server is asked all the same and the client may have a
+    /// hint of it.
+    pub(super) hinting: Option<Arc<Head>>,
+    /// Whether the client has had that hint.
+    pub(super) hinted: bool,
     /// Whether the answer was noted as an original: see [`crate::copies`].
     pub(super) is_original: bool,
 }

@@ -67,6 +67,7 @@ pub(super) struct Settings {
     pub(super) lock_timeout_ms: u64,
     pub(super) lock_age_ms: u64,
     pub(super) revalidate: bool,
+    pub(super) early_hints: bool,
     pub(super) convert_head: bool,
     pub(super) range_offset_max: Option<u64>,
     pub(super) honor_request: Honor,
@@ -240,6 +241,7 @@ pub(super) fn prepare(
         lock_timeout_ms: pass.milliseconds("cache_lock_timeout"),
         lock_age_ms: pass.milliseconds("cache_lock_age"),
         revalidate: pass.flag("cache_revalidate"),
+        early_hints: pass.flag("cache_early_hints"),
         convert_head: converts_head(pass),
         range_offset_max: pass.view.try_offset(&pass.name("cache_max_range_offset")),
         honor_request: match pass.view.choice(&pass.name("cache_honor_request")) {

@@ -196,6 +196,16 @@ macro_rules! cache_rows {
                 ..PLAIN
             },
             Row {
+                name: concat!($prefix, "_cache_early_hints"),
+                value: Value::Flag,
+                syntax: "on | off",
+                default: "off",
+                summary: "Whether a client that waits for the server gets the `Link` values of the \
+                    stored response, which is stale, as 103 (Early Hints), if their relation is \
+                    `preload`, `modulepreload` or `preconnect`. As in HAProxy.",
+                ..PLAIN
+            },
+            Row {
                 name: concat!($prefix, "_cache_max_range_offset"),
                 value: Value::Offset,
                 syntax: "number",

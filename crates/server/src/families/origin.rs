@@ -63,6 +63,7 @@ const OWN: &[&str] = &[
 
 /// The directives of the caches that are this server's, without the family's prefix.
 const OWN_OF_CACHES: &[&str] = &[
+    "_cache_early_hints",
     "_cache_heuristic",
     "_cache_honor_request",
     "_cache_invalidate",

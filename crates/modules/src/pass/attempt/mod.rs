@@ -28,6 +28,7 @@ use turnpike_upstream::{
 use turnpike_wire::message::{BodyLength, Delivery, Head, Method};
 
 use super::conditions::Failure;
+use super::early_hints::Hints;
 use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, received};
 use super::http2::{Opening, StreamBody, Trailers};
@@ -52,6 +53,7 @@ pub(crate) struct Attempt {
     pub(crate) passing: Arc<Passing>,
     route: Route,
     recorder: Option<Box<dyn Recorder>>,
+    hints: Hints,
     pub(crate) upload: Upload,
     /// Whether the client's body is read while it is sent.
     unbuffered: bool,
@@ -93,7 +95,8 @@ pub(crate) struct Pending {
 }
 
 impl Work for Pending {
-    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
+    async fn run(mut self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
+        self.attempt.hints.send(exchange, client).await;
         self.attempt.run_steps(exchange, client, self.step).await
     }
 }
@@ -114,6 +117,7 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     let mut attempt = Attempt {
         route,
         recorder,
+        hints: Hints::default(),
         upload: Upload::of_output(),
         unbuffered: false,
         sent: false,
@@ -131,7 +135,8 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         Ok(here) => !here || !fits(exchange, &attempt.passing),
         Err(verdict) => return verdict,
     };
-    if exchange.request().head().expects_continue || body_waits {
+    attempt.hints = Hints::of_store(exchange, &attempt.passing);
+    if exchange.request().head().expects_continue || body_waits || attempt.hints.wait() {
         let step = Step::Body;
         return Verdict::Wait(Box::new(Pending { attempt, step }));
     }

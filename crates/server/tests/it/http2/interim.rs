@@ -82,3 +82,41 @@ fn interim_responses_reach_clients_of_http2() {
         assert_eq!(lines.join("|"), *expected, "{path}: {shown}");
     }
 }
+
+/// A browser that opens a page gets the hints of a cache without a directive for hints.
+#[test]
+fn hints_of_a_cache_reach_browsers() {
+    let linked = "HTTP/1.1 200 OK\r\nX-Accel-Expires: @1\r\nLink: </a.css>; rel=preload\r\n\
+                  Content-Length: 3\r\n\r\nold";
+    let script = [linked, OK].map(|answer| vec![Step::ReadHead, Step::send(answer)]);
+    let origin = Origin::start(script.to_vec());
+    let configuration = format!(
+        "events {{ }}
+        http {{
+            proxy_cache_path m keys_zone=m:1m memory;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                http2 on;
+                proxy_cache m;
+                proxy_cache_early_hints on;
+                location / {{ proxy_http_version 1.0; proxy_pass http://127.0.0.1:{}; }}
+            }}
+        }}",
+        origin.port()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start();
+    let options = [
+        "-i",
+        "--http2-prior-knowledge",
+        "-H",
+        "Sec-Fetch-Mode: navigate",
+    ];
+    let first = String::from_utf8(curl(&server, "/", &options)).unwrap();
+    assert!(first.starts_with("HTTP/2 200"), "{first}");
+    let second = String::from_utf8(curl(&server, "/", &options)).unwrap();
+    let hint = "HTTP/2 103 \r\nlink: </a.css>; rel=preload\r\n\r\nHTTP/2 200";
+    assert!(second.starts_with(hint), "{second}");
+    assert!(second.ends_with("ok"), "{second}");
+}

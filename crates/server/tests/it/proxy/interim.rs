@@ -88,6 +88,98 @@ fn hints_reach_clients_that_accept_them() {
     }
 }
 
+/// A response that is stale at once, with links.
+const LINKED: &str = "HTTP/1.1 200 OK\r\nX-Accel-Expires: @1\r\nLink: </2>; rel=next\r\n\
+                      Link: </a.css>; rel=preload, </b>; rel=icon, <//c>; rel=\"x preconnect\"\r\n\
+                      Content-Length: 3\r\n\r\nold";
+
+const LEARNED: &str = "HTTP/1.1 103 Early Hints\n\
+                       Link: </a.css>; rel=preload, <//c>; rel=\"x preconnect\"\n\n";
+
+/// Directives, method and version of a request whose stored response is stale, and the responses
+/// before the final one.
+const FROM_CACHE: &[(&str, &str, &str, &str)] = &[
+    (
+        "proxy_cache_early_hints on; early_hints 1;",
+        "GET",
+        "1.1",
+        LEARNED,
+    ),
+    (
+        "proxy_cache_early_hints on; early_hints 1;",
+        "GET",
+        "1.0",
+        "",
+    ),
+    (
+        "proxy_cache_early_hints on; early_hints 1;",
+        "HEAD",
+        "1.1",
+        "",
+    ),
+    (
+        "proxy_cache_early_hints on; early_hints $arg_a;",
+        "GET",
+        "1.1",
+        "",
+    ),
+    ("proxy_cache_early_hints on;", "GET", "1.1", ""),
+    (
+        "proxy_cache_early_hints on; early_hints 1; proxy_hide_header Link;",
+        "GET",
+        "1.1",
+        "",
+    ),
+    ("early_hints 1;", "GET", "1.1", ""),
+];
+
+#[test]
+fn a_cache_gives_hints_of_what_is_stale() {
+    for (directives, method, version, hint) in FROM_CACHE {
+        let script = [LINKED, OK].map(|answer| vec![Step::ReadHead, Step::send(answer)]);
+        let origin = Origin::start(vec![script.concat()]);
+        let server = server(origin.port(), &format!("proxy_cache m; {directives}"));
+        // Nothing is known of what is not stored.
+        assert_eq!(server.get("/").text(), "old");
+        let request = format!("{method} / HTTP/{version}\nHost: x\nConnection: close\n\n");
+        let done = match *method {
+            "HEAD" => DONE.replace("ok(", "("),
+            _ => DONE.to_owned(),
+        };
+        let name = format!("{method} {version} {directives}");
+        check(&server, &[(&name, &request, &format!("{hint}{done}"))]);
+    }
+}
+
+#[test]
+fn hints_of_a_cache_come_before_the_answer_is_there() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let directives = "early_hints 1; proxy_cache m; proxy_cache_valid 1h; proxy_cache_lock on;
+                      proxy_cache_early_hints on;";
+    let server = server(listener.local_addr().unwrap().port(), directives);
+    let (hinted, all_hinted) = channel();
+    let origin = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        stream.write_all(LINKED.as_bytes()).unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        all_hinted.recv().unwrap();
+        stream.write_all(OK.as_bytes()).unwrap();
+    });
+    assert_eq!(server.get("/").text(), "old");
+    // The first of them asks the server, the second waits for what the first gets.
+    let mut peers = [server.connect(), server.connect()];
+    for peer in &mut peers {
+        peer.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(peer.response().status, 103);
+    }
+    hinted.send(()).unwrap();
+    for peer in &mut peers {
+        assert_eq!(peer.response().text(), "ok");
+    }
+    origin.join().unwrap();
+}
+
 #[test]
 fn hints_come_before_the_answer_is_there() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
