@@ -22,6 +22,10 @@ use crate::pass::target::{PassUrl, UrlError};
 /// What log lines show before an address.
 pub(super) const SCHEME: &str = "memcached://";
 
+/// The most bytes of a value: together with the line behind it, it has a length that can be written
+/// down, as in nginx.
+const VALUE_BYTES_MAX: u64 = i64::MAX as u64 - b"\r\nEND\r\n".len() as u64;
+
 /// What a request begins with.
 const GET: &[u8] = b"get ";
 
@@ -161,7 +165,8 @@ impl MemcachedOrigin {
                 let Some(flags) = flags else {
                     return for_key("flags");
                 };
-                let Some(length) = decimal(length) else {
+                let length = decimal(length).filter(|length| *length <= VALUE_BYTES_MAX);
+                let Some(length) = length else {
                     return for_key("length");
                 };
                 let gzip = flags & self.gzip_flag != 0;

@@ -98,7 +98,8 @@ pub(super) fn content_range(text: &[u8]) -> Option<(u64, u64, Option<u64>)> {
 }
 
 /// The first byte of the part with which a client's `Range` begins, parts being of this size. Where
-/// it cannot be known yet, that of the first part.
+/// it cannot be known yet, or the part would end behind the last offset that there can be, that of
+/// the first part; as in nginx.
 pub(super) fn first_byte(range: Option<&[u8]>, size_bytes: u64) -> u64 {
     let start = range.and_then(|range| {
         let (unit, ranges) = range.split_at_checked(6)?;
@@ -106,6 +107,10 @@ pub(super) fn first_byte(range: Option<&[u8]>, size_bytes: u64) -> u64 {
         let dash = memchr::memchr(b'-', ranges).filter(|_| is_bytes)?;
         decimal(ranges[..dash].trim_ascii())
     });
-    let start = start.unwrap_or(0);
+    let has_end = |start: &u64| {
+        let end = start.checked_add(size_bytes);
+        end.is_some_and(|end| i64::try_from(end).is_ok())
+    };
+    let start = start.filter(has_end).unwrap_or(0);
     start - start % size_bytes.max(1)
 }

@@ -355,6 +355,18 @@ const VALUES: &[(&str, &str, &str, &str)] = &[
         "memcached sent invalid length in response",
     ),
     (
+        "VALUE /%20a 0 9223372036854775801\r\nbody\r\nEND\r\n",
+        "HTTP/1.1 502 ",
+        "",
+        "memcached sent invalid length in response",
+    ),
+    (
+        "VALUE /%20a 0 99999999999999999999\r\nbody\r\nEND\r\n",
+        "HTTP/1.1 502 ",
+        "",
+        "memcached sent invalid length in response",
+    ),
+    (
         "VALUE /%20a 0 4\r\nbodies\r\nEND\r\n",
         "HTTP/1.1 502 ",
         "",

@@ -77,6 +77,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         "HTTP/1.1 416 *\n*",
     ),
     (
+        "a range behind the end of everything",
+        "GET /digits HTTP/1.1\nHost: a\nRange: bytes=9223372036854775806-\n\n",
+        "HTTP/1.1 416 *\n*",
+    ),
+    (
         "a range of what is compressed: the whole, from its beginning",
         "GET /compressed/digits HTTP/1.1\nHost: a\nRange: bytes=5-6\n\n",
         "HTTP/1.1 206 Partial Content\n*\n\n56",
