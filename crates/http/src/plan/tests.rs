@@ -134,10 +134,11 @@ const QUERIES: &[&[(&str, &str)]] = &[
     &[("p", "yes")],
 ];
 
-/// All subsets of the level's locations, in the server, in a prefix and in a predicate.
+/// All subsets of the level's locations, in the server, in a prefix, in a regular expression and in
+/// a predicate: 256 configurations.
 #[test]
 fn predicates_are_tried_behind_everything_else() {
-    for (parent, number) in ["", "location /", "location $arg_p"]
+    for (parent, number) in ["", "location /", "location ~ /", "location $arg_p"]
         .into_iter()
         .flat_map(|parent| (0..1 << LEVEL.len()).map(move |number| (parent, number)))
     {
@@ -162,7 +163,7 @@ fn predicates_are_tried_behind_everything_else() {
                 let expected = match (parent, found_in_level(has, path, query)) {
                     ("location $arg_p", _) if !is_chosen => "-",
                     ("location $arg_p", "-") => "$arg_p",
-                    ("location /", "-") => "/",
+                    ("location /" | "location ~ /", "-") => "/",
                     (_, found) => found,
                 };
                 assert_eq!(located(&exchange, path), expected, "{path} {head} {text}");
