@@ -171,6 +171,11 @@ pub(crate) static OTHERS: &[Advice] = &[
         "Use echo_location and echo_sleep, or remove the line.",
     ),
     advice(
+        "set_misc",
+        &["set_consistent_hashed_upstream"],
+        "The module has it no more. Use set_hashed_upstream, or hash with consistent in upstream.",
+    ),
+    advice(
         "Angie: live activity",
         &[
             "api_config_files",
