@@ -3,6 +3,7 @@
 mod changes;
 mod codecs;
 mod limits;
+mod sticky;
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
