@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use turnpike_ingress::{Cluster, Finding, Level, Objects, Options, Rendering, judge, settle};
+use turnpike_ingress::{
+    Cluster, Finding, GatewayServices, Level, Objects, Options, Rendering, judge, settle,
+};
 
 const USAGE: &str = "\
 turnpike-ingress render FOLDER [FLAG...]   print the configuration for the manifests of a folder
@@ -154,8 +156,22 @@ fn cluster(arguments: &Arguments) -> Result<Cluster, String> {
             .filter(|value| !value.is_empty())
             .unwrap_or(default.to_owned())
     };
-    let options = arguments.options.clone();
+    let mut options = arguments.options.clone();
     let given = options.cluster.clone();
+    let own = variable("POD_NAMESPACE", "default");
+    if options
+        .namespace
+        .as_ref()
+        .is_some_and(|watched| *watched != own)
+    {
+        eprintln!(
+            "note: Gateways are not served: namespace {own} with their Services is not watched"
+        );
+    }
+    options.gateway_services = Some(GatewayServices {
+        namespace: own.clone(),
+        ..given.gateway_services
+    });
     Ok(Cluster {
         api_server: given.api_server,
         kubeconfig: given.kubeconfig,
@@ -164,7 +180,7 @@ fn cluster(arguments: &Arguments) -> Result<Cluster, String> {
         health_address: format!("{}:{}", given.health_host, given.health_port),
         lease: (!given.is_election_off).then_some(given.lease),
         lease_s: given.lease_s,
-        namespace: variable("POD_NAMESPACE", "default"),
+        namespace: own,
         identity: variable(
             "POD_NAME",
             &format!("turnpike-ingress-{}", std::process::id()),

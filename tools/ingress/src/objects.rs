@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::findings::{Finding, Level, Subject};
-use crate::gateway::{Gateway, GatewayClass, ReferenceGrant, Route};
+use crate::gateway_objects::{Gateway, GatewayClass, ReferenceGrant, Route};
 
 /// The longest file of manifests that is read: a dump of 5,000 Ingresses with their endpoints has
 /// about 20 MB.
@@ -25,6 +25,21 @@ const FILES_MAX: usize = 100_000;
 
 /// The deepest sub-folder that is looked into.
 const FOLDER_DEPTH_MAX: usize = 16;
+
+/// The kinds of Gateway API that are read.
+pub(crate) const GATEWAY_KINDS: &[&str] = &[
+    "GatewayClass",
+    "Gateway",
+    "HTTPRoute",
+    "GRPCRoute",
+    "TLSRoute",
+    "TCPRoute",
+    "UDPRoute",
+    "ReferenceGrant",
+];
+
+/// The label that every namespace has.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A namespace and a name.
 pub(crate) type Key = (String, String);
@@ -41,9 +56,11 @@ pub struct Objects {
     pub config_maps: BTreeMap<(String, String), ConfigMap>,
     pub gateway_classes: BTreeMap<String, GatewayClass>,
     pub gateways: BTreeMap<(String, String), Gateway>,
-    /// HTTPRoutes and GRPCRoutes by namespace, and by kind and name.
+    /// Routes by namespace, and by kind and name.
     pub routes: BTreeMap<(String, String), Route>,
-    pub grants: Vec<ReferenceGrant>,
+    pub grants: BTreeMap<(String, String), ReferenceGrant>,
+    /// The labels of namespaces.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// What could not be read.
     pub findings: Vec<Finding>,
 }
@@ -144,44 +161,74 @@ impl Objects {
                 }
             }
             "EndpointSlice" => self.add_slice(value),
-            "GatewayClass" | "Gateway" | "HTTPRoute" | "GRPCRoute" | "ReferenceGrant" => {
-                self.add_of_gateways(&kind, value);
+            "Namespace" => {
+                let (_, name) = key_of(&value);
+                let labels = serde_json::from_value(value["metadata"]["labels"].take());
+                self.namespaces.insert(name, labels.unwrap_or_default());
             }
+            kind if GATEWAY_KINDS.contains(&kind) => self.put_of_gateways(kind, value),
             _ => {}
         }
     }
 
-    /// Adds an object of Gateway API.
-    fn add_of_gateways(&mut self, kind: &str, mut value: Value) {
+    /// Adds an object of Gateway API, or replaces the one of its kind and name.
+    pub(crate) fn put_of_gateways(&mut self, kind: &str, mut value: Value) {
         let (namespace, name) = key_of(&value);
         value["metadata"]["namespace"] = namespace.clone().into();
+        let key = (namespace, name);
         match kind {
             "GatewayClass" => {
                 if let Some(class) = typed(self, "GatewayClass", value) {
-                    self.gateway_classes.insert(name, class);
+                    self.gateway_classes.insert(key.1, class);
                 }
             }
-            "Gateway" => {
-                if let Some(gateway) = typed(self, "Gateway", value) {
-                    self.gateways.insert((namespace, name), gateway);
-                }
-            }
+            "Gateway" => insert(self, "Gateway", value, |objects| &mut objects.gateways),
             "ReferenceGrant" => {
-                let grant = typed::<ReferenceGrant>(self, "ReferenceGrant", value);
-                self.grants.extend(grant);
+                insert(self, "ReferenceGrant", value, |objects| &mut objects.grants);
             }
             _ => {
-                let of = if kind == "GRPCRoute" {
-                    "GRPCRoute"
-                } else {
-                    "HTTPRoute"
-                };
-                if let Some(route) = typed(self, of, value) {
-                    self.routes
-                        .insert((namespace, format!("{kind} {name}")), route);
+                let known = GATEWAY_KINDS.iter().find(|known| **known == kind);
+                if let Some(kind) = known
+                    && let Some(route) = typed::<Route>(self, kind, value)
+                {
+                    let name = route_name(kind, &key.1);
+                    let kind = (*kind).to_owned();
+                    self.routes.insert((key.0, name), Route { kind, ..route });
                 }
             }
         }
+    }
+
+    /// Takes an object of Gateway API out.
+    pub(crate) fn remove_of_gateways(&mut self, kind: &str, (namespace, name): Key) {
+        match kind {
+            "GatewayClass" => drop(self.gateway_classes.remove(&name)),
+            "Gateway" => drop(self.gateways.remove(&(namespace, name))),
+            "ReferenceGrant" => drop(self.grants.remove(&(namespace, name))),
+            kind => drop(self.routes.remove(&(namespace, route_name(kind, &name)))),
+        }
+    }
+
+    /// A route of a kind, by its namespace and name.
+    pub(crate) fn route(&self, kind: &str, key: &Key) -> Option<&Route> {
+        self.routes.get(&(key.0.clone(), route_name(kind, &key.1)))
+    }
+
+    /// Takes all objects of a kind of Gateway API out.
+    pub(crate) fn clear_of_gateways(&mut self, kind: &str) {
+        match kind {
+            "GatewayClass" => self.gateway_classes.clear(),
+            "Gateway" => self.gateways.clear(),
+            "ReferenceGrant" => self.grants.clear(),
+            kind => self.routes.retain(|_, route| route.kind != kind),
+        }
+    }
+
+    /// The labels of a namespace, with the one that each has.
+    pub(crate) fn labels_of_namespace(&self, namespace: &str) -> BTreeMap<String, String> {
+        let mut labels = self.namespaces.get(namespace).cloned().unwrap_or_default();
+        labels.insert(NAME_LABEL.to_owned(), namespace.to_owned());
+        labels
     }
 
     fn add_slice(&mut self, value: Value) {
@@ -243,10 +290,14 @@ fn typed<T: DeserializeOwned>(
     value: Value,
 ) -> Option<T> {
     let (namespace, name) = key_of(&value);
+    let subject = Subject::new(kind, &namespace, &name);
+    // What was said about an earlier version of the object is over.
+    objects
+        .findings
+        .retain(|finding| finding.subject != subject);
     match serde_json::from_value(value) {
         Ok(object) => Some(object),
         Err(error) => {
-            let subject = Subject::new(kind, &namespace, &name);
             let text = format!("the object cannot be read: {error}");
             objects.findings.push(Finding {
                 subject,
@@ -257,6 +308,11 @@ fn typed<T: DeserializeOwned>(
             None
         }
     }
+}
+
+/// The name of a route among those of all kinds.
+fn route_name(kind: &str, name: &str) -> String {
+    format!("{kind} {name}")
 }
 
 /// The namespace and the name of an object; the namespace is `default` if it has none.

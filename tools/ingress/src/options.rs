@@ -1,6 +1,7 @@
 //! The options that shape a configuration, and the command-line flags of ingress-nginx: each is
 //! used, changes nothing (with the reason), or is refused by its name.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -33,6 +34,7 @@ pub struct ClusterOptions {
     pub webhook_key: Option<PathBuf>,
     /// The name of its Service, its Secret and its ValidatingWebhookConfiguration.
     pub webhook_name: String,
+    pub gateway_services: GatewayServices,
 }
 
 impl Default for ClusterOptions {
@@ -54,6 +56,33 @@ impl Default for ClusterOptions {
             webhook_certificate: None,
             webhook_key: None,
             webhook_name: "turnpike-ingress-admission".to_owned(),
+            gateway_services: GatewayServices::default(),
+        }
+    }
+}
+
+/// What the Services of Gateways are like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayServices {
+    /// The controller's own namespace, where they are made.
+    pub namespace: String,
+    /// The labels of the controller's pods.
+    pub selector: BTreeMap<String, String>,
+    /// The ports of the container that Gateways are given: the first and the last of each range.
+    pub ports: Vec<(u16, u16)>,
+    /// The type of the Services.
+    pub kind: String,
+}
+
+impl Default for GatewayServices {
+    fn default() -> GatewayServices {
+        let label = ("app.kubernetes.io/name", "turnpike-ingress");
+        let selector = [label].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        GatewayServices {
+            namespace: String::new(),
+            selector: selector.into(),
+            ports: vec![(20000, 20999)],
+            kind: "LoadBalancer".to_owned(),
         }
     }
 }
@@ -70,6 +99,8 @@ pub struct Options {
     pub controller: String,
     /// The `controllerName` of GatewayClasses that are ours.
     pub gateway_controller: String,
+    /// How each Gateway gets a Service of its own; none: each listens on the ports that it names.
+    pub gateway_services: Option<GatewayServices>,
     /// Whether a class is ours by its name alone.
     pub is_class_by_name: bool,
     /// Whether Ingresses without a class are ours.
@@ -121,6 +152,7 @@ impl Default for Options {
             class: "nginx".to_owned(),
             controller: "k8s.io/ingress-nginx".to_owned(),
             gateway_controller: "turnpike/gateway".to_owned(),
+            gateway_services: None,
             is_class_by_name: false,
             without_class: false,
             config_map: None,
@@ -326,6 +358,29 @@ static FLAGS: &[Flag] = &[
     }),
     sets("gateway-controller-class", |options, value| {
         text(&mut options.gateway_controller, value)
+    }),
+    sets("gateway-ports", |options, value| {
+        let ranges = value.split(',').map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (0 < first && first <= last).then_some((first, last))
+        });
+        let ranges: Option<Vec<(u16, u16)>> = ranges.collect();
+        options.cluster.gateway_services.ports = ranges.ok_or("FIRST-LAST[,FIRST-LAST...]")?;
+        Ok(())
+    }),
+    sets("gateway-service-selector", |options, value| {
+        let pairs = value.split(',').map(|pair| pair.split_once('='));
+        let pairs = pairs.map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let selector: Option<BTreeMap<_, _>> = pairs.collect();
+        options.cluster.gateway_services.selector = selector.ok_or("NAME=VALUE[,NAME=VALUE...]")?;
+        Ok(())
+    }),
+    sets("gateway-service-type", |options, value| {
+        if !matches!(value, "LoadBalancer" | "NodePort" | "ClusterIP") {
+            return Err("LoadBalancer, NodePort or ClusterIP");
+        }
+        text(&mut options.cluster.gateway_services.kind, value)
     }),
     sets("health-check-path", |options, value| {
         text(&mut options.health_path, value)

@@ -1,9 +1,9 @@
 //! From a snapshot of the objects to a server that serves them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -11,8 +11,9 @@ use turnpike_agent::{Agent, Desired, Outcome, Ownership, Places, make_folder};
 
 use super::Cluster;
 use super::health::Figures;
+use super::latest::{Latest, Nothing};
 use crate::check::{judge, settle};
-use crate::findings::Finding;
+use crate::findings::{Finding, Subject};
 use crate::objects::{Key, Objects};
 use crate::options::Options;
 use crate::render::{Rendering, render};
@@ -28,6 +29,8 @@ pub(crate) enum Report {
     Tried {
         objects: Arc<Objects>,
         findings: Vec<Finding>,
+        /// Objects that are left out, since the server refused what came of them.
+        refused: BTreeSet<Subject>,
         served: Vec<Key>,
         error: Option<String>,
     },
@@ -90,18 +93,14 @@ impl Applier {
     }
 
     /// Applies snapshots as they come, always the newest.
-    pub(super) fn work(mut self, snapshots: &Receiver<Arc<Objects>>) {
+    pub(super) fn work(mut self, snapshots: &Latest<Arc<Objects>>) {
         let mut failed: Option<Arc<Objects>> = None;
         loop {
-            let next = if failed.is_some() || self.server.is_some() {
-                snapshots.recv_timeout(AGAIN)
-            } else {
-                snapshots.recv().map_err(Into::into)
-            };
-            let newest = match next {
-                Ok(first) => Some(snapshots.try_iter().last().unwrap_or(first)),
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => failed.take(),
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
+            let looks_again = failed.is_some() || self.server.is_some();
+            let newest = match snapshots.take(looks_again.then_some(AGAIN)) {
+                Ok(newest) => Some(newest),
+                Err(Nothing::Yet) => failed.take(),
+                Err(Nothing::More) => return,
             };
             if let Some(text) = self.ended() {
                 self.reports.send_replace(Some(Report::Ended(text)));
@@ -110,23 +109,42 @@ impl Applier {
             let Some(objects) = newest else {
                 continue;
             };
-            let (findings, served, error) = match self.rendering(&objects) {
-                Ok(rendering) => {
-                    let error = self.bring(&rendering).err();
-                    (rendering.findings, rendering.served, error)
-                }
-                Err(error) => (Vec::new(), Vec::new(), Some(error)),
-            };
-            self.figures.note_applied(error.is_none(), served.len());
-            if error.is_some() {
-                failed = Some(Arc::clone(&objects));
-            }
-            self.reports.send_replace(Some(Report::Tried {
+            let report = self.tried(objects);
+            if let Report::Tried {
                 objects,
-                findings,
                 served,
                 error,
-            }));
+                ..
+            } = &report
+            {
+                self.figures.note_applied(error.is_none(), served.len());
+                if error.is_some() {
+                    failed = Some(Arc::clone(objects));
+                }
+            }
+            self.reports.send_replace(Some(report));
+        }
+    }
+
+    /// Brings the server to what the objects say, and tells what came of it.
+    fn tried(&mut self, objects: Arc<Objects>) -> Report {
+        let rendering = self.rendering(&objects);
+        let (rendering, error) = match rendering {
+            Ok(rendering) => {
+                let error = self.bring(&rendering).err();
+                (Some(rendering), error)
+            }
+            Err(error) => (None, Some(error)),
+        };
+        let (findings, refused, served) = rendering
+            .map(|rendering| (rendering.findings, rendering.refused, rendering.served))
+            .unwrap_or_default();
+        Report::Tried {
+            objects,
+            findings,
+            refused,
+            served,
+            error,
         }
     }
 

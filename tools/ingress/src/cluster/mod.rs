@@ -5,14 +5,15 @@
 //! reports live on one thread; rendering, checks and the server's commands on another.
 
 mod apply;
+mod gateways;
 mod health;
+mod latest;
 mod lease;
 mod report;
 mod store;
 mod webhook;
 
 use std::path::PathBuf;
-use std::sync::mpsc as std_mpsc;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub(crate) use apply::Report;
 
 use apply::Applier;
 use health::Figures;
+use latest::Latest;
 use lease::Leadership;
 use report::Reporter;
 use store::{Change, Store};
@@ -90,7 +92,8 @@ async fn control(cluster: Cluster) -> Result<(), String> {
     health::serve(&cluster.health_address, figures.clone()).await?;
     let (changes, mut changed) = mpsc::channel::<Change>(CHANGES_MAX);
     store::watch_all(&client, cluster.options.namespace.as_deref(), &changes);
-    let (snapshots, taken) = std_mpsc::channel();
+    let snapshots = Arc::new(Latest::new());
+    let taken = Arc::clone(&snapshots);
     let (reports, reported) = watch::channel(None);
     let applier = Applier::new(&cluster, figures.clone(), reports)?;
     std::thread::Builder::new()
@@ -118,14 +121,16 @@ async fn control(cluster: Cluster) -> Result<(), String> {
                 let store = locked(&store)?;
                 if store.is_complete() {
                     figures.note_synced();
-                    let snapshot = Arc::new(store.objects.clone());
-                    let _ = snapshots.send(snapshot); // its end is reported below
+                    snapshots.put(Arc::new(store.objects.clone()));
                 }
             }
             ended = &mut reporting => {
                 return Err(ended.unwrap_or_else(|error| format!("reports: {error}")));
             }
-            _ = ending.recv() => return end(&cluster),
+            _ = ending.recv() => {
+                snapshots.close();
+                return end(&cluster);
+            }
         }
     }
 }
@@ -161,11 +166,10 @@ async fn report(
                 }
             }
             _ = turn.tick() => {
-                let was_ours = leadership.is_ours();
                 leadership.renew().await;
                 figures.note_leader(leadership.is_ours());
-                if leadership.is_ours() && !was_ours {
-                    reporter.write_status().await;
+                if leadership.is_ours() {
+                    reporter.write().await; // also what has failed before
                 }
             }
         }

@@ -1,60 +1,79 @@
-//! What the cluster is told: the addresses of the Ingresses that are served, and events about
-//! what does not work.
+//! What the cluster is told: the addresses of the Ingresses that are served, events about what
+//! does not work, and what Gateways need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::networking::v1::Ingress;
-use kube::api::{Patch, PatchParams};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter as Source};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource as _};
 use serde_json::{Value, json};
 
 use super::Cluster;
 use super::apply::Report;
-use crate::findings::{Finding, Level};
+use super::gateways::Gateways;
+use crate::findings::{Finding, Level, Subject};
 use crate::objects::{Key, Objects};
 
 /// The name under which events are written.
 const CONTROLLER: &str = "turnpike-ingress";
 
-/// The most events of one report: a mistake in the ConfigMap concerns every Ingress.
+/// The most events at once: a mistake in the ConfigMap concerns every Ingress. The others follow at
+/// the next renewal of the Lease.
 const EVENTS_MAX: usize = 100;
+
+/// The longest note of an event, and the longest beginning of its name: the API server adds 5
+/// letters, and takes 253.
+const EVENT_NOTE_BYTES_MAX: usize = 1024;
+const EVENT_NAME_BYTES_MAX: usize = 240;
 
 /// What writes to the cluster.
 pub(super) struct Reporter {
     client: Client,
-    recorder: Option<Recorder>,
+    /// The name of this pod, in events.
+    identity: String,
+    writes_events: bool,
     writes_status: bool,
     addresses: Vec<String>,
     service: Option<Key>,
     served: Vec<Key>,
-    /// The findings that were told already.
+    /// What was found last.
+    findings: BTreeSet<Finding>,
+    /// The findings that events have told.
     told: BTreeSet<Finding>,
     last_error: Option<String>,
     /// What was applied last.
     objects: Arc<Objects>,
+    gateways: Gateways,
+    /// Objects that the server has refused.
+    refused: BTreeSet<Subject>,
 }
 
 impl Reporter {
     pub(super) fn new(client: Client, cluster: &Cluster) -> Reporter {
-        let source = Source {
-            controller: CONTROLLER.to_owned(),
-            instance: Some(cluster.identity.clone()),
-        };
         let service = cluster
             .status_service
             .as_deref()
             .and_then(|text| text.split_once('/'));
         Reporter {
-            recorder: cluster
-                .writes_events
-                .then(|| Recorder::new(client.clone(), source)),
+            identity: cluster.identity.clone(),
+            writes_events: cluster.writes_events,
+            gateways: Gateways::new(
+                client.clone(),
+                cluster.options.clone(),
+                cluster.writes_status,
+            ),
+            refused: BTreeSet::new(),
             client,
             writes_status: cluster.writes_status,
             addresses: cluster.status_addresses.clone(),
             service: service.map(|(namespace, name)| (namespace.to_owned(), name.to_owned())),
             served: Vec::new(),
+            findings: BTreeSet::new(),
             told: BTreeSet::new(),
             last_error: None,
             objects: Arc::default(),
@@ -66,6 +85,7 @@ impl Reporter {
         let Report::Tried {
             objects,
             findings,
+            refused,
             served,
             error,
         } = report
@@ -82,52 +102,84 @@ impl Reporter {
             return;
         }
         self.served = served;
+        self.refused = refused;
         self.objects = objects;
-        let new: Vec<Finding> = findings
-            .iter()
-            .filter(|finding| !self.told.contains(finding))
-            .cloned()
-            .collect();
-        for finding in &new {
+        let findings: BTreeSet<Finding> = findings.into_iter().collect();
+        for finding in findings.difference(&self.findings) {
             eprintln!("{finding}");
         }
-        self.told = findings.into_iter().collect();
+        self.findings = findings;
         if is_leader {
-            self.write_events(&new).await;
-            self.write_status().await;
+            self.write().await;
         }
     }
 
-    async fn write_events(&self, findings: &[Finding]) {
-        let Some(recorder) = &self.recorder else {
+    /// Writes what objects should have and do not have yet, and events that were not told.
+    pub(super) async fn write(&mut self) {
+        self.write_events().await;
+        self.write_status().await;
+        let objects = Arc::clone(&self.objects);
+        self.gateways.write(&objects, &self.refused).await;
+    }
+
+    async fn write_events(&mut self) {
+        if !self.writes_events {
             return;
-        };
-        let told = findings
-            .iter()
-            .filter(|finding| finding.level > Level::Note);
-        for finding in told.take(EVENTS_MAX) {
-            let key = (
-                finding.subject.namespace.clone(),
-                finding.subject.name.clone(),
-            );
-            let Some(ingress) = self.objects.ingresses.get(&key) else {
+        }
+        self.told.retain(|finding| self.findings.contains(finding));
+        let findings = self.findings.difference(&self.told);
+        let new = findings.filter(|finding| finding.level > Level::Note);
+        let mut told = Vec::new();
+        for finding in new.take(EVENTS_MAX) {
+            let Some(about) = self.reference(&finding.subject) else {
+                told.push(finding.clone()); // there is no object to tell
                 continue;
             };
-            let event = Event {
-                type_: EventType::Warning,
-                reason: "Rejected".to_owned(),
-                note: Some(finding.text.clone()),
-                action: "Render".to_owned(),
-                secondary: None,
-            };
-            if let Err(error) = recorder.publish(&event, &ingress.object_ref(&())).await {
-                eprintln!("event about {}: {error}", finding.subject);
+            let event = self.event(about, &finding.text);
+            let namespace = event.metadata.namespace.clone().unwrap_or_default();
+            let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+            match api.create(&PostParams::default(), &event).await {
+                Ok(_) => told.push(finding.clone()),
+                Err(error) => eprintln!("event about {}: {error}", finding.subject),
             }
         }
+        self.told.extend(told);
+    }
+
+    /// An event of its own for each finding: a count of those before would hide the new text.
+    fn event(&self, about: ObjectReference, text: &str) -> Event {
+        let name = about.name.clone().unwrap_or_default();
+        let length = name.floor_char_boundary(EVENT_NAME_BYTES_MAX);
+        let text = &text[..text.floor_char_boundary(EVENT_NOTE_BYTES_MAX)];
+        Event {
+            metadata: ObjectMeta {
+                generate_name: Some(format!("{}.", &name[..length])),
+                namespace: about.namespace.clone(),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(Timestamp::now())),
+            type_: Some("Warning".to_owned()),
+            reason: Some("Rejected".to_owned()),
+            note: Some(text.to_owned()),
+            action: Some("Render".to_owned()),
+            regarding: Some(about),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(self.identity.clone()),
+            ..Event::default()
+        }
+    }
+
+    /// How an event names its object; none if the object has gone.
+    fn reference(&self, subject: &Subject) -> Option<ObjectReference> {
+        let key = (subject.namespace.clone(), subject.name.clone());
+        if subject.kind == "Ingress" {
+            return Some(self.objects.ingresses.get(&key)?.object_ref(&()));
+        }
+        self.gateways.reference(&self.objects, subject)
     }
 
     /// Writes the addresses to the Ingresses that are served and have others.
-    pub(super) async fn write_status(&mut self) {
+    async fn write_status(&mut self) {
         let objects = Arc::clone(&self.objects);
         let wanted = self.wanted(&objects);
         if !self.writes_status || wanted.is_empty() {

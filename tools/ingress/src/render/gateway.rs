@@ -1,65 +1,62 @@
 //! Servers of Gateways. A match is a predicate location: paths, methods, fields and parameters
 //! become a variable by maps, and the locations stand in the order of precedence.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::gateway_filters::{escaped, filtered, gateway_redirect, response_fields, rewritten};
 use super::{Level, Renderer};
-use crate::endpoints::Port;
 use crate::findings::Subject;
 use crate::gateway::{
-    Attached, Filter, Gateway, HeaderModifier, Listener, Redirect, Reference, Value, attach,
-    is_granted, subject,
+    Analysis, Attached, GatewayState, ListenerState, application_protocol, backend, container_port,
+    hosts, subject,
 };
+use crate::gateway_objects::{Backend, Gateway, Timeouts, Value};
 use crate::text::{Text, literal, quoted};
 use crate::values::only;
 
-/// What a rule's filters make of a request.
-#[derive(Default)]
-struct Filtered {
-    request: HeaderModifier,
-    response: HeaderModifier,
-    redirect: Option<Redirect>,
-    rewrite: crate::gateway::Rewrite,
+/// The time that stands for none: no request waits for so long.
+const UNLIMITED: &str = "1d";
+
+/// Where a listener is served.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// The port that clients know.
+    pub(super) port: u16,
+    /// The port that the server listens on.
+    container_port: u16,
+    pub(super) is_secure: bool,
+}
+
+impl Place {
+    /// What a server's `listen` has.
+    fn ssl(self) -> &'static str {
+        if self.is_secure { " ssl" } else { "" }
+    }
 }
 
 impl Renderer<'_> {
     /// Writes the servers of all Gateways.
-    pub(super) fn gateways(&mut self, text: &mut Text) {
-        let objects = self.objects;
-        let mut findings = Vec::new();
-        let all = attach(objects, &self.options.gateway_controller, &mut findings);
-        self.findings.append(&mut findings);
+    pub(super) fn gateways(&mut self, text: &mut Text, analysis: &Analysis<'_>) {
+        self.gateway_findings(analysis);
         let mut ports = BTreeMap::new();
-        for served in &all {
-            let listener = served.listener;
-            let is_secure = match listener.protocol.as_str() {
-                "HTTP" => false,
-                "HTTPS" => true,
-                protocol => {
-                    let subject = gateway_subject(served.gateway);
-                    let name = &listener.name;
-                    let error = format!("listener {name}: {protocol} is not served");
-                    self.find(&subject, Level::LeftOut, error);
-                    continue;
-                }
-            };
-            if *ports.entry(listener.port).or_insert(is_secure) != is_secure {
-                let subject = gateway_subject(served.gateway);
-                let error = format!("listener {}: the port has another protocol", listener.name);
-                self.find(&subject, Level::LeftOut, error);
+        for (index, state) in analysis.gateways.iter().enumerate() {
+            if state.refused.is_some() {
                 continue;
             }
-            let Some(certificate) = self.gateway_certificate(served.gateway, listener) else {
-                continue;
-            };
-            for (host, matches) in &served.hosts {
-                self.gateway_server(text, listener, host, certificate.as_deref(), matches);
+            for (at, listener) in state.listeners.iter().enumerate() {
+                let Some(place) = self.place(state, listener, &mut ports) else {
+                    continue;
+                };
+                let certificates = self.gateway_certificates(state.gateway, listener);
+                for (host, matches) in hosts(analysis, index, at) {
+                    self.gateway_server(text, place, &host, &certificates, &matches);
+                }
             }
         }
         // Requests for no host of a listener; the ports of Ingresses have a server for them.
         let own = [self.options.http_port, self.options.https_port];
-        for (port, is_secure) in ports.into_iter().filter(|(port, _)| !own.contains(port)) {
-            let ssl = if is_secure { " ssl" } else { "" };
+        for (port, place) in ports.into_iter().filter(|(port, _)| !own.contains(port)) {
+            let ssl = place.ssl();
             text.block("server", |text| {
                 text.directive(format!(
                     "listen {}{ssl} default_server",
@@ -70,65 +67,106 @@ impl Renderer<'_> {
         }
     }
 
-    fn listen_at(&self, port: u16) -> String {
+    /// Where a listener is served; none if it is not.
+    fn place(
+        &mut self,
+        state: &GatewayState<'_>,
+        listener: &ListenerState<'_>,
+        ports: &mut BTreeMap<u16, Place>,
+    ) -> Option<Place> {
+        let said = listener.listener;
+        if !listener.is_served() || !matches!(said.protocol.as_str(), "HTTP" | "HTTPS") {
+            return None;
+        }
+        let container_port = container_port(self.objects, self.options, state.gateway, said)?;
+        let place = Place {
+            port: said.port,
+            container_port,
+            is_secure: said.protocol == "HTTPS",
+        };
+        let first = *ports.entry(container_port).or_insert(place);
+        if first.is_secure != place.is_secure {
+            let subject = gateway_subject(state.gateway);
+            let error = format!("listener {}: the port has another protocol", said.name);
+            self.find(&subject, Level::LeftOut, error);
+            return None;
+        }
+        self.gateway_ports.insert(container_port, said.port);
+        Some(place)
+    }
+
+    /// Says what of Gateways and routes is not served.
+    fn gateway_findings(&mut self, analysis: &Analysis<'_>) {
+        for state in &analysis.gateways {
+            let subject = gateway_subject(state.gateway);
+            if let Some(reason) = &state.refused {
+                self.find(&subject, Level::LeftOut, &reason.text);
+            }
+            for listener in &state.listeners {
+                let name = &listener.listener.name;
+                let reasons = [
+                    listener.accepted.as_ref().err(),
+                    listener.conflict.as_ref(),
+                    listener.resolved.as_ref().err(),
+                ];
+                for reason in reasons.into_iter().flatten() {
+                    let text = format!("listener {name}: {}", reason.text);
+                    self.find_other(&subject, Level::LeftOut, text);
+                }
+            }
+        }
+        for state in &analysis.routes {
+            for parent in &state.parents {
+                if let Err(reason) = &parent.attached {
+                    self.find_other(&subject(state.route), Level::LeftOut, &reason.text);
+                }
+            }
+        }
+    }
+
+    pub(super) fn listen_at(&self, port: u16) -> String {
         match self.settings.list("bind-address").first() {
             Some(address) => format!("{address}:{port}"),
             None => port.to_string(),
         }
     }
 
-    /// The certificate of a listener; the outer none means that it cannot be served.
-    fn gateway_certificate(
+    /// The files with the certificates and keys of a listener.
+    pub(super) fn gateway_certificates(
         &mut self,
         gateway: &Gateway,
-        listener: &Listener,
-    ) -> Option<Option<String>> {
-        if listener.protocol != "HTTPS" {
-            return Some(None);
-        }
-        let subject = gateway_subject(gateway);
-        let tls = listener.tls.clone().unwrap_or_default();
-        let reference = tls.certificate_refs.first();
-        let file = match (tls.mode.as_deref().unwrap_or("Terminate"), reference) {
-            ("Terminate", Some(reference)) => {
-                let own = gateway.metadata.namespace.as_str();
-                let namespace = reference.namespace.as_deref().unwrap_or(own);
-                let to = ("Secret", namespace, reference.name.as_str());
-                if is_granted(&self.objects.grants, ("Gateway", own), to) {
-                    self.files
-                        .of_secret(self.objects, namespace, &reference.name)
-                } else {
-                    Err("no ReferenceGrant allows the Secret".to_owned())
+        listener: &ListenerState<'_>,
+    ) -> Vec<String> {
+        let mut paths = Vec::new();
+        for (namespace, name) in &listener.certificates {
+            match self.files.of_secret(self.objects, namespace, name) {
+                Ok(files) => {
+                    let pair = files.pair.iter();
+                    paths.extend(pair.map(|path| path.display().to_string()));
                 }
-            }
-            ("Terminate", None) => Err("there is no certificate".to_owned()),
-            (mode, _) => Err(format!("TLS mode {mode} is not served")),
-        };
-        let pair = file.and_then(|file| file.pair.ok_or("it has no key".to_owned()));
-        match pair {
-            Ok(pair) => Some(Some(pair.display().to_string())),
-            Err(error) => {
-                let error = format!("listener {}: {error}", listener.name);
-                self.find(&subject, Level::LeftOut, error);
-                None
+                Err(error) => self.find(&gateway_subject(gateway), Level::LeftOut, error),
             }
         }
+        paths
     }
 
     fn gateway_server(
         &mut self,
         text: &mut Text,
-        listener: &Listener,
+        place: Place,
         host: &str,
-        certificate: Option<&str>,
+        certificates: &[String],
         matches: &[Attached<'_>],
     ) {
         let mut inside = Text::inside_of(2);
         let name = if host.is_empty() { "~^" } else { host };
         inside.directive(format!("server_name {}", quoted(name)));
-        let ssl = if certificate.is_some() { " ssl" } else { "" };
-        inside.directive(format!("listen {}{ssl}", self.listen_at(listener.port)));
-        if let Some(certificate) = certificate {
+        let ssl = place.ssl();
+        inside.directive(format!(
+            "listen {}{ssl}",
+            self.listen_at(place.container_port)
+        ));
+        for certificate in certificates {
             inside.directive(format!("ssl_certificate {}", quoted(certificate)));
             inside.directive(format!("ssl_certificate_key {}", quoted(certificate)));
         }
@@ -146,9 +184,11 @@ impl Renderer<'_> {
                 }
             };
             let mut part = Text::inside_of(3);
-            self.gateway_location(&mut part, attached, &owner);
+            let mut beside = Text::inside_of(2);
+            self.gateway_location((&mut part, &mut beside), attached, place, &owner);
             let mut whole = Text::inside_of(2);
             whole.around(&format!("location {variable}"), part);
+            whole.append(beside);
             inside.owned(&owner, |text| text.append(whole));
         }
         text.around("server", inside);
@@ -201,7 +241,13 @@ impl Renderer<'_> {
         Ok(own)
     }
 
-    fn gateway_location(&mut self, text: &mut Text, attached: &Attached<'_>, owner: &Subject) {
+    fn gateway_location(
+        &mut self,
+        (text, beside): (&mut Text, &mut Text),
+        attached: &Attached<'_>,
+        place: Place,
+        owner: &Subject,
+    ) {
         let filtered = match filtered(&attached.rule.filters) {
             Ok(filtered) => filtered,
             Err(error) => {
@@ -211,28 +257,31 @@ impl Renderer<'_> {
             }
         };
         response_fields(text, &filtered.response);
+        if let Some(cors) = &filtered.cors {
+            self.gateway_cors(text, cors);
+        }
         if let Some(redirect) = &filtered.redirect {
-            self.gateway_redirect(text, attached, redirect);
+            gateway_redirect(text, attached, place, redirect);
             return;
         }
-        let Some(group) = self.gateway_group(attached, owner) else {
-            text.directive("return 500");
-            return;
+        let group = match self.gateway_group(attached, owner) {
+            Ok(group) => group,
+            Err(code) => {
+                text.directive(format!("return {code}"));
+                return;
+            }
         };
         let times = &attached.rule.timeouts;
         let is_grpc = attached.route.kind == "GRPCRoute";
         let protocol = if is_grpc { "grpc" } else { "proxy" };
-        if let Some(time) = times.request.as_ref().or(times.backend_request.as_ref()) {
-            if only(time, "") && time != "0s" {
-                text.directive(format!("{protocol}_read_timeout {time}"));
-            } else {
-                self.find(owner, Level::LeftOut, format!("timeout {time} is not used"));
-            }
-        }
+        self.gateway_times(text, protocol, times, owner);
         let host = filtered.rewrite.hostname.as_deref();
         let host = host.map_or("$best_http_host".to_owned(), literal);
         self.fields(text, protocol, &host, "$connection_upgrade");
         self.request_fields_of(text, protocol, &filtered.request);
+        for mirror in &filtered.mirrors {
+            self.gateway_mirror((text, beside), attached, (mirror, &filtered.request), owner);
+        }
         if let Some(path) = &filtered.rewrite.path {
             let (pattern, target) = rewritten(attached, path);
             let target = quoted(&target);
@@ -241,181 +290,138 @@ impl Renderer<'_> {
         if is_grpc {
             text.directive(format!("grpc_pass grpc://{group}"));
         } else {
+            if self.speaks_http2(attached) {
+                text.directive("proxy_http_version 2");
+            }
             text.directive("proxy_redirect off");
             text.directive(format!("proxy_pass http://{group}"));
         }
     }
 
-    fn gateway_redirect(&mut self, text: &mut Text, attached: &Attached<'_>, redirect: &Redirect) {
-        let scheme = redirect.scheme.as_deref().filter(|scheme| only(scheme, ""));
-        let host = redirect.hostname.as_deref().filter(|host| only(host, ".-"));
-        let host = host.unwrap_or("$ingress_own_redirect_host");
-        let port = match (redirect.port, scheme) {
-            (Some(80), Some("http")) | (Some(443), Some("https")) => String::new(),
-            (Some(port), _) => format!(":{port}"),
-            // Without a scheme the port of the listener stays, unless it is the usual one.
-            (None, None) => {
-                if self.is_usual_port(attached) {
-                    String::new()
-                } else {
-                    ":$server_port".to_owned()
-                }
-            }
-            (None, Some(_)) => String::new(),
+    /// The times of a rule: the server measures the wait for each part of the answer.
+    fn gateway_times(
+        &mut self,
+        text: &mut Text,
+        protocol: &str,
+        times: &Timeouts,
+        owner: &Subject,
+    ) {
+        let Some(time) = times.backend_request.as_ref().or(times.request.as_ref()) else {
+            return;
         };
-        let code = redirect
-            .status_code
-            .filter(|code| (301..=308).contains(code))
-            .unwrap_or(302);
-        let path = match &redirect.path {
-            None => "$request_uri".to_owned(),
-            Some(path) => {
-                let (pattern, target) = rewritten(attached, path);
-                text.directive(format!("rewrite {} {}", quoted(&pattern), quoted(&target)));
-                "$uri$is_args$args".to_owned()
-            }
-        };
-        let scheme = scheme.unwrap_or("$scheme");
-        let target = quoted(&format!("{scheme}://{host}{port}{path}"));
-        text.directive(format!("return {code} {target}"));
+        let is_none = time.trim_end_matches(|unit: char| unit.is_ascii_alphabetic()) == "0";
+        let time = if is_none { UNLIMITED } else { time };
+        if !only(time, "") {
+            let error = format!("timeout \"{}\" is no time", time.escape_debug());
+            self.find(owner, Level::LeftOut, error);
+            return;
+        }
+        text.directive(format!("{protocol}_read_timeout {time}"));
+        if !is_none {
+            text.directive(format!("{protocol}_next_upstream_timeout {time}"));
+        }
     }
 
-    /// Whether clients leave the listener's port out of addresses.
-    fn is_usual_port(&self, attached: &Attached<'_>) -> bool {
-        let gateways = self.objects.gateways.values();
-        let mut listeners = gateways.flat_map(|gateway| {
-            let named = attached
-                .route
-                .spec
-                .parent_refs
-                .iter()
-                .any(|parent| parent.name == gateway.metadata.name);
-            gateway.spec.listeners.iter().filter(move |_| named)
-        });
-        listeners.all(|listener| matches!(listener.port, 80 | 443))
-    }
-
-    /// The group of a rule's backends, or a variable that names one by their weights. Requests to
-    /// a backend that is not there get 500, as the specification says.
-    fn gateway_group(&mut self, attached: &Attached<'_>, owner: &Subject) -> Option<String> {
+    /// The group of a rule's backends, or a variable that names one by their weights; the status of
+    /// the answer if there is none. Requests to a backend that is not there get 500, and to one
+    /// without servers 503, as the specification says.
+    fn gateway_group(&mut self, attached: &Attached<'_>, owner: &Subject) -> Result<String, u16> {
         let mut weighed = Vec::new();
-        for reference in &attached.rule.backend_refs {
-            let weight = reference.weight.unwrap_or(1);
+        for named in &attached.rule.backend_refs {
+            let weight = named.weight.unwrap_or(1);
             if weight > 0 {
-                let group = self.gateway_backend(attached, reference, owner);
+                let group = self.gateway_backend(attached, named, owner);
                 weighed.push((group, weight));
             }
         }
         let total: u64 = weighed.iter().map(|(_, weight)| u64::from(*weight)).sum();
         match weighed.as_slice() {
-            [] => None,
+            [] => Err(500),
             [(group, _)] => group.clone(),
             _ => {
                 let number = self.number();
                 let variable = format!("$ingress_own_backend_{number}");
+                let mut names = Vec::new();
+                for (group, weight) in weighed {
+                    names.push((self.group_or_answer(group), weight));
+                }
                 self.shared.block(
                     format!("split_clients \"$request_id-{number}\" {variable}"),
                     |text| {
-                        let (last, others) = weighed.split_last().unwrap_or((&weighed[0], &[]));
+                        let (last, others) = names.split_last().unwrap_or((&names[0], &[]));
                         for (group, weight) in others {
                             let share = f64::from(*weight) * 100.0 / total as f64;
-                            let group = group.as_deref().unwrap_or(NO_BACKEND);
                             text.directive(format!("{:.2}% {group}", share.clamp(0.01, 99.99)));
                         }
-                        text.directive(format!("* {}", last.0.as_deref().unwrap_or(NO_BACKEND)));
+                        text.directive(format!("* {}", last.0));
                     },
                 );
-                self.no_backend();
-                Some(variable)
+                Ok(variable)
             }
         }
+    }
+
+    /// Whether every backend of a rule speaks HTTP/2 without TLS.
+    fn speaks_http2(&self, attached: &Attached<'_>) -> bool {
+        let backends = &attached.rule.backend_refs;
+        let mut protocols = backends.iter().map(|named| {
+            let port = backend(self.objects, attached.route, &named.reference).ok()?;
+            application_protocol(self.objects, &port)
+        });
+        !backends.is_empty() && protocols.all(|protocol| protocol == Some("kubernetes.io/h2c"))
     }
 
     fn gateway_backend(
         &mut self,
         attached: &Attached<'_>,
-        reference: &Reference,
+        named: &Backend,
         owner: &Subject,
-    ) -> Option<String> {
-        let own = attached.route.metadata.namespace.as_str();
-        let namespace = reference.namespace.as_deref().unwrap_or(own);
-        let kind = reference.kind.as_deref().unwrap_or("Service");
-        let closed = |renderer: &mut Self, text: String| {
-            renderer.find(owner, Level::Closed, format!("{text}; the answer is 500"));
-            None
+    ) -> Result<String, u16> {
+        let port = match backend(self.objects, attached.route, &named.reference) {
+            Ok(port) => port,
+            Err(reason) => {
+                let text = format!("{}; the answer is 500", reason.text);
+                self.find_other(owner, Level::Closed, text);
+                return Err(500);
+            }
         };
-        if kind != "Service" {
-            return closed(self, format!("a backend of kind {kind} is not served"));
+        if let Some(filter) = named.filters.first() {
+            let text = format!("filter {} of a backend is not served", filter.kind);
+            self.find(owner, Level::Closed, format!("{text}; the answer is 500"));
+            return Err(500);
         }
-        let to = ("Service", namespace, reference.name.as_str());
-        if !is_granted(&self.objects.grants, (owner.kind, own), to) {
-            let name = &reference.name;
-            return closed(
-                self,
-                format!("no ReferenceGrant allows Service {namespace}/{name}"),
-            );
-        }
-        let Some(port) = reference.port else {
-            return closed(self, format!("backend {} has no port", reference.name));
-        };
-        let port = Port {
-            namespace: namespace.to_owned(),
-            service: reference.name.clone(),
-            port: port.to_string(),
-        };
         let missing = self.servers(&port).missing.clone();
         let group = self.plain_group(&port);
-        if let (None, Some(missing)) = (&group, missing) {
-            return closed(self, missing);
-        }
-        group
+        group.ok_or_else(|| {
+            let text = missing.unwrap_or_default();
+            self.find_other(owner, Level::Closed, format!("{text}; the answer is 503"));
+            503
+        })
     }
 
-    /// Fields that a rule sets, adds and removes. One that is added stands behind what the client
-    /// sent under its name.
-    fn request_fields_of(&mut self, text: &mut Text, protocol: &str, modifier: &HeaderModifier) {
-        for field in &modifier.set {
-            let value = literal(&field.value);
-            text.directive(format!("{protocol}_set_header {} {value}", field.name));
+    /// A group, or the one whose server gives this answer to every request.
+    fn group_or_answer(&mut self, group: Result<String, u16>) -> String {
+        let code = match group {
+            Ok(group) => return group,
+            Err(code) => code,
+        };
+        let name = format!("ingress_own_answer_{code}");
+        if !self.zones.insert(name.clone()) {
+            return name;
         }
-        for field in &modifier.add {
-            let sent = super::pass::variable_of(&field.name);
-            let variable = format!("$ingress_own_added_{}", self.number());
-            let value = literal(&field.value);
-            let both = value.replacen('"', &format!("\"{sent},"), 1);
-            self.shared.block(format!("map {sent} {variable}"), |text| {
-                text.directive(format!("\"\" {value}"));
-                text.directive(format!("default {both}"));
-            });
-            text.directive(format!("{protocol}_set_header {} {variable}", field.name));
-        }
-        for name in &modifier.remove {
-            text.directive(format!("{protocol}_set_header {name} \"\""));
-        }
-    }
-
-    /// The group whose server refuses every request.
-    fn no_backend(&mut self) {
-        if !self.zones.insert(NO_BACKEND.to_owned()) {
-            return;
-        }
-        let socket = format!(
-            "unix:{}/turnpike-no-backend.sock",
-            self.options.temporary.display()
-        );
-        self.shared.block(format!("upstream {NO_BACKEND}"), |text| {
-            text.directive(format!("server {}", quoted(&socket)));
+        let folder = self.options.temporary.display();
+        let socket = quoted(&format!("unix:{folder}/turnpike-answer-{code}.sock"));
+        self.shared.block(format!("upstream {name}"), |text| {
+            text.directive(format!("server {socket}"));
         });
         self.shared.block("server", |text| {
-            text.directive(format!("listen {}", quoted(&socket)));
+            text.directive(format!("listen {socket}"));
             text.directive("access_log off");
-            text.directive("return 500");
+            text.directive(format!("return {code}"));
         });
+        name
     }
 }
-
-/// The group for backends that are not there.
-const NO_BACKEND: &str = "ingress_own_no_backend";
 
 fn gateway_subject(gateway: &Gateway) -> Subject {
     Subject::new(
@@ -423,78 +429,6 @@ fn gateway_subject(gateway: &Gateway) -> Subject {
         &gateway.metadata.namespace,
         &gateway.metadata.name,
     )
-}
-
-/// Sorts filters; each may come once, and one that is not known is an error.
-fn filtered(filters: &[Filter]) -> Result<Filtered, String> {
-    let mut filtered = Filtered::default();
-    let mut seen = BTreeSet::new();
-    for filter in filters {
-        if !seen.insert(filter.kind.as_str()) {
-            return Err(format!("filter {} is there twice", filter.kind));
-        }
-        match filter.kind.as_str() {
-            "RequestHeaderModifier" => filtered.request = filter.request_header_modifier.clone(),
-            "ResponseHeaderModifier" => filtered.response = filter.response_header_modifier.clone(),
-            "RequestRedirect" => filtered.redirect = Some(filter.request_redirect.clone()),
-            "URLRewrite" => filtered.rewrite = filter.url_rewrite.clone(),
-            kind => return Err(format!("filter {kind} is not served")),
-        }
-    }
-    for modifier in [&filtered.request, &filtered.response] {
-        let names = modifier
-            .set
-            .iter()
-            .chain(&modifier.add)
-            .map(|field| &field.name);
-        for name in names.chain(&modifier.remove) {
-            if name.is_empty() || !only(name, "-_") {
-                return Err(format!("\"{}\" is no field", name.escape_debug()));
-            }
-        }
-        let mut values = modifier.set.iter().chain(&modifier.add);
-        if values.any(|field| field.value.chars().any(char::is_control)) {
-            return Err("a field's value has control characters".to_owned());
-        }
-    }
-    let host = filtered.rewrite.hostname.as_deref().unwrap_or_default();
-    if only(host, ".-") {
-        Ok(filtered)
-    } else {
-        Err("the host of URLRewrite is no name".to_owned())
-    }
-}
-
-fn response_fields(text: &mut Text, modifier: &HeaderModifier) {
-    for field in &modifier.set {
-        let value = literal(&format!("{}: {}", field.name, field.value));
-        text.directive(format!("more_set_headers {value}"));
-    }
-    for field in &modifier.add {
-        let value = literal(&format!("{}: {}", field.name, field.value));
-        text.directive(format!("more_set_headers -a {value}"));
-    }
-    for name in &modifier.remove {
-        text.directive(format!("more_clear_headers {name}"));
-    }
-}
-
-/// The regular expression of a path and what it becomes.
-fn rewritten(attached: &Attached<'_>, path: &crate::gateway::PathModifier) -> (String, String) {
-    if let Some(full) = &path.replace_full_path {
-        return ("^.*$".to_owned(), full.replace('$', "${literal_dollar}"));
-    }
-    let prefix = attached
-        .matched
-        .path
-        .as_ref()
-        .map_or("/", |path| path.value.as_str());
-    let prefix = escaped(prefix.trim_end_matches('/'));
-    let target = path.replace_prefix_match.as_deref().unwrap_or("/");
-    let target = target
-        .trim_end_matches('/')
-        .replace('$', "${literal_dollar}");
-    (format!("^{prefix}/?(.*)$"), format!("{target}/$1"))
 }
 
 fn path_pattern(path: &Value) -> Result<String, String> {
@@ -547,16 +481,4 @@ fn named_variable(prefix: &str, name: &str) -> Result<String, String> {
     } else {
         Err(format!("\"{}\" cannot be matched by", name.escape_debug()))
     }
-}
-
-/// A text as a regular expression that stands for itself.
-fn escaped(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
-    for character in text.chars() {
-        if !character.is_alphanumeric() && !"/-_".contains(character) {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern
 }

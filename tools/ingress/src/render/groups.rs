@@ -211,9 +211,8 @@ impl Renderer<'_> {
             .by_name
             .iter()
             .filter(|(_, group)| group.has_state);
-        groups
-            .map(|(name, group)| (name.clone(), group.servers.clone()))
-            .collect()
+        let of_http = groups.map(|(name, group)| (name.clone(), group.servers.clone()));
+        of_http.chain(self.stream_states.clone()).collect()
     }
 
     /// Writes the groups.

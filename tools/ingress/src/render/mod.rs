@@ -3,6 +3,8 @@
 mod access;
 mod external_auth;
 mod gateway;
+mod gateway_filters;
+mod gateway_stream;
 mod groups;
 mod http;
 mod location;
@@ -17,6 +19,7 @@ use std::path::PathBuf;
 
 use crate::certificates::{Files, write_files};
 use crate::findings::{Finding, Level, Subject};
+use crate::gateway::{Analysis, analyse};
 use crate::objects::Objects;
 use crate::options::Options;
 use crate::rules::{self, CATCH_ALL, Rules};
@@ -42,6 +45,8 @@ pub struct Rendering {
     pub groups: BTreeMap<String, Vec<String>>,
     /// What does not work, or not as written.
     pub findings: Vec<Finding>,
+    /// Objects that are left out, since the server refused what came of them.
+    pub refused: BTreeSet<Subject>,
     /// The Ingresses that are served, by namespace and name.
     pub served: Vec<(String, String)>,
     /// Lines of the text, the first being 1, that are an object's own.
@@ -82,6 +87,10 @@ pub(crate) struct Renderer<'a> {
     pub(crate) shared: Text,
     /// The names of zones in `shared`.
     pub(crate) zones: BTreeSet<String>,
+    /// The ports of the container that are Gateways', with those that clients know.
+    pub(crate) gateway_ports: BTreeMap<u16, u16>,
+    /// The servers of the groups of `stream` that have files of state.
+    pub(crate) stream_states: BTreeMap<String, Vec<String>>,
     numbers: usize,
 }
 
@@ -106,6 +115,8 @@ impl<'a> Renderer<'a> {
             groups: Groups::default(),
             shared: Text::inside(),
             zones: BTreeSet::new(),
+            gateway_ports: BTreeMap::new(),
+            stream_states: BTreeMap::new(),
             numbers: 0,
         }
     }
@@ -161,10 +172,11 @@ pub fn render_without(
     for server in ordered(&rules) {
         renderer.server(&mut servers, server);
     }
-    renderer.gateways(&mut servers);
+    let analysis = analyse(objects, options);
+    renderer.gateways(&mut servers, &analysis);
     let mut text = Text::default();
     renderer.main(&mut text, servers)?;
-    renderer.stream(&mut text, &rules);
+    renderer.stream(&mut text, &rules, &analysis);
     if options.state.is_some() {
         // A file that changes must be read again: the server does so at a reload.
         text.comment(&format!("Files: {:016x}", digest(&renderer.files.contents)));
@@ -182,6 +194,7 @@ pub fn render_without(
         groups,
         served: served.collect(),
         findings,
+        refused: without.objects.clone(),
         owners,
     })
 }
@@ -200,7 +213,7 @@ pub(crate) fn draft(objects: &Objects, options: &Options) -> (String, Vec<Findin
     }
     let mut text = Text::default();
     text.around("http", servers);
-    renderer.stream(&mut text, &rules);
+    renderer.stream(&mut text, &rules, &Analysis::default());
     (text.finish().0, renderer.findings)
 }
 

@@ -76,10 +76,7 @@ impl Renderer<'_> {
             text.directive("443 https");
             text.directive("default $ingress_own_scheme");
         });
-        text.block("map $pass_server_port $pass_port", |text| {
-            text.directive(format!("{} 443", self.options.https_port));
-            text.directive("default $pass_server_port");
-        });
+        self.ports(text);
         text.block("map $best_http_host $ingress_own_redirect_host", |text| {
             text.directive(r#""~^(?<ingress_own_name>\[.+\]|[^:]+):\d+$" $ingress_own_name"#);
             text.directive("default $best_http_host");
@@ -89,6 +86,19 @@ impl Renderer<'_> {
             text.directive("default $request_uri");
         });
         self.client_addresses(text);
+    }
+
+    /// The ports that clients know, by those that the server listens on.
+    fn ports(&self, text: &mut Text) {
+        text.block("map $pass_server_port $pass_port", |text| {
+            text.directive(format!("{} 443", self.options.https_port));
+            for (port, known) in &self.gateway_ports {
+                if *port != self.options.https_port && port != known {
+                    text.directive(format!("{port} {known}"));
+                }
+            }
+            text.directive("default $pass_server_port");
+        });
     }
 
     /// Where a client's address comes from.

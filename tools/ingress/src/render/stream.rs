@@ -1,10 +1,11 @@
 //! `stream`: Services of TCP and UDP, hosts whose TLS is passed through, and snippets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Level, Renderer};
 use crate::endpoints::Port;
 use crate::findings::Subject;
+use crate::gateway::Analysis;
 use crate::rules::{CATCH_ALL, Rules};
 use crate::text::{Text, quoted};
 
@@ -18,7 +19,7 @@ struct Entry {
 
 impl Renderer<'_> {
     /// Writes `stream`, if anything is in it.
-    pub(super) fn stream(&mut self, text: &mut Text, rules: &Rules) {
+    pub(super) fn stream(&mut self, text: &mut Text, rules: &Rules, analysis: &Analysis<'_>) {
         let mut inside = Text::inside();
         let mut has_any = false;
         if self.options.has_passthrough {
@@ -30,6 +31,7 @@ impl Renderer<'_> {
                 has_any |= self.relay(&mut inside, &subject, &entry, is_udp);
             }
         }
+        has_any |= self.gateway_streams(&mut inside, analysis);
         for tenant in &rules.tenants {
             if let Some(snippet) = tenant.annotations.text("stream-snippet") {
                 inside.owned(&tenant.subject, |text| text.verbatim(snippet));
@@ -129,24 +131,15 @@ impl Renderer<'_> {
             self.find(subject, Level::LeftOut, error);
             return false;
         }
-        let servers = self.servers(&entry.target);
-        if servers.addresses.is_empty() {
-            let missing = servers.missing.clone().unwrap_or_default();
-            self.find(
-                subject,
-                Level::LeftOut,
-                format!("port {}: {missing}", entry.port),
-            );
-            return false;
-        }
         let protocol = if is_udp { "udp" } else { "tcp" };
-        let group = format!("{protocol}_{}", entry.target.group());
-        text.block(format!("upstream {group}_{}", entry.port), |text| {
-            text.directive(format!("zone {group}_{} 64k", entry.port));
-            for server in &servers.addresses {
-                text.directive(format!("server {server} max_fails=0"));
+        let group = match self.stream_group(text, protocol, &entry.target) {
+            Ok(group) => group,
+            Err(missing) => {
+                let error = format!("port {}: {missing}", entry.port);
+                self.find_other(subject, Level::LeftOut, error);
+                return false;
             }
-        });
+        };
         let mut addresses: Vec<String> = self
             .settings
             .list("bind-address")
@@ -173,7 +166,7 @@ impl Renderer<'_> {
             if entry.encodes && !is_udp {
                 text.directive("proxy_protocol on");
             }
-            text.directive(format!("proxy_pass {group}_{}", entry.port));
+            text.directive(format!("proxy_pass {group}"));
         });
         true
     }
@@ -233,7 +226,6 @@ impl Renderer<'_> {
     /// Writes the groups of hosts whose TLS is passed through; returns the group of each host.
     fn passthrough_groups(&mut self, text: &mut Text, rules: &Rules) -> BTreeMap<String, String> {
         let mut chosen = BTreeMap::new();
-        let mut written = BTreeSet::new();
         for server in rules.servers.values() {
             if server.host == CATCH_ALL || !server.has_flag("ssl-passthrough") {
                 continue;
@@ -243,19 +235,8 @@ impl Renderer<'_> {
             let Some(port) = root.and_then(|location| location.port.clone()) else {
                 continue;
             };
-            let servers = self.servers(&port);
-            if servers.addresses.is_empty() {
-                continue;
-            }
-            let group = format!("tls_{}", port.group());
-            chosen.insert(server.host.clone(), group.clone());
-            if written.insert(group.clone()) {
-                text.block(format!("upstream {group}"), |text| {
-                    text.directive(format!("zone {group} 64k"));
-                    for server in &servers.addresses {
-                        text.directive(format!("server {server} max_fails=0"));
-                    }
-                });
+            if let Ok(group) = self.stream_group(text, "tls", &port) {
+                chosen.insert(server.host.clone(), group);
             }
         }
         chosen

@@ -26,10 +26,29 @@ const COLLECTIONS: &[(&str, &str, &str)] = &[
         "validatingwebhookconfigurations",
     ),
     ("Lease", "coordination.k8s.io/v1", "leases"),
+    ("Namespace", "v1", "namespaces"),
+    (
+        "GatewayClass",
+        "gateway.networking.k8s.io/v1",
+        "gatewayclasses",
+    ),
+    ("Gateway", "gateway.networking.k8s.io/v1", "gateways"),
+    ("HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes"),
+    ("GRPCRoute", "gateway.networking.k8s.io/v1", "grpcroutes"),
+    (
+        "ReferenceGrant",
+        "gateway.networking.k8s.io/v1beta1",
+        "referencegrants",
+    ),
 ];
 
 /// The collections whose objects have no namespace.
-const CLUSTER_WIDE: &[&str] = &["ingressclasses", "validatingwebhookconfigurations"];
+const CLUSTER_WIDE: &[&str] = &[
+    "ingressclasses",
+    "validatingwebhookconfigurations",
+    "namespaces",
+    "gatewayclasses",
+];
 
 /// A running API server; it ends with the test.
 #[derive(Clone)]
@@ -135,6 +154,31 @@ impl ApiServer {
         self.state().objects.get(&key).cloned().unwrap_or_default()
     }
 
+    /// The objects of a collection.
+    pub(crate) fn objects(&self, collection: &str) -> Vec<Value> {
+        let state = self.state();
+        let own = state.objects.iter().filter(|((of, _), _)| of == collection);
+        own.map(|(_, object)| object.clone()).collect()
+    }
+
+    /// Gives an object a status, as others than the controller do.
+    pub(crate) fn set_status(&self, collection: &str, object: &Value, status: Value) {
+        let mut object = object.clone();
+        object["status"] = status;
+        let row = COLLECTIONS.iter().find(|row| row.2 == collection).unwrap();
+        self.state().put(collection, object, row.1);
+        self.shared.changed.notify_all();
+    }
+
+    /// The events that were written: the names of their objects, and their notes.
+    pub(crate) fn events(&self) -> Vec<(String, String)> {
+        let state = self.state();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let events = state.events.iter();
+        let told = events.map(|event| (text(&event["regarding"]["name"]), text(&event["note"])));
+        told.collect()
+    }
+
     /// The notes of the events that were written.
     pub(crate) fn notes(&self) -> Vec<String> {
         let state = self.state();
@@ -190,6 +234,12 @@ struct Request {
     path: Vec<String>,
     query: String,
     body: Value,
+}
+
+impl Request {
+    fn is_of_status(&self) -> bool {
+        self.path.last().is_some_and(|last| last == "status")
+    }
 }
 
 fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
@@ -304,9 +354,20 @@ fn handle(
         ("GET", Some(object)) => (200, object),
         ("POST", _) => (201, state.put(collection, request.body.clone(), api)),
         ("PUT", Some(_)) => (200, state.put(collection, request.body.clone(), api)),
+        // Only Services are applied as a whole.
+        ("PATCH", old) if collection == "services" && !request.is_of_status() => {
+            let mut object = request.body.clone();
+            object["status"] = old.unwrap_or_default()["status"].clone();
+            (200, state.put(collection, object, api))
+        }
         ("PATCH", Some(mut object)) => {
             object["status"] = request.body["status"].clone();
             (200, state.put(collection, object, api))
+        }
+        ("DELETE", Some(object)) => {
+            state.objects.remove(&key);
+            state.change(collection, "DELETED", object.clone());
+            (200, object)
         }
         _ => (404, status(404, "NotFound")),
     };

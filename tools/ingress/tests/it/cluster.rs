@@ -9,19 +9,19 @@ use crate::api_server::ApiServer;
 use crate::bed::{Backend, ingress, program, service};
 
 /// A controller with its server.
-struct Controller {
+pub(crate) struct Controller {
     child: Child,
     folder: Folder,
-    http_port: u16,
+    pub(crate) http_port: u16,
     health_port: u16,
 }
 
 impl Controller {
-    fn start(api: &ApiServer) -> Controller {
+    pub(crate) fn start(api: &ApiServer) -> Controller {
         Controller::start_with(api, &[])
     }
 
-    fn start_with(api: &ApiServer, flags: &[String]) -> Controller {
+    pub(crate) fn start_with(api: &ApiServer, flags: &[String]) -> Controller {
         let folder = Folder::create().unwrap();
         let [http, https, status, health] = [(); 4].map(|()| ports::reserve().unwrap());
         let log = std::fs::File::create(folder.path().join("controller.log")).unwrap();
@@ -56,7 +56,7 @@ impl Controller {
     }
 
     /// The response to a request; empty if nobody listens.
-    fn ask(port: u16, host: &str, target: &str) -> String {
+    pub(crate) fn ask(port: u16, host: &str, target: &str) -> String {
         if !ports::is_listening(port) {
             return String::new();
         }
@@ -68,7 +68,7 @@ impl Controller {
     }
 
     /// Waits until a host is answered so.
-    fn wait(&self, host: &str, expected: &str) {
+    pub(crate) fn wait(&self, host: &str, expected: &str) {
         let came = || Self::ask(self.http_port, host, "/");
         let found = wait_for(|| came().contains(expected).then_some(()));
         assert!(
@@ -79,7 +79,7 @@ impl Controller {
         );
     }
 
-    fn metric(&self, name: &str) -> u64 {
+    pub(crate) fn metric(&self, name: &str) -> u64 {
         let text = Self::ask(self.health_port, "it", "/metrics");
         let name = format!("nginx_ingress_controller_{name} ");
         let mut lines = text.lines();
@@ -87,7 +87,12 @@ impl Controller {
         found.unwrap_or_else(|| panic!("no metric {name}\n{text}\n{}", self.log()))
     }
 
-    fn log(&self) -> String {
+    /// The text of the configuration.
+    pub(crate) fn configuration(&self) -> String {
+        self.folder.read("state/nginx.conf")
+    }
+
+    pub(crate) fn log(&self) -> String {
         self.folder.read("controller.log")
     }
 }
@@ -104,7 +109,7 @@ impl Drop for Controller {
     }
 }
 
-fn cluster(folder: &str, one: &Backend) -> String {
+pub(crate) fn cluster(folder: &str, one: &Backend) -> String {
     format!(
         "---\nkind: ConfigMap\nmetadata: {{name: controller}}\ndata: {{bind-address: 127.0.0.1, \
          worker-processes: \"1\", access-log-path: {folder}, error-log-path: stderr}}\n"

@@ -79,10 +79,35 @@ const ROUTES: &[(&str, &str, &str, &str)] = &[
     - type: URLRewrite
       urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /all}}
     backendRefs: [{name: one, port: 80}]
+  - matches: [{path: {value: /moved}}]
+    filters:
+    - type: RequestRedirect
+      requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /there/}}
+  - matches: [{path: {value: /top}}]
+    filters:
+    - type: RequestRedirect
+      requestRedirect: {port: 8080, path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}
   - matches: [{path: {value: /go}}]
     filters:
     - type: RequestRedirect
       requestRedirect: {scheme: https, hostname: to.test, statusCode: 301}
+  - matches: [{path: {value: /shared}}]
+    filters:
+    - type: CORS
+      cors:
+        allowOrigins: ['https://a.test', 'https://*.b.test']
+        allowMethods: [GET, PUT]
+        allowHeaders: ['*']
+        exposeHeaders: [X-Seen]
+        maxAge: 60
+    backendRefs: [{name: one, port: 80}]
+  - matches: [{path: {value: /copied}}]
+    filters:
+    - type: RequestMirror
+      requestMirror: {backendRef: {name: two, port: 80}}
+    - type: RequestMirror
+      requestMirror: {backendRef: {name: absent, port: 80}, percent: 50}
+    backendRefs: [{name: one, port: 80}]
   - matches: [{path: {value: /odd}}]
     filters: [{type: ExtensionRef}]
     backendRefs: [{name: one, port: 80}]",
@@ -152,7 +177,7 @@ const ROWS: &[(&str, &str, &[&str])] = &[
         "GET /old/x?y",
         &["GET /new/x?y HTTP", "Host: inner.test"],
     ),
-    ("filters.test", "GET /old", &["GET /new/ HTTP"]),
+    ("filters.test", "GET /old", &["GET /new HTTP"]),
     (
         "filters.test",
         "GET /whole/x",
@@ -163,6 +188,51 @@ const ROWS: &[(&str, &str, &[&str])] = &[
         "GET /go/x?y",
         &["301 ", "Location: https://to.test/go/x?y"],
     ),
+    ("filters.test", "GET /moved", &["302 ", "/there\r\n"]),
+    ("filters.test", "GET /moved/", &["/there/\r\n"]),
+    ("filters.test", "GET /moved/x?y", &["/there/x?y\r\n"]),
+    ("filters.test", "GET /movedx", &["404 "]),
+    (
+        "filters.test",
+        "GET /top",
+        &["Location: http://filters.test:8080/\r\n"],
+    ),
+    ("filters.test", "GET /top/x", &[":8080/x\r\n"]),
+    (
+        "filters.test",
+        "OPTIONS /shared\nOrigin: https://x.b.test\nAccess-Control-Request-Method: PUT",
+        &[
+            "204 ",
+            "Access-Control-Allow-Origin: https://x.b.test\r\n",
+            "Access-Control-Allow-Methods: GET, PUT\r\n",
+            "Access-Control-Allow-Headers: *\r\n",
+            "Access-Control-Max-Age: 60\r\n",
+            "!Allow-Credentials",
+            "!backend",
+        ],
+    ),
+    (
+        "filters.test",
+        "OPTIONS /shared\nOrigin: https://xb.test\nAccess-Control-Request-Method: PUT",
+        &["204 ", "!Access-Control", "!backend"],
+    ),
+    (
+        "filters.test",
+        "GET /shared\nOrigin: https://a.test",
+        &[
+            "backend one",
+            "Access-Control-Allow-Origin: https://a.test\r\n",
+            "Access-Control-Expose-Headers: X-Seen\r\n",
+            "!Access-Control-Allow-Methods",
+        ],
+    ),
+    (
+        "filters.test",
+        "OPTIONS /shared",
+        &["backend one", "!Access-Control-"],
+    ),
+    ("filters.test", "GET /copied", &["backend one"]),
+    ("filters.test", "GET /_gateway-mirror-1", &["404 "]),
     ("filters.test", "GET /odd", &["500 "]),
     ("backends.test", "GET /none", &["500 "]),
     ("backends.test", "GET /zero", &["500 "]),

@@ -6,7 +6,7 @@ use turnpike_ingress::render;
 use crate::bed::{Backend, Setting, ingress, ingress_in, service};
 
 /// Snippets for a location, and words of the refusal.
-const LOCATION: &[(&str, &str)] = &[
+pub(crate) const LOCATION: &[(&str, &str)] = &[
     ("}", "unexpected \"}\""),
     ("} location /x { return 200;", "unexpected \"}\""),
     ("return 200 \"}\" }", "in snippet:1"),
@@ -139,7 +139,7 @@ const LOCATION: &[(&str, &str)] = &[
 ];
 
 /// Snippets for a server, and words of the refusal.
-const SERVER: &[(&str, &str)] = &[
+pub(crate) const SERVER: &[(&str, &str)] = &[
     ("listen 99;", "\"listen\" is not allowed"),
     ("server_name other.test;", "\"server_name\" is not allowed"),
     ("} server { listen 99; }", "unexpected \"}\""),
@@ -191,7 +191,7 @@ const STREAM: &[(&str, &str)] = &[
 
 /// Annotations with bytes that mean something in a configuration, and words about them. None: the
 /// value is a text as any other, and nothing of it takes effect.
-const VALUES: &[(&str, Option<&str>)] = &[
+pub(crate) const VALUES: &[(&str, Option<&str>)] = &[
     ("rewrite-target: '/x; } root /; {'", Some("is not a path")),
     ("upstream-vhost: 'a\"; root /; #'", None),
     (
@@ -256,7 +256,7 @@ fn found(annotations: &str, port: u16) -> (String, String) {
     (text.join("\n"), rendering.configuration)
 }
 
-fn snippet(name: &str, text: &str) -> String {
+pub(crate) fn snippet(name: &str, text: &str) -> String {
     format!("{name}: |\n  {text}\n")
 }
 

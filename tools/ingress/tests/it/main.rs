@@ -12,6 +12,7 @@ mod collisions;
 mod command_line;
 mod documentation;
 mod gateway;
+mod gateway_status;
 mod hostile;
 mod manifests;
 mod paths;

@@ -86,7 +86,7 @@ fn flags_and_keys_exist_and_the_container_has_least_rights() {
 const RIGHTS: &[(&str, &[&str], &[&str])] = &[
     (
         "",
-        &["services", "secrets", "configmaps"],
+        &["services", "secrets", "configmaps", "namespaces"],
         &["list", "watch"],
     ),
     ("discovery.k8s.io", &["endpointslices"], &["list", "watch"]),
@@ -96,7 +96,34 @@ const RIGHTS: &[(&str, &[&str], &[&str])] = &[
         &["list", "watch"],
     ),
     ("networking.k8s.io", &["ingresses/status"], &["patch"]),
-    ("events.k8s.io", &["events"], &["create", "patch"]),
+    (
+        "gateway.networking.k8s.io",
+        &[
+            "gatewayclasses",
+            "gateways",
+            "httproutes",
+            "grpcroutes",
+            "tlsroutes",
+            "tcproutes",
+            "udproutes",
+            "referencegrants",
+        ],
+        &["list", "watch"],
+    ),
+    (
+        "gateway.networking.k8s.io",
+        &[
+            "gatewayclasses/status",
+            "gateways/status",
+            "httproutes/status",
+            "grpcroutes/status",
+            "tlsroutes/status",
+            "tcproutes/status",
+            "udproutes/status",
+        ],
+        &["patch"],
+    ),
+    ("events.k8s.io", &["events"], &["create"]),
 ];
 
 #[test]
@@ -119,6 +146,8 @@ fn the_role_has_what_is_used_and_no_more() {
         let is_named = !rule["resourceNames"].is_null();
         let expected: &[&str] = if is_named {
             &["get", "update"]
+        } else if rule["resources"][0] == "services" {
+            &["create", "patch", "delete"] // those of Gateways
         } else {
             &["create"]
         };

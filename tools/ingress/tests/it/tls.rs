@@ -418,7 +418,7 @@ spec:
     );
     let texts = findings(&bed);
     assert!(
-        texts.contains("listener foreign: no ReferenceGrant allows the Secret"),
+        texts.contains("listener foreign: no ReferenceGrant allows Secret other/gateway"),
         "{texts}"
     );
 }
