@@ -161,7 +161,7 @@ grpc: ## A gRPC service behind us and its client, both of gRPC's own library, pl
 	$(XTASK) setup applications
 	$(XTASK) grpc --debug
 
-kubernetes: ## The controller in a cluster of Kubernetes' own API server: manifests, rights, status, webhook
+kubernetes: ## The controller in a cluster of Kubernetes' own API server, and Gateway API's conformance suite
 	$(XTASK) setup kubernetes
 	$(XTASK) kubernetes
 

@@ -27,6 +27,24 @@ fn program(source: &str, package: &str) -> PathBuf {
     workspace::target().join(source).join(name)
 }
 
+/// Builds the tests of a package as a program, where that was not done; returns it.
+///
+/// # Errors
+/// Those of `build`.
+pub(crate) fn build_test(source: &str, package: &str) -> Result<PathBuf, String> {
+    let program = program(source, package).with_extension("test");
+    if !program.exists() {
+        let mut go = go(source)?;
+        must(go.args(["test", "-c", "-o"]).arg(&program).arg(package))?;
+    }
+    Ok(program)
+}
+
+/// The folder of the modules that a program is made of.
+pub(crate) fn modules(source: &str) -> PathBuf {
+    workspace::target().join(source).join("modules")
+}
+
 /// Fetches all that a program needs, as its checksums say.
 ///
 /// # Errors
@@ -57,6 +75,6 @@ fn go(source: &str) -> Result<Command, String> {
     go.current_dir(workspace::root().join("xtask").join(source))
         .env("GOFLAGS", "-mod=readonly -modcacherw")
         .env("GOCACHE", folder.join("cache"))
-        .env("GOMODCACHE", folder.join("modules"));
+        .env("GOMODCACHE", modules(source));
     Ok(go)
 }

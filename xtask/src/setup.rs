@@ -173,6 +173,7 @@ const SETS: &[Set] = &[
         packages: &[
             package("golang-go", "go"), // builds the API server
             package("etcd-server", "etcd"),
+            package("nftables", "nft"),
             package("curl", "curl"),
             package("iproute2", "ip"),
             package("openssl", "openssl"),

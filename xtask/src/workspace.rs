@@ -33,11 +33,18 @@ pub(crate) fn cargo() -> Command {
 /// # Errors
 /// They do not build.
 pub(crate) fn build_for_debugging() -> Result<(), String> {
+    build_programs(&["turnpike", "turnpike-view", "turnpike-tools"])
+}
+
+/// Builds these programs of the folder `debug`, as [`build_for_debugging`].
+///
+/// # Errors
+/// They do not build.
+pub(crate) fn build_programs(names: &[&str]) -> Result<(), String> {
     must(
         cargo()
             .args(["build", "--workspace", "--locked", "--quiet"])
-            .args(["--bin", "turnpike", "--bin", "turnpike-view"])
-            .args(["--bin", "turnpike-tools"])
+            .args(names.iter().flat_map(|name| ["--bin", name]))
             // Any test, this one is small: with one, cargo counts what only tests need.
             .args(["--test", "namespace"]),
     )

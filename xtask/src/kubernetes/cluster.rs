@@ -1,7 +1,8 @@
 //! A cluster without nodes: Kubernetes' own API server, with etcd, and curl that speaks to it.
 
 use std::fs::File;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -10,9 +11,14 @@ use turnpike_testkit::{Folder, Signal, process, wait_for};
 use crate::go_program;
 use crate::workspace::{must, output};
 
-/// The folder and the package of the API server.
-const SOURCE: &str = "kubernetes/apiserver";
-const PACKAGE: &str = "k8s.io/kubernetes/cmd/kube-apiserver";
+/// The folder and the packages of the API server, and of what makes pods and endpoints.
+const SOURCE: &str = "kubernetes/cluster";
+const API_SERVER: &str = "k8s.io/kubernetes/cmd/kube-apiserver";
+const MANAGER: &str = "k8s.io/kubernetes/cmd/kube-controller-manager";
+
+/// The parts of the manager that tests need.
+const CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpointslice-controller,\
+    namespace-controller,garbage-collector-controller";
 
 /// The address of the cluster, in a network namespace of its own. The API server refuses endpoints
 /// on 127.0.0.0/8.
@@ -31,12 +37,21 @@ token-of-administrator,admin,1,system:masters
 token-of-controller,system:serviceaccount:turnpike-ingress:turnpike-ingress,2,system:serviceaccounts
 ";
 
-/// Builds the API server, where that was not done.
+/// The programs of a cluster.
+pub(super) struct Programs {
+    api_server: PathBuf,
+    manager: PathBuf,
+}
+
+/// Builds them, where that was not done.
 ///
 /// # Errors
 /// Those of Go.
-pub(super) fn build() -> Result<std::path::PathBuf, String> {
-    go_program::build(SOURCE, PACKAGE)
+pub(super) fn build() -> Result<Programs, String> {
+    Ok(Programs {
+        api_server: go_program::build(SOURCE, API_SERVER)?,
+        manager: go_program::build(SOURCE, MANAGER)?,
+    })
 }
 
 /// A running cluster; it ends with its value.
@@ -51,14 +66,15 @@ impl Cluster {
     /// # Errors
     /// A program is missing, or the API server does not become ready.
     pub(super) fn start() -> Result<Cluster, String> {
-        let program = build()?;
+        let built = build()?;
         let folder = Folder::create().map_err(|error| error.to_string())?;
         let write = |name: &str, text: &str| {
             let written = folder.write(name, text);
             written.map_err(|error| format!("{name}: {error}"))
         };
         write("tokens.csv", TOKENS)?;
-        write("controller.yaml", &kubeconfig())?;
+        write("controller.yaml", &kubeconfig(CONTROLLER))?;
+        write("administrator.yaml", &kubeconfig(ADMINISTRATOR))?;
         let key = folder.path().join("accounts.pem");
         must(
             Command::new("openssl")
@@ -79,7 +95,7 @@ impl Cluster {
             "etcd",
         )?;
         cluster.spawn(
-            Command::new(program)
+            Command::new(built.api_server)
                 .arg(format!("--etcd-servers={ETCD}"))
                 .arg(format!("--bind-address={ADDRESS}"))
                 .arg(format!("--secure-port={PORT}"))
@@ -91,6 +107,9 @@ impl Cluster {
                 .arg("--service-account-issuer=https://kubernetes.default.svc")
                 .args(["--service-account-key-file=accounts.pem"])
                 .args(["--service-account-signing-key-file=accounts.pem"])
+                .arg("--kubelet-preferred-address-types=InternalIP")
+                // Nothing here makes accounts for namespaces.
+                .arg("--disable-admission-plugins=ServiceAccount")
                 // Webhooks are called at their endpoints: nothing here is a Service's address.
                 .arg("--enable-aggregator-routing=true"),
             "apiserver",
@@ -100,13 +119,20 @@ impl Cluster {
             let log = cluster.folder.read("apiserver.log");
             format!("the API server does not become ready:\n{log}")
         })?;
+        cluster.spawn(
+            Command::new(built.manager)
+                .args(["--kubeconfig=administrator.yaml", "--leader-elect=false"])
+                .arg(format!("--controllers={CONTROLLERS}"))
+                .arg("--service-account-private-key-file=accounts.pem"),
+            "manager",
+        )?;
         Ok(cluster)
     }
 
     /// Starts a program in the cluster's folder; it ends with the cluster.
     pub(super) fn spawn(&mut self, command: &mut Command, name: &str) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{name}: {error}");
-        let log = File::create(self.folder.path().join(format!("{name}.log"))).map_err(failed)?;
+        let log = self.create_log(name)?;
         let child = command
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
@@ -118,7 +144,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// The folder of the programs, which has `controller.yaml`, the kubeconfig of the controller.
+    /// Makes the log of a program.
+    ///
+    /// # Errors
+    /// The system's words.
+    pub(super) fn create_log(&self, name: &str) -> Result<File, String> {
+        let path = self.folder.path().join(format!("{name}.log"));
+        File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// The folder of the programs, which has the kubeconfigs of the controller and of the
+    /// administrator.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -136,6 +172,44 @@ impl Cluster {
         output(&mut curl(path))
     }
 
+    /// What a path of the API server answers, as an object.
+    ///
+    /// # Errors
+    /// curl's words, or the answer is no JSON.
+    pub(super) fn read(&self, path: &str) -> Result<Value, String> {
+        let answer = self.get(path)?;
+        serde_json::from_str(&answer).map_err(|error| format!("{path}: {error}: {answer}"))
+    }
+
+    /// Changes the fields of an object; one that has gone meanwhile stays as it is.
+    ///
+    /// # Errors
+    /// curl's words.
+    pub(super) fn merge(&self, path: &str, fields: &Value) -> Result<(), String> {
+        let kind = "Content-Type: application/merge-patch+json";
+        let mut command = curl(path);
+        let command = command.args(["-X", "PATCH", "-H", kind]);
+        output(command.args(["--data-binary", &fields.to_string()])).map(drop)
+    }
+
+    /// Makes an object at a path.
+    ///
+    /// # Errors
+    /// curl's words.
+    pub(super) fn create(&self, path: &str, object: &Value) -> Result<(), String> {
+        let mut command = curl(path);
+        let command = command.args(["-X", "POST", "-H", "Content-Type: application/json"]);
+        output(command.args(["--data-binary", &object.to_string()])).map(drop)
+    }
+
+    /// Removes what is at a path, if it is there.
+    ///
+    /// # Errors
+    /// curl's words.
+    pub(super) fn delete(&self, path: &str) -> Result<(), String> {
+        output(curl(path).args(["-X", "DELETE"])).map(drop)
+    }
+
     /// Applies an object as `kubectl apply --server-side` does, or only asks whether it could be.
     ///
     /// # Errors
@@ -144,7 +218,7 @@ impl Cluster {
         let path = path_of(object)?;
         let dry = if is_dry { "&dryRun=All" } else { "" };
         let mut command = curl(&format!("{path}?fieldManager=xtask&force=true{dry}"));
-        let answer = output(
+        let answer = output_of(
             command
                 .args([
                     "-X",
@@ -152,7 +226,8 @@ impl Cluster {
                     "-H",
                     "Content-Type: application/apply-patch+yaml",
                 ])
-                .args(["--data-binary", &object.to_string()]),
+                .args(["--data-binary", "@-"]),
+            &object.to_string(),
         )?;
         let answer: Value =
             serde_json::from_str(&answer).map_err(|error| format!("{path}: {error}: {answer}"))?;
@@ -175,6 +250,21 @@ impl Drop for Cluster {
     }
 }
 
+/// What a program says to an input: a definition is longer than an argument may be.
+fn output_of(command: &mut Command, input: &str) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("curl: {error}");
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(mut pipe) = child.stdin.take() {
+        pipe.write_all(input.as_bytes()).map_err(failed)?;
+    }
+    let done = child.wait_with_output().map_err(failed)?;
+    if !done.status.success() {
+        return Err(format!("curl ended with {}", done.status));
+    }
+    String::from_utf8(done.stdout).map_err(|error| format!("curl: {error}"))
+}
+
 fn curl(path: &str) -> Command {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "-k", "--max-time", "20", "-H"])
@@ -183,8 +273,8 @@ fn curl(path: &str) -> Command {
     curl
 }
 
-/// How the controller reaches the API server: with the rights of its own account.
-fn kubeconfig() -> String {
+/// How an account reaches the API server.
+fn kubeconfig(token: &str) -> String {
     let server = format!("https://{ADDRESS}:{PORT}");
     let text = json!({
         "apiVersion": "v1",
@@ -195,7 +285,7 @@ fn kubeconfig() -> String {
             "name": "it",
             "cluster": {"server": server, "insecure-skip-tls-verify": true},
         }],
-        "users": [{"name": "it", "user": {"token": CONTROLLER}}],
+        "users": [{"name": "it", "user": {"token": token}}],
     });
     text.to_string()
 }
@@ -205,12 +295,15 @@ const COLLECTIONS: &[(&str, &str)] = &[
     ("ClusterRole", "clusterroles"),
     ("ClusterRoleBinding", "clusterrolebindings"),
     ("ConfigMap", "configmaps"),
+    ("CustomResourceDefinition", "customresourcedefinitions"),
     ("Deployment", "deployments"),
     ("EndpointSlice", "endpointslices"),
+    ("GatewayClass", "gatewayclasses"),
     ("HorizontalPodAutoscaler", "horizontalpodautoscalers"),
     ("Ingress", "ingresses"),
     ("IngressClass", "ingressclasses"),
     ("Namespace", "namespaces"),
+    ("Node", "nodes"),
     ("PodDisruptionBudget", "poddisruptionbudgets"),
     ("Role", "roles"),
     ("RoleBinding", "rolebindings"),

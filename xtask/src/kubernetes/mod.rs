@@ -1,7 +1,11 @@
 //! The controller in a cluster of Kubernetes' own API server, in a network namespace: the API
-//! server takes the manifests, and their rights suffice for status, certificate and webhook.
+//! server takes the manifests, and their rights suffice for status, certificate and webhook. The
+//! conformance suite of Gateway API passes.
 
+mod balancer;
 mod cluster;
+mod conformance;
+mod node;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -35,36 +39,49 @@ const BACKENDS: [(u16, &str); 2] = [(9001, "one"), (9002, "two")];
 
 /// Runs it.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    if arguments == [INSIDE] {
-        return inside();
+    match arguments {
+        [first, rest @ ..] if first == INSIDE => return inside(rest.first().map(String::as_str)),
+        [] | [_] => {}
+        _ => return Err("usage: cargo xtask kubernetes [NAME OF A CONFORMANCE TEST]".to_owned()),
     }
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: kubernetes needs root (a network namespace)");
         return Ok(());
     }
-    workspace::build_for_debugging()?;
+    workspace::build_programs(&["turnpike", "turnpike-ingress"])?;
     cluster::build()?;
+    conformance::build()?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     must(
         Command::new("unshare")
             .arg("--net")
             .arg(own)
-            .args(["kubernetes", INSIDE]),
+            .args(["kubernetes", INSIDE])
+            .args(arguments),
     )
 }
 
-fn inside() -> Outcome {
-    let add = format!("addr add {ADDRESS}/32 dev lo");
-    for words in ["link set lo up", &add] {
-        must(Command::new("ip").args(words.split(' ')))?;
+fn inside(one_test: Option<&str>) -> Outcome {
+    let bridge = node::BRIDGE;
+    for words in [
+        "link set lo up",
+        &format!("link add {bridge} type bridge"),
+        &format!("addr add {ADDRESS}/16 dev {bridge}"),
+        &format!("link set {bridge} up"),
+        &format!("route add {} dev {bridge}", balancer::NETWORK),
+    ] {
+        node::ip(&words.split(' ').collect::<Vec<_>>())?;
     }
     for (port, name) in BACKENDS {
         backend(port, name)?;
     }
     let mut cluster = Cluster::start()?;
     install(&cluster)?;
+    conformance::install(&cluster)?;
     start(&mut cluster)?;
+    let programs = conformance::build()?;
     let checked = check(&cluster);
+    let checked = checked.and_then(|()| conformance::run(&mut cluster, &programs, one_test));
     checked.map_err(|error| format!("{error}\n{}", cluster.log("controller")))
 }
 
