@@ -158,7 +158,7 @@ fn arguments(report: &Path) -> Vec<String> {
         format!("-report-output={}", report.display()),
         "-organization=turnpike".to_owned(),
         "-project=turnpike".to_owned(),
-        "-url=https://github.com/turnpike/turnpike".to_owned(),
+        "-url=https://turnpike.example".to_owned(),
         format!("-version=v{version}"),
         "-contact=@turnpike".to_owned(),
     ]

@@ -7,6 +7,7 @@ mod admission;
 mod annotations;
 mod api_server;
 mod bed;
+mod chart;
 mod cluster;
 mod collisions;
 mod command_line;
