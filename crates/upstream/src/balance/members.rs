@@ -41,8 +41,8 @@ impl Members {
         self.ring.as_ref()
     }
 
-    /// The number of tries of a request.
-    pub(crate) fn tries(&self) -> u32 {
+    /// The most tries of a request.
+    pub(crate) fn tries_max(&self) -> u32 {
         let all = self.primary.iter().chain(&self.backup);
         let up = all.filter(|peer| peer.mode() != Mode::Down).count();
         u32::try_from(up).unwrap_or(u32::MAX)

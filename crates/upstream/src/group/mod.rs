@@ -46,6 +46,9 @@ pub struct Group {
     name: String,
     settings: GroupSettings,
     members: Mutex<Members>,
+    /// The most tries of a request: beside the members, so that a request takes their lock only to
+    /// choose one.
+    tries_max: AtomicU32,
     /// The configured peers, by their line of the configuration, and what commands have changed.
     sources: Mutex<Sources>,
     /// The number of active checks.
@@ -67,6 +70,7 @@ impl Group {
             name: name.to_owned(),
             settings,
             members: Mutex::default(),
+            tries_max: AtomicU32::new(0),
             sources: Mutex::new(Sources {
                 lines: sources,
                 ..Sources::default()
@@ -170,7 +174,9 @@ impl Group {
 
     fn arrange(&self, sources: &Sources) {
         let peers = sources.peers().map(Arc::clone);
-        *self.members() = Members::new(peers, self.settings.balancer);
+        let members = Members::new(peers, self.settings.balancer);
+        self.tries_max.store(members.tries_max(), Ordering::Relaxed);
+        *self.members() = members;
         self.states.forget_unused();
     }
 

@@ -36,7 +36,7 @@ pub struct Tries {
 
 impl Tries {
     pub(super) fn new(group: Arc<Group>, selection: &Selection<'_>) -> Tries {
-        let left = group.members().tries();
+        let left = group.tries_max.load(Ordering::Relaxed);
         let choice = Choice::new(&group.settings().balancer, selection);
         Tries {
             group,
