@@ -220,7 +220,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "instructions",
         arguments: "[--server PATH | --debug]",
-        summary: "count the instructions of a request by valgrind",
+        summary: "count a request's instructions, and those that lock, by valgrind",
         run: instructions::run,
     },
     Chore {

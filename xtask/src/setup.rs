@@ -182,7 +182,10 @@ const SETS: &[Set] = &[
     Set {
         name: "instructions",
         purpose: "to count the instructions of a request",
-        packages: &[package("valgrind", "valgrind")],
+        packages: &[
+            package("valgrind", "valgrind"),
+            package("binutils", "objdump"),
+        ],
     },
     Set {
         name: "bench",
