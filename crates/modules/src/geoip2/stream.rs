@@ -12,6 +12,7 @@ use super::{plan, rows};
 pub(crate) const FAMILY: Family = Family {
     name: "stream geoip2",
     rows: rows::STREAM,
+    reference: super::FAMILY.reference,
     stream,
     ..Family::NONE
 };

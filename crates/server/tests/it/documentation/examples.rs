@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 
 use crate::support::tls::{certificate, openssl};
 use crate::support::{TURNPIKE, stderr, turnpike};
+use turnpike_testkit::mmdb::{self, Value};
 use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Folder, Server};
 
@@ -225,11 +226,24 @@ fn files(block: &str, after: &str) -> Vec<(String, Vec<u8>)> {
     let texts = INCLUDED.iter().copied().chain(owned(after));
     let texts = texts.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
     let keys = KEYS.iter().filter(|_| block.contains(KEYS_FOLDER)).cloned();
-    texts.chain(keys).collect()
+    let countries = block.contains(COUNTRIES_FOLDER).then(countries);
+    texts.chain(keys).chain(countries).collect()
 }
 
 /// The folder of keys in examples.
 const KEYS_FOLDER: &str = "/etc/ssl/";
+
+/// The folder of databases of countries in examples.
+const COUNTRIES_FOLDER: &str = "/usr/share/GeoIP/";
+
+/// A database of countries, in which the networks of examples (RFC 5737) have a country that is
+/// nowhere.
+fn countries() -> (String, Vec<u8>) {
+    let code = Value::Map(vec![("iso_code", Value::Text("XX"))]);
+    let record = Value::Map(vec![("country", code)]);
+    let content = mmdb::database(&[(("192.0.2.0", 24), record)]);
+    ("GeoLite2-Country.mmdb".to_owned(), content)
+}
 
 /// A block whose folders are those of a test, relative to its configuration.
 fn relocated(block: &str) -> String {
@@ -237,6 +251,7 @@ fn relocated(block: &str) -> String {
         .replace("/var/cache/turnpike", "cache")
         .replace("/var/lib/turnpike", "logs")
         .replace(KEYS_FOLDER, "")
+        .replace(COUNTRIES_FOLDER, "")
         .replace(" /srv/", " srv/")
 }
 
