@@ -31,6 +31,19 @@ pub(crate) fn declaration(text: &str) -> Result<(&str, u64), String> {
     Ok((name, size_bytes))
 }
 
+/// Makes what a family keeps over reloads without a name in the configuration, or finds what an
+/// earlier configuration made. It is in nobody's way, whatever users call their zones.
+pub(crate) fn unnamed<T: Send + Sync + 'static, S>(
+    builder: &mut Builder<'_, S>,
+    owner: &'static str,
+    make: impl Fn() -> T,
+) -> Arc<T> {
+    let make_any = || Arc::new(make()) as Arc<dyn Any + Send + Sync>;
+    let kept = builder.environment.zone(&format!("{owner}::"), &make_any);
+    // Nothing else has that key.
+    kept.downcast().unwrap_or_else(|_| Arc::new(make()))
+}
+
 /// Makes a zone, or finds the one that an earlier configuration made.
 ///
 /// # Errors

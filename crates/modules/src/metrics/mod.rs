@@ -48,14 +48,12 @@ pub(crate) const FAMILY: Family = Family {
 };
 
 fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-    if let Some(sessions) = AllSessions::open(builder) {
-        builder.metrics(sessions);
-    }
+    let sessions = AllSessions::open(builder);
+    builder.metrics(sessions);
     if !view.children("server").any(shows_servers) {
         return Ok(());
     }
-    let all = zone::open(builder, "metrics", "servers", "", AllServers::default);
-    let all = all.unwrap_or_default();
+    let all = zone::unnamed(builder, "metrics of servers", AllServers::default);
     let names = view.children("server").map(|server| {
         let entry = server.own_all("server_name").next();
         let name = entry

@@ -78,8 +78,8 @@ impl AllSessions {
     /// The counts of all stream servers, of this configuration and of those before.
     pub(super) fn open<S>(
         builder: &mut turnpike_plan::builder::Builder<'_, S>,
-    ) -> Option<Arc<AllSessions>> {
-        zone::open(builder, "metrics", "stream", "", AllSessions::default).ok()
+    ) -> Arc<AllSessions> {
+        zone::unnamed(builder, "metrics of sessions", AllSessions::default)
     }
 
     fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Counts>>> {
@@ -97,9 +97,8 @@ pub(crate) const FAMILY: Family = Family {
 
 fn stream(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     let names: Vec<String> = view.children("server").filter_map(listen_of).collect();
-    if let Some(all) = AllSessions::open(builder) {
-        all.servers().retain(|name, _| names.contains(name));
-    }
+    let all = AllSessions::open(builder);
+    all.servers().retain(|name, _| names.contains(name));
     Ok(())
 }
 
@@ -108,9 +107,10 @@ fn server(
     builder: &mut Builder<'_>,
     draft: &mut ServerDraft,
 ) -> Result<(), ConfError> {
-    let (Some(name), Some(all)) = (listen_of(view), AllSessions::open(builder)) else {
+    let Some(name) = listen_of(view) else {
         return Ok(());
     };
+    let all = AllSessions::open(builder);
     let counting = Arc::new(Counting(Arc::clone(all.servers().entry(name).or_default())));
     // Before limits, which may end a session.
     draft.add_handler(HandlerPlace::ClientAddress, counting.clone());

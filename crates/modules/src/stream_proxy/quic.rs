@@ -41,7 +41,7 @@ impl Default for Connections {
 impl Connections {
     /// The connections that were noted so far.
     pub(super) fn open<S>(builder: &mut Builder<'_, S>) -> Arc<Connections> {
-        zone::open(builder, "quic", "connections", "", Connections::default).unwrap_or_default()
+        zone::unnamed(builder, "quic connections", Connections::default)
     }
 
     /// The identity of the server that has the connection of a client's datagram, if it is known.

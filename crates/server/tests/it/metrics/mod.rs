@@ -169,7 +169,11 @@ fn sessions_of_stream_are_counted_by_the_address_that_their_server_listens_at() 
         .configuration(&format!(
             "worker_processes 1;
             events {{ }}
-            http {{ server {{ listen 127.0.0.1:%PORT%; location / {{ metrics; }} }} }}
+            http {{
+                # No name of a zone is in the way of our own counts.
+                limit_conn_zone $uri zone=stream:1m;
+                server {{ listen 127.0.0.1:%PORT%; location / {{ metrics; }} }}
+            }}
             stream {{
                 server {{ listen 127.0.0.1:%PORT_HELLO%; return hello; }}
                 server {{ listen 127.0.0.1:%PORT_DENY%; deny all; return no; }}
