@@ -13,7 +13,7 @@ use turnpike_plan::control::{
     Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text, texts,
 };
 use turnpike_plan::metrics::{self, Reader, Samples};
-use turnpike_upstream::{FailReason, Mode, Peer};
+use turnpike_upstream::{FailReason, Group, Mode, Peer};
 
 use super::all_groups::{AllGroups, NamedGroup};
 use super::background::BackgroundTasks;
@@ -112,7 +112,7 @@ const PLAIN: metrics::Row = metrics::Row {
 
 /// The metrics: those of groups of `http`, then those of groups of `stream`.
 pub(super) const METRICS: &[metrics::Row] =
-    &with::<11, 8, 19>(OF_REQUESTS, stream_metrics::METRICS);
+    &with::<12, 9, 21>(OF_REQUESTS, stream_metrics::METRICS);
 
 const fn with<const N: usize, const M: usize, const ALL: usize>(
     first: [metrics::Row; N],
@@ -127,7 +127,7 @@ const fn with<const N: usize, const M: usize, const ALL: usize>(
     all
 }
 
-const OF_REQUESTS: [metrics::Row; 11] = [
+const OF_REQUESTS: [metrics::Row; 12] = [
     metrics::Row {
         name: "upstream_requests",
         kind: Kind::Counter,
@@ -200,7 +200,27 @@ const OF_REQUESTS: [metrics::Row; 11] = [
         help: "Retries that the budget of the group did not allow (retry_budget).",
         ..PLAIN
     },
+    metrics::Row {
+        name: "upstream_last_failure_timestamp_seconds",
+        unit: "seconds",
+        labels: &["upstream", "peer", "reason"],
+        help: "Unix time of the last failed attempt or health check of a server, with its reason.",
+        ..PLAIN
+    },
 ];
+
+/// Adds when a server failed last and why, if it has ever failed.
+pub(super) fn last_failure(
+    row: &'static metrics::Row,
+    group: &Group,
+    peer: &Peer,
+    samples: &mut Samples,
+) {
+    if let Some((reason, at_s)) = peer.state().last_failure() {
+        let labels = [group.name(), peer.name(), &reason.sentence()];
+        samples.number(row, &labels, at_s);
+    }
+}
 
 /// Offers the verbs, and the metrics of the plan's groups of `http`.
 pub(super) fn offer<S>(builder: &mut Builder<'_, S>) {
@@ -378,10 +398,7 @@ fn describe_peer(peer: &Peer) -> Value {
     // An average of nothing is none: no request, or none that was answered.
     let average_ms = |time_ms: u64| (state.requests() > state.failures()).then_some(time_ms);
     let last = state.last_failure();
-    let reason = last.map(|(reason, _)| match reason {
-        FailReason::Status(status) => format!("status {status}"),
-        reason => reason.text().replace('_', " "),
-    });
+    let reason = last.map(|(reason, _)| reason.sentence());
     let ago_s = last.map(|(_, at_s)| (unix_ms() / 1000).saturating_sub(at_s));
     json!({
         "address": peer.name(),
@@ -421,6 +438,7 @@ impl Reader for Counts {
             queued,
             queue_refused,
             retries_refused,
+            last_failed,
             ..,
         ] = METRICS
         else {
@@ -444,6 +462,7 @@ impl Reader for Counts {
                 samples.number(sent, &labels, answers.request_bytes());
                 samples.number(received, &labels, answers.response_bytes());
                 samples.distribution(times, &labels, answers.times());
+                last_failure(last_failed, &group, &peer, samples);
             }
             let name = [group.name()];
             samples.number(queued, &name, group.queued() as u64);

@@ -5,7 +5,7 @@ use turnpike_plan::metrics::{Reader, Row, Samples};
 use turnpike_upstream::FailReason;
 
 use super::background::BackgroundTasks;
-use super::commands::METRICS as METRICS_OF_ALL;
+use super::commands::{METRICS as METRICS_OF_ALL, last_failure};
 
 const PLAIN: Row = Row {
     name: "stream_upstream_active",
@@ -16,7 +16,7 @@ const PLAIN: Row = Row {
 };
 
 /// The metrics.
-pub(super) const METRICS: [Row; 8] = [
+pub(super) const METRICS: [Row; 9] = [
     Row {
         name: "stream_upstream_sessions",
         kind: Kind::Counter,
@@ -65,6 +65,14 @@ pub(super) const METRICS: [Row; 8] = [
         help: "Retries that the budget of a group of stream did not allow (retry_budget).",
         ..PLAIN
     },
+    Row {
+        name: "stream_upstream_last_failure_timestamp_seconds",
+        unit: "seconds",
+        labels: &["upstream", "peer", "reason"],
+        help: "Unix time of the last failed attempt or health check of a server of stream, with \
+            its reason.",
+        ..PLAIN
+    },
 ];
 
 /// Reads the metrics.
@@ -82,6 +90,7 @@ impl Reader for SessionCounts {
             received,
             times,
             retries_refused,
+            last_failed,
         ] = METRICS_OF_ALL
         else {
             return;
@@ -100,6 +109,7 @@ impl Reader for SessionCounts {
                 samples.number(sent, &labels, ended.request_bytes());
                 samples.number(received, &labels, ended.response_bytes());
                 samples.distribution(times, &labels, ended.times());
+                last_failure(last_failed, &group, &peer, samples);
             }
             samples.number(retries_refused, &[group.name()], group.retries_refused());
         }

@@ -33,6 +33,15 @@ pub struct Sample {
     pub value: Value,
 }
 
+impl Sample {
+    /// The value of a label; empty if there is none.
+    pub fn label(&self, name: &str) -> &str {
+        let mut labels = self.labels.iter();
+        let found = labels.find_map(|(label, value)| (*label == name).then_some(value));
+        found.map_or("", String::as_str)
+    }
+}
+
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {

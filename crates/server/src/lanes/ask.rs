@@ -18,7 +18,7 @@ use turnpike_plan::metrics::{Format, Kind, Samples, write_json, write_prometheus
 use turnpike_plan::protocol::ProtocolPlan as _;
 use turnpike_protocols::Plans;
 
-use super::certificates;
+use super::{certificates, upstream_failures};
 use super::self_check::SelfCheck;
 use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
@@ -86,6 +86,7 @@ impl LaneService {
             totals.insert(entry.row.name.to_owned(), total.into());
         }
         let verbs = self.plan.as_ref().map(Plans::verbs).unwrap_or_default();
+        let samples = self.family_samples();
         json!({
             "pid": std::process::id(),
             "generation": self.plan.as_ref().map(|plan| plan.generation),
@@ -95,7 +96,8 @@ impl LaneService {
             "verbs": verbs,
             "connections_max": self.connections_max(),
             "steering": self.steering(),
-            "certificate": certificates::first(&self.family_samples()),
+            "certificate": certificates::first(&samples),
+            "upstream_failure": upstream_failures::last(&samples),
             "totals": totals,
             "rates": rates,
         })

@@ -29,13 +29,9 @@ fn sorted(samples: &Samples) -> Vec<Value> {
                 return None;
             };
             let end_s = i64::try_from(end_s).ok()?;
-            let label = |name: &str| {
-                let mut labels = sample.labels.iter();
-                labels.find_map(|(label, value)| (*label == name).then(|| value.clone()))
-            };
             let certificate = json!({
-                "certificate": label("certificate"),
-                "names": label("names"),
+                "certificate": sample.label("certificate"),
+                "names": sample.label("names"),
                 "expires_unix_s": end_s,
                 "days_left": (end_s - now_s).div_euclid(DAY_S),
             });

@@ -16,6 +16,7 @@ mod self_check;
 mod service;
 mod standby_lane;
 mod succession;
+mod upstream_failures;
 mod watchdog;
 
 use turnpike_conf::Errors;

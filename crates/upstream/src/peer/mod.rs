@@ -141,6 +141,14 @@ impl FailReason {
     pub fn text(self) -> &'static str {
         Self::WORDS[self.index()]
     }
+
+    /// The reason for people, with its status: `status 502`, `invalid header`.
+    pub fn sentence(self) -> String {
+        match self {
+            FailReason::Status(status) => format!("status {status}"),
+            reason => reason.text().replace('_', " "),
+        }
+    }
 }
 
 /// A peer of a group.

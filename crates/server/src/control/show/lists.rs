@@ -229,6 +229,17 @@ fn first_certificate(one: &Value) -> Option<String> {
     Some(format!("certificate    {name} {when}, before all others"))
 }
 
+/// The last failure of an upstream server, as a line of the state.
+fn last_failure(one: &Value) -> Option<String> {
+    let server = one["server"].as_str()?;
+    Some(format!(
+        "upstreams      last failure: {server} of {}, {}, {} ago",
+        text(one, "upstream"),
+        text(one, "reason"),
+        seconds(number(one, "ago_s")),
+    ))
+}
+
 /// Verbs: a line a verb, with the first sentence about it.
 pub(super) fn verbs(answer: &Value) -> Option<String> {
     let columns: &[Column] = &[
@@ -308,7 +319,8 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     );
     let rates = rates(&serving["rates"]);
     let certificate = first_certificate(&serving["certificate"]);
-    for line in rates.into_iter().chain(certificate) {
+    let failure = last_failure(&serving["upstream_failure"]);
+    for line in rates.into_iter().chain(certificate).chain(failure) {
         let _ = writeln!(out, "{line}");
     }
     Some(out)

@@ -75,6 +75,8 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
             "requests": 400, "http_streams_waiting": 3, "http_streams_made_room": 2,
             "http_streams_refused": 1,
         },
+        "upstream_failure": { "upstream": "b", "server": "10.0.0.2:80", "reason": "status 502",
+            "ago_s": 65 },
         "rates": { "seconds": 10.2, "requests_per_s": 40.0, "connections_per_s": 4.0,
             "received_bytes_per_s": 512.0, "sent_bytes_per_s": 2048.0, "server_errors_per_s": 0.2 },
     } });
@@ -85,6 +87,7 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
         "steering       127.0.0.1:443: hash\n",
         "HTTP/2         3 requests wait; for lack of room 2 closed, 1 refused\n",
         "requests       400, 40.0/s on average since start\n",
+        "upstreams      last failure: 10.0.0.2:80 of b, status 502, 1m 5s ago\n",
         "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, \
          2.00 KiB/s out\n",
     ] {
