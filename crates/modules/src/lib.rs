@@ -43,6 +43,7 @@ mod geoip2;
 mod grpc;
 mod headers;
 mod health;
+mod heavy_hitters;
 mod hostnames;
 mod html;
 mod index;
@@ -133,6 +134,7 @@ pub const FAMILIES: &[Family] = &[
     access_log::FAMILY,
     secure_link::FAMILY,
     metrics::FAMILY,
+    heavy_hitters::FAMILY,
     status::FAMILY,
     stub_status::FAMILY,
     not_modified::FAMILY,

@@ -217,6 +217,7 @@ fn metric_names(_arguments: &[OsString]) -> ExitCode {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
+            Kind::Ranking => "ranking",
         };
         let (name, labels) = (reference_name(row), row.labels.join(", "));
         let line = format!(

@@ -23,6 +23,9 @@ pub enum Kind {
     Gauge,
     /// A distribution of times.
     Histogram,
+    /// The first places of a ranking: names come and go, so it is shown to people alone, and never
+    /// in a format that keeps a series for each name.
+    Ranking,
 }
 
 /// One row of a table of metrics.

@@ -16,6 +16,7 @@ pub fn write(samples: &Samples, unix_ms: u64) -> Json {
                 Kind::Counter => "counter",
                 Kind::Gauge => "gauge",
                 Kind::Histogram => "histogram",
+                Kind::Ranking => "ranking",
             };
             let (name, unit) = (sample.row.name, sample.row.unit);
             rows.push(json!({ "name": name, "kind": kind, "unit": unit, "samples": [] }));

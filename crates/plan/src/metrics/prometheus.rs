@@ -59,11 +59,11 @@ fn family_name(row: &Row) -> String {
 fn series_suffix(row: &Row) -> &'static str {
     match row.kind {
         Kind::Counter => "_total",
-        Kind::Gauge | Kind::Histogram => "",
+        Kind::Gauge | Kind::Histogram | Kind::Ranking => "",
     }
 }
 
-/// Writes all samples; those of one row are together, as the format requires.
+/// Writes all samples but those of rankings; those of one row are together, as the format requires.
 ///
 /// # Errors
 /// The writer's error.
@@ -88,6 +88,7 @@ pub fn write(samples: &Samples, format: Format, out: &mut dyn Write) -> fmt::Res
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
+            Kind::Ranking => continue,
         };
         write!(out, "# HELP {described} ")?;
         escape(row.help, format == Format::OpenMetrics, out)?;

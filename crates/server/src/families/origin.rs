@@ -46,6 +46,7 @@ const OWN: &[&str] = &[
     "env_subst",
     "express",
     "health",
+    "heavy_hitters",
     "http09",
     "http_strictness",
     "lane_rescue_timeout",

@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
 
-use super::snapshot::{Snapshot, Times};
+use super::snapshot::{Sample, Snapshot, Times};
 use super::{Order, View};
 
 /// The least rows of the graph with its border: it takes what the tables leave, and is left out on
@@ -21,6 +21,32 @@ const NAME_COLUMNS_MIN: usize = 8;
 
 /// The rows of the title, the figures, the errors and the keys.
 const OTHER_ROWS: u16 = 1 + 4 + 3 + 1;
+
+/// The columns of upstream servers.
+const PEER_HEAD: &[&str] = &[
+    "SERVER",
+    "UPSTREAM",
+    "STATE",
+    "ACTIVE",
+    "REQ/S",
+    "FAIL/S",
+    "5XX/S",
+    "P50",
+    "P99",
+    "LAST FAILURE",
+];
+
+/// The columns of a terminal that shows the last failures of upstream servers: a narrow one has no
+/// room for them.
+const LAST_FAILURE_COLUMNS_MIN: u16 = 100;
+
+/// The columns of heavy hitters.
+const HEAVY_HEAD: &[&str] = &[
+    "NAME", "KIND", "REQUESTS", "TIME", "AVERAGE", "SLOWEST", "5XX",
+];
+
+/// The heavy hitters of each kind that are shown: there are other tables.
+const HEAVY_SHOWN_MAX: usize = 5;
 
 /// The percentiles of latency.
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -45,17 +71,19 @@ struct Entry {
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let errors = errors(view);
     let (lanes, peers, zones) = (lanes(view), peers(view), zones(view));
+    let heavy = heavy(view);
     let rows = |entries: &[Entry]| match entries.len() {
         0 => 0,
         count => u16::try_from(count + 3).unwrap_or(u16::MAX),
     };
-    let tables = [&lanes, &peers, &zones].map(|entries| rows(entries));
+    let tables = [&lanes, &peers, &heavy, &zones].map(|entries| rows(entries));
     let areas = [
         Constraint::Length(1),
         Constraint::Length(4),
         Constraint::Length(graph_rows(frame.area(), &tables)),
         Constraint::Max(rows(&lanes)),
         Constraint::Max(rows(&peers)),
+        Constraint::Max(rows(&heavy)),
         Constraint::Max(rows(&zones)),
         Constraint::Length(3),
         Constraint::Length(1),
@@ -66,6 +94,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         graph,
         lane_area,
         peer_area,
+        heavy_area,
         zone_area,
         error_area,
         foot,
@@ -84,10 +113,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         "ROUND P99",
     ];
     draw_table(frame, lane_area, "lanes", &lane_head, lanes);
-    let peer_head = [
-        "SERVER", "UPSTREAM", "STATE", "ACTIVE", "REQ/S", "FAIL/S", "5XX/S", "P50", "P99",
-    ];
-    draw_table(frame, peer_area, "upstream servers", &peer_head, peers);
+    let peer_head = match peer_area.width {
+        ..LAST_FAILURE_COLUMNS_MIN => &PEER_HEAD[..PEER_HEAD.len() - 1],
+        _ => PEER_HEAD,
+    };
+    draw_table(frame, peer_area, "upstream servers", peer_head, peers);
+    draw_table(
+        frame,
+        heavy_area,
+        "heaviest in the last minute",
+        HEAVY_HEAD,
+        heavy,
+    );
     let zone_head = ["ZONE", "REQ/S", "HITS", "FULL", "KEYS", "SIZE", "EVICT/S"];
     draw_table(frame, zone_area, "cache", &zone_head, zones);
     let block = Block::bordered().title("errors per second");
@@ -160,7 +197,7 @@ fn figure_lines(view: &View) -> Vec<Line<'static>> {
     ));
     let times = now.times(before, &format!("{prefix}request_seconds"), &labels);
     let percentiles = PERCENTILES.iter();
-    let percentiles = percentiles.map(|percent| format!("p{percent} {}", time(&times, *percent)));
+    let percentiles = percentiles.map(|percent| format!("p{percent} {}", percentile(&times, *percent)));
     let percentiles: Vec<String> = percentiles.collect();
     let latency = Line::from(format!("latency      {}", percentiles.join("   ")));
     vec![requests, connections, latency, statuses(view)]
@@ -290,6 +327,7 @@ fn draw_table(
         if let Some(name) = entry.cells.first_mut() {
             *name = cut(name, name_columns);
         }
+        entry.cells.truncate(head.len());
         Row::new(entry.cells)
     });
     let bold = Style::default().add_modifier(Modifier::BOLD);
@@ -325,9 +363,9 @@ fn lanes(view: &View) -> Vec<Entry> {
                 short(now.rate(before, "connections_accepted", &labels)),
                 short(now.sum("connections_active", &labels)),
                 short(now.sum("accept_queue", &labels)),
-                time(&times, 50.0),
-                time(&times, 99.0),
-                time(&rounds, 99.0),
+                percentile(&times, 50.0),
+                percentile(&times, 99.0),
+                percentile(&rounds, 99.0),
             ],
         }
     };
@@ -344,6 +382,7 @@ const PEER_METRICS: [PeerMetrics; 2] = [
         active: "upstream_active",
         available: "upstream_available",
         times: "upstream_response_seconds",
+        last_failure: "upstream_last_failure_timestamp_seconds",
     },
     PeerMetrics {
         prefix: "stream:",
@@ -352,6 +391,7 @@ const PEER_METRICS: [PeerMetrics; 2] = [
         active: "stream_upstream_active",
         available: "stream_upstream_available",
         times: "stream_upstream_session_seconds",
+        last_failure: "stream_upstream_last_failure_timestamp_seconds",
     },
 ];
 
@@ -364,6 +404,7 @@ struct PeerMetrics {
     active: &'static str,
     available: &'static str,
     times: &'static str,
+    last_failure: &'static str,
 }
 
 fn peers(view: &View) -> Vec<Entry> {
@@ -376,7 +417,7 @@ fn peers(view: &View) -> Vec<Entry> {
 
 fn peers_of(view: &View, rows: &PeerMetrics) -> Vec<Entry> {
     let (now, before) = (&view.now, &view.before);
-    let entry = |sample: super::snapshot::Sample<'_>| {
+    let entry = |sample: Sample<'_>| {
         let (upstream, peer) = (sample.label("upstream"), sample.label("peer"));
         let labels = [("upstream", upstream), ("peer", peer)];
         let failed = [labels[0], labels[1], ("class", "5xx")];
@@ -398,12 +439,57 @@ fn peers_of(view: &View, rows: &PeerMetrics) -> Vec<Entry> {
                 short(requests),
                 short(now.rate(before, rows.failures, &labels)),
                 short(now.rate(before, "upstream_responses", &failed)),
-                time(&times, 50.0),
-                time(&times, 99.0),
+                percentile(&times, 50.0),
+                percentile(&times, 99.0),
+                last_failure(now, rows, &labels),
             ],
         }
     };
     now.samples(rows.requests).map(entry).collect()
+}
+
+/// Why a server failed last, and how long ago; `-` if it has never failed.
+fn last_failure(now: &Snapshot, rows: &PeerMetrics, labels: &[(&str, &str)]) -> String {
+    let mut samples = now.samples(rows.last_failure);
+    let Some(sample) = samples.find(|sample| sample.has(labels)) else {
+        return "-".to_owned();
+    };
+    let ago_s = (now.seconds() - sample.value()).max(0.0);
+    format!("{}, {} ago", sample.label("reason"), duration(ago_s as u64))
+}
+
+/// The heaviest URLs, then hosts, then clients.
+fn heavy(view: &View) -> Vec<Entry> {
+    let now = &view.now;
+    let entry = |sample: Sample<'_>| {
+        let subject = sample.label("subject");
+        let labels = [("subject", subject), ("name", sample.label("name"))];
+        let requests = sample.value();
+        let seconds = now.sum("heavy_hitter_seconds", &labels);
+        let slowest = now.sum("heavy_hitter_slowest_seconds", &labels);
+        let errors = now.sum("heavy_hitter_server_errors", &labels);
+        Entry {
+            requests,
+            latency: seconds,
+            cells: vec![
+                sample.label("name").to_owned(),
+                subject.to_owned(),
+                short(requests),
+                time(seconds),
+                time(seconds / requests.max(1.0)),
+                time(slowest),
+                short(errors),
+            ],
+        }
+    };
+    let kinds = now.labels("heavy_hitter_requests", "subject");
+    let of_kind = |kind: &String| {
+        let kind = [("subject", kind.as_str())];
+        let own = now.samples("heavy_hitter_requests");
+        let own = own.filter(|sample| sample.has(&kind)).take(HEAVY_SHOWN_MAX);
+        own.map(entry).collect::<Vec<_>>()
+    };
+    kinds.iter().flat_map(of_kind).collect()
 }
 
 fn zones(view: &View) -> Vec<Entry> {
@@ -479,12 +565,16 @@ fn errors(view: &View) -> Line<'static> {
 }
 
 /// A percentile as text; `-` if nothing was measured.
-fn time(times: &Times, percent: f64) -> String {
-    match times.percentile(percent) {
-        None => "-".to_owned(),
-        Some(seconds) if seconds < 0.001 => format!("{:.0} µs", seconds * 1e6),
-        Some(seconds) if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
-        Some(seconds) => format!("{seconds:.2} s"),
+fn percentile(times: &Times, percent: f64) -> String {
+    times.percentile(percent).map_or("-".to_owned(), time)
+}
+
+/// A time as text.
+fn time(seconds: f64) -> String {
+    match seconds {
+        ..0.001 => format!("{:.0} µs", seconds * 1e6),
+        ..1.0 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
     }
 }
 

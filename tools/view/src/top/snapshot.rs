@@ -134,7 +134,8 @@ impl Sample<'_> {
         self.0["value"].as_f64().unwrap_or_default()
     }
 
-    fn has(&self, labels: &[(&str, &str)]) -> bool {
+    /// Whether it has all of these labels.
+    pub(crate) fn has(&self, labels: &[(&str, &str)]) -> bool {
         labels
             .iter()
             .all(|(name, value)| self.label(name) == *value)

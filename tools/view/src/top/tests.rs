@@ -31,6 +31,8 @@ fn frame(second: u64, requests: u64) -> Snapshot {
             counter("server_requests", server("2xx"), requests / 2),
             counter("upstream_requests", peer.clone(), requests),
             counter("upstream_available", peer, 0),
+            counter("upstream_last_failure_timestamp_seconds",
+                json!({ "upstream": "u", "peer": "10.0.0.1:80", "reason": "status 502" }), 1),
             counter("stream_upstream_sessions", session.clone(), requests / 4),
             counter("stream_upstream_available", session, 1),
             counter("cache_keys", json!({ "zone": "Z" }), 7),
@@ -80,6 +82,7 @@ fn rates_are_computed_from_two_frames() {
         "2xx 2.0k/s",
         "5xx 200/s",
         "10.0.0.1:80  u         out",
+        "status 502, 2s ago",
         "50.0 %",
         "client reset 2.0k   limit_req z 2.0k",
     ] {
@@ -138,6 +141,33 @@ fn the_graph_takes_the_free_rows_has_figures_and_begins_at_the_right() {
     assert!(lines[begin + 1].contains("│ 2.0k"), "{shown}");
     assert!(lines[begin + 1].contains("█│"), "{shown}");
     assert!(lines[end - 2].contains("│    0"), "{shown}");
+}
+
+#[test]
+fn heavy_hitters_have_their_figures_and_five_of_a_kind_are_shown() {
+    let names: Vec<String> = (0..9).map(|number| format!("a.example/{number}")).collect();
+    let ranking = |name: &str, value: f64| {
+        let sample = |name| json!({ "labels": { "subject": "url", "name": name }, "value": value });
+        let samples: Vec<Value> = names.iter().map(sample).collect();
+        json!({ "name": name, "samples": samples })
+    };
+    let frame = json!({ "status": {}, "metrics": { "unix_ms": 1000, "metrics": [
+        ranking("heavy_hitter_requests", 400.0),
+        ranking("heavy_hitter_seconds", 30.0),
+        ranking("heavy_hitter_slowest_seconds", 2.0),
+        ranking("heavy_hitter_server_errors", 7.0),
+    ] } });
+    let mut view = View::default();
+    view.take(Snapshot::parse(frame.to_string().as_bytes()).expect("a frame"));
+    let shown = shown(&view);
+    for text in [
+        "heaviest in the last minute",
+        "a.example/0  url   400       30.00 s  75.0 ms  2.00 s   7",
+        "a.example/4  url",
+    ] {
+        assert!(shown.contains(text), "{text} is not in\n{shown}");
+    }
+    assert!(!shown.contains("a.example/5"), "{shown}");
 }
 
 #[test]

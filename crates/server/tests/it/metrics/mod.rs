@@ -1,5 +1,6 @@
 //! Tests of the metrics page: its grammar, its numbers, and its documentation.
 
+mod live;
 mod prometheus;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
