@@ -15,6 +15,10 @@ const OVER_PART: usize = 4;
 /// Milliseconds for which a rush has to be over: the next one may be about to begin.
 const OVER_MS: u64 = 1_000;
 
+/// Connections and requests that are few enough to end the matter: memory has gone back before, and
+/// what these hold is little.
+const REST_MAX: usize = RUSH_MIN / OVER_PART;
+
 /// What a lane holds, from one time that it gives memory back to the next.
 #[derive(Default)]
 pub(super) struct Rush {
@@ -22,22 +26,36 @@ pub(super) struct Rush {
     most: usize,
     /// Since when there are few, in the lane's monotonic milliseconds.
     over_since_ms: Option<u64>,
+    /// Whether memory went back while there were more than a few: what these held is still to go.
+    is_settling: bool,
 }
 
 impl Rush {
     /// Whether memory is to be given back now, with so many connections and requests.
     fn has_ended(&mut self, count: usize, now_ms: u64) -> bool {
         self.most = self.most.max(count);
-        if self.most < RUSH_MIN || count > self.most / OVER_PART {
-            self.over_since_ms = None;
-            return false;
+        let few = match self.most {
+            ..RUSH_MIN if self.is_settling => REST_MAX,
+            ..RUSH_MIN => return self.goes_on(),
+            most => most / OVER_PART,
+        };
+        if count > few {
+            return self.goes_on();
         }
         let over_since_ms = *self.over_since_ms.get_or_insert(now_ms);
         let has_ended = now_ms.saturating_sub(over_since_ms) >= OVER_MS;
         if has_ended {
-            *self = Self::default();
+            *self = Self {
+                is_settling: count > REST_MAX,
+                ..Self::default()
+            };
         }
         has_ended
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.over_since_ms = None;
+        false
     }
 }
 
@@ -74,6 +92,16 @@ mod tests {
             (10, 10_000, true),
             (10, 12_000, false),
             (0, 20_000, false),
+            // What is left of a rush goes in steps, and some of it stays for a while.
+            (1_000, 30_000, false),
+            (200, 31_000, false),
+            (200, 32_000, true),
+            (65, 40_000, false),
+            (65, 50_000, false),
+            (64, 51_000, false),
+            (64, 52_000, true),
+            (64, 60_000, false),
+            (0, 70_000, false),
         ];
         for (count, now_ms, expected) in steps {
             assert_eq!(rush.has_ended(count, now_ms), expected, "{count} {now_ms}");
