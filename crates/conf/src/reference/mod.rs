@@ -182,6 +182,16 @@ impl Reference {
         (!found.is_empty()).then(|| found.join("\n"))
     }
 
+    /// All directives: the name of the page, the rows, and the text by hand, if there is one.
+    pub fn directives(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, Vec<&'static Row>, Option<&str>)> {
+        self.pages.iter().flat_map(|page| {
+            let entries = page.entries.iter();
+            entries.map(|entry| (page.name, entry.rows().collect(), entry.text.as_deref()))
+        })
+    }
+
     /// The rows that no text explains, with the names of their pages.
     pub fn unexplained(&self) -> impl Iterator<Item = (&'static str, &'static Row)> {
         self.pages.iter().flat_map(|page| {

@@ -104,14 +104,19 @@ pub(super) fn directives() -> String {
          `turnpike -t` checks a file and reports all mistakes in one run.",
     ));
     page.push_str(".SH DIRECTIVES\n");
-    let registry = families::registry();
+    let reference = families::reference();
     let mut family = "";
-    for (of, row) in registry.rows() {
+    for (of, rows, explanation) in reference.directives() {
         if of != family {
             family = of;
             let _ = writeln!(page, ".SS {}", escape(family));
         }
-        directive(&mut page, row);
+        for row in rows {
+            directive(&mut page, row);
+        }
+        if let Some(explanation) = explanation {
+            explain(&mut page, explanation);
+        }
     }
     see_also(&mut page, "turnpike.conf.5");
     page
@@ -165,6 +170,34 @@ fn directive(page: &mut String, row: &Row) {
         let _ = write!(page, ".br\nDefault: {}\n", text(row.default).trim_end());
     }
     let _ = write!(page, ".br\nContext: {}\n", escape(&contexts.join(", ")));
+}
+
+/// A text of several paragraphs, lists and examples, below the directive that it is about.
+fn explain(page: &mut String, markdown: &str) {
+    let (mut paragraph, mut is_example) = (String::new(), false);
+    let end = |paragraph: &mut String, page: &mut String| {
+        if !paragraph.is_empty() {
+            let _ = write!(page, ".IP\n{}", text(paragraph));
+            paragraph.clear();
+        }
+    };
+    for line in markdown.lines() {
+        if line.starts_with("```") || line.is_empty() || line.starts_with("- ") {
+            end(&mut paragraph, page);
+        }
+        if line.starts_with("```") {
+            is_example = !is_example;
+            page.push_str(if is_example { ".IP\n.EX\n" } else { ".EE\n" });
+        } else if is_example {
+            // The mark keeps a line that is empty, or that roff would take for an order.
+            let _ = writeln!(page, "\\&{}", escape(line));
+        } else if !line.starts_with("<!--") {
+            let gap = if paragraph.is_empty() { "" } else { " " };
+            paragraph.push_str(gap);
+            paragraph.push_str(line.trim_start());
+        }
+    }
+    end(&mut paragraph, page);
 }
 
 /// The page of a tool that has a command line of its own.

@@ -62,6 +62,23 @@ fn every_directive_has_a_place_in_its_page() {
 }
 
 #[test]
+fn texts_stand_below_their_directives_with_their_examples() {
+    let page = roff::directives();
+    let (_, part) = page.split_once("\n\\fBgzip on").expect("the directive");
+    let (part, _) = part.split_once("\n.TP\n").expect("its end");
+    for text in [
+        "\nContext: http",
+        "\n.IP\n.EX\n\\&http {\n\\&    ",
+        "\n.EE\n",
+    ] {
+        assert!(part.contains(text), "{text}: {part}");
+    }
+    for markdown in ["```", "<!-- asks", "]("] {
+        assert!(!page.contains(markdown), "{markdown}");
+    }
+}
+
+#[test]
 fn every_subcommand_is_completed_and_described() {
     let page = roff::server();
     let whole = whole(&[tool()]);
