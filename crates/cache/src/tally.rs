@@ -70,6 +70,7 @@ pub(crate) struct Tallies {
 pub struct Tally {
     uses: [AtomicU64; Use::ALL.len()],
     not_stored: [AtomicU64; WhyNotStored::ALL.len()],
+    saved_bytes: AtomicU64,
 }
 
 impl Tallies {
@@ -77,6 +78,7 @@ impl Tallies {
         let slot = |_| Tally {
             uses: [const { AtomicU64::new(0) }; Use::ALL.len()],
             not_stored: [const { AtomicU64::new(0) }; WhyNotStored::ALL.len()],
+            saved_bytes: AtomicU64::new(0),
         };
         Self {
             slots: (0..SLOTS).map(slot).collect(),
@@ -94,6 +96,13 @@ impl Tallies {
             .sum()
     }
 
+    pub(crate) fn saved_bytes(&self) -> u64 {
+        let slots = self.slots.iter();
+        slots
+            .map(|slot| slot.saved_bytes.load(Ordering::Relaxed))
+            .sum()
+    }
+
     pub(crate) fn not_stored(&self, why: WhyNotStored) -> u64 {
         let slots = self.slots.iter();
         slots
@@ -106,6 +115,11 @@ impl Tally {
     /// Counts an answer.
     pub fn used(&self, one: Use) {
         self.uses[one as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the content of a stored response that no server had to send.
+    pub fn saved(&self, bytes: u64) {
+        self.saved_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts a response that was not stored.

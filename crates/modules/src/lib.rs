@@ -80,6 +80,7 @@ mod rows;
 mod safe_path;
 mod scgi;
 mod secure_link;
+mod server_names;
 mod shards;
 mod slice;
 mod split_clients;

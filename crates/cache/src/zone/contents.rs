@@ -56,6 +56,11 @@ impl Zone {
         self.tallies.uses(one)
     }
 
+    /// The bytes of content that answers from the zone had, and no server had to send.
+    pub fn saved_bytes(&self) -> u64 {
+        self.tallies.saved_bytes()
+    }
+
     /// The number of requests, and of those answered from the zone.
     pub fn requests_and_hits(&self) -> (u64, u64) {
         let hits = Use::ALL.iter().filter(|one| one.is_from_the_cache());

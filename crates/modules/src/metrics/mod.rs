@@ -11,6 +11,7 @@ use turnpike_conf::{ConfError, Entry, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::metrics;
 
+use crate::server_names::first_names;
 use crate::{content, zone};
 use handler::{Detail, Page};
 use servers::{AllServers, Servers};
@@ -54,14 +55,7 @@ fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         return Ok(());
     }
     let all = zone::unnamed(builder, "metrics of servers", AllServers::default);
-    let names = view.children("server").map(|server| {
-        let entry = server.own_all("server_name").next();
-        let name = entry
-            .map_or("", |entry| entry.argument(0))
-            .to_ascii_lowercase();
-        name.strip_prefix('.').unwrap_or(&name).as_bytes().to_vec()
-    });
-    let servers = Arc::new(all.of(names.filter(|name| !name.is_empty())));
+    let servers = Arc::new(all.of(first_names(view)));
     builder.metrics(servers.clone());
     builder.store::<Counting>().0 = Some(servers);
     Ok(())

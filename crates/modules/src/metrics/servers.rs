@@ -12,6 +12,7 @@ use turnpike_plan::keys::PlanMap;
 use turnpike_plan::metrics::{Reader, Samples};
 
 use super::METRICS as METRICS_OF_ALL;
+use crate::server_names::NAMELESS;
 
 /// The metrics.
 pub(super) const METRICS: [Row; 4] = [
@@ -46,9 +47,6 @@ pub(super) const METRICS: [Row; 4] = [
     },
 ];
 
-/// The name under which servers without a name are counted.
-const NAMELESS: &str = "_";
-
 /// The counts of all servers by name. A reload keeps them.
 #[derive(Default)]
 pub(super) struct AllServers(Mutex<BTreeMap<Vec<u8>, Arc<AnswerCounts>>>);
@@ -58,7 +56,7 @@ impl AllServers {
     pub(super) fn of(&self, names: impl Iterator<Item = Vec<u8>>) -> Servers {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counts: PlanMap<_, _> = names
-            .chain([NAMELESS.as_bytes().to_vec()])
+            .chain([NAMELESS.to_vec()])
             .map(|name| {
                 let counts = Arc::clone(kept.entry(name.clone()).or_default());
                 (name, counts)
@@ -75,7 +73,7 @@ pub(super) struct Servers(PlanMap<Vec<u8>, Arc<AnswerCounts>>);
 impl Logger for Servers {
     fn log(&self, exchange: &Exchange) {
         let named = self.0.get(&*exchange.server().name);
-        let Some(counts) = named.or_else(|| self.0.get(NAMELESS.as_bytes())) else {
+        let Some(counts) = named.or_else(|| self.0.get(NAMELESS)) else {
             return;
         };
         let now_ms = exchange.lane.clock.now_ms();
@@ -97,7 +95,7 @@ impl Reader for Servers {
         servers.sort_by_key(|(name, _)| *name);
         for (name, counts) in servers {
             let is_unused = counts.by_class().iter().all(|count| *count == 0);
-            if is_unused && name == NAMELESS.as_bytes() {
+            if is_unused && name == NAMELESS {
                 continue;
             }
             let name = String::from_utf8_lossy(name);

@@ -8,7 +8,9 @@ use turnpike_cache::zone::Zone;
 use turnpike_http::exchange::Exchange;
 use turnpike_lane::counters::{Kind, Row};
 use turnpike_plan::metrics::{Reader, Samples};
+use turnpike_wire::message::Method;
 
+use super::hosts::{self, Hosts};
 use super::note::note;
 use super::zones::Zones;
 
@@ -70,6 +72,16 @@ pub(super) const METRICS: &[Row] = &[
         labels: &["zone"],
         help: "Keys that were evicted to make room for others.",
     },
+    Row {
+        name: "cache_saved_bytes",
+        kind: Kind::Counter,
+        unit: "bytes",
+        labels: &["zone"],
+        help: "Bytes of content that answers from the zone had, and no server had to send.",
+    },
+    hosts::METRICS[0],
+    hosts::METRICS[1],
+    hosts::METRICS[2],
 ];
 
 /// Reads the zones of a plan.
@@ -98,14 +110,23 @@ impl Reader for Counts {
                 samples.real(&METRICS[6], &[name], hits as f64 / requests as f64);
             }
             samples.number(&METRICS[7], &[name], contents.evicted);
+            samples.number(&METRICS[8], &[name], zone.saved_bytes());
         }
     }
 }
 
-/// Notes how the request is answered.
-pub(super) fn used(exchange: &mut Exchange, zone: &Zone, one: Use) {
+/// Notes how the request is answered. The response is there if it comes from the zone.
+pub(super) fn used(exchange: &mut Exchange, hosts: &Hosts, zone: &Zone, one: Use) {
     note(exchange).status = one.text();
-    zone.tally(exchange.lane.index).used(one);
+    let saved_bytes = if one.is_from_the_cache() && exchange.method() != Method::Head {
+        exchange.response.content_length().unwrap_or(0)
+    } else {
+        0
+    };
+    let tally = zone.tally(exchange.lane.index);
+    tally.used(one);
+    tally.saved(saved_bytes);
+    hosts.used(exchange, one, saved_bytes);
 }
 
 /// Notes why the response is not stored.

@@ -382,13 +382,13 @@ impl Cache {
     ) -> Lookup {
         let variant = &stored.variant;
         if variant.status_only {
-            counts::used(exchange, zone, one);
+            counts::used(exchange, &self.settings.hosts, zone, one);
             return Lookup::Answer(Verdict::Status(variant.head.status));
         }
         let (rules, giving) = (&*self.rules, self.settings.giving);
         match answer::give(exchange, giving, rules, stored) {
             Ok(()) => {
-                counts::used(exchange, zone, one);
+                counts::used(exchange, &self.settings.hosts, zone, one);
                 Lookup::Answer(Verdict::Respond)
             }
             Err(Unanswered::Unchecked(opened)) => {
@@ -480,13 +480,13 @@ impl Cache {
         let settings = &*self.settings;
         if self.forbids_storing(exchange) {
             self.note_forward(exchange, zone, key, Use::Miss);
-            counts::used(exchange, zone, Use::Miss);
+            counts::used(exchange, &self.settings.hosts, zone, Use::Miss);
             counts::not_stored(exchange, zone, WhyNotStored::RequestNoStore);
             return Lookup::Pass;
         }
         if settings.uses_min > 1 && zone.count_use(key) < settings.uses_min {
             self.note_forward(exchange, zone, key, Use::Miss);
-            counts::used(exchange, zone, Use::Miss);
+            counts::used(exchange, &self.settings.hosts, zone, Use::Miss);
             counts::not_stored(exchange, zone, WhyNotStored::MinUses);
             return Lookup::Pass;
         }
@@ -499,7 +499,7 @@ impl Cache {
             }) => turn,
             Some(Waited { why, .. }) => {
                 self.note_forward(exchange, zone, key, Use::Miss);
-                counts::used(exchange, zone, Use::Miss);
+                counts::used(exchange, &self.settings.hosts, zone, Use::Miss);
                 if let Some(why) = why {
                     counts::not_stored(exchange, zone, why);
                 }
@@ -544,7 +544,7 @@ impl Cache {
             let storing = Storing::begin(exchange, question, one, None, None);
             return Lookup::Record(Box::new(storing.of_range()));
         }
-        counts::used(exchange, zone, one);
+        counts::used(exchange, &self.settings.hosts, zone, one);
         counts::not_stored(exchange, zone, WhyNotStored::RangeOffset);
         Lookup::Pass
     }

@@ -13,6 +13,7 @@ mod answer;
 mod content;
 mod counts;
 mod handler;
+mod hosts;
 mod hot;
 mod note;
 mod plan;
@@ -34,6 +35,9 @@ use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family};
 
 use crate::pass::view::PassView;
+use crate::server_names::first_names;
+use crate::zone;
+use hosts::{AllHosts, Hosts};
 
 /// The cache of the passing family whose directives begin with `$prefix`.
 macro_rules! cache {
@@ -85,6 +89,12 @@ pub(crate) const UWSGI: Family = cache!("uwsgi", rows::UWSGI, "127.0.0.1:3000");
 
 fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     zones::declare(view, PREFIXES, builder)?;
+    if !builder.store::<zones::Zones>().0.is_empty() {
+        let all = zone::unnamed(builder, "hosts of caches", AllHosts::default);
+        let hosts = Arc::new(all.of(first_names(view)));
+        *builder.store::<Arc<Hosts>>() = Arc::clone(&hosts);
+        builder.metrics(hosts);
+    }
     purge::offer(builder);
     let zones = builder.store::<zones::Zones>().clone();
     builder.metrics(Arc::new(counts::Counts(zones)));

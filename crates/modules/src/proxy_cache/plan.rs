@@ -15,6 +15,7 @@ use turnpike_wire::message::Method;
 use super::answer::Giving;
 use super::content::Sight;
 use super::handler::Cache;
+use super::hosts::Hosts;
 use super::hot::HotFiles;
 use super::purge::purge_location;
 use super::purge_rules::PurgeRule;
@@ -82,6 +83,8 @@ pub(super) struct Settings {
     /// Whether requests for one host, path and query that have neither cookies nor passwords are
     /// answered alike while a response is fresh.
     pub(super) is_same_for_all: bool,
+    /// Where requests are counted by their hosts.
+    pub(super) hosts: Arc<Hosts>,
     /// See [`Settings::sight`].
     sight: OnceLock<Sight>,
 }
@@ -258,6 +261,7 @@ pub(super) fn prepare(
         },
         copies,
         is_same_for_all: false,
+        hosts: builder.store::<Arc<Hosts>>().clone(),
         sight: OnceLock::new(),
     };
     settings.is_same_for_all = settings.answers_all_alike(&builder.variables);

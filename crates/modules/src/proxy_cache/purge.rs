@@ -118,6 +118,7 @@ impl Command for ListCommand {
                 "bytes_max": Some(zone.bytes_max()).filter(|bytes| *bytes != u64::MAX),
                 "requests": requests,
                 "hits": hits,
+                "saved_bytes": zone.saved_bytes(),
                 "filled_ppm": contents.filled_ppm,
                 "evicted": contents.evicted,
             })

@@ -284,6 +284,12 @@ impl Storing {
         Some(RecorderDecision::Replace(Verdict::Status(502)))
     }
 
+    /// Counts the request as one that the server answers.
+    fn count(&self, exchange: &mut Exchange) {
+        let question = &self.question;
+        counts::used(exchange, &question.settings.hosts, &question.zone, self.one);
+    }
+
     /// Answers with what is stored. `None`: its content is gone, and the response is as it was.
     fn give(&self, exchange: &mut Exchange, stored: &Stored, one: Use) -> Option<Verdict> {
         let (question, variant) = (&self.question, &stored.variant);
@@ -300,9 +306,9 @@ impl Storing {
             question.zone.discard(&question.key, variant);
             return None;
         };
-        counts::used(exchange, &question.zone, one);
         exchange.response.clear();
         answer::give_content(exchange, giving, rules, stored, content);
+        counts::used(exchange, &question.settings.hosts, &question.zone, one);
         Some(Verdict::Respond)
     }
 
@@ -394,7 +400,7 @@ impl Recorder for Storing {
         {
             return self.renew(exchange, &stale);
         }
-        counts::used(exchange, &self.question.zone, self.one);
+        self.count(exchange);
         self.invalidate(exchange);
         match self.take(exchange) {
             Ok(taking) => {
@@ -423,7 +429,7 @@ impl Recorder for Storing {
 
     fn intercepted(&mut self, exchange: &mut Exchange) {
         let status = exchange.upstream.head().status;
-        counts::used(exchange, &self.question.zone, self.one);
+        self.count(exchange);
         self.invalidate(exchange);
         exchange.response.set_content_length(Some(0));
         match self.take(exchange) {
@@ -503,7 +509,7 @@ impl Recorder for Storing {
         {
             return Some(verdict);
         }
-        counts::used(exchange, &self.question.zone, self.one);
+        self.count(exchange);
         // Who must be asked and cannot be is a gateway that does not answer (RFC 9111 section
         // 5.2.2.2).
         let must_ask = |stale: &Stored| stale.variant.timing().staleness == Staleness::Never;

@@ -22,6 +22,18 @@ const NAME_COLUMNS_MIN: usize = 8;
 /// The rows of the title, the figures, the errors and the keys.
 const OTHER_ROWS: u16 = 1 + 4 + 3 + 1;
 
+/// The columns of lanes.
+const LANE_HEAD: &[&str] = &[
+    "LANE",
+    "REQ/S",
+    "CONN/S",
+    "OPEN",
+    "QUEUE",
+    "P50",
+    "P99",
+    "ROUND P99",
+];
+
 /// The columns of upstream servers.
 const PEER_HEAD: &[&str] = &[
     "SERVER",
@@ -48,6 +60,14 @@ const HEAVY_HEAD: &[&str] = &[
 /// The heavy hitters of each kind that are shown: there are other tables.
 const HEAVY_SHOWN_MAX: usize = 5;
 
+/// The columns of zones of the cache.
+const ZONE_HEAD: &[&str] = &[
+    "ZONE", "REQ/S", "HITS", "SAVED/S", "FULL", "KEYS", "SIZE", "EVICT/S",
+];
+
+/// The columns of hosts whose answers come from caches.
+const HOST_HEAD: &[&str] = &["HOST", "REQ/S", "HITS", "SAVED/S"];
+
 /// The percentiles of latency.
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
@@ -71,12 +91,12 @@ struct Entry {
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let errors = errors(view);
     let (lanes, peers, zones) = (lanes(view), peers(view), zones(view));
-    let heavy = heavy(view);
+    let (heavy, hosts) = (heavy(view), hosts(view));
     let rows = |entries: &[Entry]| match entries.len() {
         0 => 0,
         count => u16::try_from(count + 3).unwrap_or(u16::MAX),
     };
-    let tables = [&lanes, &peers, &heavy, &zones].map(|entries| rows(entries));
+    let tables = [&lanes, &peers, &heavy, &zones, &hosts].map(|entries| rows(entries));
     let areas = [
         Constraint::Length(1),
         Constraint::Length(4),
@@ -85,6 +105,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         Constraint::Max(rows(&peers)),
         Constraint::Max(rows(&heavy)),
         Constraint::Max(rows(&zones)),
+        Constraint::Max(rows(&hosts)),
         Constraint::Length(3),
         Constraint::Length(1),
     ];
@@ -96,23 +117,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         peer_area,
         heavy_area,
         zone_area,
+        host_area,
         error_area,
         foot,
     ] = Layout::vertical(areas).areas(frame.area());
     frame.render_widget(title(view), head);
     frame.render_widget(Paragraph::new(figure_lines(view)), figures);
     draw_graph(frame, graph, view);
-    let lane_head = [
-        "LANE",
-        "REQ/S",
-        "CONN/S",
-        "OPEN",
-        "QUEUE",
-        "P50",
-        "P99",
-        "ROUND P99",
-    ];
-    draw_table(frame, lane_area, "lanes", &lane_head, lanes);
+    draw_table(frame, lane_area, "lanes", LANE_HEAD, lanes);
     let peer_head = match peer_area.width {
         ..LAST_FAILURE_COLUMNS_MIN => &PEER_HEAD[..PEER_HEAD.len() - 1],
         _ => PEER_HEAD,
@@ -125,8 +137,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         HEAVY_HEAD,
         heavy,
     );
-    let zone_head = ["ZONE", "REQ/S", "HITS", "FULL", "KEYS", "SIZE", "EVICT/S"];
-    draw_table(frame, zone_area, "cache", &zone_head, zones);
+    draw_table(frame, zone_area, "cache", ZONE_HEAD, zones);
+    draw_table(frame, host_area, "cache by host", HOST_HEAD, hosts);
     let block = Block::bordered().title("errors per second");
     frame.render_widget(Paragraph::new(errors).block(block), error_area);
     let keys = format!(
@@ -197,7 +209,8 @@ fn figure_lines(view: &View) -> Vec<Line<'static>> {
     ));
     let times = now.times(before, &format!("{prefix}request_seconds"), &labels);
     let percentiles = PERCENTILES.iter();
-    let percentiles = percentiles.map(|percent| format!("p{percent} {}", percentile(&times, *percent)));
+    let percentiles =
+        percentiles.map(|percent| format!("p{percent} {}", percentile(&times, *percent)));
     let percentiles: Vec<String> = percentiles.collect();
     let latency = Line::from(format!("latency      {}", percentiles.join("   ")));
     vec![requests, connections, latency, statuses(view)]
@@ -504,6 +517,10 @@ fn zones(view: &View) -> Vec<Entry> {
                 zone.clone(),
                 short(requests),
                 hits(now, before, zone, requests),
+                format!(
+                    "{}/s",
+                    bytes(now.rate(before, "cache_saved_bytes", &labels))
+                ),
                 format!("{:.1} %", now.sum("cache_filled_ratio", &labels) * 100.0),
                 short(now.sum("cache_keys", &labels)),
                 bytes(now.sum("cache_bytes", &labels)),
@@ -515,11 +532,42 @@ fn zones(view: &View) -> Vec<Entry> {
     sorted(names.iter().map(entry).collect(), view.order)
 }
 
+/// The hosts whose answers come from caches, where there are several.
+fn hosts(view: &View) -> Vec<Entry> {
+    let (now, before) = (&view.now, &view.before);
+    let entry = |host: &String| {
+        let labels = [("host", host.as_str())];
+        let rate = |row| now.rate(before, row, &labels);
+        let requests = rate("cache_host_requests");
+        Entry {
+            requests,
+            latency: 0.0,
+            cells: vec![
+                host.clone(),
+                short(requests),
+                share(rate("cache_host_hits"), requests),
+                format!("{}/s", bytes(rate("cache_host_saved_bytes"))),
+            ],
+        }
+    };
+    let names = now.labels("cache_host_requests", "host");
+    if names.len() < 2 {
+        return Vec::new();
+    }
+    sorted(names.iter().map(entry).collect(), view.order)
+}
+
+/// A part of a rate; `-` of nothing.
+fn share(part: f64, whole: f64) -> String {
+    if whole > 0.0 {
+        format!("{:.1} %", part * 100.0 / whole)
+    } else {
+        "-".to_owned()
+    }
+}
+
 /// The share of a zone's answers that came from the zone.
 fn hits(now: &Snapshot, before: &Snapshot, zone: &str, requests: f64) -> String {
-    if requests == 0.0 {
-        return "-".to_owned();
-    }
     let kinds = ["HIT", "STALE", "UPDATING", "REVALIDATED"];
     let rates = kinds.iter().map(|status| {
         now.rate(
@@ -528,10 +576,7 @@ fn hits(now: &Snapshot, before: &Snapshot, zone: &str, requests: f64) -> String 
             &[("zone", zone), ("status", status)],
         )
     });
-    format!(
-        "{:.1} %",
-        rates.fold(0.0, |sum, rate| sum + rate) * 100.0 / requests
-    )
+    share(rates.fold(0.0, |sum, rate| sum + rate), requests)
 }
 
 /// All kinds of errors, each with its rate; in red if the rate is not 0.

@@ -103,6 +103,7 @@ pub(super) fn zones(answer: &Value) -> Option<String> {
             share(number(zone, "hits"), number(zone, "requests"))
         }),
         ("REQUESTS", |zone| text(zone, "requests")),
+        ("SAVED", |zone| bytes(number(zone, "saved_bytes"))),
         ("EVICTED", |zone| text(zone, "evicted")),
     ];
     let zones = answer["zones"].as_array()?;

@@ -1,0 +1,125 @@
+//! The use of caches by the requests of each host: a host is the first name of a server block.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use turnpike_cache::tally::Use;
+use turnpike_http::exchange::Exchange;
+use turnpike_lane::counters::{Kind, Row};
+use turnpike_plan::keys::PlanMap;
+use turnpike_plan::metrics::{Reader, Samples};
+
+use crate::server_names::NAMELESS;
+
+/// Hosts that are counted by their names. Those beyond it are counted with the servers that have no
+/// name: nobody looks at more, and each takes 512 bytes and some lines of the metrics.
+const HOSTS_MAX: usize = 1_000;
+
+/// The slots of a host. Lanes share them where there are more, which costs time but loses no count.
+const SLOTS: usize = 8;
+
+const PLAIN: Row = Row {
+    name: "cache_host_requests",
+    kind: Kind::Counter,
+    unit: "requests",
+    labels: &["host"],
+    help: "Answered requests of a host whose locations have a cache, by the first name of the \
+        server.",
+};
+
+/// The metrics.
+pub(super) const METRICS: [Row; 3] = [
+    PLAIN,
+    Row {
+        name: "cache_host_hits",
+        help: "Those of them that were answered from a zone.",
+        ..PLAIN
+    },
+    Row {
+        name: "cache_host_saved_bytes",
+        unit: "bytes",
+        help: "Bytes of content that a host's answers from zones had, and no server had to send.",
+        ..PLAIN
+    },
+];
+
+/// The counts of one host by some lanes, on a cache line of their own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Slot {
+    requests: AtomicU64,
+    hits: AtomicU64,
+    saved_bytes: AtomicU64,
+}
+
+/// The counts of one host.
+#[derive(Default)]
+struct Host([Slot; SLOTS]);
+
+impl Host {
+    fn sum(&self, count: impl Fn(&Slot) -> &AtomicU64) -> u64 {
+        let counts = self
+            .0
+            .iter()
+            .map(|slot| count(slot).load(Ordering::Relaxed));
+        counts.sum()
+    }
+}
+
+/// The counts of all hosts by name. A reload keeps them.
+#[derive(Default)]
+pub(super) struct AllHosts(Mutex<BTreeMap<Vec<u8>, Arc<Host>>>);
+
+impl AllHosts {
+    /// The counts of these hosts, those that a former configuration had too going on.
+    pub(super) fn of(&self, names: impl Iterator<Item = Vec<u8>>) -> Hosts {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = PlanMap::default();
+        for name in [NAMELESS.to_vec()].into_iter().chain(names) {
+            if hosts.len() <= HOSTS_MAX {
+                let host = kept.entry(name.clone()).or_default();
+                hosts.insert(name, Arc::clone(host));
+            }
+        }
+        kept.retain(|name, _| hosts.contains_key(name));
+        Hosts(hosts)
+    }
+}
+
+/// The counts of the hosts of one plan.
+#[derive(Default)]
+pub(super) struct Hosts(PlanMap<Vec<u8>, Arc<Host>>);
+
+impl Hosts {
+    /// Counts an answer, and the bytes that no server had to send for it.
+    pub(super) fn used(&self, exchange: &Exchange, one: Use, saved_bytes: u64) {
+        let named = self.0.get(&*exchange.server().name);
+        let Some(host) = named.or_else(|| self.0.get(NAMELESS)) else {
+            return;
+        };
+        let slot = &host.0[exchange.lane.index % SLOTS];
+        slot.requests.fetch_add(1, Ordering::Relaxed);
+        if one.is_from_the_cache() {
+            slot.hits.fetch_add(1, Ordering::Relaxed);
+            slot.saved_bytes.fetch_add(saved_bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Reader for Hosts {
+    fn read(&self, samples: &mut Samples) {
+        let mut hosts: Vec<_> = self.0.iter().collect();
+        hosts.sort_by_key(|(name, _)| *name);
+        for (name, host) in hosts {
+            let requests = host.sum(|slot| &slot.requests);
+            if requests == 0 {
+                continue;
+            }
+            let name = String::from_utf8_lossy(name);
+            samples.number(&METRICS[0], &[&name], requests);
+            samples.number(&METRICS[1], &[&name], host.sum(|slot| &slot.hits));
+            samples.number(&METRICS[2], &[&name], host.sum(|slot| &slot.saved_bytes));
+        }
+    }
+}
