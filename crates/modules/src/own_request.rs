@@ -1,12 +1,13 @@
-//! One HTTP/1.1 exchange on a connection, asked by the server itself: by active checks, by ACME and
-//! for OCSP responses. It runs on the thread of background services, never on a lane.
+//! One HTTP/1.1 exchange on a connection, asked by the server itself: by active checks, by ACME,
+//! for OCSP responses, and to warm a cache. It runs on threads of background services and commands,
+//! never on a lane.
 
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Uri};
 use turnpike_http::h1::origin::{BodyReader, HeadReader, RequestLines};
 use turnpike_http::received::Received;
 use turnpike_lane::sys::process::monotonic_ns;
@@ -83,22 +84,37 @@ pub(crate) async fn exchange(
     method: Method,
     timeout_ms: u64,
 ) -> Result<Answer, Failed> {
+    let (head, delivery, input) = ask(connection, request, method, timeout_ms).await?;
+    let mut body = Vec::new();
+    let take = |data: &[u8]| {
+        body.extend_from_slice(data);
+        body.len() < BODY_BYTES_MAX
+    };
+    let read = bounded(timeout_ms, read_body(connection, input, delivery.end, take));
+    let ended = read.await.unwrap_or(Err(Failed::ReadingBody))?;
+    body.truncate(BODY_BYTES_MAX);
+    Ok(Answer {
+        head,
+        body,
+        is_reusable: ended == Ended::Cleanly && delivery.keeps_connection,
+    })
+}
+
+/// Sends a request, and reads the head of the answer: returns it with what the body is, and the
+/// bytes behind it. Both may take `timeout_ms` each.
+async fn ask(
+    connection: &Connection,
+    request: &[u8],
+    method: Method,
+    timeout_ms: u64,
+) -> Result<(Head, Delivery, Vec<u8>), Failed> {
     let sent = connection.write_all(request, timeout_ms).await;
     sent.map_err(|_| Failed::Sending)?;
     let (mut head, mut input) = (Head::default(), Received::default());
     let read = read_head(connection, method, &mut input, &mut head);
     let read = bounded(timeout_ms, read).await;
     let delivery = read.unwrap_or(Err(Failed::ReadingHead))?;
-    let read = bounded(
-        timeout_ms,
-        read_body(connection, input.into_vec(), delivery.end),
-    );
-    let (body, ended) = read.await.unwrap_or(Err(Failed::ReadingBody))?;
-    Ok(Answer {
-        head,
-        body,
-        is_reusable: ended == Ended::Cleanly && delivery.keeps_connection,
-    })
+    Ok((head, delivery, input.into_vec()))
 }
 
 /// The time limit of each step of a request, in milliseconds: for servers anywhere.
@@ -170,6 +186,60 @@ impl Outlet {
             Some(Err(error)) => Err(format!("{host} could not be resolved: {error}")),
             None => Err(format!("{host} could not be resolved")),
         }
+    }
+}
+
+/// One address of our own, through which any URL can be requested.
+pub(crate) struct Door<'a> {
+    pub(crate) address: SocketAddr,
+    /// TLS for URLs that begin with `https`.
+    pub(crate) connector: &'a Arc<TlsConnector>,
+    /// What goes first on each connection.
+    pub(crate) proxy_header: &'a [u8],
+}
+
+/// How long the whole body of an answer may take, in milliseconds: a large file of a slow server.
+const WHOLE_BODY_MS: u64 = 600_000;
+
+impl Door<'_> {
+    /// Requests a URL on a connection of its own, and reads the whole answer: returns its status
+    /// and the length of its body in bytes.
+    ///
+    /// # Errors
+    /// What failed, for people.
+    pub(crate) async fn fetch(&self, uri: &Uri) -> Result<(u16, u64), String> {
+        let is_secure = uri.scheme_str() == Some("https");
+        let host = uri.host().unwrap_or_default();
+        let options = ConnectOptions {
+            timeout_ms: STEP_MS,
+            proxy_header: self.proxy_header,
+            tls: is_secure.then_some(Tls {
+                connector: self.connector,
+                name: host.trim_start_matches('[').trim_end_matches(']'),
+                protocols: &[],
+                timeout_ms: STEP_MS,
+            }),
+            ..ConnectOptions::default()
+        };
+        let request = Request::get(uri).body(Bytes::new());
+        let request = request.map_err(|error| error.to_string())?;
+        let (method, bytes) = written(&request)?;
+        let now_ms = monotonic_ns() / 1_000_000;
+        let address = Address::Inet(self.address);
+        let connection = Connection::open_to(&address, &options, now_ms).await;
+        let connection = connection.map_err(|error| format!("{address}: {error}"))?;
+        let asked = ask(&connection, &bytes, method, STEP_MS).await;
+        let (head, delivery, input) = asked.map_err(|failed| failed.what().to_owned())?;
+        let mut length_bytes = 0;
+        let take = |data: &[u8]| {
+            length_bytes += data.len() as u64;
+            true
+        };
+        let read = read_body(&connection, input, delivery.end, take);
+        let read = bounded(WHOLE_BODY_MS, read).await;
+        let read = read.unwrap_or(Err(Failed::ReadingBody));
+        read.map_err(|failed| failed.what().to_owned())?;
+        Ok((head.status, length_bytes))
     }
 }
 
@@ -245,38 +315,36 @@ async fn read_head(
     }
 }
 
-/// Reads the body as far as it is looked at.
+/// Reads the body as far as `take` wants it, which says after each piece whether it wants more.
 async fn read_body(
     connection: &Connection,
     mut input: Vec<u8>,
     end: BodyEnd,
-) -> Result<(Vec<u8>, Ended), Failed> {
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> Result<Ended, Failed> {
     let until_close = end == BodyEnd::UntilClose;
     let mut reader = BodyReader::new(end, Strictness::Nginx);
-    let mut body = Vec::new();
     loop {
         loop {
             let piece = reader.read(&input).map_err(|_| Failed::ReadingBody)?;
-            body.extend_from_slice(piece.data);
+            let wants_more = take(piece.data);
             let (taken_bytes, is_last) = (piece.taken_bytes, piece.is_last);
             input.drain(..taken_bytes);
-            if is_last || body.len() >= BODY_BYTES_MAX {
-                body.truncate(BODY_BYTES_MAX);
-                let ended = if is_last && input.is_empty() {
+            if is_last || !wants_more {
+                return Ok(if is_last && input.is_empty() {
                     Ended::Cleanly
                 } else {
                     Ended::Otherwise
-                };
-                return Ok((body, ended));
+                });
             }
             if taken_bytes == 0 {
                 break;
             }
         }
         match connection.read(&mut input, READ_BYTES, 0).await {
-            Ok(0) if until_close => return Ok((body, Ended::Otherwise)),
+            Ok(0) if until_close => return Ok(Ended::Otherwise),
             Err(error) if until_close && error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Ok((body, Ended::Otherwise));
+                return Ok(Ended::Otherwise);
             }
             Ok(0) | Err(_) => return Err(Failed::ReadingBody),
             Ok(_) => {}

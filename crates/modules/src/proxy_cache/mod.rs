@@ -27,6 +27,7 @@ mod status;
 mod tests;
 mod variables;
 mod waiting;
+mod warm;
 mod zones;
 
 use std::sync::Arc;

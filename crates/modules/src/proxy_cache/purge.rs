@@ -18,6 +18,7 @@ use turnpike_wire::message::Head;
 use super::handler::request_field;
 use super::purge_rules::Reply;
 use super::show::{self, ShowCommand};
+use super::warm::{self, WarmCommand};
 use super::zones::Zones;
 use crate::html;
 use crate::pass::view::PassView;
@@ -37,14 +38,15 @@ const LIST: CommandRow = CommandRow {
 };
 
 /// The verbs.
-pub(super) const COMMANDS: &[CommandRow] = &[PURGE, LIST, show::ROW];
+pub(super) const COMMANDS: &[CommandRow] = &[PURGE, LIST, show::ROW, warm::ROW];
 
 /// Offers the verbs with the zones of this plan.
 pub(super) fn offer(builder: &mut Builder<'_>) {
     let zones = builder.store::<Zones>().clone();
     builder.command(&COMMANDS[0], Arc::new(PurgeCommand(zones.clone())));
     builder.command(&COMMANDS[1], Arc::new(ListCommand(zones.clone())));
-    builder.command(&COMMANDS[2], Arc::new(ShowCommand(zones)));
+    builder.command(&COMMANDS[2], Arc::new(ShowCommand(zones.clone())));
+    builder.command(&COMMANDS[3], Arc::new(WarmCommand(zones)));
 }
 
 struct PurgeCommand(Zones);

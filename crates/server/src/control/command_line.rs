@@ -20,7 +20,7 @@ use turnpike_lane::sys::process::ProcessHandle;
 use turnpike_plan::control::{Arguments, CommandRow};
 use turnpike_usage::{OptionUsage, Usage};
 
-use super::{Client, VERBS, family_verbs, show, top};
+use super::{Client, VERBS, family_verbs, show, top, warm};
 use crate::checked::Checked;
 use crate::cli::{self, Options};
 use crate::paths::Paths;
@@ -157,6 +157,11 @@ fn carry_out(line: &Line) -> Result<(), String> {
     }
     absolute(&mut arguments, "binary")?;
     let mut server = Running::find(line)?;
+    if verb == warm::VERB {
+        return warm::run(&arguments, line.json, |verb, arguments| {
+            server.ask(verb, arguments)
+        });
+    }
     let master = if line.wait {
         Some(server.master()?)
     } else {

@@ -20,6 +20,7 @@ pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 mod top;
+mod warm;
 
 pub use client::{Client, Trouble};
 pub(crate) use protocol::{Home, LIFE_VERB, VERBS, find_verb};

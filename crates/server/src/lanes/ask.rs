@@ -18,9 +18,9 @@ use turnpike_plan::metrics::{Format, Kind, Samples, write_json, write_prometheus
 use turnpike_plan::protocol::ProtocolPlan as _;
 use turnpike_protocols::Plans;
 
-use super::{certificates, upstream_failures};
 use super::self_check::SelfCheck;
 use super::service::LaneService;
+use super::{certificates, upstream_failures};
 use crate::control::{LIFE_VERB, Request, RequestError};
 use crate::service::Reporter;
 
@@ -238,6 +238,7 @@ impl LaneService {
             Some(json!({
                 "address": listen.address.to_string(),
                 "mode": listen.mode.name(),
+                "proxy_protocol": plan.http.listens.get(*number).map(|one| one.proxy_protocol),
                 "steering": self.steering_levels.get(number).map(|level| level.name()),
                 "lane": lane,
                 "spare": *before > wanted,

@@ -10,6 +10,7 @@ mod tests;
 mod units;
 
 use serde_json::Value;
+pub(super) use units::{bytes, seconds};
 
 /// What an answer looks like; `None`: as the table of its members.
 type View = fn(&Value) -> Option<String>;

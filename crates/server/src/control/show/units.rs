@@ -1,7 +1,7 @@
 //! Numbers in the units that people read: counts, bytes, ratios, durations, points in time.
 
 /// Bytes in powers of 1024: `512 B`, `1.5 KiB`.
-pub(super) fn bytes(count: u64) -> String {
+pub(in crate::control) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if count < 1024 {
         return format!("{count} B");
@@ -35,7 +35,7 @@ pub(super) fn milliseconds(count: u64) -> String {
 }
 
 /// A time of whole seconds in its two greatest units: `42s`, `3m 5s`, `2d 4h`.
-pub(super) fn seconds(count: u64) -> String {
+pub(in crate::control) fn seconds(count: u64) -> String {
     let parts = [
         (count / 86_400, "d"),
         (count / 3600 % 24, "h"),

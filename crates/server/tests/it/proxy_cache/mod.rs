@@ -6,3 +6,4 @@ mod disk;
 mod extensions;
 mod herd;
 mod rfc9111;
+mod warm;
