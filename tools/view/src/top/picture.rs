@@ -19,6 +19,9 @@ const AXIS_COLUMNS: u16 = 6;
 /// The least columns of the names in a table that is too wide: the figures are not cut.
 const NAME_COLUMNS_MIN: usize = 8;
 
+/// The rows of a table with one entry: its border, its head and that.
+const TABLE_ROWS_MIN: u16 = 4;
+
 /// The rows of the title, the figures, the errors and the keys.
 const OTHER_ROWS: u16 = 1 + 4 + 3 + 1;
 
@@ -92,20 +95,20 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let errors = errors(view);
     let (lanes, peers, zones) = (lanes(view), peers(view), zones(view));
     let (heavy, hosts) = (heavy(view), hosts(view));
-    let rows = |entries: &[Entry]| match entries.len() {
+    let wanted = [&lanes, &peers, &heavy, &zones, &hosts].map(|entries| match entries.len() {
         0 => 0,
         count => u16::try_from(count + 3).unwrap_or(u16::MAX),
-    };
-    let tables = [&lanes, &peers, &heavy, &zones, &hosts].map(|entries| rows(entries));
+    });
+    let tables = table_rows(frame.area().height.saturating_sub(OTHER_ROWS), wanted);
     let areas = [
         Constraint::Length(1),
         Constraint::Length(4),
         Constraint::Length(graph_rows(frame.area(), &tables)),
-        Constraint::Max(rows(&lanes)),
-        Constraint::Max(rows(&peers)),
-        Constraint::Max(rows(&heavy)),
-        Constraint::Max(rows(&zones)),
-        Constraint::Max(rows(&hosts)),
+        Constraint::Length(tables[0]),
+        Constraint::Length(tables[1]),
+        Constraint::Length(tables[2]),
+        Constraint::Length(tables[3]),
+        Constraint::Length(tables[4]),
         Constraint::Length(3),
         Constraint::Length(1),
     ];
@@ -150,6 +153,34 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         Paragraph::new(keys).style(Style::default().fg(Color::DarkGray)),
         foot,
     );
+}
+
+/// The rows of each table, of which there are so many in all: tables that matter more come first
+/// (upstream servers, heavy hitters, lanes, zones, hosts). One that would have nothing but its
+/// head is left out.
+fn table_rows(mut room: u16, wanted: [u16; 5]) -> [u16; 5] {
+    const FIRST_TO_LAST: [usize; 5] = [1, 2, 0, 3, 4];
+    let mut given = [0; 5];
+    for table in FIRST_TO_LAST {
+        let least = wanted[table].min(TABLE_ROWS_MIN);
+        if least <= room {
+            given[table] = least;
+            room -= least;
+        }
+    }
+    // Each turn gives a row to at least one table, or is the last.
+    loop {
+        let before = room;
+        for table in FIRST_TO_LAST {
+            if given[table] > 0 && given[table] < wanted[table] && room > 0 {
+                given[table] += 1;
+                room -= 1;
+            }
+        }
+        if room == before {
+            return given;
+        }
+    }
 }
 
 /// The rows of the graph in an area with tables of so many rows.

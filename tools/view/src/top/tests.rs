@@ -171,6 +171,46 @@ fn heavy_hitters_have_their_figures_and_five_of_a_kind_are_shown() {
 }
 
 #[test]
+fn tables_of_a_small_terminal_have_entries_or_are_left_out() {
+    let counter = |name: &str, labels: Vec<Value>| {
+        let sample = |labels| json!({ "labels": labels, "value": 1 });
+        let samples: Vec<Value> = labels.into_iter().map(sample).collect();
+        json!({ "name": name, "samples": samples })
+    };
+    let named = |label: &str, count: usize| {
+        let one = |number: usize| json!({ label: format!("n{number}"), "subject": "url" });
+        (0..count).map(one).collect()
+    };
+    let frame = json!({ "status": {}, "metrics": { "unix_ms": 1000, "metrics": [
+        counter("requests", named("lane", 4)),
+        counter("upstream_requests", named("peer", 5)),
+        counter("heavy_hitter_requests", named("name", 9)),
+        counter("cache_keys", named("zone", 2)),
+        counter("cache_host_requests", named("host", 7)),
+    ] } });
+    let mut view = View::default();
+    view.take(Snapshot::parse(frame.to_string().as_bytes()).expect("a frame"));
+    for rows in 12..60 {
+        let shown = shown_in(&view, rows);
+        let lines: Vec<&str> = shown.lines().collect();
+        for (line, next) in lines.iter().zip(&lines[1..]) {
+            let is_head = ["│LANE", "│SERVER", "│NAME", "│ZONE", "│HOST"];
+            if is_head.iter().any(|head| line.contains(head)) {
+                assert!(next.contains("│n0"), "{rows} rows: {shown}");
+            }
+        }
+    }
+    let shown = shown_in(&view, 24);
+    for text in [
+        "upstream servers (",
+        "heaviest in the last minute (",
+        "lanes (",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+}
+
+#[test]
 fn restarted_counts_give_no_negative_rate() {
     let (old, new) = (frame(1, 5000), frame(2, 100));
     assert_eq!(new.rate(&old, "requests", &[]), 100.0);
