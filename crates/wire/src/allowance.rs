@@ -99,6 +99,12 @@ impl Credit {
         self.gain(earned, -i64::from(allowance.most) * THOUSANDTHS);
     }
 
+    /// Something else that the peer did, within its own allowance, earns one use. No more of them
+    /// are kept than of those that DATA earns.
+    pub(crate) fn earn_one(&mut self, allowance: Allowance) {
+        self.gain(THOUSANDTHS, -i64::from(allowance.most) * THOUSANDTHS);
+    }
+
     /// Takes uses back, down to `least`.
     fn gain(&mut self, thousandths: i64, least: i64) {
         let left = self.used_thousandths.saturating_sub(thousandths);

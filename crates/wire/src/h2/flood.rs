@@ -16,7 +16,8 @@ use crate::allowance::{
 const SETTINGS: Allowance = Allowance::new(64, 4).earned(0, 64 * 1024);
 
 /// PING frames: clients that measure round trips send some each second. Those of gRPC measure one
-/// after another while data comes, each with the DATA frame that comes next.
+/// after another while data comes, each with the DATA frame that comes next. Go's send one behind a
+/// reset, to see whether the server still answers, so that a reset that is allowed earns one.
 const PINGS: Allowance = Allowance::new(256, 32).earned(1, 16 * 1024);
 
 /// WINDOW_UPDATE frames: at most one for the stream and one for the connection follow a DATA frame.
@@ -89,11 +90,14 @@ impl FloodGuard {
     /// Counts a limited event.
     pub(super) fn count(&mut self, nuisance: Nuisance) -> Result<(), ConnectionError> {
         let (allowance, reason) = nuisance.limit();
-        if self.credits[nuisance as usize].take(allowance, self.now_ms) {
-            Ok(())
-        } else {
-            Err(ConnectionError::new(ErrorCode::EnhanceYourCalm, reason))
+        if !self.credits[nuisance as usize].take(allowance, self.now_ms) {
+            return Err(ConnectionError::new(ErrorCode::EnhanceYourCalm, reason));
         }
+        if nuisance == Nuisance::Reset {
+            let (pings, _) = Nuisance::Ping.limit();
+            self.credits[Nuisance::Ping as usize].earn_one(pings);
+        }
+        Ok(())
     }
 
     /// Counts a tiny DATA frame of a stream; `false`: the stream has sent too many.
@@ -165,6 +169,19 @@ mod tests {
             }
             assert_eq!(taken, *expected, "{nuisance:?}, {frames} of {bytes}");
         }
+    }
+
+    #[test]
+    fn a_ping_behind_each_reset_is_no_flood_of_its_own() {
+        let mut guard = FloodGuard::default();
+        let mut resets = 0;
+        while guard.count(Nuisance::Reset).is_ok() {
+            resets += 1;
+            assert_eq!(guard.count(Nuisance::Ping), Ok(()), "after {resets} resets");
+        }
+        assert_eq!(resets, 400);
+        let pings = (0..10_000).take_while(|_| guard.count(Nuisance::Ping).is_ok());
+        assert_eq!(pings.count(), 256);
     }
 
     #[test]
