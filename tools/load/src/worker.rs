@@ -583,14 +583,16 @@ impl<'p> Worker<'p> {
         let timed_out = now_ns >= self.hard_end_ns();
         for slot in self.slots.iter_mut().filter(|slot| slot.is_busy()) {
             let tally = &mut self.thread.tally;
-            tally.abandoned += u64::from(slot.pending);
             // A request that was sent late in an open loop may still have time.
             if timed_out && slot.deadline_ns <= now_ns {
+                tally.failed += u64::from(slot.pending);
                 tally.fail(Failure {
                     kind: ErrorKind::Timeout,
                     begun_ns: slot.intended_ns,
                     ended_ns: now_ns,
                 });
+            } else {
+                tally.abandoned += u64::from(slot.pending);
             }
         }
         if self.thread.quota > 0 && timed_out {
