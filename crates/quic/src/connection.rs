@@ -105,7 +105,8 @@ pub struct Connection {
     quinn: quinn_proto::Connection,
     /// Of a connection whose handshake is not complete.
     half_open: Option<HalfOpen>,
-    /// Bytes that streams were given and that no datagram has, about.
+    /// Bytes that streams were given and that no datagram has, about: never more than there are
+    /// for long.
     unsent_bytes: usize,
 }
 
@@ -245,9 +246,14 @@ impl Connection {
         let _ = self.quinn.send_stream(id).finish();
     }
 
-    /// Gives our side of a stream up.
+    /// Gives our side of a stream up, also one that has ended of which something is unsent.
     pub fn reset(&mut self, id: StreamId, code: u64) {
-        let _ = self.quinn.send_stream(id).reset(number(code));
+        let is_reset = self.quinn.send_stream(id).reset(number(code)).is_ok();
+        if is_reset {
+            // How much of it no datagram has is not told. Counted on, it would stop the other
+            // streams for ever; the send window bounds what is written too early.
+            self.unsent_bytes = 0;
+        }
     }
 
     /// Asks the client to send no more on a stream.

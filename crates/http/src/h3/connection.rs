@@ -665,7 +665,10 @@ impl Http3Connection {
         self.tell(id, Stream::went);
         let now_ms = self.now_ms();
         let mut frames = self.frames.borrow_mut();
-        frames.give_up(id, ErrorCode::RequestCancelled);
+        // An answer that is complete may have parts that were not sent (RFC 9000 section 3.5).
+        let code = ErrorCode::RequestCancelled;
+        frames.quic.reset(quic::stream_id(id), code.number());
+        frames.give_up(id, code);
         frames.wire.stream_reset(now_ms)
     }
 

@@ -130,6 +130,21 @@ fn hash(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn cancelled_downloads_leave_the_others_alone() {
+    if !has_client("cancelled_downloads_leave_the_others_alone") {
+        return;
+    }
+    let keys = keys();
+    let server = start(&keys, SERVED);
+    let mut client = Client::start(&server, &[]);
+    for path in ["/big.bin", "/proxied/big.bin"] {
+        assert_eq!(client.ask(&format!("cancel 3 {path}")), "cancelled");
+        let answered = client.ask("GET /big.bin");
+        assert!(answered.starts_with("200 1000000 "), "{path}: {answered}");
+    }
+}
+
+#[test]
 fn many_clients_are_served_at_once() {
     if !has_client("many_clients_are_served_at_once") {
         return;

@@ -4,6 +4,7 @@ each answer: the status, the number of bytes, and the body, or its hash where it
 import argparse
 import asyncio
 import hashlib
+import os
 import pickle
 import ssl
 import sys
@@ -17,13 +18,22 @@ from aioquic.quic.events import ConnectionTerminated, StreamReset
 
 PATIENCE_S = 60
 SHORT_BYTES = 400
+# RFC 9114 section 8.1.
+REQUEST_CANCELLED = 0x10C
 
 
 class Answer:
     def __init__(self, loop):
         self.heads = []
         self.body = b""
+        # Something of the body has come; all has, or there will be no more.
+        self.begun = loop.create_future()
         self.done = loop.create_future()
+
+    def take(self, data):
+        self.body += data
+        if not self.begun.done():
+            self.begun.set_result(self)
 
     def finish(self):
         if not self.done.done():
@@ -42,15 +52,17 @@ class Answer:
 
 
 class Client(QuicConnectionProtocol):
+    # Why the connection has ended.
+    why = None
+
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
         self.http = H3Connection(self._quic)
         self.answers = {}
-        self.why = None
 
     def quic_event_received(self, event):
         if isinstance(event, ConnectionTerminated):
-            self.why = f"closed {event.error_code:#x} {event.reason_phrase}".strip()
+            Client.why = f"closed {event.error_code:#x} {event.reason_phrase}".strip()
             for answer in self.answers.values():
                 answer.finish()
         if isinstance(event, StreamReset) and event.stream_id in self.answers:
@@ -62,7 +74,7 @@ class Client(QuicConnectionProtocol):
             if isinstance(part, HeadersReceived):
                 answer.heads.append(part.headers)
             elif isinstance(part, DataReceived):
-                answer.body += part.data
+                answer.take(part.data)
             if part.stream_ended:
                 answer.finish()
 
@@ -70,6 +82,7 @@ class Client(QuicConnectionProtocol):
         answer = Answer(asyncio.get_running_loop())
         stream = self._quic.get_next_available_stream_id()
         self.answers[stream] = answer
+        answer.stream = stream
         head = [(":method", method), (":scheme", "https"), (":authority", authority), (":path", path)]
         head += [field.split("=", 1) for field in fields]
         head = [(name.encode(), value.encode()) for name, value in head]
@@ -92,6 +105,9 @@ def configuration(options):
     if options.tickets and options.resume:
         with open(options.tickets, "rb") as file:
             made.session_ticket = pickle.load(file)
+    if options.token and os.path.exists(options.token):
+        with open(options.token, "rb") as file:
+            made.token = file.read()
     return made
 
 
@@ -103,6 +119,16 @@ async def obey(client, words, options):
         answers = [await asyncio.wait_for(answer.done, PATIENCE_S) for answer in asked]
         texts = sorted({answer.text([]) for answer in answers})
         print(len(answers), *texts, flush=True)
+    elif verb == "cancel":
+        # So many times, each once something of the answer has come.
+        for _ in range(int(rest[0])):
+            answer = client.ask("GET", authority, rest[1])
+            await asyncio.wait_for(answer.begun, PATIENCE_S)
+            client._quic.stop_stream(answer.stream, REQUEST_CANCELLED)
+            client.transmit()
+        print("cancelled", flush=True)
+    elif verb == "retried":
+        print(client._quic._retry_source_connection_id is not None, flush=True)
     elif verb == "sleep":
         await asyncio.sleep(float(rest[0]))
     elif verb == "rebind":
@@ -137,6 +163,11 @@ async def run(options):
             with open(options.tickets, "wb") as file:
                 pickle.dump(ticket, file)
 
+    def keep_token(token):
+        if options.token:
+            with open(options.token, "wb") as file:
+                file.write(token)
+
     loop = asyncio.get_running_loop()
     async with connect(
         options.address,
@@ -144,6 +175,7 @@ async def run(options):
         configuration=configuration(options),
         create_protocol=Client,
         session_ticket_handler=keep,
+        token_handler=keep_token,
         wait_connected=not options.early,
     ) as client:
         while line := await loop.run_in_executor(None, sys.stdin.readline):
@@ -161,6 +193,7 @@ def main():
     parser.add_argument("--alpn", default="h3")
     parser.add_argument("--certificate")
     parser.add_argument("--tickets")
+    parser.add_argument("--token")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--early", action="store_true")
     parser.add_argument("--field", action="append", default=[])
@@ -168,8 +201,8 @@ def main():
     options = parser.parse_args()
     try:
         asyncio.run(run(options))
-    except ConnectionError as error:
-        print("refused", error, flush=True)
+    except ConnectionError:
+        print("refused", Client.why, flush=True)
 
 
 main()
