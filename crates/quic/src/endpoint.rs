@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use quinn_proto::{
     ConnectionEvent, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent,
-    EndpointConfig, Incoming, InvalidCid, ServerConfig,
+    EndpointConfig, EndpointEvent, Incoming, InvalidCid, ServerConfig,
 };
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -26,6 +26,7 @@ use crate::limits::{
     IDLE_FLIGHT_MS,
 };
 use crate::tls::ServerConfiguration;
+use crate::tokens::UsedTokens;
 
 /// The shortest time between two stateless resets of a lane: ten thousand clients whose connections
 /// a crash has ended learn it within a second, and forged packets cost little.
@@ -41,6 +42,8 @@ pub struct EndpointRules {
     pub place: Place,
     /// Handshakes of all endpoints of the process that are not complete.
     pub half_open: HalfOpenCount,
+    /// The tokens that clients of the process have shown.
+    pub used_tokens: UsedTokens,
 }
 
 /// Where a datagram came from, and by which address of ours.
@@ -122,6 +125,8 @@ struct Flight {
     began_ms: u64,
     incoming: Incoming,
     half_open: HalfOpen,
+    /// Whether clients prove their addresses first (`quic_retry`).
+    must_prove: bool,
     /// `None`: its hello is whole.
     gathering: Option<FirstFlight>,
 }
@@ -133,6 +138,7 @@ pub struct Endpoint {
     flights: HashMap<ConnectionId, Flight>,
     last_flight: u64,
     half_open: HalfOpenCount,
+    used_tokens: UsedTokens,
     bare: ServerConfiguration,
     ids: ConnectionIds,
     output: Vec<u8>,
@@ -199,6 +205,7 @@ impl Endpoint {
             host_key,
             place,
             half_open,
+            used_tokens,
         } = rules;
         let ids = ConnectionIds::new(host_key.connection_ids());
         let mut endpoint = EndpointConfig::new(Arc::new(host_key.resets()));
@@ -210,6 +217,7 @@ impl Endpoint {
         let mut configuration =
             ServerConfig::new(Arc::new(bare.clone()), Arc::new(host_key.tokens()));
         configuration
+            .validation_token_config(used_tokens.rules(false))
             .max_incoming(FLIGHTS_MAX)
             .incoming_buffer_size(FLIGHT_BYTES_MAX)
             .incoming_buffer_size_total(FLIGHTS_BYTES_MAX);
@@ -221,6 +229,7 @@ impl Endpoint {
             flights: HashMap::new(),
             last_flight: 0,
             half_open,
+            used_tokens,
             bare,
             ids,
             output: Vec::new(),
@@ -336,6 +345,7 @@ impl Endpoint {
             began_ms: now_ms,
             incoming,
             half_open,
+            must_prove,
             gathering: (state == HelloState::Partial).then_some(gathering),
         };
         if let Some(replaced) = self.flights.insert(destination, flight) {
@@ -369,6 +379,9 @@ impl Endpoint {
         let mut configuration = ServerConfig::clone(&self.configuration);
         configuration.crypto = Arc::new(server.keeping(rules.ids_max));
         configuration.transport_config(Arc::new(rules.transport()));
+        if flight.must_prove {
+            configuration.validation_token_config(self.used_tokens.rules(true));
+        }
         let configuration = Some(Arc::new(configuration));
         let accepted = self
             .quinn
@@ -385,12 +398,30 @@ impl Endpoint {
         }
     }
 
-    /// Refuses the connection of a first flight; what is returned is to be sent.
-    pub fn refuse(&mut self, id: FlightId) -> Option<Transmit> {
+    /// Refuses the connection of a first flight, by an alert of TLS or, where that has none to say,
+    /// by QUIC's own error; what is returned is to be sent.
+    pub fn refuse(&mut self, now: Instant, id: FlightId, alert: Option<u8>) -> Option<Transmit> {
         self.output.clear();
         let flight = self.take(id)?;
-        let transmit = self.quinn.refuse(flight.incoming, &mut self.output);
-        Some(Transmit::of(&transmit))
+        let Some(alert) = alert else {
+            let transmit = self.quinn.refuse(flight.incoming, &mut self.output);
+            return Some(Transmit::of(&transmit));
+        };
+        let mut configuration = ServerConfig::clone(&self.configuration);
+        configuration.crypto = Arc::new(self.bare.refusing(alert));
+        let configuration = Some(Arc::new(configuration));
+        let begun = self
+            .quinn
+            .accept(flight.incoming, now, &mut self.output, configuration);
+        match begun {
+            Err(error) => error.response.as_ref().map(Transmit::of),
+            // The hello begins in a later packet than the first, which was handled by now.
+            Ok((handle, mut connection)) => {
+                let transmit = connection.poll_transmit(now, 1, &mut self.output);
+                self.quinn.handle_event(handle, EndpointEvent::drained());
+                transmit.as_ref().map(Transmit::of)
+            }
+        }
     }
 
     /// Forgets a first flight.

@@ -17,6 +17,7 @@ mod keys;
 mod limits;
 mod time;
 mod tls;
+mod tokens;
 
 pub use connection::{
     Connection, Direction, Event, Handle, Loss, Read, StreamId, stream_id, stream_number,
@@ -28,4 +29,5 @@ pub use limits::{
 };
 pub use time::TimeScale;
 pub use tls::{Negotiated, ServerConfiguration};
+pub use tokens::UsedTokens;
 pub use turnpike_lane::flows::connection_id::{CONNECTION_ID_BYTES, ConnectionIds, Place};

@@ -23,6 +23,8 @@ pub struct ServerConfiguration {
     quic: Arc<QuicServerConfig>,
     /// Connection IDs of a client that are kept.
     ids_max: u32,
+    /// The alert that every client gets; `None`: they are served.
+    alert: Option<u8>,
 }
 
 /// The transport parameter of that (RFC 9000 section 18.2).
@@ -64,6 +66,7 @@ impl ServerConfiguration {
             config,
             quic: Arc::new(quic),
             ids_max: u32::MAX,
+            alert: None,
         })
     }
 
@@ -71,6 +74,14 @@ impl ServerConfiguration {
     pub(crate) fn keeping(&self, ids_max: u32) -> Self {
         Self {
             ids_max,
+            ..self.clone()
+        }
+    }
+
+    /// The same, which refuses every client by this alert.
+    pub(crate) fn refusing(&self, alert: u8) -> Self {
+        Self {
+            alert: Some(alert),
             ..self.clone()
         }
     }
@@ -86,6 +97,7 @@ impl ServerConfiguration {
             config,
             quic: Arc::new(quic),
             ids_max: self.ids_max,
+            alert: self.alert,
         })
     }
 
@@ -205,6 +217,10 @@ impl crypto::Session for Session {
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
+        if let Some(alert) = self.configuration.alert {
+            let code = TransportErrorCode::crypto(alert);
+            return Err(failure(code, "handshake rejected".to_owned()));
+        }
         let Some(connection) = &mut self.connection else {
             return Err(failure(
                 TransportErrorCode::INTERNAL_ERROR,

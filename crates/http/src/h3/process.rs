@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use turnpike_quic::{HalfOpenCount, HostKey, Place};
+use turnpike_quic::{HalfOpenCount, HostKey, Place, UsedTokens};
 
 /// What the lanes of a process share for HTTP/3.
 #[derive(Default)]
 pub(crate) struct Http3Process {
     half_open: HalfOpenCount,
+    used_tokens: UsedTokens,
     host_key: OnceLock<HostKey>,
     places: Arc<Places>,
 }
@@ -27,6 +28,11 @@ impl Http3Process {
     /// The handshakes that are not complete.
     pub(crate) fn half_open(&self) -> &HalfOpenCount {
         &self.half_open
+    }
+
+    /// The tokens that clients have shown.
+    pub(crate) fn used_tokens(&self) -> &UsedTokens {
+        &self.used_tokens
     }
 
     /// A place for the connections of the lane of that number. A lane that leaves may have some for

@@ -19,10 +19,12 @@ const RECORD_OVERFLOW: u8 = 22;
 const HANDSHAKE_FAILURE: u8 = 40;
 const DECODE_ERROR: u8 = 50;
 const PROTOCOL_VERSION: u8 = 70;
-const INTERNAL_ERROR: u8 = 80;
+/// The alert about an error of the server.
+pub const INTERNAL_ERROR: u8 = 80;
 /// RFC 7507.
 const INAPPROPRIATE_FALLBACK: u8 = 86;
-const UNRECOGNIZED_NAME: u8 = 112;
+/// The alert about a server name that is not served (RFC 6066 section 3).
+pub const UNRECOGNIZED_NAME: u8 = 112;
 
 /// Versions in records and hellos.
 const SSL_3: u16 = 0x0300;
@@ -200,6 +202,19 @@ impl fmt::Display for HelloError {
 }
 
 impl HelloError {
+    /// The number of the alert that tells the client; `None`: there is none.
+    pub fn alert(self) -> Option<u8> {
+        match self.alert? {
+            Refusal::Own(alert, _) => Some(alert),
+            Refusal::Library(mut alert) => {
+                // A record whose last byte is the number.
+                let mut record = Vec::new();
+                alert.write_all(&mut record).ok()?;
+                record.last().copied()
+            }
+        }
+    }
+
     /// What the library says of a ClientHello that begins with this version.
     fn of((error, alert): (rustls::Error, AcceptedAlert), version: Option<u16>) -> Self {
         let own = own_alert(&error).map(|alert| Refusal::Own(alert, TLS_1_2));

@@ -24,7 +24,7 @@ use crate::sys::pipe::Pipe;
 use crate::sys::socket::{self, More};
 pub use alerts::alerting_suites;
 pub use facts::SocketFacts;
-pub use hello::{Greeting, Hello, HelloError, Identify};
+pub use hello::{Greeting, Hello, HelloError, INTERNAL_ERROR, Identify, UNRECOGNIZED_NAME};
 use session::Session;
 pub use session::{Handshake, HandshakeError};
 

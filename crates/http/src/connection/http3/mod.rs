@@ -28,7 +28,7 @@ use turnpike_lane::sys::datagram::{self, Batch, DATAGRAMS_MAX, Route};
 use turnpike_lane::sys::epoll::Interest;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::timeout::bounded;
-use turnpike_lane::transport::SocketFacts;
+use turnpike_lane::transport::{INTERNAL_ERROR, SocketFacts, UNRECOGNIZED_NAME};
 use turnpike_plan::tls::expect_hello;
 use turnpike_plan::tls::{CertifiedKeys, Loaded, Loading, Offer, ServerIdentity, ServerTls};
 use turnpike_quic::{self as quic, ConnectionRules, FlightId, Outcome, TimeScale};
@@ -139,6 +139,7 @@ impl Http3 {
             host_key,
             place,
             half_open: process.half_open().clone(),
+            used_tokens: process.used_tokens().clone(),
         })?;
         let notify = lane.background.wake();
         Some(Self {
@@ -407,7 +408,7 @@ impl Connections {
             }
             Outcome::Hello(flight, records) => {
                 if *room == 0 || self.is_draining() {
-                    self.refuse(http3, flight, gate);
+                    self.refuse(http3, flight, gate, None);
                     return;
                 }
                 *room -= 1;
@@ -447,8 +448,10 @@ impl Connections {
         }
     }
 
-    fn refuse(&self, http3: &mut Http3, flight: FlightId, gate: &OwnedFd) {
-        if let Some(transmit) = http3.endpoint.refuse(flight) {
+    /// Refuses a client, by an alert where TLS has one for the reason.
+    fn refuse(&self, http3: &mut Http3, flight: FlightId, gate: &OwnedFd, alert: Option<u8>) {
+        let now = http3.scale.instant(self.lane.clock.now_ns());
+        if let Some(transmit) = http3.endpoint.refuse(now, flight, alert) {
             http3.answer(gate, transmit);
         }
     }
@@ -466,10 +469,10 @@ impl Connections {
         let mut hello = expect_hello(plan.variables());
         let greeting = match hello.feed(records) {
             Ok(Some(greeting)) => greeting,
-            Ok(None) => return self.refuse(http3, flight, gate),
+            Ok(None) => return self.refuse(http3, flight, gate, None),
             Err(why) => {
                 self.log_handshake_of(&facts, Level::Info, format_args!("{why}"));
-                return self.refuse(http3, flight, gate);
+                return self.refuse(http3, flight, gate, why.alert());
             }
         };
         let mut offer = Offer::of(&greeting).over_quic();
@@ -478,7 +481,7 @@ impl Connections {
         let Some(ServerTls::Serve(identity)) = tls else {
             let why = format_args!("SSL_do_handshake() failed (SSL: handshake rejected)");
             self.log_handshake_of(&facts, Level::Info, why);
-            return self.refuse(http3, flight, gate);
+            return self.refuse(http3, flight, gate, Some(UNRECOGNIZED_NAME));
         };
         let chosen = Chosen {
             flight,
@@ -516,7 +519,7 @@ impl Connections {
             Ok(keys) => self.accept_http3(event_loop, http3, chosen, Some(keys)),
             Err(why) => {
                 self.log_handshake_of(&chosen.facts, Level::Error, format_args!("{why}"));
-                self.refuse(http3, chosen.flight, &chosen.gate);
+                self.refuse(http3, chosen.flight, &chosen.gate, Some(INTERNAL_ERROR));
             }
         }
     }
@@ -538,14 +541,14 @@ impl Connections {
         } = chosen;
         let plan = Rc::clone(&self.plan);
         let Some(listen) = plan.listens.get(facts.listen.0 as usize) else {
-            return self.refuse(http3, flight, &gate);
+            return self.refuse(http3, flight, &gate, None);
         };
         let server = listen.default_server;
         let rules = connection_rules(&plan, server);
         let Some(configuration) = identity.quic_with(keys) else {
             let why = format_args!("SSL_do_handshake() failed (SSL: no QUIC at this server)");
             self.log_handshake_of(&facts, Level::Info, why);
-            return self.refuse(http3, flight, &gate);
+            return self.refuse(http3, flight, &gate, None);
         };
         let now = http3.scale.instant(event_loop.clock.now_ns());
         let accepted = http3.endpoint.accept(now, flight, &configuration, &rules);

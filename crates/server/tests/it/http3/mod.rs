@@ -145,6 +145,28 @@ fn cancelled_downloads_leave_the_others_alone() {
 }
 
 #[test]
+fn clients_prove_their_addresses_once() {
+    if !has_client("clients_prove_their_addresses_once") {
+        return;
+    }
+    let keys = keys();
+    let server = start(&keys, &SERVED.replace("%QUIC%", "%QUIC% quic_retry on;"));
+    let token = keys.path().join("token");
+    let kept = ["--token", token.to_str().unwrap()];
+    // The first has no token, the second that of the first, and the third one that was used.
+    for (number, retried) in ["True", "False", "True"].into_iter().enumerate() {
+        let shown = (number > 0).then(|| std::fs::read(&token).unwrap());
+        let mut client = Client::start(&server, &kept);
+        assert_eq!(client.ask("GET /a.txt").trim_end(), "200 5 hello");
+        assert_eq!(client.ask("retried"), retried, "{number}");
+        client.end();
+        if let Some(shown) = shown {
+            std::fs::write(&token, shown).unwrap();
+        }
+    }
+}
+
+#[test]
 fn many_clients_are_served_at_once() {
     if !has_client("many_clients_are_served_at_once") {
         return;
