@@ -93,7 +93,7 @@ pub const MODULES: &[Module] = &[
     with("threads", false),
     with("http_ssl_module", true),
     with("http_v2_module", true),
-    with("http_v3_module", false),
+    with("http_v3_module", true),
     with("http_realip_module", true),
     with("http_addition_module", true),
     with("http_xslt_module", false),
