@@ -20,10 +20,6 @@ const KEPT: &[(&str, &[&str])] = &[
     ("-accelerate-", &["README.md", "raw.csv", "summary.json"]),
     ("-stall-", &["README.md"]),
     ("-torture-", &["README.md"]),
-    (
-        "-s",
-        &["README.md", "raw.csv", "report.html", "summary.json"],
-    ),
     ("", &["README.md", "raw.csv", "summary.json"]),
 ];
 
