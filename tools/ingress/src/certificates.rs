@@ -199,6 +199,11 @@ fn first_certificate(text: &[u8]) -> Option<Vec<u8>> {
     Some(first)
 }
 
+/// Whether a PEM text has a certificate that can be read.
+pub(crate) fn has_certificate(text: &[u8]) -> bool {
+    first_certificate(text).is_some()
+}
+
 /// Whether a PEM text has a private key.
 pub(crate) fn has_key(text: &[u8]) -> bool {
     Pieces::new(text).any(

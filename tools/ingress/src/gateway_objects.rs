@@ -307,6 +307,32 @@ pub struct PathModifier {
     pub replace_prefix_match: Option<String>,
 }
 
+/// A BackendTLSPolicy: how Services are spoken to over TLS.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackendTlsPolicy {
+    pub metadata: Metadata,
+    pub spec: BackendTlsPolicySpec,
+    pub status: serde_json::Value,
+}
+
+/// What a BackendTLSPolicy says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackendTlsPolicySpec {
+    pub target_refs: Vec<Reference>,
+    pub validation: BackendTlsValidation,
+}
+
+/// What the certificate of a Service must be like.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackendTlsValidation {
+    pub ca_certificate_refs: Vec<Reference>,
+    pub hostname: String,
+    pub subject_alt_names: Vec<serde_json::Value>,
+}
+
 /// A ReferenceGrant: who may name objects of its namespace.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

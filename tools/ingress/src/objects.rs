@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::findings::{Finding, Level, Subject};
-use crate::gateway_objects::{Gateway, GatewayClass, ReferenceGrant, Route};
+use crate::gateway_objects::{BackendTlsPolicy, Gateway, GatewayClass, ReferenceGrant, Route};
 
 /// The longest file of manifests that is read: a dump of 5,000 Ingresses with their endpoints has
 /// about 20 MB.
@@ -36,6 +36,7 @@ pub(crate) const GATEWAY_KINDS: &[&str] = &[
     "TCPRoute",
     "UDPRoute",
     "ReferenceGrant",
+    "BackendTLSPolicy",
 ];
 
 /// The label that every namespace has.
@@ -59,6 +60,7 @@ pub struct Objects {
     /// Routes by namespace, and by kind and name.
     pub routes: BTreeMap<(String, String), Route>,
     pub grants: BTreeMap<(String, String), ReferenceGrant>,
+    pub backend_tls: BTreeMap<(String, String), BackendTlsPolicy>,
     /// The labels of namespaces.
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// What could not be read.
@@ -186,6 +188,9 @@ impl Objects {
             "ReferenceGrant" => {
                 insert(self, "ReferenceGrant", value, |objects| &mut objects.grants);
             }
+            "BackendTLSPolicy" => insert(self, "BackendTLSPolicy", value, |objects| {
+                &mut objects.backend_tls
+            }),
             _ => {
                 let known = GATEWAY_KINDS.iter().find(|known| **known == kind);
                 if let Some(kind) = known
@@ -205,6 +210,7 @@ impl Objects {
             "GatewayClass" => drop(self.gateway_classes.remove(&name)),
             "Gateway" => drop(self.gateways.remove(&(namespace, name))),
             "ReferenceGrant" => drop(self.grants.remove(&(namespace, name))),
+            "BackendTLSPolicy" => drop(self.backend_tls.remove(&(namespace, name))),
             kind => drop(self.routes.remove(&(namespace, route_name(kind, &name)))),
         }
     }
@@ -220,6 +226,7 @@ impl Objects {
             "GatewayClass" => self.gateway_classes.clear(),
             "Gateway" => self.gateways.clear(),
             "ReferenceGrant" => self.grants.clear(),
+            "BackendTLSPolicy" => self.backend_tls.clear(),
             kind => self.routes.retain(|_, route| route.kind != kind),
         }
     }

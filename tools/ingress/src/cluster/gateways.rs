@@ -28,6 +28,7 @@ pub(super) const KINDS: &[(&str, &str, &str, bool)] = &[
     ("TCPRoute", "v1", "tcproutes", true),
     ("UDPRoute", "v1", "udproutes", true),
     ("ReferenceGrant", "v1beta1", "referencegrants", true),
+    ("BackendTLSPolicy", "v1", "backendtlspolicies", true),
 ];
 
 /// What writes about Gateways.

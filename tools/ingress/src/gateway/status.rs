@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::analysis::{Analysis, GatewayState, ListenerState, RouteState};
+use super::policies::{PolicyState, ancestor, policies};
 use super::references::{Reason, subject};
 use super::services::{addresses, container_port, service_of};
 use crate::findings::Subject;
@@ -14,9 +15,11 @@ use crate::options::Options;
 
 /// What is said to be there, by the specification's names. The official tests of each of them pass.
 const FEATURES: &[&str] = &[
+    "BackendTLSPolicy",
     "GRPCRoute",
     "GRPCRouteNamedRouteRule",
     "Gateway",
+    "GatewayAddressEmpty",
     "GatewayHTTPListenerIsolation",
     "GatewayPort8080",
     "HTTPRoute",
@@ -95,6 +98,8 @@ pub(crate) fn statuses(
             .filter_map(|state| scribe.gateway(state)),
     );
     all.extend(scribe.routes(analysis));
+    let policies = policies(objects, analysis);
+    all.extend(policies.iter().filter_map(|state| scribe.policy(state)));
     all
 }
 
@@ -284,6 +289,36 @@ impl Scribe<'_> {
             })
         });
         parents.collect()
+    }
+
+    fn policy(&self, state: &PolicyState<'_>) -> Option<Status> {
+        let policy = state.policy;
+        let controller = self.options.gateway_controller.as_str();
+        let entries = policy.status["ancestors"].as_array();
+        let others = entries.into_iter().flatten();
+        let others = others.filter(|entry| entry["controllerName"] != controller);
+        let mut ancestors: Vec<Value> = others.cloned().collect();
+        let conditions = [
+            ("Accepted", judged(&state.accepted, "Accepted")),
+            ("ResolvedRefs", judged(&state.resolved, "ResolvedRefs")),
+        ];
+        for gateway in &state.gateways {
+            let own = ancestor(gateway);
+            let mut entries = entries.into_iter().flatten();
+            let now = entries
+                .find(|entry| entry["controllerName"] == controller && entry["ancestorRef"] == own);
+            let now = now.map_or(&Value::Null, |now| &now["conditions"]);
+            ancestors.push(json!({
+                "ancestorRef": own,
+                "controllerName": controller,
+                "conditions": self.conditions(now, &policy.metadata, &conditions),
+            }));
+        }
+        if ancestors.is_empty() && entries.is_none_or(Vec::is_empty) {
+            return None;
+        }
+        let status = json!({"ancestors": ancestors});
+        changed("BackendTLSPolicy", &policy.metadata, &policy.status, status)
     }
 
     /// The conditions of an object. The time is that of the last change of each.

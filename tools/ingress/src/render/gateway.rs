@@ -7,10 +7,10 @@ use super::gateway_filters::{escaped, filtered, gateway_redirect, response_field
 use super::{Level, Renderer};
 use crate::findings::Subject;
 use crate::gateway::{
-    Analysis, Attached, GatewayState, ListenerState, application_protocol, backend, container_port,
-    hosts, subject,
+    Analysis, Attached, GatewayState, ListenerState, application_protocol, authorities, backend,
+    checked, container_port, hosts, policy_of, subject,
 };
-use crate::gateway_objects::{Backend, Gateway, Timeouts, Value};
+use crate::gateway_objects::{Backend, BackendTlsPolicy, Gateway, Timeouts, Value};
 use crate::text::{Text, literal, quoted};
 use crate::values::only;
 
@@ -271,10 +271,22 @@ impl Renderer<'_> {
                 return;
             }
         };
+        let tls = match self.backend_tls(attached) {
+            Ok(tls) => tls,
+            Err(error) => {
+                self.find_other(owner, Level::Closed, format!("{error}; the answer is 500"));
+                text.directive("return 500");
+                return;
+            }
+        };
         let times = &attached.rule.timeouts;
         let is_grpc = attached.route.kind == "GRPCRoute";
         let protocol = if is_grpc { "grpc" } else { "proxy" };
         self.gateway_times(text, protocol, times, owner);
+        for line in tls.iter().flatten() {
+            text.directive(format!("{protocol}_ssl_{line}"));
+        }
+        let secure = if tls.is_some() { "s" } else { "" };
         let host = filtered.rewrite.hostname.as_deref();
         let host = host.map_or("$best_http_host".to_owned(), literal);
         self.fields(text, protocol, &host, "$connection_upgrade");
@@ -288,13 +300,13 @@ impl Renderer<'_> {
             text.directive(format!("rewrite {} {target} break", quoted(&pattern)));
         }
         if is_grpc {
-            text.directive(format!("grpc_pass grpc://{group}"));
+            text.directive(format!("grpc_pass grpc{secure}://{group}"));
         } else {
             if self.speaks_http2(attached) {
                 text.directive("proxy_http_version 2");
             }
             text.directive("proxy_redirect off");
-            text.directive(format!("proxy_pass http://{group}"));
+            text.directive(format!("proxy_pass http{secure}://{group}"));
         }
     }
 
@@ -359,6 +371,45 @@ impl Renderer<'_> {
                 Ok(variable)
             }
         }
+    }
+
+    /// What a location says about TLS with the backends of a rule, if a policy wants it.
+    fn backend_tls(&mut self, attached: &Attached<'_>) -> Result<Option<Vec<String>>, String> {
+        let objects = self.objects;
+        let backends = attached.rule.backend_refs.iter();
+        let backends = backends.filter(|named| named.weight != Some(0));
+        let mut policies = backends.filter_map(|named| {
+            let port = backend(objects, attached.route, &named.reference).ok()?;
+            Some(policy_of(objects, &port))
+        });
+        let Some(first) = policies.next() else {
+            return Ok(None);
+        };
+        let name = |policy: &BackendTlsPolicy| policy.metadata.name.clone();
+        if policies.any(|policy| policy.map(name) != first.map(name)) {
+            return Err("backends of one rule have several policies of TLS".to_owned());
+        }
+        let Some(policy) = first else {
+            return Ok(None);
+        };
+        let named = |text: &str| format!("BackendTLSPolicy {}: {text}", policy.metadata.name);
+        let authorities = authorities(objects, policy).map_err(|reason| named(&reason.text))?;
+        checked(policy).map_err(|reason| named(&reason.text))?;
+        let host = policy.spec.validation.hostname.as_str();
+        if host.is_empty() || !only(host, ".-") {
+            return Err(named("its hostname is no name"));
+        }
+        let file = format!(
+            "{}_{}.backend-ca.pem",
+            policy.metadata.namespace, policy.metadata.name
+        );
+        let file = self.files.add(&file, authorities).display().to_string();
+        Ok(Some(vec![
+            "verify on".to_owned(),
+            format!("trusted_certificate {}", quoted(&file)),
+            "server_name on".to_owned(),
+            format!("name {host}"),
+        ]))
     }
 
     /// Whether every backend of a rule speaks HTTP/2 without TLS.

@@ -321,6 +321,55 @@ fn upstream_servers_speak_tls_grpc_and_fastcgi() {
     assert!(came.contains("ECDHE-ECDSA-AES256-GCM-SHA384"), "{came}");
 }
 
+/// A Service with a BackendTLSPolicy: the policy's hostname, its ConfigMap, other fields, and what
+/// the response has.
+const POLICIES: &[(&str, &str, &str, &str, &str)] = &[
+    ("good", "inner.test", "authorities", "", "200 "),
+    ("wrong-host", "other.test", "authorities", "", "502 "),
+    ("absent", "inner.test", "none", "", "500 "),
+    ("garbage", "inner.test", "garbage", "", "500 "),
+    (
+        "names",
+        "inner.test",
+        "authorities",
+        "subjectAltNames: [{type: Hostname, hostname: x.test}],",
+        "500 ",
+    ),
+];
+
+#[test]
+fn backends_of_gateways_are_verified_as_policies_say() {
+    let authority = Authority::new();
+    let (certificate, key) = authority.sign("inner.test", "inner");
+    let upstream = Server::builder(program())
+        .file("pair.pem", certificate + &key)
+        .file("ca.pem", authority.0.pem())
+        .configuration(UPSTREAM)
+        .start();
+    let pem = serde_json::json!(authority.0.pem());
+    let mut manifests = format!(
+        "---\nkind: Gateway\nmetadata: {{name: outer}}\nspec: {{listeners: [{{name: plain, \
+         port: 20442, protocol: HTTP}}]}}\n---\nkind: ConfigMap\nmetadata: {{name: \
+         authorities}}\ndata: {{ca.crt: {pem}}}\n---\nkind: ConfigMap\nmetadata: {{name: \
+         garbage}}\ndata: {{ca.crt: x}}\n"
+    );
+    for (name, host, map, others, _) in POLICIES {
+        manifests += &service("default", name, upstream.port());
+        manifests += &format!(
+            "---\nkind: BackendTLSPolicy\nmetadata: {{name: {name}}}\nspec: {{targetRefs: \
+             [{{group: '', kind: Service, name: {name}}}], validation: {{hostname: {host}, \
+             {others} caCertificateRefs: [{{group: '', kind: ConfigMap, name: {map}}}]}}}}\n\
+             ---\nkind: HTTPRoute\nmetadata: {{name: {name}}}\nspec: {{parentRefs: [{{name: \
+             outer}}], hostnames: [{name}.test], rules: [{{backendRefs: [{{name: {name}, port: \
+             80}}]}}]}}\n"
+        );
+    }
+    let bed = Setting::new(manifests).start();
+    for (name, .., expected) in POLICIES {
+        bed.check_at("passthrough", &format!("{name}.test"), "GET /", &[expected]);
+    }
+}
+
 /// The records of a FastCGI response.
 fn fastcgi_answer(content: &str) -> Vec<u8> {
     let length = u16::try_from(content.len()).unwrap().to_be_bytes();
