@@ -170,6 +170,15 @@ impl ApiServer {
         self.shared.changed.notify_all();
     }
 
+    /// The events that were written: the names of their objects, and their notes.
+    pub(crate) fn events(&self) -> Vec<(String, String)> {
+        let state = self.state();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let events = state.events.iter();
+        let told = events.map(|event| (text(&event["regarding"]["name"]), text(&event["note"])));
+        told.collect()
+    }
+
     /// The notes of the events that were written.
     pub(crate) fn notes(&self) -> Vec<String> {
         let state = self.state();

@@ -87,6 +87,11 @@ impl Controller {
         found.unwrap_or_else(|| panic!("no metric {name}\n{text}\n{}", self.log()))
     }
 
+    /// The text of the configuration.
+    pub(crate) fn configuration(&self) -> String {
+        self.folder.read("state/nginx.conf")
+    }
+
     pub(crate) fn log(&self) -> String {
         self.folder.read("controller.log")
     }

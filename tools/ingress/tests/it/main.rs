@@ -19,4 +19,5 @@ mod manifests;
 mod paths;
 mod services;
 mod settings;
+mod tenants;
 mod tls;
