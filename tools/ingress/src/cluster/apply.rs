@@ -11,7 +11,7 @@ use turnpike_agent::{Agent, Desired, Outcome, Ownership, Places, make_folder};
 
 use super::Cluster;
 use super::health::Figures;
-use super::latest::{Latest, Nothing};
+use super::latest::Latest;
 use crate::check::{judge, settle};
 use crate::findings::{Finding, Subject};
 use crate::objects::{Key, Objects};
@@ -97,11 +97,9 @@ impl Applier {
         let mut failed: Option<Arc<Objects>> = None;
         loop {
             let looks_again = failed.is_some() || self.server.is_some();
-            let newest = match snapshots.take(looks_again.then_some(AGAIN)) {
-                Ok(newest) => Some(newest),
-                Err(Nothing::Yet) => failed.take(),
-                Err(Nothing::More) => return,
-            };
+            let newest = snapshots.take(looks_again.then_some(AGAIN));
+            // One that failed is tried again only if there is none newer.
+            let newest = newest.or(failed.take());
             if let Some(text) = self.ended() {
                 self.reports.send_replace(Some(Report::Ended(text)));
                 return;

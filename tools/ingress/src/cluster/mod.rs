@@ -127,10 +127,7 @@ async fn control(cluster: Cluster) -> Result<(), String> {
             ended = &mut reporting => {
                 return Err(ended.unwrap_or_else(|error| format!("reports: {error}")));
             }
-            _ = ending.recv() => {
-                snapshots.close();
-                return end(&cluster);
-            }
+            _ = ending.recv() => return end(&cluster),
         }
     }
 }

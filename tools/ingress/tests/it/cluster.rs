@@ -99,6 +99,9 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return; // its number may be another process' by now
+        }
         process::signal(self.child.id(), Signal::SIGTERM);
         let ended = wait_for(|| self.child.try_wait().unwrap());
         if ended.is_none() {
@@ -195,6 +198,24 @@ fn what_goes_wrong_does_not_reach_clients() {
     api.put(&service("default", "one", one.port));
     api.set_away(false);
     controller.wait("first.test", "backend one");
+}
+
+#[test]
+fn a_controller_that_is_ended_drains_its_server() {
+    let one = Backend::start("one");
+    let api = ApiServer::start();
+    api.put(&cluster("/dev/null", &one));
+    let mut controller = Controller::start(&api);
+    controller.wait("first.test", "backend one");
+    process::signal(controller.child.id(), Signal::SIGTERM);
+    let ended = wait_for(|| controller.child.try_wait().unwrap());
+    let log = controller.log();
+    assert!(ended.is_some_and(|status| status.success()), "{log}");
+    assert!(log.contains("gracefully shutting down"), "{log}");
+    assert!(
+        !controller.folder.path().join("state/pid").exists(),
+        "{log}"
+    );
 }
 
 #[test]
