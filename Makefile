@@ -50,7 +50,7 @@ test: cargo-is-here ## Every check that CI runs, the same way; prints how long e
 test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
 		upstream-torture stall hoarding-long dokuwiki \
-		otel acme grpc websockets kubernetes peers tls-judges clients http2-clients express-long http3-long files-long fuzz-live-long fuzz-long accessibility \
+		otel acme grpc websockets kubernetes peers tls-judges clients http2-clients http3-clients express-long http3-long files-long fuzz-live-long fuzz-long accessibility \
 		package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
@@ -185,6 +185,10 @@ clients: ## curl, Python, Go, Chromium and OpenSSL use our TLS, by HTTP/1.1 and 
 http2-clients: ## Ten HTTP/2 clients at full speed: downloads, streams, uploads, cancellations
 	$(XTASK) setup http2
 	$(XTASK) http2-clients --debug
+
+.PHONY: http3-clients
+http3-clients: ## curl, quic-go and the interop client of aioquic use our HTTP/3: two matrices
+	$(XTASK) http3-clients --debug
 
 otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code
 	$(XTASK) setup applications

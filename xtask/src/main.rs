@@ -211,6 +211,12 @@ const CHORES: &[Chore] = &[
         run: clients::run_loads,
     },
     Chore {
+        name: "http3-clients",
+        arguments: "[--only CLIENT] [--server PATH | --debug]",
+        summary: "have curl, quic-go and aioquic use our HTTP/3",
+        run: clients::http3::run,
+    },
+    Chore {
         name: "bench",
         arguments: "[real | applications | secure | stream | express | loading | memory | floods | \
                     climb | records] [--quick] [--no-write] [--server PATH]",

@@ -5,6 +5,7 @@
 mod browser;
 mod commands;
 mod groups;
+pub(crate) mod http3;
 mod loads;
 mod matrix;
 

@@ -1,14 +1,10 @@
 //! aioquic as a client of HTTP/3: another implementation of QUIC, its own to the last byte.
 
-use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use turnpike_testkit::Server;
-
-/// The package from PyPI, which brings another of the same authors for QPACK.
-const PACKAGE: &str = "aioquic==1.7.2";
+use turnpike_testkit::python::AIOQUIC;
 
 /// The program of the client.
 const CLIENT: &str = include_str!("http3_client.py");
@@ -22,41 +18,7 @@ pub struct Client {
 
 /// Whether there is such a client for the test; a line says so where there is none.
 pub fn has_client(test: &str) -> bool {
-    let has_client = python().is_some();
-    if !has_client {
-        let line = format!("skipped: {test} needs {PACKAGE} (PyPI)\n");
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
-    has_client
-}
-
-/// A Python that has it, in a folder of the build, where it is installed once.
-fn python() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("http3-client");
-    let python = folder.join("bin/python");
-    let has_it = || {
-        let mut test = Command::new(&python);
-        let test = test.args(["-c", "import aioquic.h3.connection"]);
-        let tested = test.stderr(Stdio::null()).status();
-        tested.is_ok_and(|status| status.success())
-    };
-    if has_it() {
-        return Some(python);
-    }
-    // Tests of several processes come here at once; an ordinary user may not write here.
-    fs::create_dir_all(folder.parent()?).ok()?;
-    let lock = File::create(folder.with_extension("lock")).ok()?;
-    lock.lock().ok()?;
-    if has_it() {
-        return Some(python);
-    }
-    let run = |command: &mut Command| {
-        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().ok().filter(|status| status.success())
-    };
-    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", PACKAGE]))?;
-    has_it().then_some(python)
+    AIOQUIC.python(test).is_some()
 }
 
 impl Client {
@@ -67,14 +29,18 @@ impl Client {
 
     /// A client of this port.
     pub fn start_at(port: u16, more: &[&str]) -> Client {
-        let mut child = Command::new(python().expect("a test asks for it first"))
-            .args(["-u", "-c", CLIENT])
-            .arg(port.to_string())
-            .args(more)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new(
+            AIOQUIC
+                .python("a client")
+                .expect("a test asks for it first"),
+        )
+        .args(["-u", "-c", CLIENT])
+        .arg(port.to_string())
+        .args(more)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
         Client {
             input: child.stdin.take(),
             output: BufReader::new(child.stdout.take().unwrap()),
