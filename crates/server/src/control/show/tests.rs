@@ -48,10 +48,10 @@ b         unix:/s      failed  1       0       10        10.0 %  -         statu
     let one = &groups["upstreams"][1];
     assert_eq!(answer("upstream.down", one).lines().count(), 2);
     let zone = json!({ "zones": [{ "zone": "z", "place": "disk", "keys": 3, "bytes": 2048,
-        "filled_ppm": 12, "hits": 3, "requests": 4, "evicted": 0 }] });
+        "filled_ppm": 12, "hits": 3, "requests": 4, "saved_bytes": 1536, "evicted": 0 }] });
     let shown = answer("cache.list", &zone);
     assert!(
-        shown.ends_with("z     disk   3     2.00 KiB  0.0 %  75.0 %  4         0\n"),
+        shown.ends_with("z     disk   3     2.00 KiB  0.0 %  75.0 %  4         1.50 KiB  0\n"),
         "{shown}"
     );
     for (verb, members, expected) in [
