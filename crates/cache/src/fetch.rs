@@ -50,7 +50,7 @@ pub struct Turn {
 }
 
 /// The answer to a request for a turn.
-pub enum Asked {
+pub enum TurnAnswer {
     /// The caller has the turn.
     Ours(Turn),
     /// Another request has the turn.
@@ -60,7 +60,7 @@ pub enum Asked {
 impl Fetches {
     /// Requests the right to fetch `key`. A holder older than `age_ms` is no longer waited for.
     /// `now_ms` is a clock that all lanes share.
-    pub fn ask(self: &Arc<Self>, key: &[u8], now_ms: u64, age_ms: u64) -> Asked {
+    pub fn ask(self: &Arc<Self>, key: &[u8], now_ms: u64, age_ms: u64) -> TurnAnswer {
         let mut table = self
             .table(key)
             .lock()
@@ -68,13 +68,13 @@ impl Fetches {
         if let Some(fetch) = table.get(key)
             && now_ms.saturating_sub(fetch.started_ms.load(Ordering::Relaxed)) < age_ms
         {
-            return Asked::Theirs(fetch.clone());
+            return TurnAnswer::Theirs(fetch.clone());
         }
         let fetch = Arc::new(Fetch::default());
         fetch.started_ms.store(now_ms, Ordering::Relaxed);
         let key: Arc<[u8]> = key.into();
         table.insert(key.clone(), fetch.clone());
-        Asked::Ours(Turn {
+        TurnAnswer::Ours(Turn {
             fetches: self.clone(),
             key,
             fetch,

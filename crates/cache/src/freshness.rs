@@ -56,7 +56,7 @@ pub struct Rules {
 
 /// The properties of the request that affect storing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct RequestFacts {
     /// The request had an Authorization field.
     pub authorized: bool,
     /// The request has `no-store`, and the configuration obeys it.
@@ -166,7 +166,7 @@ impl Timing {
 ///
 /// # Errors
 /// The reason why not.
-pub fn judge(asked: &Asked, head: &Head, rules: &Rules) -> Result<Timing, WhyNotStored> {
+pub fn judge(asked: &RequestFacts, head: &Head, rules: &Rules) -> Result<Timing, WhyNotStored> {
     match head.status {
         206 if Part::of(head).is_none() => return Err(WhyNotStored::Partial),
         304 | 0..200 => return Err(WhyNotStored::Status),
@@ -272,7 +272,7 @@ fn forbidden(control: &CacheControl, status: u16) -> Result<(), WhyNotStored> {
 }
 
 /// The response to an authorized request may be shared only if it allows that (section 3.5).
-fn may_be_shared(control: &CacheControl, asked: &Asked) -> Result<(), WhyNotStored> {
+fn may_be_shared(control: &CacheControl, asked: &RequestFacts) -> Result<(), WhyNotStored> {
     let says_so = control.public || control.must_revalidate || control.s_maxage.is_some();
     if asked.authorized && !says_so {
         Err(WhyNotStored::Authorization)
@@ -298,7 +298,7 @@ fn lifetime(
     is_targeted: bool,
     head: &Head,
     rules: &Rules,
-    asked: &Asked,
+    asked: &RequestFacts,
 ) -> Result<Lifetime, WhyNotStored> {
     if let Some(seconds) = control.s_maxage.or(control.max_age) {
         return Ok(Lifetime::Seconds(seconds));
@@ -360,7 +360,7 @@ fn timing(
     by_accel: bool,
     lifetime: Lifetime,
     head: &Head,
-    asked: &Asked,
+    asked: &RequestFacts,
 ) -> Result<Timing, WhyNotStored> {
     let initial_age_ms = initial_age_ms(head, asked);
     let fresh_until_ms = match lifetime {
@@ -399,7 +399,7 @@ fn timing(
 
 /// The age by section 4.2.3. A date only has whole seconds: the response may have been created at
 /// the end of its second.
-fn initial_age_ms(head: &Head, asked: &Asked) -> u64 {
+fn initial_age_ms(head: &Head, asked: &RequestFacts) -> u64 {
     const SECOND_MS: u64 = 1000;
     let date = head.value(b"date").and_then(date::parse);
     let apparent_ms = date

@@ -3,7 +3,7 @@
 use turnpike_wire::message::Head;
 
 use crate::disk::fuzzing as file;
-use crate::freshness::{Asked, Rules, judge, remove_withheld};
+use crate::freshness::{RequestFacts, Rules, judge, remove_withheld};
 use crate::head::{decode, encode, remove_unstorable};
 use crate::vary::Selection;
 
@@ -15,10 +15,10 @@ const RECEIVED_MS: u64 = 1_795_000_000_000;
 /// trip.
 pub fn freshness(bytes: &[u8]) {
     let mut head = head_of(bytes);
-    let asked = Asked {
+    let asked = RequestFacts {
         sent_ms: RECEIVED_MS - 20,
         received_ms: RECEIVED_MS,
-        ..Asked::default()
+        ..RequestFacts::default()
     };
     if let Ok(timing) = judge(&asked, &head, &Rules::default()) {
         for now_ms in [0, RECEIVED_MS, u64::MAX] {

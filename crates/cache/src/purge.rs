@@ -47,7 +47,7 @@ pub enum Target {
 
 /// The effect of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum PurgeKind {
     /// The response is removed.
     Hard,
     /// The response becomes stale: it is revalidated, and used if that fails and stale use is

@@ -7,7 +7,9 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use crate::memory::{ARRAY_COUNT, Memory, read_proof};
-use crate::program::{Attachment, CODE_COUNT, Mode, Program, Refusal, Wish, object_digest};
+use crate::program::{
+    Attachment, CODE_COUNT, Mode, Program, ProgramSettings, Refusal, object_digest,
+};
 use crate::proof::Counts;
 
 /// The form of [`Passed::words`] and of the program's settings. Another one is not understood.
@@ -16,7 +18,7 @@ const FORM: &str = "2";
 /// A loaded program, and where it is attached.
 #[derive(Debug)]
 pub struct Installation {
-    wish: Wish,
+    wish: ProgramSettings,
     program: Program,
     /// The digest of the program's object: another binary may have another one.
     digest: String,
@@ -79,7 +81,7 @@ impl Installation {
     ///
     /// # Errors
     /// Why the kernel does not take it.
-    pub fn new(wish: &Wish) -> Result<Installation, Refusal> {
+    pub fn new(wish: &ProgramSettings) -> Result<Installation, Refusal> {
         let mut id = [0; 8];
         aws_lc_rs::rand::fill(&mut id).map_err(|_| Refusal::NotSupported)?;
         let places = wish.interfaces.iter().map(|interface| Place {
@@ -97,7 +99,7 @@ impl Installation {
     }
 
     /// What it was made for.
-    pub fn wish(&self) -> &Wish {
+    pub fn wish(&self) -> &ProgramSettings {
         &self.wish
     }
 
@@ -303,7 +305,7 @@ impl Installation {
         descriptors.next().is_none().then_some(())?;
         let interfaces = places.iter().map(|place| place.interface.clone());
         Some(Installation {
-            wish: Wish {
+            wish: ProgramSettings {
                 interfaces: interfaces.collect(),
                 mode,
                 objects,

@@ -33,7 +33,7 @@ pub use installation::{Attempt, Installation, Passed};
 pub use layout::{ANSWER_BYTES_MAX, SLOT_BYTES};
 pub use memory::{Answer, Gate, Key, Memory, Published, SAMPLED_ONE_IN_MAX};
 pub use program::{
-    Mode, OBJECTS_MAX, OBJECTS_MIN, Program, Refusal, Wish, find_interface, slot_count,
+    Mode, OBJECTS_MAX, OBJECTS_MIN, Program, ProgramSettings, Refusal, find_interface, slot_count,
 };
 pub use proof::{Arrival, Counts, Proof};
 pub use publisher::Publisher;

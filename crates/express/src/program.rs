@@ -68,7 +68,7 @@ impl Mode {
 
 /// What a configuration wants of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct ProgramSettings {
     /// Names of network interfaces.
     pub interfaces: Vec<String>,
     pub mode: Mode,

@@ -74,16 +74,16 @@ pub(crate) enum Begun {
     /// The part is answered; `None`: nobody answers.
     Answered(Option<Part>),
     /// The answer has to be waited for.
-    Waits(Asked),
+    Waits(PendingPart),
 }
 
 /// A part whose answer has to be waited for.
-pub(crate) struct Asked {
+pub(crate) struct PendingPart {
     exchange: Box<Exchange>,
     outcome: Outcome,
 }
 
-impl Asked {
+impl PendingPart {
     /// Waits for the answer. `None`: nobody answers.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Asked {
         exchange: &mut Exchange,
         client: Client<'_>,
     ) -> Result<Option<Part>, BodyFailed> {
-        let Asked {
+        let PendingPart {
             exchange: mut asked,
             outcome,
         } = self;
@@ -114,7 +114,7 @@ impl Asked {
 
     /// Gives it up: the client has gone.
     pub(crate) fn abandon(self) {
-        let Asked {
+        let PendingPart {
             exchange: mut asked,
             outcome,
         } = self;
@@ -147,7 +147,7 @@ impl Part {
                 end(exchange, asked);
                 Begun::Answered(None)
             }
-            outcome @ (Outcome::Wait(_) | Outcome::Await(_)) => Begun::Waits(Asked {
+            outcome @ (Outcome::Wait(_) | Outcome::Await(_)) => Begun::Waits(PendingPart {
                 exchange: asked,
                 outcome,
             }),

@@ -96,7 +96,7 @@ pub trait Environment {
 
     /// Declares that the express lane is wanted. `None` where it is not there: while a
     /// configuration is checked, and where the kernel refuses it.
-    fn express(&mut self, _wish: &turnpike_express::Wish) -> Option<Arc<Publisher>> {
+    fn express(&mut self, _wish: &turnpike_express::ProgramSettings) -> Option<Arc<Publisher>> {
         None
     }
 

@@ -35,7 +35,7 @@ pub struct Needs {
     /// Rights of root's that the serving process keeps.
     pub capabilities: BTreeSet<Capability>,
     /// The express lane, where it is wanted.
-    pub express: Option<turnpike_express::Wish>,
+    pub express: Option<turnpike_express::ProgramSettings>,
     /// The bytes that zones can grow to, by their names and the directives that make them.
     pub zone_bytes: BTreeMap<(String, &'static str), u64>,
     /// What is worth a warning, with its place.

@@ -31,7 +31,7 @@ pub use connection::{
 pub use group::{
     Commanded, Group, GroupSettings, GroupStates, NoPeer, QueueLimits, RetryLimits, Tries, Unqueued,
 };
-pub use health::{Asked, Asks, Check, CheckRules, CheckTls, DatagramQuestion, Question};
+pub use health::{Asks, Check, CheckOutcome, CheckRules, CheckTls, DatagramQuestion, Question};
 pub use peer::picked::Picked;
 pub use peer::times::Until;
 pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};

@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use turnpike_usage::Usage;
 
 use crate::error::LabError;
-use crate::session::{self, Wish};
+use crate::session::{self, SessionOptions};
 use crate::{compare, interrupt, ladder, report, show};
 
 /// Wrong usage or a mistake in a study: nothing was run.
@@ -124,7 +124,7 @@ fn carry_out(command: Command) -> Result<(), LabError> {
         Command::List => show::list(),
         Command::Show { study, source } => show::show(&study, source),
         Command::Run(run) => {
-            let wish = Wish {
+            let wish = SessionOptions {
                 study: run.study,
                 quick: run.quick,
                 only: run.only,

@@ -7,14 +7,14 @@ use std::process::Command;
 use crate::environment;
 use crate::error::LabError;
 use crate::process;
-use crate::session::{Wish, fresh_folder};
+use crate::session::{SessionOptions, fresh_folder};
 use crate::study::{self, climb_words};
 
 /// Becomes the command that climbs the study's ladder; returns where the study has none.
 ///
 /// # Errors
 /// An option that a climb does not have, no folder, or a command that does not start.
-pub(crate) fn climb(wish: &Wish) -> Result<(), LabError> {
+pub(crate) fn climb(wish: &SessionOptions) -> Result<(), LabError> {
     let loaded = study::load(&wish.study)?;
     let Some(climb) = &loaded.study.climb else {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) fn climb(wish: &Wish) -> Result<(), LabError> {
 }
 
 /// The first option whose meaning is a case's.
-fn foreign_option(wish: &Wish) -> Option<&'static str> {
+fn foreign_option(wish: &SessionOptions) -> Option<&'static str> {
     let options = [
         ("--only", !wish.only.is_empty()),
         ("--resume", wish.resume),

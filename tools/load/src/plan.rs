@@ -12,7 +12,7 @@ use crate::options::{ArrivalName, Options};
 use crate::schedule::Arrival;
 use crate::source::SourceRange;
 use crate::target::{
-    Endpoint, RequestShape, TargetError, Targets, Url, Wish, read_pages, read_urls,
+    Endpoint, NamedRequest, RequestShape, TargetError, Targets, Url, read_pages, read_urls,
 };
 use crate::tls::{ALPN_HTTP2, TlsError, TlsPlan};
 
@@ -303,11 +303,11 @@ fn shape(options: &Options) -> Result<RequestShape, PlanError> {
     })
 }
 
-fn wishes(options: &Options) -> Result<Vec<Wish>, PlanError> {
+fn wishes(options: &Options) -> Result<Vec<NamedRequest>, PlanError> {
     let mut wishes = Vec::new();
     for url in &options.urls {
         let url = Url::parse(url).map_err(PlanError::Target)?;
-        wishes.push(Wish {
+        wishes.push(NamedRequest {
             url,
             weight: 1.0,
             method: None,

@@ -85,7 +85,7 @@ pub(crate) struct RequestShape {
 
 /// One request as the command line or a file named it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Wish {
+pub(crate) struct NamedRequest {
     pub(crate) url: Url,
     pub(crate) weight: f64,
     /// The method, where the file names one.
@@ -167,7 +167,7 @@ impl Targets {
     /// # Errors
     /// When there is nothing to drive or a name cannot be resolved.
     pub(crate) fn build(
-        wishes: &[Wish],
+        wishes: &[NamedRequest],
         shape: &RequestShape,
         in_order: bool,
     ) -> Result<Targets, TargetError> {
@@ -221,7 +221,7 @@ impl Targets {
         self.has_think_time
     }
 
-    fn add(&mut self, wish: &Wish, shape: &RequestShape) -> Result<(), TargetError> {
+    fn add(&mut self, wish: &NamedRequest, shape: &RequestShape) -> Result<(), TargetError> {
         let unix = wish.url.unix.as_ref().or(shape.unix.as_ref());
         let label = match unix {
             Some(path) => format!("unix:{}", path.display()),
@@ -338,7 +338,7 @@ impl Url {
 ///
 /// # Errors
 /// When the file cannot be read or a line makes no sense.
-pub(crate) fn read_urls(path: &Path) -> Result<Vec<Wish>, TargetError> {
+pub(crate) fn read_urls(path: &Path) -> Result<Vec<NamedRequest>, TargetError> {
     let mut wishes = Vec::new();
     for (number, line) in read_lines(path)? {
         let mut words = line.split_whitespace();
@@ -350,7 +350,7 @@ pub(crate) fn read_urls(path: &Path) -> Result<Vec<Wish>, TargetError> {
         let (Some(weight), None) = (weight, words.next()) else {
             return Err(TargetError::Line(path.to_owned(), number));
         };
-        wishes.push(Wish {
+        wishes.push(NamedRequest {
             url: Url::parse(url)?,
             weight,
             method: None,
@@ -365,8 +365,8 @@ pub(crate) fn read_urls(path: &Path) -> Result<Vec<Wish>, TargetError> {
 ///
 /// # Errors
 /// When the file cannot be read or a word makes no sense.
-pub(crate) fn read_pages(path: &Path) -> Result<Vec<Wish>, TargetError> {
-    let mut wishes: Vec<Wish> = Vec::new();
+pub(crate) fn read_pages(path: &Path) -> Result<Vec<NamedRequest>, TargetError> {
+    let mut wishes: Vec<NamedRequest> = Vec::new();
     let mut think = Duration::ZERO;
     let mut host = String::new();
     for (number, line) in read_lines(path)? {
@@ -390,7 +390,7 @@ pub(crate) fn read_pages(path: &Path) -> Result<Vec<Wish>, TargetError> {
             }
             let url = Url::parse(&format!("http://{host}{second}"))?;
             let method = Some(word.to_ascii_uppercase());
-            wishes.push(Wish {
+            wishes.push(NamedRequest {
                 url,
                 weight: 1.0,
                 method,
@@ -403,7 +403,7 @@ pub(crate) fn read_pages(path: &Path) -> Result<Vec<Wish>, TargetError> {
 }
 
 /// The think time of a page follows its last object.
-fn end_page(wishes: &mut [Wish], think: Duration) {
+fn end_page(wishes: &mut [NamedRequest], think: Duration) {
     if let Some(last) = wishes.last_mut() {
         last.think = think;
     }
@@ -489,7 +489,7 @@ struct Written {
 }
 
 impl Written {
-    fn of(wish: &Wish, shape: &RequestShape) -> Written {
+    fn of(wish: &NamedRequest, shape: &RequestShape) -> Written {
         if shape.protocol.has_streams() {
             Written {
                 bytes: Vec::new(),
@@ -505,7 +505,7 @@ impl Written {
 }
 
 /// The request, once or for each variant.
-fn requests(wish: &Wish, shape: &RequestShape) -> Result<Vec<Written>, TargetError> {
+fn requests(wish: &NamedRequest, shape: &RequestShape) -> Result<Vec<Written>, TargetError> {
     let Some((count, seed)) = shape.variants else {
         return Ok(vec![Written::of(wish, shape)]);
     };
@@ -529,7 +529,7 @@ fn requests(wish: &Wish, shape: &RequestShape) -> Result<Vec<Written>, TargetErr
     Ok(written)
 }
 
-fn write_request(wish: &Wish, shape: &RequestShape) -> Vec<u8> {
+fn write_request(wish: &NamedRequest, shape: &RequestShape) -> Vec<u8> {
     let method = wish.method.as_deref().unwrap_or(&shape.method);
     let mut text = format!("{method} {} HTTP/1.1\r\n", wish.url.target);
     let given = |name: &str| {
@@ -566,7 +566,7 @@ fn write_request(wish: &Wish, shape: &RequestShape) -> Vec<u8> {
 
 /// The request's fields and body for HTTP/2 and HTTP/3 (RFC 9113 section 8.3.1, RFC 9114 section
 /// 4.3.1).
-fn field_request(wish: &Wish, shape: &RequestShape) -> FieldRequest {
+fn field_request(wish: &NamedRequest, shape: &RequestShape) -> FieldRequest {
     let method = wish.method.as_deref().unwrap_or(&shape.method);
     let scheme = if wish.url.tls { "https" } else { "http" };
     let given = |name: &str| {

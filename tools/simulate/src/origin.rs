@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::answer::{Answer, Disorder, Ending, Failing};
 use crate::content::{body, shown};
-use crate::protocol::{Asked, Protocol};
+use crate::protocol::{ParsedRequest, Protocol};
 
 /// The part of an answer in which it breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) const AUTH: u64 = 1_000_000;
 pub(crate) const MIRROR: u64 = 2_000_000;
 
 /// The number by which a request is known: a client's request may lead to several.
-fn number_of(asked: &Asked) -> u64 {
+fn number_of(asked: &ParsedRequest) -> u64 {
     match asked.path.split('/').nth(1) {
         Some("auth") => AUTH + asked.number,
         Some("mirror") => MIRROR + asked.number,
@@ -88,7 +88,7 @@ enum Place {
 impl Origins {
     fn arrive(
         &mut self,
-        asked: &Asked,
+        asked: &ParsedRequest,
         protocol: Protocol,
         now_ms: u64,
     ) -> Result<(Place, Arrival), String> {

@@ -71,14 +71,14 @@ impl Plan {
 
 /// Which findings' changes are wanted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct FindingFilter {
     /// Notes too, whose changes are worth an experiment only.
     pub(crate) notes: bool,
     /// Only these findings, whatever their severity; all if empty.
     pub(crate) only: Vec<String>,
 }
 
-impl Wish {
+impl FindingFilter {
     fn wants(&self, finding: &Finding) -> bool {
         if self.only.is_empty() {
             self.notes || finding.seen.severity > Severity::Note
@@ -90,7 +90,7 @@ impl Wish {
 
 /// The plan for a machine. Where findings ask for different numbers of one setting, the larger
 /// stays: all of them are least values.
-pub(crate) fn make(facts: &Facts, findings: &[Finding], wish: &Wish) -> Plan {
+pub(crate) fn make(facts: &Facts, findings: &[Finding], wish: &FindingFilter) -> Plan {
     let mut steps: BTreeMap<String, Step> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| wish.wants(finding)) {
         for change in &finding.seen.changes {

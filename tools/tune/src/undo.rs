@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::findings;
 use crate::journal::Journal;
 use crate::placement::{self, Placement};
-use crate::plan::{self, Plan, Step, Wish};
+use crate::plan::{self, FindingFilter, Plan, Step};
 use crate::steps::{self, Line, Outcome};
 use crate::system::System;
 
@@ -163,7 +163,7 @@ fn made(facts: &Facts, choice: &Choice) -> Result<Plan, Failed> {
             format!("there is no finding \"{id}\"; `turnpike tune check` has them"),
         ));
     }
-    let wish = Wish {
+    let wish = FindingFilter {
         notes: choice.notes,
         only: choice.only.clone(),
     };

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use super::zones::{Folder, disk_settings, entry, store};
 use crate::disk::Closing;
-use crate::purge::{Manner, Target};
+use crate::purge::{PurgeKind, Target};
 use crate::zone::Zone;
 
 const LARGE_BYTES: usize = 10_000;
@@ -41,7 +41,7 @@ fn large_files_are_not_closed_by_those_who_remove_them() {
         let is_large = body.len() == LARGE_BYTES;
         store(&zone, "/replaced", &[], b"another");
         assert_eq!(LEFT.get() - before, usize::from(is_large));
-        zone.purge(&Target::Key(b"/purged".to_vec()), Manner::Hard, 0);
+        zone.purge(&Target::Key(b"/purged".to_vec()), PurgeKind::Hard, 0);
         assert_eq!(LEFT.get() - before, 2 * usize::from(is_large));
         let discarded = super::zones::find(&zone, "/discarded").unwrap();
         zone.discard(b"/discarded", &discarded);

@@ -5,7 +5,7 @@ use turnpike_wire::message::Head;
 
 use crate::control::{CacheControl, Scope};
 use crate::freshness::{
-    Asked, Heuristic, Rules, Timing, judge, may_replace_status, remove_withheld,
+    Heuristic, RequestFacts, Rules, Timing, judge, may_replace_status, remove_withheld,
 };
 use crate::structured::{Value, dictionary};
 use crate::vary::Selection;
@@ -20,10 +20,10 @@ const IN_AN_HOUR: &str = "Sun, 06 Nov 1994 09:49:37 GMT";
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
 fn judged(status: u16, fields: Fields, rules: &Rules) -> Result<Timing, WhyNotStored> {
-    let asked = Asked {
+    let asked = RequestFacts {
         sent_ms: NOW_MS,
         received_ms: NOW_MS,
-        ..Asked::default()
+        ..RequestFacts::default()
     };
     judge(&asked, &Head::of(status, fields), rules)
 }
@@ -289,11 +289,11 @@ fn rfc5861_s4_a_response_may_replace_a_status_if_it_allows_that() {
 
 #[test]
 fn rfc9110_s9_3_3_post_needs_an_explicit_time() {
-    let asked = Asked {
+    let asked = RequestFacts {
         sent_ms: NOW_MS,
         received_ms: NOW_MS,
         explicit_only: true,
-        ..Asked::default()
+        ..RequestFacts::default()
     };
     let rules = Rules {
         valid: vec![(0, 60)],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnpike_wire::message::Head;
 
-use crate::freshness::{Asked, Rules, judge};
+use crate::freshness::{RequestFacts, Rules, judge};
 use crate::partial::{Part, share_strong_validator};
 use crate::stored::StoredBody;
 use crate::vary::Selection;
@@ -84,10 +84,10 @@ fn s3_3_a_part_answers_ranges_that_it_contains() {
 
 #[test]
 fn s3_3_a_part_is_stored_if_its_range_is_known() {
-    let asked = Asked {
+    let asked = RequestFacts {
         sent_ms: NOW_MS,
         received_ms: NOW_MS,
-        ..Asked::default()
+        ..RequestFacts::default()
     };
     let rules = Rules::default();
     assert!(judge(&asked, &head("bytes 0-4/10", "\"a\""), &rules).is_ok());
@@ -111,10 +111,10 @@ fn s3_4_only_a_strong_validator_shows_that_parts_match() {
 }
 
 fn store(zone: &Zone, range: &str, etag: &str, body: &str) -> Result<(), WhyNotStored> {
-    let asked = Asked {
+    let asked = RequestFacts {
         sent_ms: NOW_MS,
         received_ms: NOW_MS,
-        ..Asked::default()
+        ..RequestFacts::default()
     };
     let head = head(range, etag);
     let entry = NewResponse {

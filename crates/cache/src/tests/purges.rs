@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::zones::{
     Folder, MEGABYTE, NOW_MS, disk_zone, entry, files, find, manage, path_of, store, wait_for,
 };
-use crate::purge::{Manner, Target, without_range};
+use crate::purge::{PurgeKind, Target, without_range};
 use crate::vary::Selection;
 use crate::zone::{NewResponse, Zone};
 
@@ -14,7 +14,7 @@ use crate::zone::{NewResponse, Zone};
 fn purge_other_keys(zone: &Zone) {
     for number in 0..3000 {
         let key = format!("/other/{}", number % 10).into_bytes();
-        zone.purge(&Target::Key(key), Manner::Hard, NOW_MS);
+        zone.purge(&Target::Key(key), PurgeKind::Hard, NOW_MS);
     }
 }
 
@@ -64,7 +64,7 @@ fn purges_of_other_keys_while_the_folder_is_loaded_remove_no_file() {
     drop(zone);
     let zone = disk_zone(&folder);
     purge_other_keys(&zone);
-    zone.purge(&Target::Key(b"/b".to_vec()), Manner::Hard, NOW_MS);
+    zone.purge(&Target::Key(b"/b".to_vec()), PurgeKind::Hard, NOW_MS);
     // Another variant is requested and stored before the old ones are found.
     let mut german = entry(&zone, "/b", &[("Vary", "Accept-Language")]);
     german.selection.push(b"accept-language", Some(b"de"));
@@ -89,7 +89,7 @@ fn files_are_stale_if_too_many_keys_are_purged_before_they_are_found() {
     let zone = disk_zone(&folder);
     for number in 0..=64 * 1024 {
         let key = format!("/other/{number}").into_bytes();
-        zone.purge(&Target::Key(key), Manner::Hard, NOW_MS);
+        zone.purge(&Target::Key(key), PurgeKind::Hard, NOW_MS);
     }
     zone.adopt(&path);
     assert!(!find(&zone, "/a").unwrap().timing().is_fresh(NOW_MS));
@@ -113,7 +113,7 @@ fn slices_are_told_from_other_keys() {
     }
     assert_eq!(without_range(b"/abytes=0-3"), b"/a");
     assert_eq!(without_range(b"/abytes=0-3x"), b"/abytes=0-3x");
-    let purged = zone.purge(&Target::Sliced(b"/a".to_vec()), Manner::Hard, NOW_MS);
+    let purged = zone.purge(&Target::Sliced(b"/a".to_vec()), PurgeKind::Hard, NOW_MS);
     assert_eq!(purged.keys, 3);
     let left: Vec<&str> = keys
         .into_iter()

@@ -3,7 +3,7 @@
 use turnpike_wire::message::Head;
 
 use crate::control::{CacheControl, SECONDS_MAX, Scope, delta_seconds};
-use crate::freshness::{Asked, Rules, Timing, judge, remove_withheld};
+use crate::freshness::{RequestFacts, Rules, Timing, judge, remove_withheld};
 use crate::head::remove_unstorable;
 use crate::validation::{self, HeadVerdict};
 use crate::vary::Selection;
@@ -17,11 +17,11 @@ const IN_AN_HOUR: &str = "Sun, 06 Nov 1994 09:49:37 GMT";
 
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestFacts {
+    RequestFacts {
         sent_ms: NOW_MS,
         received_ms: NOW_MS,
-        ..Asked::default()
+        ..RequestFacts::default()
     }
 }
 
@@ -173,7 +173,7 @@ fn s3_2_a_304_replaces_fields_except_those_of_the_stored_bytes() {
 
 #[test]
 fn s3_5_responses_to_authorized_requests_must_be_shareable() {
-    let authorized = Asked {
+    let authorized = RequestFacts {
         authorized: true,
         ..asked()
     };
@@ -396,7 +396,7 @@ fn s4_2_3_the_age_is_the_larger_of_apparent_and_announced() {
         ),
     ];
     for (fields, delay_s, age_s) in cases {
-        let asked = Asked {
+        let asked = RequestFacts {
             sent_ms: NOW_MS - delay_s * 1000,
             ..asked()
         };
@@ -554,7 +554,7 @@ fn s5_2_1_request_directives_are_obeyed_if_configured() {
 
 #[test]
 fn s5_2_1_5_no_store_of_a_request_is_obeyed() {
-    let asked = Asked {
+    let asked = RequestFacts {
         no_store: true,
         ..asked()
     };
@@ -658,7 +658,7 @@ fn s5_2_2_8_proxy_revalidate_is_obeyed() {
 
 #[test]
 fn s5_2_2_9_public_allows_sharing_but_gives_no_lifetime() {
-    let authorized = Asked {
+    let authorized = RequestFacts {
         authorized: true,
         ..asked()
     };

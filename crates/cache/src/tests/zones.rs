@@ -10,10 +10,10 @@ use std::time::Duration;
 use turnpike_wire::message::{Head, Version};
 
 use crate::disk::{self, Closing, DiskSettings, Pace};
-use crate::fetch::{Asked, FetchOutcome};
+use crate::fetch::{FetchOutcome, TurnAnswer};
 use crate::freshness::{Staleness, Timing};
 use crate::manager::Manager;
-use crate::purge::{Manner, Target};
+use crate::purge::{PurgeKind, Target};
 use crate::stored::{StoredBody, Variant};
 use crate::vary::Selection;
 use crate::why::WhyNotStored;
@@ -154,7 +154,7 @@ fn variants_of_a_key_are_separate_and_purged_together() {
         assert!(matches!(&found.body, StoredBody::Memory(body) if **body == *language.as_bytes()));
     }
     assert!(find(&zone, "/a").is_none());
-    let purged = zone.purge(&Target::Key(b"/a".to_vec()), Manner::Hard, NOW_MS);
+    let purged = zone.purge(&Target::Key(b"/a".to_vec()), PurgeKind::Hard, NOW_MS);
     assert_eq!((purged.keys, purged.responses), (1, 2));
     assert_eq!(zone.contents().keys, 0);
 }
@@ -202,7 +202,7 @@ fn purges_remove_exactly_their_targets() {
         (Target::Host(b"other".to_vec()), &[]),
         (Target::All, &["/a/1", "/a/2", "/b/1"]),
     ];
-    for manner in [Manner::Hard, Manner::Soft] {
+    for manner in [PurgeKind::Hard, PurgeKind::Soft] {
         for (target, gone) in cases {
             let zone = Zone::memory("z", MEGABYTE);
             store(&zone, "/a/1", &[("Surrogate-Key", "red green")], b"1");
@@ -216,7 +216,10 @@ fn purges_remove_exactly_their_targets() {
                     .as_ref()
                     .is_some_and(|found| found.timing().is_fresh(NOW_MS));
                 assert_eq!(fresh, !gone.contains(&key), "{target:?} {key}");
-                assert!(found.is_some() || manner == Manner::Hard, "soft ones stay");
+                assert!(
+                    found.is_some() || manner == PurgeKind::Hard,
+                    "soft ones stay"
+                );
             }
         }
     }
@@ -227,7 +230,7 @@ fn a_response_requested_before_a_purge_is_not_stored_after_it() {
     let zone = Zone::memory("z", MEGABYTE);
     let before = entry(&zone, "/a", &[]);
     let other = entry(&zone, "/b", &[]);
-    zone.purge(&Target::Key(b"/a".to_vec()), Manner::Soft, NOW_MS);
+    zone.purge(&Target::Key(b"/a".to_vec()), PurgeKind::Soft, NOW_MS);
     let refused = zone.store_memory(before, b"old"[..].into()).err();
     assert_eq!(refused, Some(WhyNotStored::Purged));
     assert!(zone.store_memory(other, b"b"[..].into()).is_ok());
@@ -274,7 +277,7 @@ fn ten_thousand_keys_are_purged_by_one_tag_while_they_are_stored_again() {
         .into_iter()
         .flat_map(|one| one.join().unwrap())
         .collect();
-    let purged = zone.purge(&Target::Tag(b"all".to_vec()), Manner::Hard, NOW_MS);
+    let purged = zone.purge(&Target::Tag(b"all".to_vec()), PurgeKind::Hard, NOW_MS);
     assert_eq!(purged.keys, u64::from(KEYS));
     for entry in begun {
         let refused = zone.store_memory(entry, b"old"[..].into()).err();
@@ -307,7 +310,7 @@ fn a_full_zone_evicts_and_a_scan_does_not_evict_used_keys() {
         .store_memory(entry(&zone, "/big", &[]), vec![0; 2 << 20].into())
         .err();
     assert_eq!(refused, Some(WhyNotStored::TooLarge));
-    zone.purge(&Target::All, Manner::Hard, 0);
+    zone.purge(&Target::All, PurgeKind::Hard, 0);
     assert_eq!(zone.contents().bytes, 0);
 }
 
@@ -315,22 +318,22 @@ fn a_full_zone_evicts_and_a_scan_does_not_evict_used_keys() {
 fn a_key_is_fetched_once_at_a_time() {
     let zone = Zone::memory("z", MEGABYTE);
     let fetches = zone.fetches();
-    let Asked::Ours(turn) = fetches.ask(b"/a", 0, 5000) else {
+    let TurnAnswer::Ours(turn) = fetches.ask(b"/a", 0, 5000) else {
         panic!("no other request has the turn");
     };
-    let Asked::Theirs(fetch) = fetches.ask(b"/a", 4999, 5000) else {
+    let TurnAnswer::Theirs(fetch) = fetches.ask(b"/a", 4999, 5000) else {
         panic!("another request has the turn");
     };
-    assert!(matches!(fetches.ask(b"/b", 0, 5000), Asked::Ours(_)));
+    assert!(matches!(fetches.ask(b"/b", 0, 5000), TurnAnswer::Ours(_)));
     turn.end_fetch(FetchOutcome::Stored);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
     assert_eq!(runtime.block_on(fetch.ended()), FetchOutcome::Stored);
-    let Asked::Ours(first) = fetches.ask(b"/a", 0, 5000) else {
+    let TurnAnswer::Ours(first) = fetches.ask(b"/a", 0, 5000) else {
         panic!("it has landed");
     };
-    let Asked::Ours(second) = fetches.ask(b"/a", 5000, 5000) else {
+    let TurnAnswer::Ours(second) = fetches.ask(b"/a", 5000, 5000) else {
         panic!("it is too old");
     };
     drop(first);
@@ -362,11 +365,11 @@ fn files_are_found_again_after_a_restart_with_their_times() {
     );
     store(&zone, "/b", &[], b"");
     store(&zone, "/soft", &[], b"s");
-    zone.purge(&Target::Key(b"/soft".to_vec()), Manner::Soft, NOW_MS - 1);
+    zone.purge(&Target::Key(b"/soft".to_vec()), PurgeKind::Soft, NOW_MS - 1);
     drop(zone);
     let zone = disk_zone(&folder);
     assert!(find(&zone, "/a").is_none(), "nothing is known yet");
-    zone.purge(&Target::Key(b"/b".to_vec()), Manner::Hard, NOW_MS);
+    zone.purge(&Target::Key(b"/b".to_vec()), PurgeKind::Hard, NOW_MS);
     manage(&zone);
     wait_for("the loader", || zone.contents().keys == 2);
     let found = find(&zone, "/a").unwrap();
@@ -380,7 +383,7 @@ fn files_are_found_again_after_a_restart_with_their_times() {
     );
     assert!(find(&zone, "/b").is_none(), "purged before it was loaded");
     assert_eq!(
-        zone.purge(&Target::Tag(b"t".to_vec()), Manner::Hard, NOW_MS)
+        zone.purge(&Target::Tag(b"t".to_vec()), PurgeKind::Hard, NOW_MS)
             .keys,
         1
     );
@@ -615,10 +618,10 @@ fn no_removal_hits_a_file_that_another_process_has_placed() {
             zone.discard(b"/a", &find(zone, "/a").unwrap());
         }),
         ("purged", |zone| {
-            zone.purge(&Target::Key(b"/a".to_vec()), Manner::Hard, NOW_MS);
+            zone.purge(&Target::Key(b"/a".to_vec()), PurgeKind::Hard, NOW_MS);
         }),
         ("made stale", |zone| {
-            zone.purge(&Target::Key(b"/a".to_vec()), Manner::Soft, NOW_MS);
+            zone.purge(&Target::Key(b"/a".to_vec()), PurgeKind::Soft, NOW_MS);
         }),
     ];
     for (name, remove) in removals {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{Purged, Zone};
 use crate::disk::{self, Identity};
-use crate::purge::{Manner, Target};
+use crate::purge::{PurgeKind, Target};
 use crate::stored::{Resource, StoredBody, Variant};
 
 impl Zone {
     /// Removes the target, or makes it stale. After this returns, no response requested before the
     /// call is used as fresh. Waits for the disk.
-    pub fn purge(&self, target: &Target, manner: Manner, now_ms: u64) -> Purged {
+    pub fn purge(&self, target: &Target, manner: PurgeKind, now_ms: u64) -> Purged {
         self.purges.push(target);
         let mut purged = Purged::default();
         if let Target::Key(key) = target {
@@ -40,7 +40,7 @@ impl Zone {
         &self,
         key: &[u8],
         target: &Target,
-        manner: Manner,
+        manner: PurgeKind,
         now_ms: u64,
         purged: &mut Purged,
     ) {
@@ -57,14 +57,14 @@ impl Zone {
         purged.keys += 1;
         purged.responses += resource.variants.len() as u64;
         match manner {
-            Manner::Hard => {
+            PurgeKind::Hard => {
                 self.index.remove(key);
                 resource
                     .variants
                     .iter()
                     .for_each(|variant| self.remove_file(variant));
             }
-            Manner::Soft => {
+            PurgeKind::Soft => {
                 for variant in &resource.variants {
                     self.make_stale(variant, now_ms);
                 }

@@ -95,7 +95,7 @@ pub(crate) struct Http2Connection {
 impl Drop for Http2Connection {
     /// However the connection ends, its streams have no client any more.
     fn drop(&mut self) {
-        self.shared.went();
+        self.shared.client_left();
         if turns::is_ending() {
             self.log(Level::Alert, format_args!("{}", turns::Ended));
         }
@@ -405,7 +405,7 @@ impl Http2Connection {
                 }
                 Event::Data { stream, data, ends } => {
                     if let Some(stream) = self.shared.stream(stream.into()) {
-                        stream.came(data, ends);
+                        stream.body_arrived(data, ends);
                     }
                 }
                 Event::Trailers { stream } => {
@@ -414,8 +414,8 @@ impl Http2Connection {
                         stream.ended_by(trailers);
                     }
                 }
-                Event::BodyFault { stream } => self.tell(stream, Stream::came_malformed),
-                Event::Reset { stream } => self.tell(stream, Stream::went),
+                Event::BodyFault { stream } => self.tell(stream, Stream::body_is_malformed),
+                Event::Reset { stream } => self.tell(stream, Stream::client_left),
             }
         };
         lane.keep_request_reader(reader);

@@ -48,7 +48,7 @@ impl Http2Connection {
             Some(reason) => reason,
             None => self.run().await?,
         };
-        self.shared.went();
+        self.shared.client_left();
         if lingers(reason) {
             self.linger().await;
         }

@@ -118,7 +118,7 @@ pub(crate) struct Http3Connection {
 impl Drop for Http3Connection {
     /// However the connection ends, its streams have no client any more.
     fn drop(&mut self) {
-        self.shared.went();
+        self.shared.client_left();
     }
 }
 
@@ -293,7 +293,7 @@ impl Http3Connection {
         let mut frames = self.frames.borrow_mut();
         frames.quic.close(now, code.number(), why);
         drop(frames);
-        self.shared.went();
+        self.shared.client_left();
     }
 
     fn fail(&mut self, error: &ConnectionError) {
@@ -385,7 +385,7 @@ impl Http3Connection {
             }
         }
         self.ended.get_or_insert(reason);
-        self.shared.went();
+        self.shared.client_left();
     }
 
     fn streams_opened(&mut self) -> Result<(), ConnectionError> {
@@ -498,7 +498,7 @@ impl Http3Connection {
                 }
                 Read::Reset => {
                     self.partial_heads.retain(|(_, stream)| *stream != id);
-                    self.tell(id, Stream::went);
+                    self.tell(id, Stream::client_left);
                     let mut frames = self.frames.borrow_mut();
                     frames.give_up(id, ErrorCode::RequestCancelled);
                     break frames.wire.stream_reset(lane.clock.now_ms());
@@ -555,7 +555,7 @@ impl Http3Connection {
                         stream.was_read(data.len());
                     }
                     if let Some(stream) = self.shared.stream(id) {
-                        stream.came(data, false);
+                        stream.body_arrived(data, false);
                     }
                 }
                 Ok(RequestEvent::Trailers) => {
@@ -565,15 +565,15 @@ impl Http3Connection {
                     }
                 }
                 Ok(RequestEvent::End) => {
-                    self.tell(id, |stream| stream.came(&[], true));
+                    self.tell(id, |stream| stream.body_arrived(&[], true));
                     break Ok(());
                 }
                 Ok(RequestEvent::BodyFault) => {
-                    self.tell(id, Stream::came_malformed);
+                    self.tell(id, Stream::body_is_malformed);
                     break Ok(());
                 }
                 Ok(RequestEvent::Reset(code)) => {
-                    self.tell(id, Stream::went);
+                    self.tell(id, Stream::client_left);
                     self.frames.borrow_mut().give_up(id, code);
                     break Ok(());
                 }
@@ -662,7 +662,7 @@ impl Http3Connection {
 
     /// The client wants no more of an answer.
     fn was_stopped(&mut self, id: StreamId) -> Result<(), ConnectionError> {
-        self.tell(id, Stream::went);
+        self.tell(id, Stream::client_left);
         let now_ms = self.now_ms();
         let mut frames = self.frames.borrow_mut();
         // An answer that is complete may have parts that were not sent (RFC 9000 section 3.5).

@@ -126,9 +126,9 @@ impl Shared {
     }
 
     /// The client has gone: nobody wants the answers any more.
-    pub(crate) fn went(&self) {
+    pub(crate) fn client_left(&self) {
         for stream in self.streams.borrow().iter() {
-            stream.went();
+            stream.client_left();
         }
     }
 

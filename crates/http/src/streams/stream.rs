@@ -146,7 +146,7 @@ impl Stream {
     }
 
     /// A part of the body has come.
-    pub(crate) fn came(&self, data: &[u8], ends: bool) {
+    pub(crate) fn body_arrived(&self, data: &[u8], ends: bool) {
         self.shared.moved(self, data.len());
         self.body.borrow_mut().extend_from_slice(data);
         if ends {
@@ -163,13 +163,13 @@ impl Stream {
     }
 
     /// The body is not as long as it was announced.
-    pub(crate) fn came_malformed(&self) {
+    pub(crate) fn body_is_malformed(&self) {
         self.request.set(RequestProgress::Malformed);
         self.changed.notify_waiters();
     }
 
     /// The client does not want the answer any more.
-    pub(crate) fn went(&self) {
+    pub(crate) fn client_left(&self) {
         self.is_gone.set(true);
         if self.request.get() == RequestProgress::Coming {
             self.request.set(RequestProgress::Cut);

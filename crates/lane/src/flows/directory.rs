@@ -37,7 +37,7 @@ pub struct FlowDirectory {
 enum FlowOwner {
     Lane(Arc<Inbox>),
     /// A process before this one, and the address that its last datagram came from.
-    Process(Arc<FlowLink>, Option<Asker>),
+    Process(Arc<FlowLink>, Option<FlowRequester>),
 }
 
 impl FlowOwner {
@@ -53,7 +53,7 @@ impl FlowOwner {
 }
 
 /// The one that is given a datagram again whose flow has ended elsewhere.
-enum Asker {
+enum FlowRequester {
     /// A lane that has read it from this gate.
     Lane(Arc<Inbox>, Arc<OwnedFd>),
     /// The process after this one.
@@ -144,7 +144,7 @@ impl FlowDirectory {
                 return Some(Elsewhere::Lane(Arc::clone(owner)));
             }
             Some(FlowOwner::Process(link, asker)) => {
-                *asker = Some(Asker::Lane(Arc::clone(inbox), Arc::clone(gate)));
+                *asker = Some(FlowRequester::Lane(Arc::clone(inbox), Arc::clone(gate)));
                 return Some(Elsewhere::Process(Arc::clone(link)));
             }
             Some(FlowOwner::Lane(_)) | None => {}
@@ -261,7 +261,7 @@ impl FlowDirectory {
                 Elsewhere::Lane(Arc::clone(inbox))
             }
             Some(FlowOwner::Process(link, asker)) => {
-                *asker = Some(Asker::Process(Arc::clone(from)));
+                *asker = Some(FlowRequester::Process(Arc::clone(from)));
                 Elsewhere::Process(Arc::clone(link))
             }
             Some(FlowOwner::Lane(_)) | None => {
@@ -312,11 +312,11 @@ impl FlowDirectory {
         let inbox = match shard.get(&key) {
             Some(FlowOwner::Lane(inbox)) => Arc::clone(inbox),
             Some(FlowOwner::Process(own, Some(asker))) if Arc::ptr_eq(own, link) => match asker {
-                Asker::Lane(inbox, gate) => {
+                FlowRequester::Lane(inbox, gate) => {
                     datagram.arrival = Arrival::Gate(Arc::clone(gate));
                     Arc::clone(inbox)
                 }
-                Asker::Process(asker) => {
+                FlowRequester::Process(asker) => {
                     let asker = Arc::clone(asker);
                     drop(shard);
                     return asker.give_back(&datagram);

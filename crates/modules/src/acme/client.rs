@@ -24,7 +24,7 @@ type Sent = Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>>;
 
 type Answer = Result<own_request::Answer, String>;
 
-struct Asked {
+struct PendingRequest {
     request: Request<Bytes>,
     answer: oneshot::Sender<Answer>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Route {
 
 /// A client for one account; its task ends with it.
 pub(super) struct Client {
-    requests: mpsc::Sender<Asked>,
+    requests: mpsc::Sender<PendingRequest>,
     task: AbortHandle,
     answers: Arc<Answers>,
     is_secure: bool,
@@ -52,9 +52,9 @@ impl Client {
     /// A client; must be called on the services' thread.
     pub(super) fn new(route: Route) -> Client {
         let outlet = route.outlet;
-        let (requests, mut asked) = mpsc::channel::<Asked>(REQUESTS_MAX);
+        let (requests, mut asked) = mpsc::channel::<PendingRequest>(REQUESTS_MAX);
         let task = tokio::task::spawn_local(async move {
-            while let Some(Asked { request, answer }) = asked.recv().await {
+            while let Some(PendingRequest { request, answer }) = asked.recv().await {
                 // Nobody waits for it any more where this fails.
                 let _ = answer.send(outlet.send(&request).await);
             }
@@ -93,7 +93,7 @@ impl HttpClient for Client {
             let (answer, answered) = oneshot::channel();
             let request = Request::from_parts(head, body);
             let gone = |_| Error::Str("the client has ended");
-            let asked = Asked { request, answer };
+            let asked = PendingRequest { request, answer };
             requests.send(asked).await.map_err(|_| gone(()))?;
             let answered = answered.await.map_err(|_| gone(()))?;
             let answered = answered.map_err(|why| Error::Other(why.into()))?;

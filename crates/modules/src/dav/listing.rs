@@ -10,7 +10,7 @@ use super::failure::{Failure, quoted};
 use super::locks::{Lock, LockZone};
 use super::place::{self, Place};
 use super::properties::{self, Resource};
-use super::request_xml::Asked;
+use super::request_xml::PropertySelection;
 
 /// Entries of a folder that are described: each costs a `stat(2)`.
 const ENTRIES_MAX: usize = 20_000;
@@ -27,7 +27,7 @@ pub(super) struct Listing {
     pub(super) path: Vec<u8>,
     /// Whether what is in a folder is described, too.
     pub(super) with_entries: bool,
-    pub(super) asked: Asked,
+    pub(super) asked: PropertySelection,
     pub(super) locks: Option<Arc<LockZone>>,
     pub(super) now_ms: u64,
 }

@@ -8,7 +8,7 @@ use turnpike_wire::hex;
 use turnpike_wire::target::{self, Escape};
 
 use super::locks::Lock;
-use super::request_xml::{Asked, Name};
+use super::request_xml::{Name, PropertySelection};
 use crate::html;
 
 /// What an answer begins with.
@@ -40,23 +40,27 @@ pub(super) struct Resource<'a> {
 }
 
 /// Writes what a PROPFIND asks of a file or folder.
-pub(super) fn write_response(resource: &Resource<'_>, asked: &Asked, out: &mut Vec<u8>) {
+pub(super) fn write_response(
+    resource: &Resource<'_>,
+    asked: &PropertySelection,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b"<D:response>\n<D:href>");
     write_href(resource.path, out);
     out.extend_from_slice(b"</D:href>\n");
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     match asked {
-        Asked::All => {
+        PropertySelection::All => {
             for name in KNOWN {
                 write_property(resource, name, &mut found);
             }
         }
-        Asked::Names => {
+        PropertySelection::Names => {
             for name in KNOWN.iter().filter(|name| resource.has(name)) {
                 write_empty(name.as_bytes(), &mut found);
             }
         }
-        Asked::These(names) => {
+        PropertySelection::These(names) => {
             for name in names {
                 let known = KNOWN.iter().find(|known| known.as_bytes() == name.dav());
                 if !known.is_some_and(|known| write_property(resource, known, &mut found)) {

@@ -37,7 +37,7 @@ pub(super) struct Name {
 
 /// What a PROPFIND asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum PropertySelection {
     All,
     Names,
     These(Vec<Name>),
@@ -53,9 +53,9 @@ pub(super) struct LockInfo {
 }
 
 /// Reads the body of a PROPFIND; an empty one asks for all.
-pub(super) fn propfind(text: &[u8]) -> Result<Asked, Malformed> {
+pub(super) fn propfind(text: &[u8]) -> Result<PropertySelection, Malformed> {
     if text.is_empty() {
-        return Ok(Asked::All);
+        return Ok(PropertySelection::All);
     }
     let mut asked = None;
     walk(text, |path, event| {
@@ -66,11 +66,11 @@ pub(super) fn propfind(text: &[u8]) -> Result<Asked, Malformed> {
         match (outer.as_slice(), name.dav()) {
             ([], b"propfind") => {}
             ([], _) => return Err(Malformed),
-            ([b"propfind"], b"allprop") => asked = asked.take().or(Some(Asked::All)),
-            ([b"propfind"], b"propname") => asked = Some(Asked::Names),
-            ([b"propfind"], b"prop") => asked = Some(Asked::These(Vec::new())),
+            ([b"propfind"], b"allprop") => asked = asked.take().or(Some(PropertySelection::All)),
+            ([b"propfind"], b"propname") => asked = Some(PropertySelection::Names),
+            ([b"propfind"], b"prop") => asked = Some(PropertySelection::These(Vec::new())),
             ([b"propfind", b"prop"], _) => {
-                let Some(Asked::These(names)) = &mut asked else {
+                let Some(PropertySelection::These(names)) = &mut asked else {
                     return Err(Malformed);
                 };
                 if names.len() >= PROPERTIES_MAX || !name.is_writable() {

@@ -9,7 +9,7 @@ use super::job::{Job, Source};
 use super::listing::Listing;
 use super::locks::{Change, Lock, LockZone, NoLock};
 use super::place::Place;
-use super::request_xml::{Asked, DAV, LockInfo, Malformed, Name, lock_info, propfind};
+use super::request_xml::{DAV, LockInfo, Malformed, Name, PropertySelection, lock_info, propfind};
 
 #[test]
 fn elements_of_paths_are_counted() {
@@ -56,25 +56,25 @@ fn folders_are_copied_with_all_that_is_in_them_and_nothing_else() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-fn these(names: &[(&[u8], &str)]) -> Result<Asked, Malformed> {
+fn these(names: &[(&[u8], &str)]) -> Result<PropertySelection, Malformed> {
     let name = |(namespace, local): &(&[u8], &str)| Name {
         namespace: namespace.to_vec(),
         local: local.as_bytes().to_vec(),
     };
-    Ok(Asked::These(names.iter().map(name).collect()))
+    Ok(PropertySelection::These(names.iter().map(name).collect()))
 }
 
 #[test]
 fn what_is_asked_of_properties_is_read() {
     for (body, expected) in [
-        ("", Ok(Asked::All)),
+        ("", Ok(PropertySelection::All)),
         (
             "<propfind xmlns='DAV:'><allprop/></propfind>",
-            Ok(Asked::All),
+            Ok(PropertySelection::All),
         ),
         (
             "<?xml version='1.0'?><D:propfind xmlns:D=\"DAV:\"><D:propname/></D:propfind>",
-            Ok(Asked::Names),
+            Ok(PropertySelection::Names),
         ),
         (
             "<a:propfind xmlns:a='DAV:'><a:prop><a:getetag></a:getetag><b xmlns='x'/></a:prop>\
@@ -138,7 +138,7 @@ fn namespaces_and_answers_have_an_end() {
             conditions: Conditions::default(),
             path: b"/".to_vec(),
             with_entries: true,
-            asked: Asked::These(vec![name; 64]),
+            asked: PropertySelection::These(vec![name; 64]),
             locks: None,
             now_ms: 0,
         };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View};
 use turnpike_express::{
-    Mode, OBJECTS_MAX, OBJECTS_MIN, Publisher, SAMPLED_ONE_IN_MAX, SLOT_BYTES, Wish, slot_count,
+    Mode, OBJECTS_MAX, OBJECTS_MIN, ProgramSettings, Publisher, SAMPLED_ONE_IN_MAX, SLOT_BYTES,
+    slot_count,
 };
 use turnpike_http::plan::{Builder, LocationDraft};
 
@@ -222,7 +223,7 @@ fn objects_in(size_bytes: u64) -> usize {
     fitting.checked_ilog2().map_or(0, |power| 1 << power)
 }
 
-fn wish(view: View<'_>) -> Result<Wish, ConfError> {
+fn wish(view: View<'_>) -> Result<ProgramSettings, ConfError> {
     let Some(interfaces) = view.own("express_interface") else {
         let message = "\"express\" and \"express_drop\" need \"express_interface\" with the \
             network interfaces that they are for";
@@ -230,7 +231,7 @@ fn wish(view: View<'_>) -> Result<Wish, ConfError> {
     };
     let objects = objects(view)?;
     let names = interfaces.arguments.iter().map(|word| word.text.clone());
-    Ok(Wish {
+    Ok(ProgramSettings {
         interfaces: names.collect(),
         mode: match view.choice("express_mode") {
             "native" => Mode::Native,

@@ -181,7 +181,7 @@ impl SharedFiles {
         }
         drop(files);
         // Looking along a path may wait for a file server: nobody has to wait for that too.
-        let way_of = || Way::of(Path::new(OsStr::from_bytes(path)));
+        let way_of = || ResolvedPath::of(Path::new(OsStr::from_bytes(path)));
         let way = way_of();
         let Some(mut files) = self.try_lock() else {
             return Ok(Watched::No);
@@ -259,7 +259,13 @@ impl Files {
 
     /// Watches the file at a path, and before it whatever else can give the path another file.
     /// Returns its number.
-    fn add(&mut self, queue: &ChangeQueue, path: &[u8], way: &Way, now_s: u64) -> io::Result<u64> {
+    fn add(
+        &mut self,
+        queue: &ChangeQueue,
+        path: &[u8],
+        way: &ResolvedPath,
+        now_s: u64,
+    ) -> io::Result<u64> {
         let mut watches = Vec::new();
         let mut note = |watch| watches.push(watch);
         let mut passed = way.passed.iter().map(|way| way.as_os_str().as_bytes());
@@ -315,16 +321,16 @@ impl Files {
 
 /// Where a path leads.
 #[derive(Debug, PartialEq, Eq)]
-struct Way {
+struct ResolvedPath {
     /// The folders and links on it but for the root, which nothing takes the place of: where
     /// another one takes the place of one of them, the path leads to another file.
     passed: Vec<PathBuf>,
     file: PathBuf,
 }
 
-impl Way {
+impl ResolvedPath {
     /// Looks along a path, part by part: a link may lead to another.
-    fn of(path: &Path) -> Way {
+    fn of(path: &Path) -> ResolvedPath {
         let mut passed = Vec::new();
         let mut file = PathBuf::new();
         let mut links = 0;
@@ -350,7 +356,7 @@ impl Way {
             }
         }
         passed.drain(..passed.len().saturating_sub(WAYS_MAX));
-        Way { passed, file }
+        ResolvedPath { passed, file }
     }
 }
 
@@ -401,7 +407,12 @@ mod tests {
         let add = |files: &mut Files, name: &str, used_s| {
             folder.write(name, "").unwrap();
             let path = folder.path().join(name);
-            files.add(&queue, path.as_os_str().as_bytes(), &Way::of(&path), used_s)
+            files.add(
+                &queue,
+                path.as_os_str().as_bytes(),
+                &ResolvedPath::of(&path),
+                used_s,
+            )
         };
         let mut files = Files::default();
         add(&mut files, "a/old", 100).unwrap();
@@ -428,7 +439,12 @@ mod tests {
         let folder = Folder::create().unwrap();
         let mut files = Files::default();
         let path = folder.path().join("none");
-        let added = files.add(&queue, path.as_os_str().as_bytes(), &Way::of(&path), 1);
+        let added = files.add(
+            &queue,
+            path.as_os_str().as_bytes(),
+            &ResolvedPath::of(&path),
+            1,
+        );
         assert!(added.is_err());
         assert!(files.by_path.is_empty() && files.by_watch.is_empty());
     }
@@ -439,7 +455,7 @@ mod tests {
         let folder = Folder::create().unwrap();
         folder.write("page", "").unwrap();
         let path = folder.path().join("page");
-        let (way, name) = (Way::of(&path), path.as_os_str().as_bytes());
+        let (way, name) = (ResolvedPath::of(&path), path.as_os_str().as_bytes());
         let mut files = Files::default();
         let first = files.add(&queue, name, &way, 1).unwrap();
         files.forget(&queue, name);
@@ -538,10 +554,14 @@ mod tests {
             "releases/1/home.html",
         ] {
             let path = folder.path().join(name);
-            assert_eq!(Way::of(&path).file, path.canonicalize().unwrap(), "{name}");
+            assert_eq!(
+                ResolvedPath::of(&path).file,
+                path.canonicalize().unwrap(),
+                "{name}"
+            );
         }
-        assert_eq!(Way::of(&path), Way::of(&path));
-        let passed = Way::of(&folder.path().join("loop/page")).passed;
+        assert_eq!(ResolvedPath::of(&path), ResolvedPath::of(&path));
+        let passed = ResolvedPath::of(&folder.path().join("loop/page")).passed;
         assert!(passed.len() <= WAYS_MAX, "{}", passed.len());
     }
 }

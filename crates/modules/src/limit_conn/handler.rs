@@ -60,7 +60,7 @@ pub(super) struct Limits {
 }
 
 /// What came of asking the limits.
-pub(super) enum Asked {
+pub(super) enum LimitOutcome {
     /// No limit is reached.
     Within,
     /// A limit refuses it; whether that counts by the client's address.
@@ -72,23 +72,23 @@ pub(super) enum Asked {
 impl Handler for Limits {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         match self.ask(exchange) {
-            Asked::Within => Verdict::Declined,
-            Asked::Refused { by_address } => {
+            LimitOutcome::Within => Verdict::Declined,
+            LimitOutcome::Refused { by_address } => {
                 if by_address {
                     refused::note(exchange);
                 }
                 Verdict::Status(self.status)
             }
-            Asked::Undecided => Verdict::Undecided,
+            LimitOutcome::Undecided => Verdict::Undecided,
         }
     }
 }
 
 impl Limits {
     /// Counts a request or a session in, once.
-    pub(super) fn ask(&self, subject: &mut impl Limited) -> Asked {
+    pub(super) fn ask(&self, subject: &mut impl Limited) -> LimitOutcome {
         if !limits::decision::<CountZone>(subject).is_empty() {
-            return Asked::Within;
+            return LimitOutcome::Within;
         }
         for limit in &self.limits {
             let count = |key: &[u8]| limit.zone.counts.count(key, limit.most);
@@ -96,7 +96,7 @@ impl Limits {
                 Keyed::Undecided => {
                     uncount(subject);
                     limits::decide::<CountZone>(subject, "");
-                    return Asked::Undecided;
+                    return LimitOutcome::Undecided;
                 }
                 Keyed::NotCounted => {}
                 Keyed::Counted(Admission::Within(guard)) => {
@@ -117,18 +117,18 @@ impl Limits {
                 }
             }
         }
-        Asked::Within
+        LimitOutcome::Within
     }
 
-    fn refuse(&self, subject: &mut impl Limited, zone: &Zone) -> Asked {
+    fn refuse(&self, subject: &mut impl Limited, zone: &Zone) -> LimitOutcome {
         uncount(subject);
         if self.dry_run {
             limits::decide::<CountZone>(subject, "REJECTED_DRY_RUN");
-            return Asked::Within;
+            return LimitOutcome::Within;
         }
         zone.counts.rejections.add();
         limits::decide::<CountZone>(subject, "REJECTED");
-        Asked::Refused {
+        LimitOutcome::Refused {
             by_address: refused::is_address(&zone.key),
         }
     }

@@ -8,7 +8,7 @@ use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 use turnpike_stream::variables::VariableRow;
 
-use super::handler::{Asked, Limits};
+use super::handler::{LimitOutcome, Limits};
 use super::zone::CountZone;
 use super::{plan, rows};
 use crate::limits;
@@ -49,9 +49,9 @@ fn server(
 impl Handler for Limits {
     fn handle(&self, session: &mut Session) -> Verdict {
         match self.ask(session) {
-            Asked::Within => Verdict::Declined,
-            Asked::Refused { .. } => Verdict::Status(Status::ServiceUnavailable),
-            Asked::Undecided => Verdict::Status(Status::InternalServerError),
+            LimitOutcome::Within => Verdict::Declined,
+            LimitOutcome::Refused { .. } => Verdict::Status(Status::ServiceUnavailable),
+            LimitOutcome::Undecided => Verdict::Status(Status::InternalServerError),
         }
     }
 }

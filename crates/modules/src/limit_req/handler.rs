@@ -66,7 +66,7 @@ pub(super) struct Limits {
 }
 
 /// What came of asking the bucket of a request's key.
-enum Asked {
+enum BucketOutcome {
     /// Within the limit, which was the last one; so much is in excess.
     Within(i64),
     /// Within the limit; the bucket of this key is held.
@@ -94,10 +94,10 @@ impl Handler for Limits {
                 let rates = &zone.rates;
                 match rates.ask(key, zone.rate, limit.burst, now_ms, is_last) {
                     // Of the last one, nothing is held.
-                    RateCheck::Within(excess) if is_last => Asked::Within(excess),
-                    RateCheck::Within(_) => Asked::Held(key.to_vec()),
-                    RateCheck::Above(excess) => Asked::Above(excess),
-                    RateCheck::NoRoom => Asked::NoRoom,
+                    RateCheck::Within(excess) if is_last => BucketOutcome::Within(excess),
+                    RateCheck::Within(_) => BucketOutcome::Held(key.to_vec()),
+                    RateCheck::Above(excess) => BucketOutcome::Above(excess),
+                    RateCheck::NoRoom => BucketOutcome::NoRoom,
                 }
             };
             match limits::with_key(exchange, &zone.key, KEY_BYTES_MAX, ask) {
@@ -108,12 +108,14 @@ impl Handler for Limits {
                     return Verdict::Undecided;
                 }
                 Keyed::NotCounted => {}
-                Keyed::Counted(Asked::Within(excess)) => last = Some((limit, excess)),
-                Keyed::Counted(Asked::Held(key)) => held.push((limit, key)),
-                Keyed::Counted(Asked::Above(excess)) => {
+                Keyed::Counted(BucketOutcome::Within(excess)) => last = Some((limit, excess)),
+                Keyed::Counted(BucketOutcome::Held(key)) => held.push((limit, key)),
+                Keyed::Counted(BucketOutcome::Above(excess)) => {
                     return self.refuse(exchange, &held, limit, Some(excess));
                 }
-                Keyed::Counted(Asked::NoRoom) => return self.refuse(exchange, &held, limit, None),
+                Keyed::Counted(BucketOutcome::NoRoom) => {
+                    return self.refuse(exchange, &held, limit, None);
+                }
             }
         }
         if held.is_empty() && last.is_none() {

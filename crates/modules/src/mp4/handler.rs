@@ -13,7 +13,7 @@ use turnpike_lane::files::FileHandle;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::file;
 use turnpike_plan::background::run_blocking;
-use turnpike_wire::mp4::{self, HEAD_BYTES_MAX, Mp4Error, Part, Scan, Wish};
+use turnpike_wire::mp4::{self, Excerpt, HEAD_BYTES_MAX, Mp4Error, Part, Scan};
 
 use crate::file_response;
 use crate::files::Files;
@@ -65,7 +65,7 @@ impl Handler for Films {
 }
 
 /// The part that a query asks for. `None`: the whole film, as it is.
-pub(super) fn wish(query: &[u8], from_key_frame: bool) -> Option<Wish> {
+pub(super) fn wish(query: &[u8], from_key_frame: bool) -> Option<Excerpt> {
     let start_ms = argument(query, b"start").and_then(milliseconds);
     let end_ms = argument(query, b"end").and_then(milliseconds);
     let end_ms = end_ms.filter(|end_ms| *end_ms > 0);
@@ -73,7 +73,7 @@ pub(super) fn wish(query: &[u8], from_key_frame: bool) -> Option<Wish> {
         return None;
     }
     let start_ms = start_ms.unwrap_or(0);
-    Some(Wish {
+    Some(Excerpt {
         start_ms,
         length_ms: end_ms
             .and_then(|end_ms| end_ms.checked_sub(start_ms))
@@ -173,7 +173,7 @@ impl Source {
 
 impl Film {
     /// The part; `None`: the whole file does as it is.
-    fn cut(&self, wish: &Wish) -> Result<Option<Part>, CutError> {
+    fn cut(&self, wish: &Excerpt) -> Result<Option<Part>, CutError> {
         let read = |range| self.source.read(range).map_err(CutError::Read);
         let mut scan = Scan::new(self.file_bytes);
         for _ in 0..ATOMS_MAX {
@@ -206,7 +206,7 @@ struct Cutting {
     film: Film,
     files: Files,
     file: FileHandle,
-    wish: Wish,
+    wish: Excerpt,
 }
 
 impl Work for Cutting {

@@ -1,6 +1,6 @@
 //! Tables: which part a query asks for.
 
-use turnpike_wire::mp4::Wish;
+use turnpike_wire::mp4::Excerpt;
 
 use super::handler::wish;
 
@@ -25,7 +25,7 @@ fn a_query_asks_for_a_part() {
         ("start=99999999999999999999", None),
         ("restart=5", None),
     ] {
-        let expected = expected.map(|(start_ms, length_ms)| Wish {
+        let expected = expected.map(|(start_ms, length_ms)| Excerpt {
             start_ms,
             length_ms,
             from_key_frame: false,

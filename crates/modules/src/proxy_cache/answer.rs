@@ -37,7 +37,7 @@ struct Sent {
 
 /// What a location gives stored responses with.
 #[derive(Clone, Copy)]
-pub(super) struct Giving {
+pub(super) struct AnswerSettings {
     /// The owner of the prepared heads.
     pub(super) owner: u64,
     /// Hot files of disk zones.
@@ -72,7 +72,7 @@ pub(super) enum Unanswered {
 /// Makes the exchange's response of a stored one.
 pub(super) fn give(
     exchange: &mut Exchange,
-    giving: Giving,
+    giving: AnswerSettings,
     rules: &ResponseRules,
     stored: &Stored,
 ) -> Result<(), Unanswered> {
@@ -84,7 +84,7 @@ pub(super) fn give(
 /// The content of a stored response; the exchange's response is left as it is.
 pub(super) fn content(
     exchange: &Exchange,
-    giving: Giving,
+    giving: AnswerSettings,
     variant: &Variant,
 ) -> Result<Body, Unanswered> {
     match &variant.body {
@@ -101,7 +101,7 @@ pub(super) fn content(
 /// Makes the exchange's response of a stored one with its content.
 pub(super) fn give_content(
     exchange: &mut Exchange,
-    giving: Giving,
+    giving: AnswerSettings,
     rules: &ResponseRules,
     stored: &Stored,
     body: Body,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use turnpike_cache::control::CacheControl;
-use turnpike_cache::fetch::{Asked, Turn};
+use turnpike_cache::fetch::{Turn, TurnAnswer};
 use turnpike_cache::links;
 use turnpike_cache::partial;
 use turnpike_cache::stored::Variant;
@@ -435,14 +435,14 @@ impl Cache {
             None => (None, None),
         };
         let asked = match turn {
-            Some(turn) => Asked::Ours(turn),
+            Some(turn) => TurnAnswer::Ours(turn),
             None => {
                 let mono_ms = exchange.lane.clock.now_ms();
                 zone.fetches().ask(key, mono_ms, settings.lock_age_ms)
             }
         };
         match asked {
-            Asked::Ours(turn) => {
+            TurnAnswer::Ours(turn) => {
                 // A copy of the request has no content.
                 let repeatable = !exchange.may_have_content()
                     && exchange.method() != Method::Post
@@ -459,19 +459,21 @@ impl Cache {
                 }
                 self.fetch(exchange, zone, key, Use::Expired, Some(stored), Some(turn))
             }
-            Asked::Theirs(_) if exchange.purpose() == Purpose::Renewal => {
+            TurnAnswer::Theirs(_) if exchange.purpose() == Purpose::Renewal => {
                 Lookup::Answer(Verdict::Close)
             }
-            Asked::Theirs(_) if does_meanwhile => {
+            TurnAnswer::Theirs(_) if does_meanwhile => {
                 self.hit(exchange, zone, key, &stored, Use::Updating)
             }
-            Asked::Theirs(fetch) if settings.lock && gave_up.is_none() => {
+            TurnAnswer::Theirs(fetch) if settings.lock && gave_up.is_none() => {
                 Lookup::Wait(Box::new(Waiter {
                     question: self.question(zone, key),
                     fetch,
                 }))
             }
-            Asked::Theirs(_) => self.fetch(exchange, zone, key, Use::Expired, Some(stored), None),
+            TurnAnswer::Theirs(_) => {
+                self.fetch(exchange, zone, key, Use::Expired, Some(stored), None)
+            }
         }
     }
 
@@ -508,8 +510,8 @@ impl Cache {
             None => {
                 let mono_ms = exchange.lane.clock.now_ms();
                 match zone.fetches().ask(key, mono_ms, settings.lock_age_ms) {
-                    Asked::Ours(turn) => turn,
-                    Asked::Theirs(fetch) => {
+                    TurnAnswer::Ours(turn) => turn,
+                    TurnAnswer::Theirs(fetch) => {
                         return Lookup::Wait(Box::new(Waiter {
                             question: self.question(zone, key),
                             fetch,

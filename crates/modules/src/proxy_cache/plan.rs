@@ -12,7 +12,7 @@ use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::{Template, VariableTable};
 use turnpike_wire::message::Method;
 
-use super::answer::Giving;
+use super::answer::AnswerSettings;
 use super::content::Sight;
 use super::handler::Cache;
 use super::hosts::Hosts;
@@ -77,7 +77,7 @@ pub(super) struct Settings {
     pub(super) prefix: &'static str,
     /// Whether `Cache-Status` is sent.
     pub(super) tells_status: bool,
-    pub(super) giving: Giving,
+    pub(super) giving: AnswerSettings,
     /// Where copies of answers are kept.
     pub(super) copies: Option<Arc<Copies>>,
     /// Whether requests for one host, path and query that have neither cookies nor passwords are
@@ -255,7 +255,7 @@ pub(super) fn prepare(
         invalidation,
         prefix: pass.prefix,
         tells_status: status_field.is_some(),
-        giving: Giving {
+        giving: AnswerSettings {
             owner: OWNERS.fetch_add(1, Ordering::Relaxed),
             hot: HotFiles::slot(builder),
         },

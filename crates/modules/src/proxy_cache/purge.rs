@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_cache::purge::{Manner, Target, tags, without_range};
+use turnpike_cache::purge::{PurgeKind, Target, tags, without_range};
 use turnpike_cache::zone::{Purged, Storage, Zone};
 use turnpike_conf::{ConfError, Entry};
 use turnpike_http::client::Client;
@@ -55,9 +55,9 @@ impl Command for PurgeCommand {
     fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
         let target = target(arguments)?;
         let manner = if control::flag(arguments, "soft")? {
-            Manner::Soft
+            PurgeKind::Soft
         } else {
-            Manner::Hard
+            PurgeKind::Hard
         };
         let zones: Vec<&Arc<Zone>> = match control::text(arguments, "zone")? {
             None => self.0.0.values().collect(),
@@ -144,7 +144,11 @@ pub(super) fn by_request(
     let soft = exchange
         .field(b"Soft-Purge")
         .is_some_and(|value| value == b"1");
-    let manner = if soft { Manner::Soft } else { Manner::Hard };
+    let manner = if soft {
+        PurgeKind::Soft
+    } else {
+        PurgeKind::Hard
+    };
     let tags = request_tags(exchange);
     if exchange.is_undecided() {
         // The key may be that of something else.
@@ -236,7 +240,7 @@ struct Purging {
     zone: Arc<Zone>,
     key: Box<[u8]>,
     targets: Vec<Target>,
-    manner: Manner,
+    manner: PurgeKind,
     now_ms: u64,
     reply: Reply,
 }

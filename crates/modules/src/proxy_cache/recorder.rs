@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use turnpike_cache::disk::{WriteFailure, Writer};
 use turnpike_cache::fetch::{FetchOutcome, Turn};
-use turnpike_cache::freshness::{Asked, Staleness, judge, may_replace_status, remove_withheld};
+use turnpike_cache::freshness::{
+    RequestFacts, Staleness, judge, may_replace_status, remove_withheld,
+};
 use turnpike_cache::head::remove_unstorable;
 use turnpike_cache::not_stored::NotStored;
-use turnpike_cache::purge::{Manner, Target};
+use turnpike_cache::purge::{PurgeKind, Target};
 use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::tally::Use;
 use turnpike_cache::validation;
@@ -127,7 +129,7 @@ impl Storing {
         }
     }
 
-    fn asked(&self, exchange: &Exchange) -> Asked {
+    fn asked(&self, exchange: &Exchange) -> RequestFacts {
         let mut control = Vec::new();
         let no_store = self.question.settings.honor_request != Honor::Off
             && request_field(exchange, b"cache-control", &mut control)
@@ -136,7 +138,7 @@ impl Storing {
         // No client is sent what only decides about a request: the key alone says for whom it
         // decides.
         let is_shared = !exchange.walk.only_decides();
-        Asked {
+        RequestFacts {
             authorized: is_shared && exchange.known_field(Known::Authorization).is_some(),
             no_store,
             explicit_only: self.post.is_some(),
@@ -557,7 +559,7 @@ fn invalidate(exchange: &Exchange, zone: &Zone, key: &[u8]) {
     let status = exchange.upstream.head().status;
     if validation::invalidates(exchange.method_name(), status) {
         let now_ms = exchange.lane.clock.unix_ms();
-        zone.purge(&Target::Key(key.to_vec()), Manner::Hard, now_ms);
+        zone.purge(&Target::Key(key.to_vec()), PurgeKind::Hard, now_ms);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnpike_cache::fetch::{Asked, Fetch, FetchOutcome, Turn};
+use turnpike_cache::fetch::{Fetch, FetchOutcome, Turn, TurnAnswer};
 use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::why::WhyNotStored;
 use turnpike_http::body::Progress;
@@ -104,14 +104,14 @@ impl Waiter {
             let mono_ms = exchange.lane.clock.now_ms();
             let fetches = question.zone.fetches();
             match fetches.ask(&question.key, mono_ms, question.settings.lock_age_ms) {
-                Asked::Ours(_) if self.is_stored(exchange) => return None,
-                Asked::Ours(turn) => {
+                TurnAnswer::Ours(_) if self.is_stored(exchange) => return None,
+                TurnAnswer::Ours(turn) => {
                     return Some(Waited {
                         turn: Some(turn),
                         why: None,
                     });
                 }
-                Asked::Theirs(next) => fetch = next,
+                TurnAnswer::Theirs(next) => fetch = next,
             }
         }
     }

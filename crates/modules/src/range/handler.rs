@@ -8,7 +8,7 @@ use turnpike_wire::date;
 use turnpike_wire::message::{Known, Method, Version, holds_control};
 
 use super::body;
-use super::parse::{ByteRange, Wish, parse};
+use super::parse::{ByteRange, RequestedRanges, parse};
 
 /// Cuts out of a body what the request asks for.
 pub(super) struct RangeFilter {
@@ -27,22 +27,22 @@ impl Filter for RangeFilter {
             return None;
         }
         let wish = match wanted(exchange) {
-            None => Wish::Whole,
+            None => RequestedRanges::Whole,
             Some(value) => parse(value, length, ranges_max),
         };
         match wish {
-            Wish::Several(ranges) if has_parts(exchange.response.body()) => {
+            RequestedRanges::Several(ranges) if has_parts(exchange.response.body()) => {
                 let boundary = boundary(exchange.lane.random());
                 several(&mut exchange.response, &ranges, length, &boundary);
             }
-            Wish::Whole | Wish::Several(_) => {
+            RequestedRanges::Whole | RequestedRanges::Several(_) => {
                 exchange
                     .response
                     .fields_mut()
                     .add(b"Accept-Ranges", b"bytes");
             }
-            Wish::One(range) => one(exchange, range, length),
-            Wish::Unsatisfiable => {
+            RequestedRanges::One(range) => one(exchange, range, length),
+            RequestedRanges::Unsatisfiable => {
                 let mut value = exchange.lane.take_scratch();
                 value.extend_from_slice(b"bytes */");
                 append_number(&mut value, length);

@@ -9,7 +9,7 @@ pub(super) struct ByteRange {
 
 /// What a Range field asks of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum RequestedRanges {
     /// The whole body: the field is not followed.
     Whole,
     /// One part; by far the most frequent, so it needs no list.
@@ -29,7 +29,7 @@ const PART_HEAD_BYTES: u64 = 256;
 const PARTS_EXTRA_BYTES_MAX: u64 = 4096;
 
 /// Reads the ranges behind `bytes=`, for a body of `length` bytes.
-pub(super) fn parse(value: &[u8], length: u64, ranges_max: Option<u64>) -> Wish {
+pub(super) fn parse(value: &[u8], length: u64, ranges_max: Option<u64>) -> RequestedRanges {
     let mut cursor = Cursor(value);
     let mut first = None;
     let mut others = Vec::new();
@@ -43,41 +43,41 @@ pub(super) fn parse(value: &[u8], length: u64, ranges_max: Option<u64>) -> Wish 
             continue;
         }
         let Some(range) = cursor.range(length) else {
-            return Wish::Unsatisfiable;
+            return RequestedRanges::Unsatisfiable;
         };
         if range.start < range.end {
             count += 1;
             total = match total.checked_add(range.end - range.start) {
                 Some(total) if total <= OFFSET_MAX => total,
-                _ => return Wish::Unsatisfiable,
+                _ => return RequestedRanges::Unsatisfiable,
             };
             if ranges_max.is_some_and(|most| count > most) {
-                return Wish::Whole;
+                return RequestedRanges::Whole;
             }
             match first {
                 None => first = Some(range),
                 Some(_) => others.push(range),
             }
         } else if range.start == 0 {
-            return Wish::Whole;
+            return RequestedRanges::Whole;
         }
         if !cursor.take(b',') {
             break;
         }
     }
     let Some(first) = first else {
-        return Wish::Unsatisfiable;
+        return RequestedRanges::Unsatisfiable;
     };
     if others.is_empty() {
-        return Wish::One(first);
+        return RequestedRanges::One(first);
     }
     let cost = total.saturating_add(count.saturating_mul(PART_HEAD_BYTES));
     let costly = ranges_max.is_none() && cost > length.saturating_add(PARTS_EXTRA_BYTES_MAX);
     if total > length || costly {
-        return Wish::Whole;
+        return RequestedRanges::Whole;
     }
     others.insert(0, first);
-    Wish::Several(others)
+    RequestedRanges::Several(others)
 }
 
 struct Cursor<'a>(&'a [u8]);

@@ -28,10 +28,10 @@ const STATE_BYTES: u64 = 256;
 const ASKED_MAX: usize = 1024;
 
 /// What a server does about the states of its clients' certificates.
-pub(super) struct ClientStatuses(Arc<Asker>);
+pub(super) struct ClientStatuses(Arc<StatusClient>);
 
 /// What asks.
-struct Asker {
+struct StatusClient {
     /// Whether only the state of the client's own certificate counts.
     is_leaf_only: bool,
     /// The responder of all certificates; `None`: each names its own.
@@ -51,7 +51,7 @@ struct Wanted {
 }
 
 /// A chain that is counted as one that is asked for.
-struct Counted(Arc<Asker>);
+struct Counted(Arc<StatusClient>);
 
 /// States of certificates, for all lanes.
 struct StatusCache {
@@ -93,7 +93,7 @@ pub(super) fn statuses<S>(
     }
     let entries = view.nearest_all("error_log");
     let log = builder.environment.error_log(&entries);
-    Ok(Some(Arc::new(ClientStatuses(Arc::new(Asker {
+    Ok(Some(Arc::new(ClientStatuses(Arc::new(StatusClient {
         is_leaf_only: mode == "leaf",
         responder,
         cache: cache(view, builder),
@@ -175,7 +175,7 @@ fn passes(state: State) -> Result<(), StatusFailure> {
     }
 }
 
-impl Asker {
+impl StatusClient {
     /// The certificates of a chain whose states are wanted, the client's own first.
     fn wanted(&self, chain: &[&[u8]]) -> Option<Vec<Wanted>> {
         let pairs = chain.windows(2).map(|pair| {
@@ -239,7 +239,7 @@ impl Asker {
 
 impl Counted {
     /// `None`: too many are asked for already.
-    fn new(asker: &Arc<Asker>) -> Option<Counted> {
+    fn new(asker: &Arc<StatusClient>) -> Option<Counted> {
         let before = asker.asked.fetch_add(1, Ordering::Relaxed);
         let counted = Counted(Arc::clone(asker));
         (before < ASKED_MAX).then_some(counted)

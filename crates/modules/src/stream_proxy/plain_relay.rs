@@ -20,7 +20,7 @@ const BYTES_PER_STEP_MAX: usize = 1024 * 1024;
 
 /// One direction.
 #[derive(Default)]
-struct Way {
+struct RelayHalf {
     rest: Rest,
     /// The last bytes came in bulk: the next go through a pipe.
     is_bulk: bool,
@@ -43,7 +43,7 @@ pub(super) struct PlainRelay {
     /// The client's, the server's.
     sockets: [RelaySocket; 2],
     /// By the socket that is read.
-    ways: [Way; 2],
+    ways: [RelayHalf; 2],
     /// When something moved last.
     last_ms: u64,
 }
@@ -73,7 +73,7 @@ pub(super) struct Passed<'a> {
 impl PlainRelay {
     /// A relay between two sockets; `first` is to be sent to the server before all else.
     pub(super) fn new(sockets: [RelaySocket; 2], first: Vec<u8>, now_ms: u64) -> Self {
-        let mut ways = <[Way; 2]>::default();
+        let mut ways = <[RelayHalf; 2]>::default();
         if !first.is_empty() {
             ways[SocketOf::Client as usize].rest = Rest::Bytes(first, 0);
         }
@@ -195,7 +195,7 @@ impl PlainRelay {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
             Err(error) => return Err(failed(passed.session, "recv()", &error, end_of(from))),
         };
-        self.came(passed, from, count);
+        self.bytes_arrived(passed, from, count);
         let sent = self.sockets[other(from) as usize].send(&buffer);
         let sent = sent.map_err(|error| send_failed(passed, from, &error))?;
         count_sent(passed.session, from, sent);
@@ -219,7 +219,7 @@ impl PlainRelay {
             Ok(count) if count > 0 => {
                 way.is_bulk = count >= BULK_BYTES_MIN;
                 way.rest = Rest::Pipe(lent, count);
-                self.came(passed, from, count);
+                self.bytes_arrived(passed, from, count);
                 return count;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -246,7 +246,7 @@ impl PlainRelay {
         }
     }
 
-    fn came(&mut self, passed: &Passed<'_>, from: SocketOf, count: usize) {
+    fn bytes_arrived(&mut self, passed: &Passed<'_>, from: SocketOf, count: usize) {
         let session = passed.session;
         self.last_ms = session.lane.clock.now_ms();
         let (received, one) = (&session.bytes_received, session.tries.last());

@@ -183,7 +183,7 @@ impl<'a> Relay<'a> {
                 }
                 Ok(0) => return from_end,
                 Ok(count) => {
-                    self.came(direction, count);
+                    self.bytes_arrived(direction, count);
                     let is_bulk = count == room && limit.bytes_per_second == 0;
                     if is_bulk && from.is_plain() && to.is_plain() {
                         carrier = Carrier::Pipe;
@@ -211,7 +211,7 @@ impl<'a> Relay<'a> {
             Err(_) => (0, Carrier::Buffer),
         };
         if left > 0 {
-            self.came(direction, left);
+            self.bytes_arrived(direction, left);
         }
         while left > 0 {
             let sent = direction.to.drain(&lent.pipe, left).await?;
@@ -240,7 +240,7 @@ impl<'a> Relay<'a> {
     }
 
     /// Bytes have come.
-    fn came(&self, direction: &Direction<'_>, count: usize) {
+    fn bytes_arrived(&self, direction: &Direction<'_>, count: usize) {
         self.note(direction.received, count);
         if direction.ends[0] == End::Upstream {
             note_first_byte(self.one, self.picked, self.session.lane.clock.now_ms());

@@ -10,8 +10,8 @@ use turnpike_lane::timeout::bounded;
 use turnpike_plan::regex::Regex;
 use turnpike_stream::plan::Builder;
 use turnpike_upstream::{
-    Asked, Asks, Check, CheckRules, CheckTls, Connection, DatagramConnection, DatagramQuestion,
-    Question,
+    Asks, Check, CheckOutcome, CheckRules, CheckTls, Connection, DatagramConnection,
+    DatagramQuestion, Question,
 };
 use turnpike_wire::hex;
 
@@ -125,11 +125,14 @@ struct Talk {
 }
 
 impl Question for Talk {
-    fn ask<'a>(&'a self, connection: &'a Connection) -> Pin<Box<dyn Future<Output = Asked> + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        connection: &'a Connection,
+    ) -> Pin<Box<dyn Future<Output = CheckOutcome> + 'a>> {
         Box::pin(async move {
             let talk = talk(&self.conversation, connection);
             let found = bounded(self.timeout_ms, talk).await;
-            Asked {
+            CheckOutcome {
                 found: found.unwrap_or(Err(FAILED_READING)),
                 is_reusable: false,
             }

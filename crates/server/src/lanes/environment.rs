@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry};
-use turnpike_express::{Memory, Publisher, Wish};
+use turnpike_express::{Memory, ProgramSettings, Publisher};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
@@ -223,7 +223,7 @@ impl Environment for BuildContext<'_> {
         self.needs.zone_bytes.insert(name, bytes);
     }
 
-    fn express(&mut self, wish: &Wish) -> Option<Arc<Publisher>> {
+    fn express(&mut self, wish: &ProgramSettings) -> Option<Arc<Publisher>> {
         self.needs.express = Some(wish.clone());
         self.publisher.clone()
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use turnpike_express::{
-    Arrival, Attempt, Counts, Installation, Passed, Program, Proof, Refusal, Wish,
+    Arrival, Attempt, Counts, Installation, Passed, Program, ProgramSettings, Proof, Refusal,
 };
 use turnpike_lane::log::{ErrorLog, Level};
 
@@ -133,7 +133,7 @@ impl Express {
     /// says what the kernel refuses.
     pub(super) fn place(
         old: Option<Arc<Express>>,
-        wish: &Wish,
+        wish: &ProgramSettings,
         log: &ErrorLog,
     ) -> Option<Arc<Express>> {
         let Some(old) = old else {
@@ -169,7 +169,7 @@ impl Express {
     }
 
     /// This one, where it is what this binary would load for the wish; else a new one in its place.
-    fn settle(self: Arc<Express>, wish: &Wish, log: &ErrorLog) -> Arc<Express> {
+    fn settle(self: Arc<Express>, wish: &ProgramSettings, log: &ErrorLog) -> Arc<Express> {
         let mut held = self.held();
         held.is_taken = false;
         let installation = &held.installation;
@@ -299,7 +299,7 @@ impl Held {
 
 /// Says of a configuration that is tested why the express lane would not work here. Whether another
 /// program is on an interface is not judged: it may be that of the server that runs already.
-pub(super) fn tell(wish: &Wish, log: &ErrorLog) {
+pub(super) fn tell(wish: &ProgramSettings, log: &ErrorLog) {
     let found = Program::load(wish.objects).and_then(|_| {
         let mut interfaces = wish.interfaces.iter();
         interfaces.try_for_each(|name| turnpike_express::find_interface(name).map(|_| ()))

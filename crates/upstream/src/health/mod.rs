@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 
-pub use question::{Asked, Asks, CheckTls, DatagramQuestion, Question};
+pub use question::{Asks, CheckOutcome, CheckTls, DatagramQuestion, Question};
 
 use crate::address::Address;
 use crate::background::BackgroundTask;

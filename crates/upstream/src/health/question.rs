@@ -31,7 +31,7 @@ pub enum Asks {
 /// A check by datagrams.
 pub trait DatagramQuestion: Send + Sync {
     /// Sends a datagram through `socket`, and checks what comes back. Every wait has a time-out.
-    /// The error is as in [`Asked::found`].
+    /// The error is as in [`CheckOutcome::found`].
     fn ask<'a>(
         &'a self,
         socket: &'a DatagramConnection,
@@ -41,11 +41,14 @@ pub trait DatagramQuestion: Send + Sync {
 /// A check request in the peer's protocol.
 pub trait Question: Send + Sync {
     /// Sends the request on `connection`, and checks the response. Every wait has a time-out.
-    fn ask<'a>(&'a self, connection: &'a Connection) -> Pin<Box<dyn Future<Output = Asked> + 'a>>;
+    fn ask<'a>(
+        &'a self,
+        connection: &'a Connection,
+    ) -> Pin<Box<dyn Future<Output = CheckOutcome> + 'a>>;
 }
 
 /// The end of a check.
-pub struct Asked {
+pub struct CheckOutcome {
     /// The error is the failed action, or the fault of the response, as the log shows it after
     /// `while`.
     pub found: Result<(), &'static str>,
@@ -101,7 +104,7 @@ pub(super) async fn ask(
 fn keep(
     check: &Check,
     connection: Connection,
-    asked: Asked,
+    asked: CheckOutcome,
     idle: &mut Option<Connection>,
 ) -> Result<(), &'static str> {
     if check.rules.keepalive_time_ms > 0 && asked.is_reusable {

@@ -11,7 +11,7 @@ use turnpike_lane::log::ErrorLog;
 use turnpike_testkit::ports::RefusedPort;
 use turnpike_testkit::{Origin, Step};
 
-use super::{Asked, Asks, Check, CheckRules, Question, Watching};
+use super::{Asks, Check, CheckOutcome, CheckRules, Question, Watching};
 use crate::Address;
 use crate::background::BackgroundTask as _;
 use crate::connection::Connection;
@@ -63,13 +63,16 @@ struct IsGood {
 }
 
 impl Question for IsGood {
-    fn ask<'a>(&'a self, connection: &'a Connection) -> Pin<Box<dyn Future<Output = Asked> + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        connection: &'a Connection,
+    ) -> Pin<Box<dyn Future<Output = CheckOutcome> + 'a>> {
         Box::pin(async move {
             let mut answer = Vec::new();
             let asked = connection.write_all(b"\r\n\r\n", self.timeout_ms).await;
             let read = connection.read(&mut answer, 100, self.timeout_ms).await;
             let is_good = asked.is_ok() && read.is_ok() && answer == GOOD.as_bytes();
-            Asked {
+            CheckOutcome {
                 found: is_good.then_some(()).ok_or("asking"),
                 is_reusable: is_good,
             }

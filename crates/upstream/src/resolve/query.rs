@@ -107,7 +107,7 @@ async fn ask_once(
     let written = dns::write_question(id, name, question, extension, &mut message);
     written.map_err(|_| Failure::Name)?;
     resolver.questions.fetch_add(1, Ordering::Relaxed);
-    let asked = Asked {
+    let asked = SentQuery {
         server,
         message: &message,
         id,
@@ -138,7 +138,7 @@ impl From<io::Error> for Failure {
 }
 
 /// A question to one server.
-struct Asked<'a> {
+struct SentQuery<'a> {
     server: SocketAddr,
     message: &'a [u8],
     id: u16,
@@ -146,7 +146,7 @@ struct Asked<'a> {
     question: Question,
 }
 
-impl Asked<'_> {
+impl SentQuery<'_> {
     async fn answer(&self) -> Result<Answer, Failure> {
         let answer = self.by_datagram().await?;
         if answer.truncated {

@@ -334,7 +334,7 @@ pub fn mp4(data: &[u8]) {
     let Some((&[knob, start, length], file)) = data.split_first_chunk() else {
         return;
     };
-    let wish = mp4::Wish {
+    let wish = mp4::Excerpt {
         start_ms: u64::from(start) * 100,
         length_ms: (length > 0).then_some(u64::from(length) * 100),
         from_key_frame: knob & 1 == 1,
@@ -368,7 +368,7 @@ fn scan_film(file: &[u8]) -> Result<(mp4::Layout, Vec<u8>), mp4::Mp4Error> {
     ))
 }
 
-fn cut_film(file: &[u8], wish: &mp4::Wish) -> Option<(mp4::Layout, mp4::Part)> {
+fn cut_film(file: &[u8], wish: &mp4::Excerpt) -> Option<(mp4::Layout, mp4::Part)> {
     let (layout, index) = scan_film(file).ok()?;
     let kind = layout.kind.clone().unwrap_or(0..0);
     let kind = &file[kind.start as usize..kind.end as usize];

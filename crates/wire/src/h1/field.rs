@@ -11,7 +11,7 @@ mod tests;
 
 /// The rules for a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum LineRules {
     /// nginx's rules.
     Nginx,
     /// RFC 9112 section 5, for a client's line.
@@ -21,20 +21,20 @@ pub(crate) enum Manner {
     Response,
 }
 
-impl Manner {
+impl LineRules {
     /// The rules for a request's lines.
-    pub(crate) fn of_request(strictness: Strictness) -> Manner {
+    pub(crate) fn of_request(strictness: Strictness) -> LineRules {
         match strictness {
-            Strictness::Rfc => Manner::Request,
-            Strictness::Nginx => Manner::Nginx,
+            Strictness::Rfc => LineRules::Request,
+            Strictness::Nginx => LineRules::Nginx,
         }
     }
 
     /// The rules for a response's lines.
-    pub(crate) fn of_response(strictness: Strictness) -> Manner {
+    pub(crate) fn of_response(strictness: Strictness) -> LineRules {
         match strictness {
-            Strictness::Rfc => Manner::Response,
-            Strictness::Nginx => Manner::Nginx,
+            Strictness::Rfc => LineRules::Response,
+            Strictness::Nginx => LineRules::Nginx,
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn is_connection_option(fields: &[Field], buffer: &[u8], name: &[u8])
 /// first line that is malformed.
 pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
     let mut start = 0;
-    while let Ok((Line::Field(field), next)) = parse_line(section, start, Manner::Nginx) {
+    while let Ok((Line::Field(field), next)) = parse_line(section, start, LineRules::Nginx) {
         take(field.name.of(section), field.value.of(section));
         start = next;
     }
@@ -150,7 +150,7 @@ fn find_colon(line: &[u8]) -> Option<usize> {
 pub(crate) fn parse_line(
     bytes: &[u8],
     start: usize,
-    manner: Manner,
+    manner: LineRules,
 ) -> Result<(Line, usize), Stop> {
     match parse_usual_line(bytes, start) {
         Some((field, next)) => Ok((Line::Field(field), next)),
@@ -164,7 +164,7 @@ pub(crate) fn parse_line(
 /// refused. As in nginx, only spaces are removed from a value, several carriage returns before a
 /// line feed end a line, and a name without a colon is a header with an empty value. By the RFC,
 /// names are tokens, tabs are white space, and values hold no control bytes.
-fn parse_by_rules(bytes: &[u8], start: usize, manner: Manner) -> Result<(Line, usize), Stop> {
+fn parse_by_rules(bytes: &[u8], start: usize, manner: LineRules) -> Result<(Line, usize), Stop> {
     let first = *bytes.get(start).ok_or(Stop::More)?;
     if first == b'\r' || first == b'\n' {
         let line_feed = if first == b'\r' { start + 1 } else { start };
@@ -179,7 +179,7 @@ fn parse_by_rules(bytes: &[u8], start: usize, manner: Manner) -> Result<(Line, u
     }
     let (name_end, seen) = scan_name(bytes, start, manner)?;
     let name = Span::new(start, name_end);
-    let strict = manner != Manner::Nginx;
+    let strict = manner != LineRules::Nginx;
     if strict && let Some(at) = foreign_byte(name.of(bytes), seen) {
         return Err(Stop::Bad(start + at));
     }
@@ -217,13 +217,13 @@ fn foreign_byte(name: &[u8], seen: u8) -> Option<usize> {
 
 /// Scans a name up to the byte that ends it: the colon, the line's end, or in a response white
 /// space. Returns its offset and the classes of the bytes.
-fn scan_name(bytes: &[u8], start: usize, manner: Manner) -> Result<(usize, u8), Stop> {
+fn scan_name(bytes: &[u8], start: usize, manner: LineRules) -> Result<(usize, u8), Stop> {
     let mut seen = 0;
     let mut index = start;
     while let Some(&byte) = bytes.get(index) {
         let class = NAME_CLASS[usize::from(byte)];
         if class >= ENDS {
-            let cut_off = manner == Manner::Response && index > start && is_white_space(byte);
+            let cut_off = manner == LineRules::Response && index > start && is_white_space(byte);
             return if class == ENDS || cut_off {
                 Ok((index, seen))
             } else {

@@ -25,7 +25,7 @@ const TRACKS_MAX: usize = 256;
 
 /// Which part of a film is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct Excerpt {
     /// When it begins, in milliseconds from the film's beginning.
     pub start_ms: u64,
     /// How long it is, in milliseconds; `None`: to the end.
@@ -111,7 +111,7 @@ fn ticks(time_ms: u64, ticks_per_s: u32) -> u64 {
     u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
-impl Wish {
+impl Excerpt {
     /// What is left of a duration, or `None` where the wanted time is behind it.
     fn duration(&self, whole: u64, ticks_per_s: u32) -> Option<u64> {
         let left = whole.checked_sub(ticks(self.start_ms, ticks_per_s))?;
@@ -127,7 +127,7 @@ impl Wish {
 ///
 /// # Errors
 /// When the file is not as it has to be, or has nothing at the wanted time.
-pub fn cut(kind: &[u8], index: &[u8], layout: &Layout, wish: &Wish) -> Result<Part, Mp4Error> {
+pub fn cut(kind: &[u8], index: &[u8], layout: &Layout, wish: &Excerpt) -> Result<Part, Mp4Error> {
     let samples = layout.samples.clone().ok_or(Mp4Error::Missing("mdat"))?;
     let mut film = Film::default();
     let mut tracks: Vec<&[u8]> = Vec::new();
@@ -185,7 +185,7 @@ struct Film {
 }
 
 impl Film {
-    fn read(&mut self, content: &[u8], wish: &Wish) -> Result<(), Mp4Error> {
+    fn read(&mut self, content: &[u8], wish: &Excerpt) -> Result<(), Mp4Error> {
         const SIZES: [usize; 2] = [100, 112];
         if self.header.is_some() {
             return Err(Mp4Error::Duplicate("mvhd"));

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::atoms::{Atoms, number32, write_atom};
-use super::{Layout, Mp4Error, Part, Scan, Wish, cut};
+use super::{Excerpt, Layout, Mp4Error, Part, Scan, cut};
 
 /// A film of one track with a sample every 100 ms.
 #[derive(Clone, Copy)]
@@ -150,7 +150,7 @@ fn slice(file: &[u8], range: Option<std::ops::Range<u64>>) -> &[u8] {
     range.map_or(&[], |range| &file[range.start as usize..range.end as usize])
 }
 
-fn part(file: &[u8], wish: &Wish) -> Result<Vec<u8>, Mp4Error> {
+fn part(file: &[u8], wish: &Excerpt) -> Result<Vec<u8>, Mp4Error> {
     let layout = scan(file)?;
     let kind = slice(file, layout.kind.clone());
     let index = slice(file, layout.index.clone());
@@ -211,8 +211,8 @@ fn samples(film: &[u8]) -> Vec<u32> {
     found
 }
 
-fn wish(start_ms: u64, length_ms: Option<u64>) -> Wish {
-    Wish {
+fn wish(start_ms: u64, length_ms: Option<u64>) -> Excerpt {
+    Excerpt {
         start_ms,
         length_ms,
         from_key_frame: false,
@@ -279,7 +279,7 @@ fn tables_of_single_samples_follow() {
 
 #[test]
 fn a_part_may_begin_with_a_key_frame() {
-    let from_key_frame = Wish {
+    let from_key_frame = Excerpt {
         from_key_frame: true,
         ..wish(730, Some(400))
     };

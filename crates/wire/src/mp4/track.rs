@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::atoms::{Atoms, Name, write_atom};
 use super::tables::{ChunkRuns, Chunks, Counted, Selected, Sizes, SyncSamples};
-use super::{Header, Mp4Error, Wish};
+use super::{Excerpt, Header, Mp4Error};
 
 /// A track as the file has it.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl<'a> Track<'a> {
     pub(super) fn read(
         content: &'a [u8],
         film_ticks_per_s: u32,
-        wish: &Wish,
+        wish: &Excerpt,
     ) -> Result<Option<Self>, Mp4Error> {
         const HEADER_SIZES: [usize; 2] = [84, 96];
         let mut track = Self::default();
@@ -83,7 +83,7 @@ impl<'a> Track<'a> {
         Ok(is_there.then_some(track))
     }
 
-    fn read_media(&mut self, content: &'a [u8], wish: &Wish) -> Result<bool, Mp4Error> {
+    fn read_media(&mut self, content: &'a [u8], wish: &Excerpt) -> Result<bool, Mp4Error> {
         const HEADER_SIZES: [usize; 2] = [24, 36];
         let mut information = None;
         for atom in Atoms(content) {
@@ -159,7 +159,7 @@ impl<'a> Track<'a> {
     /// Leaves of the track what is wanted.
     pub(super) fn cut(
         mut self,
-        wish: &Wish,
+        wish: &Excerpt,
         samples_end: u64,
         file_bytes: u64,
     ) -> Result<CutTrack<'a>, Mp4Error> {
@@ -206,7 +206,7 @@ impl<'a> Track<'a> {
 }
 
 /// Whether something is left behind the wanted start.
-fn is_longer(header: &Header, wish: &Wish, ticks_per_s: u32) -> bool {
+fn is_longer(header: &Header, wish: &Excerpt, ticks_per_s: u32) -> bool {
     header.duration > super::ticks(wish.start_ms, ticks_per_s)
 }
 

@@ -33,7 +33,7 @@ use settings::{Changed, Settings};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wish {
+pub(crate) struct SessionOptions {
     pub(crate) study: String,
     pub(crate) quick: bool,
     /// `DIMENSION=LEVEL[,LEVEL]`, or a level of any dimension.
@@ -65,7 +65,7 @@ pub(crate) struct Session {
 ///
 /// # Errors
 /// The first step that failed; the runs before it are kept.
-pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
+pub(crate) fn run(wish: &SessionOptions) -> Result<PathBuf, LabError> {
     turnpike_host::raise_file_limit();
     let loaded = study::load(&wish.study)?;
     if loaded.study.contender.is_empty() {
@@ -106,7 +106,7 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
 }
 
 impl Session {
-    fn plan(loaded: Loaded, wish: &Wish) -> Result<Session, LabError> {
+    fn plan(loaded: Loaded, wish: &SessionOptions) -> Result<Session, LabError> {
         let cpus = placement::allowed().len();
         let study = &loaded.study;
         let dimensions = matrix::dimensions(study, cpus);
@@ -166,7 +166,7 @@ impl Session {
         placement::place(&server, &driver, &placement::allowed()).map_err(lacking)
     }
 
-    fn header(&self, wish: &Wish, topology: &Topology) -> Header {
+    fn header(&self, wish: &SessionOptions, topology: &Topology) -> Header {
         let study = &self.loaded.study;
         let is_shared = |case: &Case| self.placed(case).is_ok_and(|placed| placed.is_shared());
         Header {

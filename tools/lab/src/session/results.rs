@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Session, Wish};
+use super::{Session, SessionOptions};
 use crate::error::LabError;
 use crate::matrix::Case;
 use crate::record;
@@ -21,7 +21,7 @@ const SAME_DAY_MAX: u32 = 1000;
 ///
 /// # Errors
 /// There is none to go on with.
-pub(super) fn folder(header: &Header, wish: &Wish) -> Result<PathBuf, LabError> {
+pub(super) fn folder(header: &Header, wish: &SessionOptions) -> Result<PathBuf, LabError> {
     if wish.resume {
         return last(header, wish);
     }
@@ -43,7 +43,7 @@ pub(crate) fn fresh_folder(out: &Path, name: &str) -> Result<PathBuf, LabError> 
     fresh.ok_or_else(|| LabError::step("making the folder of results", "too many on one day"))
 }
 
-fn last(header: &Header, wish: &Wish) -> Result<PathBuf, LabError> {
+fn last(header: &Header, wish: &SessionOptions) -> Result<PathBuf, LabError> {
     let mut found: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(&wish.out)
         .into_iter()
         .flatten()

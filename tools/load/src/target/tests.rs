@@ -16,8 +16,8 @@ fn shape() -> RequestShape {
     }
 }
 
-fn wish(url: &str, weight: f64) -> Wish {
-    Wish {
+fn wish(url: &str, weight: f64) -> NamedRequest {
+    NamedRequest {
         url: Url::parse(url).unwrap(),
         weight,
         method: None,

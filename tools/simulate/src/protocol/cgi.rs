@@ -1,6 +1,6 @@
 //! What the protocols of applications have in common: requests of parameters, answers of CGI.
 
-use super::parts::{Asked, breaks_head, content_of, fields};
+use super::parts::{ParsedRequest, breaks_head, content_of, fields};
 use crate::answer::{Answer, Disorder};
 
 /// The parameters of a request, in order.
@@ -18,7 +18,11 @@ pub(super) struct Text {
 }
 
 /// The request with these parameters and this body.
-pub(super) fn asked(params: &Params, body: Vec<u8>, length: usize) -> Result<Asked, String> {
+pub(super) fn asked(
+    params: &Params,
+    body: Vec<u8>,
+    length: usize,
+) -> Result<ParsedRequest, String> {
     let value = |name: &str| {
         let mut found = params.iter().filter(|param| param.0 == name);
         match (found.next(), found.next()) {
@@ -34,7 +38,7 @@ pub(super) fn asked(params: &Params, body: Vec<u8>, length: usize) -> Result<Ask
         let come = body.len();
         return Err(format!("CONTENT_LENGTH is {said:?}, {come} bytes came"));
     }
-    Ok(Asked {
+    Ok(ParsedRequest {
         number: number.map_err(|_| "HTTP_X_NUMBER is no number")?,
         path: value("DOCUMENT_URI")?.to_owned(),
         is_head: value("REQUEST_METHOD")? == "HEAD",
@@ -50,7 +54,7 @@ pub(super) fn with_body(
     params: &Params,
     input: &[u8],
     from: usize,
-) -> Result<Option<Asked>, String> {
+) -> Result<Option<ParsedRequest>, String> {
     let said = params.iter().find(|(name, _)| name == "CONTENT_LENGTH");
     let length = match said.map(|(_, value)| value.as_str()) {
         None | Some("") => 0,
@@ -63,7 +67,12 @@ pub(super) fn with_body(
 }
 
 /// An answer of CGI. `breaks_field`: a wrong part stands in its head.
-pub(super) fn text(answer: &Answer, content: u64, asked: &Asked, breaks_field: bool) -> Text {
+pub(super) fn text(
+    answer: &Answer,
+    content: u64,
+    asked: &ParsedRequest,
+    breaks_field: bool,
+) -> Text {
     let mut head = match answer.status {
         200 => String::new(),
         status => format!("Status: {status} Fault\r\n"),

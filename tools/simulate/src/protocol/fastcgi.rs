@@ -1,7 +1,7 @@
 //! FastCGI as applications speak it (FastCGI specification 1.0).
 
 use super::cgi::{self, Params};
-use super::parts::{Asked, Written, at_percent};
+use super::parts::{ParsedRequest, Written, at_percent};
 use crate::answer::{Answer, Disorder};
 
 const BEGIN_REQUEST: u8 = 1;
@@ -36,7 +36,7 @@ fn record<'a>(input: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, String> {
     Ok(Some((kind, content)))
 }
 
-pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
+pub(super) fn read(input: &[u8]) -> Result<Option<ParsedRequest>, String> {
     let mut rest = input;
     let Some((kind, begin)) = record(&mut rest)? else {
         return Ok(None);
@@ -58,7 +58,7 @@ pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
     let [params, body] = streams;
     let length = input.len() - rest.len();
     let asked = cgi::asked(&pairs(&params)?, body, length)?;
-    Ok(Some(Asked {
+    Ok(Some(ParsedRequest {
         keeps: flags == 1,
         ..asked
     }))
@@ -120,7 +120,7 @@ impl Records {
     }
 }
 
-pub(super) fn write(answer: &Answer, content: u64, asked: &Asked) -> Written {
+pub(super) fn write(answer: &Answer, content: u64, asked: &ParsedRequest) -> Written {
     // Of the wrong parts, one is of the head, and the others are of the records around it.
     let wrong = match answer.disorder {
         Some(Disorder::Wrong { kind, percent }) => Some((kind, percent)),

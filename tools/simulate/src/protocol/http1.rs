@@ -1,6 +1,6 @@
 //! HTTP/1 as origins speak it.
 
-use super::parts::{Asked, Written, at_percent, breaks_head, content_of, fields};
+use super::parts::{ParsedRequest, Written, at_percent, breaks_head, content_of, fields};
 use crate::answer::{Answer, Disorder, Ending};
 use crate::content::chunked;
 use crate::message;
@@ -14,7 +14,7 @@ const WRONG_SIZE: &[u8] = b"zz\r\n";
 /// The most bytes of a chunk.
 const CHUNK_BYTES_MAX: usize = 1_500;
 
-pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
+pub(super) fn read(input: &[u8]) -> Result<Option<ParsedRequest>, String> {
     let Some(request) = message::request(input)? else {
         return Ok(None);
     };
@@ -26,7 +26,7 @@ pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
     let path = words.next().unwrap_or_default().to_owned();
     let number = request.field("X-Number").and_then(|text| text.parse().ok());
     let number = number.ok_or("a request has no X-Number")?;
-    Ok(Some(Asked {
+    Ok(Some(ParsedRequest {
         number,
         path,
         is_head,
@@ -36,7 +36,7 @@ pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
     }))
 }
 
-pub(super) fn write(answer: &Answer, content: u64, asked: &Asked) -> Written {
+pub(super) fn write(answer: &Answer, content: u64, asked: &ParsedRequest) -> Written {
     let mut head = String::new();
     if answer.has_interim {
         head.push_str("HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n");

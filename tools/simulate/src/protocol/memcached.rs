@@ -1,13 +1,13 @@
 //! memcached's text protocol: a key is asked for, and a value answers.
 
-use super::parts::{Asked, ENDLESS_HEAD_BYTES, Written, at_percent};
+use super::parts::{ENDLESS_HEAD_BYTES, ParsedRequest, Written, at_percent};
 use crate::answer::{Answer, Disorder};
 use crate::content::body;
 
 /// More bytes than any line of a request has.
 const LINE_BYTES_MAX: usize = 300;
 
-pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
+pub(super) fn read(input: &[u8]) -> Result<Option<ParsedRequest>, String> {
     let Some(feed) = input.iter().position(|byte| *byte == b'\n') else {
         return if input.len() <= LINE_BYTES_MAX {
             Ok(None)
@@ -20,7 +20,7 @@ pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
     let key = key.and_then(|rest| rest.strip_suffix('\r'));
     let key = key.ok_or_else(|| format!("a line that asks for no key: {line:?}"))?;
     let number = key.rsplit('/').next().and_then(|text| text.parse().ok());
-    Ok(Some(Asked {
+    Ok(Some(ParsedRequest {
         number: number.ok_or_else(|| format!("the key {key:?} has no number"))?,
         path: key.to_owned(),
         is_head: false,
@@ -38,7 +38,7 @@ const WRONG_LINES: &[(&str, &str)] = &[
     (" 0 ", " 0 -"),
 ];
 
-pub(super) fn write(answer: &Answer, content: u64, asked: &Asked) -> Written {
+pub(super) fn write(answer: &Answer, content: u64, asked: &ParsedRequest) -> Written {
     let is_last = answer.says_close;
     if answer.status != 200 {
         let bytes = b"END\r\n".to_vec();

@@ -12,7 +12,7 @@ mod parts;
 mod scgi;
 mod uwsgi;
 
-pub(crate) use parts::{Asked, Written};
+pub(crate) use parts::{ParsedRequest, Written};
 
 use self::parts::SURPLUS;
 use crate::answer::{Answer, Disorder};
@@ -87,7 +87,7 @@ impl Protocol {
     ///
     /// # Errors
     /// The fault of the request.
-    pub(crate) fn read(self, input: &[u8]) -> Result<Option<Asked>, String> {
+    pub(crate) fn read(self, input: &[u8]) -> Result<Option<ParsedRequest>, String> {
         match self {
             Protocol::Http1 => http1::read(input),
             Protocol::FastCgi => fastcgi::read(input),
@@ -98,7 +98,7 @@ impl Protocol {
     }
 
     /// Writes an answer whose body has this number.
-    pub(crate) fn write(self, answer: &Answer, content: u64, asked: &Asked) -> Written {
+    pub(crate) fn write(self, answer: &Answer, content: u64, asked: &ParsedRequest) -> Written {
         let mut written = match self {
             Protocol::Http1 => http1::write(answer, content, asked),
             Protocol::FastCgi => fastcgi::write(answer, content, asked),

@@ -6,7 +6,7 @@ use crate::content::body;
 
 /// A complete request.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ParsedRequest {
     /// The number of the client's request.
     pub(crate) number: u64,
     pub(crate) path: String,
@@ -70,7 +70,7 @@ pub(super) fn breaks_head(answer: &Answer) -> bool {
 }
 
 /// The body of an answer, if it has one.
-pub(super) fn content_of(answer: &Answer, content: u64, asked: &Asked) -> Vec<u8> {
+pub(super) fn content_of(answer: &Answer, content: u64, asked: &ParsedRequest) -> Vec<u8> {
     if asked.is_head {
         Vec::new()
     } else {

@@ -1,13 +1,13 @@
 //! SCGI as applications speak it: parameters in a netstring, then the body.
 
 use super::cgi::{self, Params};
-use super::parts::{Asked, Written};
+use super::parts::{ParsedRequest, Written};
 use crate::answer::{Answer, Disorder};
 
 /// More digits than the length of any request has.
 const DIGITS_MAX: usize = 8;
 
-pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
+pub(super) fn read(input: &[u8]) -> Result<Option<ParsedRequest>, String> {
     let Some(colon) = input.iter().position(|byte| *byte == b':') else {
         return if input.len() <= DIGITS_MAX && input.iter().all(u8::is_ascii_digit) {
             Ok(None)
@@ -44,7 +44,7 @@ fn pairs(bytes: &[u8]) -> Result<Params, String> {
     Ok(params)
 }
 
-pub(super) fn write(answer: &Answer, content: u64, asked: &Asked) -> Written {
+pub(super) fn write(answer: &Answer, content: u64, asked: &ParsedRequest) -> Written {
     let breaks_field = matches!(answer.disorder, Some(Disorder::Wrong { .. }));
     let text = cgi::text(answer, content, asked, breaks_field);
     Written {

@@ -1,12 +1,12 @@
 //! uwsgi as applications speak it: a packet of parameters, then the body.
 
 use super::cgi::{self, Params};
-use super::parts::Asked;
+use super::parts::ParsedRequest;
 
 /// Bytes of a packet's head.
 const HEAD_BYTES: usize = 4;
 
-pub(super) fn read(input: &[u8]) -> Result<Option<Asked>, String> {
+pub(super) fn read(input: &[u8]) -> Result<Option<ParsedRequest>, String> {
     let Some((head, rest)) = input.split_first_chunk::<HEAD_BYTES>() else {
         return Ok(None);
     };

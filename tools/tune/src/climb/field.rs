@@ -32,7 +32,7 @@ const INTERRUPTED: &str = "it was interrupted";
 
 /// Which server is driven, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct FieldSettings {
     pub(crate) server: Server,
     pub(crate) connections: usize,
     pub(crate) seconds: f64,
@@ -40,7 +40,7 @@ pub(crate) struct Wish {
 
 /// The bench.
 pub(crate) struct Field {
-    wish: Wish,
+    wish: FieldSettings,
     topology: Topology,
     folder: PathBuf,
     cpus: Vec<usize>,
@@ -58,7 +58,11 @@ impl Field {
     ///
     /// # Errors
     /// In words; also where the network cannot be our own.
-    pub(crate) fn new(wish: Wish, folder: &Path, cpus: Vec<usize>) -> Result<Field, String> {
+    pub(crate) fn new(
+        wish: FieldSettings,
+        folder: &Path,
+        cpus: Vec<usize>,
+    ) -> Result<Field, String> {
         let (topology, why) = Topology::make("netns");
         if let Some(why) = why {
             return Err(why);

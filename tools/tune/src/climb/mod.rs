@@ -34,7 +34,7 @@ use turnpike_lab::bench::{self, is_asked};
 
 use crate::cli::{EXIT_FAILED, EXIT_USAGE, Failed, say};
 use crate::report;
-use field::{Field, Wish};
+use field::{Field, FieldSettings};
 use goal::Reached;
 use knobs::{Knob, Levels};
 use optimum::Optimum;
@@ -195,7 +195,7 @@ fn searched(
 
 fn real(command: &Climb, server: &Server, folder: &Path) -> Result<ExitCode, String> {
     let climbing = command.climbing();
-    let wish = Wish {
+    let wish = FieldSettings {
         server: server.clone(),
         connections: command.connections,
         seconds: if command.quick { 0.6 } else { 3.0 },

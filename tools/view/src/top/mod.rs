@@ -72,7 +72,7 @@ struct View {
 
 /// The action of a key.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish {
+enum KeyAction {
     Draw,
     Quit,
     Nothing,
@@ -95,23 +95,23 @@ impl View {
         self.rates.push_back(rate as u64);
     }
 
-    fn key(&mut self, key: KeyEvent) -> Wish {
+    fn key(&mut self, key: KeyEvent) -> KeyAction {
         match key.code {
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Wish::Quit,
-            KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => KeyAction::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => KeyAction::Quit,
             KeyCode::Char('p' | ' ') => {
                 self.is_paused = !self.is_paused;
-                Wish::Draw
+                KeyAction::Draw
             }
             KeyCode::Char('s') => {
                 self.order = self.order.next();
-                Wish::Draw
+                KeyAction::Draw
             }
             KeyCode::Tab => {
                 self.next_server();
-                Wish::Draw
+                KeyAction::Draw
             }
-            _ => Wish::Nothing,
+            _ => KeyAction::Nothing,
         }
     }
 
@@ -151,9 +151,9 @@ pub(crate) fn run() -> io::Result<()> {
         while event::poll(Duration::ZERO)? {
             match event::read()? {
                 Event::Key(key) => match view.key(key) {
-                    Wish::Quit => return Ok(()),
-                    Wish::Draw => is_changed = true,
-                    Wish::Nothing => {}
+                    KeyAction::Quit => return Ok(()),
+                    KeyAction::Draw => is_changed = true,
+                    KeyAction::Nothing => {}
                 },
                 Event::Resize(..) => is_changed = true,
                 _ => {}

@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
 use super::snapshot::Snapshot;
-use super::{Order, View, Wish, picture};
+use super::{KeyAction, Order, View, picture};
 
 /// The frame of a second: `requests` so far, half of them within 10 ms, the others within 20.
 fn frame(second: u64, requests: u64) -> Snapshot {
@@ -63,7 +63,7 @@ fn shown_on(view: &View, columns: u16, rows: u16) -> String {
     terminal.backend().to_string()
 }
 
-fn key(view: &mut View, code: KeyCode) -> Wish {
+fn key(view: &mut View, code: KeyCode) -> KeyAction {
     view.key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
@@ -228,7 +228,7 @@ fn keys_pause_sort_choose_a_server_and_quit() {
     let mut view = View::default();
     view.take(frame(1, 1000));
     view.take(frame(2, 2000));
-    assert_eq!(key(&mut view, KeyCode::Char('p')), Wish::Draw);
+    assert_eq!(key(&mut view, KeyCode::Char('p')), KeyAction::Draw);
     view.take(frame(3, 9000));
     let picture = shown(&view);
     assert!(
@@ -243,8 +243,8 @@ fn keys_pause_sort_choose_a_server_and_quit() {
     assert!(shown(&view).contains("requests     500/s") || shown(&view).contains("2xx 500/s"));
     key(&mut view, KeyCode::Tab);
     assert_eq!(view.server, None);
-    assert_eq!(key(&mut view, KeyCode::Char('x')), Wish::Nothing);
-    assert_eq!(key(&mut view, KeyCode::Char('q')), Wish::Quit);
+    assert_eq!(key(&mut view, KeyCode::Char('x')), KeyAction::Nothing);
+    assert_eq!(key(&mut view, KeyCode::Char('q')), KeyAction::Quit);
 }
 
 #[test]

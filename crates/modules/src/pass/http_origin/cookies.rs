@@ -32,7 +32,7 @@ type Attribute = (Vec<u8>, Option<Vec<u8>>);
 
 /// What the flags of a directive ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct FlagChanges {
     secure: Option<bool>,
     http_only: Option<bool>,
     /// `Some(None)` removes it.
@@ -68,7 +68,7 @@ fn read_flags(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<CookieFla
         for word in entry.arguments.iter().skip(1) {
             let template = builder.template(view, entry, &word.bytes())?;
             if let Some(text) = template.constant()
-                && !Wish::default().add(text)
+                && !FlagChanges::default().add(text)
             {
                 let message = format!("invalid parameter \"{}\"", word.text);
                 return Err(view.error(entry.span, message));
@@ -168,8 +168,8 @@ impl CookieFlags {
         }
     }
 
-    fn wish(&self, exchange: &Exchange) -> Wish {
-        let mut wish = Wish::default();
+    fn wish(&self, exchange: &Exchange) -> FlagChanges {
+        let mut wish = FlagChanges::default();
         for flag in &self.flags {
             // What a variable brings that is no flag asks for nothing.
             let _ = wish.add(&flag.value(exchange));
@@ -178,7 +178,7 @@ impl CookieFlags {
     }
 }
 
-impl Wish {
+impl FlagChanges {
     /// Adds a flag. `false`: there is none of that name.
     fn add(&mut self, flag: &[u8]) -> bool {
         match flag.to_ascii_lowercase().as_slice() {

@@ -28,7 +28,7 @@ use super::expression::{Scope, lookup_name};
 use super::page::{Page, PageRoom};
 use super::plan::Settings;
 use crate::html;
-use crate::part::{Asked, Begun, Part};
+use crate::part::{Begun, Part, PendingPart};
 use crate::safe_path::append_safe_path;
 
 /// What is shown where a command is wrong.
@@ -71,7 +71,7 @@ enum Next {
     /// A part that is to be asked for.
     Part(Wanted),
     /// A part that was asked for, when it is answered.
-    Answer(Asked, Wanted),
+    Answer(PendingPart, Wanted),
     /// The body of a part.
     Body(Taken),
 }

@@ -34,10 +34,10 @@ struct Statuses {
 /// `header`.
 struct Field {
     name: Vec<u8>,
-    wish: Wish,
+    wish: Expected,
 }
 
-enum Wish {
+enum Expected {
     Present,
     Absent,
     Is(Vec<u8>),
@@ -138,14 +138,14 @@ impl Field {
     fn holds(&self, answer: &Answer<'_>) -> bool {
         let value = answer.fields.value(&self.name);
         match (&self.wish, value) {
-            (Wish::Present, value) => value.is_some(),
-            (Wish::Absent, value) => value.is_none(),
-            (Wish::Is(wanted), value) => value == Some(wanted.as_slice()),
-            (Wish::IsNot(wanted), value) => value != Some(wanted.as_slice()),
-            (Wish::Like(regex), value) => {
+            (Expected::Present, value) => value.is_some(),
+            (Expected::Absent, value) => value.is_none(),
+            (Expected::Is(wanted), value) => value == Some(wanted.as_slice()),
+            (Expected::IsNot(wanted), value) => value != Some(wanted.as_slice()),
+            (Expected::Like(regex), value) => {
                 value.is_some_and(|value| regex.decide(value) == Ok(true))
             }
-            (Wish::Unlike(regex), value) => {
+            (Expected::Unlike(regex), value) => {
                 value.is_none_or(|value| regex.decide(value) == Ok(false))
             }
         }
@@ -162,14 +162,14 @@ impl Match for Conditions {
         match (line.name.text.as_str(), words.as_slice()) {
             ("status", ["!", ranges @ ..]) => self.add_statuses(true, ranges),
             ("status", ranges) => self.add_statuses(false, ranges),
-            ("header", ["!", name]) => self.add_field(name, Wish::Absent),
-            ("header", [name]) => self.add_field(name, Wish::Present),
+            ("header", ["!", name]) => self.add_field(name, Expected::Absent),
+            ("header", [name]) => self.add_field(name, Expected::Present),
             ("header", [name, operator, wanted]) => {
                 let wish = match *operator {
-                    "=" => Wish::Is(bytes_of(wanted)),
-                    "!=" => Wish::IsNot(bytes_of(wanted)),
-                    "~" => Wish::Like(Regex::case_sensitive(wanted, place)?),
-                    "!~" => Wish::Unlike(Regex::case_sensitive(wanted, place)?),
+                    "=" => Expected::Is(bytes_of(wanted)),
+                    "!=" => Expected::IsNot(bytes_of(wanted)),
+                    "~" => Expected::Like(Regex::case_sensitive(wanted, place)?),
+                    "!~" => Expected::Unlike(Regex::case_sensitive(wanted, place)?),
                     other => return Err(format!("invalid operator \"{other}\" in \"header\"")),
                 };
                 self.add_field(name, wish)
@@ -225,7 +225,7 @@ impl Conditions {
         Ok(())
     }
 
-    fn add_field(&mut self, name: &str, wish: Wish) -> Result<(), String> {
+    fn add_field(&mut self, name: &str, wish: Expected) -> Result<(), String> {
         let name = bytes_of(name);
         self.fields.push(Field { name, wish });
         Ok(())

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use turnpike_upstream::{Asked, Connection, Question};
+use turnpike_upstream::{CheckOutcome, Connection, Question};
 use turnpike_wire::message::{Fields, Method};
 
 use super::Conditions;
@@ -29,16 +29,19 @@ pub(super) struct HttpQuestion {
 }
 
 impl Question for HttpQuestion {
-    fn ask<'a>(&'a self, connection: &'a Connection) -> Pin<Box<dyn Future<Output = Asked> + 'a>> {
+    fn ask<'a>(
+        &'a self,
+        connection: &'a Connection,
+    ) -> Pin<Box<dyn Future<Output = CheckOutcome> + 'a>> {
         Box::pin(async move {
             let timeout_ms = self.read_timeout_ms;
             let asked = exchange(connection, &self.request, Method::Get, timeout_ms).await;
             match asked {
-                Ok(answer) => Asked {
+                Ok(answer) => CheckOutcome {
                     found: self.judge(&answer),
                     is_reusable: answer.is_reusable,
                 },
-                Err(failed) => Asked {
+                Err(failed) => CheckOutcome {
                     found: Err(failed.action()),
                     is_reusable: false,
                 },

@@ -35,7 +35,7 @@ use super::connection::Connection;
 use super::socket::{PrivateSocket, TOKEN_END, Ticket};
 pub use address::ApiAddress;
 use request::Reader;
-pub(crate) use request::{Status, Wish};
+pub(crate) use request::{ApiCall, Status};
 
 /// How long a client may take for its request, and then for the answer: a few hundred bytes on this
 /// machine. A reload in hand is not counted.
@@ -199,7 +199,7 @@ impl ApiSocket {
         event: Event,
         epoll: &Epoll,
         product: Product,
-    ) -> Option<(Ticket, Wish)> {
+    ) -> Option<(Ticket, ApiCall)> {
         let token = event.token;
         if token == TOKEN_BASE {
             if let Some(place) = &self.place {

@@ -12,7 +12,7 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// What a client wants to know, or to have done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum ApiCall {
     /// The names below a path.
     Names(&'static [&'static str]),
     /// Version and build.
@@ -40,18 +40,22 @@ pub(crate) enum Status {
 }
 
 /// What a path has: what a GET shows, and what a PATCH does.
-type Row = (&'static [u8], Wish, Option<Wish>);
+type Row = (&'static [u8], ApiCall, Option<ApiCall>);
 
 const ROWS: &[Row] = &[
-    (b"/", Wish::Names(&["1"]), None),
-    (b"/1", Wish::Names(&["control", "nginx"]), None),
-    (b"/1/nginx", Wish::Version, None),
-    (b"/1/control", Wish::Names(&["processes", "config"]), None),
-    (b"/1/control/processes", Wish::Processes, None),
+    (b"/", ApiCall::Names(&["1"]), None),
+    (b"/1", ApiCall::Names(&["control", "nginx"]), None),
+    (b"/1/nginx", ApiCall::Version, None),
+    (
+        b"/1/control",
+        ApiCall::Names(&["processes", "config"]),
+        None,
+    ),
+    (b"/1/control/processes", ApiCall::Processes, None),
     (
         b"/1/control/config",
-        Wish::Configuration,
-        Some(Wish::Reload),
+        ApiCall::Configuration,
+        Some(ApiCall::Reload),
     ),
 ];
 
@@ -81,7 +85,7 @@ impl Reader {
 
     /// Looks at all that has come so far; `None` asks for more. A body is of no use to any request,
     /// and is not waited for.
-    pub(super) fn read(&mut self, input: &[u8], is_port: bool) -> Option<Result<Wish, Status>> {
+    pub(super) fn read(&mut self, input: &[u8], is_port: bool) -> Option<Result<ApiCall, Status>> {
         let rules = HeadRules {
             line_bytes_max: HEAD_BYTES_MAX,
             head_bytes_max: HEAD_BYTES_MAX,
@@ -98,7 +102,7 @@ impl Reader {
     }
 }
 
-fn wish(head: &RequestHead, input: &[u8], is_port: bool) -> Result<Wish, Status> {
+fn wish(head: &RequestHead, input: &[u8], is_port: bool) -> Result<ApiCall, Status> {
     let name = head.host.map(|host| host.of(input));
     if is_port && !name.is_none_or(is_this_machine) {
         return Err(Status::Misdirected);

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use turnpike_plan::product::Product;
 
 use super::request::Reader;
-use super::{ApiAddress, Status, Wish};
+use super::{ApiAddress, ApiCall, Status};
 
 #[test]
 fn only_what_this_machine_alone_reaches_is_an_address() {
@@ -57,39 +57,39 @@ fn only_what_this_machine_alone_reaches_is_an_address() {
 type Case = (
     &'static str,
     &'static str,
-    Result<Wish, Status>,
-    Result<Wish, Status>,
+    Result<ApiCall, Status>,
+    Result<ApiCall, Status>,
 );
 
 const CASES: &[Case] = &[
     (
         "GET /1/nginx HTTP/1.1",
         "x",
-        Ok(Wish::Version),
+        Ok(ApiCall::Version),
         Err(Status::Misdirected),
     ),
     (
         "GET /1/nginx/ HTTP/1.0",
         "localhost",
-        Ok(Wish::Version),
-        Ok(Wish::Version),
+        Ok(ApiCall::Version),
+        Ok(ApiCall::Version),
     ),
     (
         "GET http://127.0.0.1:80/1/control/processes?x HTTP/1.1",
         "127.0.0.1:80",
-        Ok(Wish::Processes),
-        Ok(Wish::Processes),
+        Ok(ApiCall::Processes),
+        Ok(ApiCall::Processes),
     ),
     (
         "GET / HTTP/1.1",
         "[::1]:1",
-        Ok(Wish::Names(&["1"])),
-        Ok(Wish::Names(&["1"])),
+        Ok(ApiCall::Names(&["1"])),
+        Ok(ApiCall::Names(&["1"])),
     ),
     (
         "PATCH /1/control/config HTTP/1.1",
         "localhost",
-        Ok(Wish::Reload),
+        Ok(ApiCall::Reload),
         Err(Status::NotAllowed("GET")),
     ),
     (

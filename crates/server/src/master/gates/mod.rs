@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use turnpike_express::{Passed, Wish};
+use turnpike_express::{Passed, ProgramSettings};
 use turnpike_host::{Endpoint, Holder, Host};
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{
@@ -298,7 +298,7 @@ impl GateSet {
 
     /// Has the express lane's program in place, where it is wanted. Where it is wanted no more the
     /// serving process has it answer no more, and it is detached later: see [`express::Step`].
-    pub(super) fn place_express(&mut self, wish: Option<&Wish>, log: &ErrorLog) {
+    pub(super) fn place_express(&mut self, wish: Option<&ProgramSettings>, log: &ErrorLog) {
         if let Some(wish) = wish {
             self.express = Express::place(self.express.take(), wish, log);
         }

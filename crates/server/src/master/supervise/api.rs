@@ -8,7 +8,7 @@ use turnpike_lane::sys::epoll::Event;
 
 use super::Master;
 use crate::control::RequestError;
-use crate::control::api::{ApiAddress, ApiSocket, Status, Wish};
+use crate::control::api::{ApiAddress, ApiCall, ApiSocket, Status};
 use crate::control::socket::Ticket;
 use crate::master::child::State;
 use turnpike_plan::product::{NGINX_VERSION, Product, TURNPIKE_VERSION};
@@ -72,14 +72,14 @@ impl Master {
             return;
         };
         let shown = match wish {
-            Wish::Names(names) => json!(names),
-            Wish::Version => json!({
+            ApiCall::Names(names) => json!(names),
+            ApiCall::Version => json!({
                 "version": NGINX_VERSION,
                 "build": format!("turnpike/{TURNPIKE_VERSION}"),
             }),
-            Wish::Processes => self.processes(),
-            Wish::Configuration => self.configuration_files(),
-            Wish::Reload => {
+            ApiCall::Processes => self.processes(),
+            ApiCall::Configuration => self.configuration_files(),
+            ApiCall::Reload => {
                 let message = format_args!("control: a reload is asked for through the API");
                 self.log.event(Level::Notice, message);
                 return self.reload_for(ticket);

@@ -30,7 +30,7 @@ const GONE: &str = "gone";
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) socket: ControlSocket,
-    pub(super) asked: Asked,
+    pub(super) asked: PendingQuestions,
     pub(super) counts: MasterCounts,
     started: SystemTime,
 }
@@ -39,7 +39,7 @@ impl Control {
     pub(super) fn new() -> Control {
         Control {
             socket: ControlSocket::default(),
-            asked: Asked::default(),
+            asked: PendingQuestions::default(),
             counts: MasterCounts::default(),
             started: SystemTime::now(),
         }
@@ -48,14 +48,14 @@ impl Control {
 
 /// Requests that the serving process has in hand.
 #[derive(Default, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingQuestions {
     questions: HashMap<u64, Question>,
     last: u64,
     /// Systemd was not told that the server lives, and the log knows it.
     is_life_doubted: bool,
 }
 
-impl Asked {
+impl PendingQuestions {
     /// Counts its questions from here on: answers to those of a master before are none of them.
     pub(super) fn count_from(&mut self, number: u64) {
         self.last = number;

@@ -49,7 +49,7 @@ use crate::paths::Paths;
 use adopt::Adoption;
 use api::Api;
 use control::Control;
-use state::{Course, Events, Phase, Reloads, ServingProcesses, Starter, Steering};
+use state::{Events, Lifecycle, Phase, Reloads, ServingProcesses, Starter, Steering};
 use succeed::Predecessor;
 use turnpike_plan::product::Product;
 use upgrade::Successor;
@@ -97,7 +97,7 @@ pub(super) struct Master {
     express: Option<(Step, Instant)>,
     others: OtherMasters,
     starter: Starter,
-    course: Course,
+    course: Lifecycle,
     events: Events,
 }
 
@@ -177,7 +177,7 @@ impl Master {
                 is_detached,
                 manager: Manager::from_environment(),
             },
-            course: Course::default(),
+            course: Lifecycle::default(),
             events,
         };
         master.watch.begin(&master.loaded.configuration);

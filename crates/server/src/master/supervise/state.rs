@@ -28,7 +28,7 @@ pub(super) enum Phase {
 
 /// How far the master's life has come.
 #[derive(Default, Debug)]
-pub(super) struct Course {
+pub(super) struct Lifecycle {
     pub(super) phase: Phase,
     /// When nothing is accepted any more, of a server that ends.
     pub(super) drain_at: Option<Instant>,

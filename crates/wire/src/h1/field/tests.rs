@@ -1,4 +1,4 @@
-use super::{Line, Manner, parse_by_rules, parse_usual_line};
+use super::{Line, LineRules, parse_by_rules, parse_usual_line};
 
 /// Lines and whether they are of the usual form; what has it reads the same by all rules.
 #[test]
@@ -37,7 +37,7 @@ fn usual_lines_are_read_as_all_rules_read_them() {
         let usual = parse_usual_line(text.as_bytes(), 0);
         assert_eq!(usual.is_some(), is_usual, "{text:?}");
         let Some((field, next)) = usual else { continue };
-        for manner in [Manner::Nginx, Manner::Request, Manner::Response] {
+        for manner in [LineRules::Nginx, LineRules::Request, LineRules::Response] {
             let Ok((line, end)) = parse_by_rules(text.as_bytes(), 0, manner) else {
                 panic!("{text:?} is refused");
             };

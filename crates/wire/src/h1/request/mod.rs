@@ -6,7 +6,7 @@
 //! checks.
 
 use super::error::HeadError;
-use super::field::{self, Line, Manner};
+use super::field::{self, Line, LineRules};
 use super::request_line::{self, RequestLine};
 use crate::message::{
     self, BodyLength, Connection, Field, Fields, HeadRules, InvalidFields, Known, Method,
@@ -357,7 +357,7 @@ fn take_fields(
     head: &mut RequestHead,
 ) -> Result<bool, HeadError> {
     let head_limit = head.line_start.saturating_add(rules.head_bytes_max);
-    let manner = Manner::of_request(rules.strictness);
+    let manner = LineRules::of_request(rules.strictness);
     loop {
         let start = head.resume;
         let limit = start.saturating_add(rules.line_bytes_max).min(head_limit);

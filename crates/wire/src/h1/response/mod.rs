@@ -4,7 +4,7 @@
 //! meaning is ambiguous. Under [`Strictness::Nginx`](super::Strictness) header lines are read as
 //! nginx reads them from its upstreams, which accepts more than it does from clients.
 
-use super::field::{self, Line, Manner};
+use super::field::{self, Line, LineRules};
 use super::request::{HeadStep, take_connection};
 use crate::Span;
 use crate::message::{
@@ -391,7 +391,7 @@ fn parse_line(
         let line_feed = memchr::memchr(b'\n', rest).ok_or(field::Stop::More)?;
         return Ok((None, start + line_feed + 1));
     }
-    let manner = Manner::of_response(strictness);
+    let manner = LineRules::of_response(strictness);
     field::parse_line(bytes, start, manner).map(|(line, next)| (Some(line), next))
 }
 

@@ -65,7 +65,7 @@ fn a_server_starts_at_every_level_or_it_is_said_why_not() {
         return;
     }
     let folder = Folder::create().unwrap();
-    let wish = Wish {
+    let wish = FieldSettings {
         server: Server::of(Path::new("nginx")).unwrap(),
         connections: 1,
         seconds: 0.1,
