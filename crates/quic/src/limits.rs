@@ -24,6 +24,10 @@ pub(crate) const FLIGHT_BYTES_MAX: u64 = 64 * 1024;
 /// The same of all flights of a lane.
 pub(crate) const FLIGHTS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+// A flight holds a hello of the largest size twice, and each part of a limit is within the whole.
+const _: () = assert!(2 * HELLO_BYTES_MAX as u64 <= FLIGHT_BYTES_MAX);
+const _: () = assert!(FLIGHT_BYTES_MAX < FLIGHTS_BYTES_MAX);
+
 /// Handshakes of a process that are not complete, from which on clients have to prove their address
 /// first (Retry, RFC 9000 section 8.1.2): no server has as many by honest clients, since each takes
 /// a round trip or two.

@@ -28,6 +28,9 @@ const SELECTING_MAX: u32 = 64;
 /// The bytes read at a time for a checksum.
 const PIECE_BYTES: usize = 128 * 1024;
 
+const _: () = assert!(HEADER_BYTES as usize <= PIECE_BYTES);
+const _: () = assert!(PIECE_BYTES as u64 <= DESCRIPTION_BYTES_MAX as u64);
+
 /// The metadata after the content.
 pub(crate) struct Description {
     pub(crate) key: Vec<u8>,

@@ -26,6 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// of the time after which they are removed.
 const SWEEP_S_MIN: u64 = 1;
 const SWEEP_S_MAX: u64 = 60;
+const _: () = assert!(SWEEP_S_MIN < SWEEP_S_MAX);
 
 /// The manager of one zone's folder.
 pub struct Manager {

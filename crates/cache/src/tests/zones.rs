@@ -305,6 +305,7 @@ fn a_full_zone_evicts_and_a_scan_does_not_evict_used_keys() {
     assert!(kept.count() >= 95, "a scan has evicted hot keys");
     let contents = zone.contents();
     assert!(contents.evicted > 0 && contents.filled_ppm <= 1_000_000);
+    zone.check_invariants();
     assert!(contents.bytes >= body.len() as u64 && contents.bytes <= zone.bytes_max());
     let refused = zone
         .store_memory(entry(&zone, "/big", &[]), vec![0; 2 << 20].into())

@@ -13,6 +13,8 @@ const RESERVED_BYTES_MAX: u64 = 1024 * 1024;
 /// The least room that is made at once, in bytes.
 const RESERVED_BYTES_MIN: u64 = 4096;
 
+const _: () = assert!(RESERVED_BYTES_MIN < RESERVED_BYTES_MAX);
+
 /// The limit of all bodies on their way, in times the size of their zone: memory of twice the size
 /// is taken at most, and one body that the zone can hold is never refused because of itself.
 const ZONES_MAX: u64 = 1;

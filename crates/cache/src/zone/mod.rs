@@ -73,6 +73,10 @@ const EXPECTED_BYTES: u64 = 4096;
 /// The number of keys whose uses are counted before they are stored (`proxy_cache_min_uses`).
 const COUNTED_MAX: usize = 64 * 1024;
 
+// Each part of a zone has room for many responses, and an index of that size can be made.
+const _: () = assert!(EXPECTED_BYTES * 64 < PART_BYTES && PART_BYTES < DISK_PART_BYTES);
+const _: () = assert!(DISK_PART_KEYS <= EXPECTED_MAX && EXPECTED_MAX < WEIGHT_MAX);
+
 /// The storage of a zone's content.
 pub enum Storage {
     /// In memory, with this limit in bytes for everything.

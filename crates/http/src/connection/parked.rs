@@ -10,7 +10,7 @@ use turnpike_lane::sys::socket_option;
 use turnpike_plan::messages::CLIENT_TIMED_OUT;
 
 use super::connections::{Connections, Ending};
-use super::open::{Connection, move_to, receive};
+use super::open::{Connection, RECEIVE_BYTES, move_to, receive};
 use super::slot::{Await, DrivenWork, GivenUp, Half, More, Parked, Slot};
 use super::slots::Place;
 use crate::counters::{CloseReason, Counter};
@@ -39,6 +39,8 @@ pub(super) const LATE_HEADS_PART: usize = 8;
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
 const UNPARSED_BYTES_MAX: usize = 1024;
+
+const _: () = assert!(UNPARSED_BYTES_MAX < RECEIVE_BYTES);
 
 impl Connections {
     /// Parks a connection, at the place it had or at a new one.

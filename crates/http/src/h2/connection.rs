@@ -33,6 +33,8 @@ pub(super) const READ_BYTES: usize = 16 * 1024;
 /// their turn: as for HTTP/1.
 const TURN_BYTES_MAX: usize = 512 * 1024;
 
+const _: () = assert!(READ_BYTES <= TURN_BYTES_MAX);
+
 /// What is known of a connection when its first frames come.
 pub(crate) struct Opening {
     pub(crate) serving: Serving,

@@ -29,6 +29,8 @@ const ENDING_GRACE_MS: u64 = 1_000;
 /// hold of what the client had sent before it got GOAWAY. A flood is not read for longer.
 const ENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+const _: () = assert!(UNSENT_BYTES_MAX <= ENDING_BYTES_MAX);
+
 /// Whether what the client still sends is read before the connection is closed, so that a reset
 /// takes nothing from it.
 pub(crate) fn lingers(reason: CloseReason) -> bool {

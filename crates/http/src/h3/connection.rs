@@ -37,6 +37,8 @@ const DATAGRAMS_MAX: usize = datagram::DATAGRAMS_MAX;
 /// Datagrams of a connection in a turn, before others have theirs: as many bytes as for HTTP/2.
 const TURN_DATAGRAMS_MAX: usize = 512;
 
+const _: () = assert!(DATAGRAMS_MAX <= TURN_DATAGRAMS_MAX);
+
 /// Milliseconds until a socket is tried again that took nothing: it holds what the device sends in
 /// less.
 const FULL_SOCKET_PAUSE_MS: u64 = 1;

@@ -31,6 +31,9 @@ const OTHER_BYTES_MAX: usize = 20;
 const RANDOM_BYTES: usize = 8;
 const PLACE_BYTES: usize = 4;
 
+// RFC 9000 section 17.2: an ID of version 1 has at most 20 bytes.
+const _: () = assert!(CONNECTION_ID_BYTES <= OTHER_BYTES_MAX);
+
 /// The lane that has a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {

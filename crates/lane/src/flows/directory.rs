@@ -171,6 +171,17 @@ impl FlowDirectory {
         self.shards.iter().map(|shard| locked(shard).len()).sum()
     }
 
+    /// Each flow stands in the part in which it is looked for.
+    fn check_invariants(&self) {
+        if cfg!(debug_assertions) {
+            for (place, shard) in self.shards.iter().enumerate() {
+                for key in locked(shard).keys() {
+                    assert_eq!(self.hasher.hash_one(key) as usize % SHARDS, place);
+                }
+            }
+        }
+    }
+
     fn shard(&self, key: FlowKey) -> MutexGuard<'_, HashMap<FlowKey, FlowOwner>> {
         let place = self.hasher.hash_one(key) as usize % SHARDS;
         locked(&self.shards[place])
@@ -206,6 +217,7 @@ impl FlowDirectory {
         if links.is_empty() {
             return Ok(());
         }
+        self.check_invariants();
         let directory = Arc::clone(self);
         let builder = thread::Builder::new().name("flows".to_owned());
         builder.spawn(move || {

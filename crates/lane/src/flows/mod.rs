@@ -36,6 +36,8 @@ use succession::FlowLink;
 /// of QUIC has at most 20.
 const KEY_BYTES_MAX: usize = 2 * (16 + 2 + 4 + 4);
 
+const _: () = assert!(KEY_BYTES_MAX <= u8::MAX as usize);
+
 /// The key of a flow: bytes that its protocol alone can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {

@@ -30,6 +30,8 @@ const INLINE_FILE_BYTES_MAX: u64 = 16 * 1024;
 /// gathering one.
 const COPIED_BODY_BYTES_MAX: usize = 4 * 1024;
 
+const _: () = assert!(COPIED_BODY_BYTES_MAX as u64 <= INLINE_FILE_BYTES_MAX);
+
 /// Where in its segments a response is.
 #[derive(Default, Debug)]
 pub(in crate::connection) struct Transfer {
