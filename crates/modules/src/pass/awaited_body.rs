@@ -31,8 +31,8 @@ use super::awaited_head::READS_PER_TURN_MAX;
 use super::head::take_off;
 use super::origin::RecordLayer;
 use super::relay::{self, Answer, Cut};
-use super::response;
 use super::try_notes::{client_went_away, end_try};
+use super::{http2_connection, response};
 
 /// How long a client may wait for what has come of a body because the rest has not, in
 /// milliseconds: the parts of a response that is ready follow each other much faster.
@@ -143,7 +143,8 @@ fn expected(exchange: &Exchange, answer: &Answer) -> Option<Expected> {
                 BodyEnd::Length(length) => length <= all_bytes as u64,
                 _ => input_bytes < all_bytes,
             };
-            (fits && server.connection.http2().is_none()).then_some(Expected::Open)?
+            (fits && http2_connection::of(&server.connection).is_none())
+                .then_some(Expected::Open)?
         }
         BodyEnd::UntilClose => {
             (input_bytes < passing.buffers.all_bytes).then_some(Expected::Open)?

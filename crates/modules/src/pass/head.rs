@@ -16,7 +16,7 @@ use super::early_hints::Hints;
 use super::origin::{Origin, RecordLayer};
 use super::server::Stop;
 use super::settings::Passing;
-use super::{upgrade, websocket};
+use super::{http2_connection, upgrade, websocket};
 
 /// Fields of a response's head.
 const FIELDS_MAX: usize = 1000;
@@ -195,7 +195,9 @@ pub(crate) fn take_off(
 ) -> Result<(), String> {
     let taken = bytes.change_behind(from, |bytes, from| records.take_off(exchange, bytes, from));
     // What is not sent now is sent with the request. If it cannot be sent, the next read fails.
-    let _ = connection.try_write_http2();
+    if let Some(http2) = http2_connection::of(connection) {
+        let _ = http2_connection::try_write(&http2, connection);
+    }
     taken
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod early_hints;
 pub(crate) mod handler;
 pub(crate) mod head;
 pub(crate) mod http2;
+pub(crate) mod http2_connection;
 pub(crate) mod http_origin;
 pub(crate) mod ignored;
 pub(crate) mod names;

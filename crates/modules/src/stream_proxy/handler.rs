@@ -326,7 +326,7 @@ impl Passing {
             unix_name: &[],
             proxy_header,
             tls: None,
-            http2: false,
+            protocol_state: None,
             location: 0,
         }
     }

@@ -5,12 +5,12 @@
 //! is already read. There may be one read and one write at a time.
 
 mod datagrams;
-mod http2;
 mod open;
 #[cfg(test)]
 mod tests;
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::any::Any;
+use std::cell::{Cell, OnceCell};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -22,7 +22,6 @@ use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::{Input, RelayEnd, Waited};
-use turnpike_wire::h2::ClientConnection;
 
 pub use datagrams::DatagramConnection;
 pub(crate) use open::Key;
@@ -34,7 +33,7 @@ pub struct Connection {
     /// The registration with the lane's own event loop, after the first wait there.
     watched_socket: OnceCell<WatchedSocket>,
     key: Key,
-    http2: Option<Rc<RefCell<ClientConnection>>>,
+    protocol_state: Option<Rc<dyn Any>>,
     opened_ms: u64,
     /// Whether connecting is under way, as far as is known.
     connecting: Cell<bool>,
@@ -56,6 +55,12 @@ impl Connection {
     /// probably closed it meanwhile.
     pub fn is_reused(&self) -> bool {
         self.requests.get() > 1
+    }
+
+    /// What the caller's protocol keeps with the connection, where it was opened with that.
+    pub fn protocol_state<T: 'static>(&self) -> Option<Rc<T>> {
+        let state = Rc::clone(self.protocol_state.as_ref()?);
+        state.downcast().ok()
     }
 
     /// The time of its opening, in monotonic milliseconds.
@@ -155,6 +160,18 @@ impl Connection {
         self.connecting.set(false);
         self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
         Ok(sent)
+    }
+
+    /// Tries an operation, and waits as long as the socket takes nothing.
+    ///
+    /// # Errors
+    /// That of the operation; `TimedOut` after `timeout_ms` (0 waits without limit).
+    pub async fn when_writable<T>(
+        &self,
+        timeout_ms: u64,
+        operation: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.waited.when_writable(timeout_ms, operation).await
     }
 
     /// Sends as much of the slices as the socket takes, and waits while it takes nothing.

@@ -1,6 +1,7 @@
 //! Opening a connection.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::any::Any;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -15,8 +16,6 @@ use turnpike_lane::transport::{HandshakeError, Transport};
 use turnpike_lane::waiting::Waited;
 
 use turnpike_lane::timeout::bounded;
-use turnpike_wire::h2::ClientConnection;
-use turnpike_wire::message::HeadRules;
 
 use super::Connection;
 use crate::address::Address;
@@ -48,8 +47,9 @@ pub struct ConnectOptions<'a> {
     pub proxy_header: &'a [u8],
     /// TLS, if the peer uses it.
     pub tls: Option<Tls<'a>>,
-    /// Whether to use HTTP/2.
-    pub http2: bool,
+    /// Makes what the caller's protocol keeps with the connection while it is open. A kept
+    /// connection serves no caller who differs in whether something is kept.
+    pub protocol_state: Option<fn() -> Rc<dyn Any>>,
     /// The requesting location: groups that keep connections by location compare it.
     pub location: u32,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Key {
     bind: Option<SocketAddr>,
     location: u32,
     has_proxy_header: bool,
-    http2: bool,
+    has_protocol_state: bool,
     tls: Option<(Arc<TlsConnector>, Box<str>)>,
 }
 
@@ -86,7 +86,7 @@ impl Key {
             bind: options.bind.copied(),
             location: options.location,
             has_proxy_header: !options.proxy_header.is_empty(),
-            http2: options.http2,
+            has_protocol_state: options.protocol_state.is_some(),
             tls: tls.map(|tls| (Arc::clone(tls.connector), tls.name.into())),
         }
     }
@@ -113,7 +113,7 @@ impl Key {
         !self.has_proxy_header
             && options.proxy_header.is_empty()
             && same_tls
-            && self.http2 == options.http2
+            && self.has_protocol_state == options.protocol_state.is_some()
             && self.peer == *picked.address()
             && self.bind.as_ref() == options.bind
             && (!local || self.location == options.location)
@@ -269,7 +269,7 @@ impl Connection {
             waited: Waited::new(Transport::plain(socket)),
             watched_socket: OnceCell::new(),
             key,
-            http2: options.http2.then(http2_client),
+            protocol_state: options.protocol_state.map(|make| make()),
             opened_ms: now_ms,
             connecting: Cell::new(under_way),
             delays: Cell::new(matches!(address, Address::Inet(_))),
@@ -324,10 +324,6 @@ impl Connection {
             None => Err(ConnectError::HandshakeTimedOut),
         }
     }
-}
-
-fn http2_client() -> Rc<RefCell<ClientConnection>> {
-    Rc::new(RefCell::new(ClientConnection::new(HeadRules::default())))
 }
 
 /// Starts to connect to a peer, without TLS, for a caller that waits by itself and sets

@@ -39,7 +39,7 @@ use super::server::{Stop, UpstreamConnection};
 use super::settings::Passing;
 use super::try_notes::{client_went_away, connected, end_try, not_connected};
 use super::upload::{Upload, UploadError};
-use super::{awaited_head, relay, response, tunnel};
+use super::{awaited_head, http2_connection, relay, response, tunnel};
 
 impl UpstreamConnection {
     /// Ends the try without a response.
@@ -361,7 +361,7 @@ impl Attempt {
             unix_name: &[],
             proxy_header,
             tls,
-            http2: self.carries() == Carries::Streams,
+            protocol_state: (self.carries() == Carries::Streams).then_some(http2_connection::begin),
             location: passing.location,
         }
     }
@@ -506,7 +506,7 @@ impl Attempt {
             is_secure: self.route.is_secure(passing),
         };
         let written = passing.origin.write_head(exchange, &question, &mut output);
-        if let Some(http2) = connection.http2() {
+        if let Some(http2) = &http2_connection::of(connection) {
             if written.is_ok() && !exchange.is_undecided() {
                 let trailers = if passing.origin.passes_trailers() {
                     Trailers::Pass

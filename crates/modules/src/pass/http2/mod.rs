@@ -9,23 +9,19 @@ mod block;
 mod records;
 mod upload;
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use turnpike_http::exchange::Exchange;
-use turnpike_wire::h2::ClientConnection;
 use turnpike_wire::message::{BodyEnd, Head, Method};
 
 use super::head::{Progress, ReceivedHead, head_rules, invalid};
+use super::http2_connection::Shared;
 use super::server::Stop;
 use super::settings::Passing;
 
 pub(crate) use block::RequestBlock;
 use records::StreamRecords;
 pub(crate) use upload::{StreamBody, StreamUpload, Trailers};
-
-/// The state of a connection, which whoever sends and whoever reads share.
-pub(crate) type Shared = Rc<RefCell<ClientConnection>>;
 
 /// A stream that is to be opened for a request.
 pub(crate) struct Opening<'a> {

@@ -7,7 +7,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_wire::h2::{ErrorCode, ResponseReader, ServerEvent, StreamId};
 use turnpike_wire::message::{Fields, Head};
 
-use super::Shared;
+use crate::pass::http2_connection::Shared;
 use crate::pass::origin::RecordLayer;
 
 /// Heads that wait to be looked at: interim ones and the final one. Nobody sends more at once.

@@ -13,7 +13,7 @@ use turnpike_wire::h2::hpack::Indexing;
 use turnpike_wire::h2::{ClientConnection, StreamId};
 use turnpike_wire::message::Known;
 
-use super::Shared;
+use crate::pass::http2_connection::{self, Shared};
 use crate::pass::origin::BodyFraming;
 use crate::pass::upload::UploadError;
 
@@ -133,7 +133,7 @@ impl StreamUpload {
 
     /// Sends what the socket takes at once; returns how much that was.
     pub(crate) fn try_send(&self, connection: &Connection) -> Result<usize, UploadError> {
-        match connection.try_write_http2() {
+        match http2_connection::try_write(&self.http2, connection) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             sent => sent.map_err(UploadError::Upstream),
         }
@@ -150,7 +150,7 @@ impl StreamUpload {
     ) -> Result<bool, UploadError> {
         let has_output = !self.http2.borrow_mut().output().is_empty();
         if has_output {
-            let sent = connection.write_http2(timeout_ms).await;
+            let sent = http2_connection::write(&self.http2, connection, timeout_ms).await;
             sent.map_err(UploadError::Upstream)?;
             return Ok(self.is_done());
         }

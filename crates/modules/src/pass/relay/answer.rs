@@ -12,6 +12,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::message::BodyEnd;
 
 use super::{Relay, SURPLUS_BEHIND_CHUNKS, State, take_trailers};
+use crate::pass::http2_connection;
 use crate::pass::origin::RecordLayer;
 use crate::pass::response_store::Recorder;
 use crate::pass::server::UpstreamConnection;
@@ -241,7 +242,7 @@ pub(super) fn finish(
         Some(records) => records.is_reusable(),
         None => !said_close && delivery.keeps_connection,
     };
-    let is_kept = connection.http2().is_none() || upstream.keeps_http2();
+    let is_kept = http2_connection::of(&connection).is_none() || upstream.keeps_http2();
     if rest == Rest::Nothing && lives_on && is_kept && !picked.is_draining() {
         upstream.pool(&exchange.plan).put(connection, now_ms);
     }
