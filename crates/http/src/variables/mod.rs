@@ -134,10 +134,4 @@ impl Exchange {
             None => self.evaluation.values().borrow_mut().store(id, Some(value)),
         }
     }
-
-    /// Stores a value while the exchange is only borrowed: for groups named in a pattern that was
-    /// matched during an evaluation.
-    pub fn store_variable(&self, id: VariableId, value: Option<&[u8]>) {
-        self.evaluation.values().borrow_mut().store(id, value);
-    }
 }

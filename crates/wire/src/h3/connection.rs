@@ -136,11 +136,6 @@ impl Connection {
         frame::write_frame(out, FrameKind::GoAway, &number);
     }
 
-    /// Changes the limits for the next heads.
-    pub fn set_head_rules(&mut self, rules: HeadRules) {
-        self.rules.head = rules;
-    }
-
     /// The peer's settings; the defaults until they have come.
     #[must_use]
     pub fn peer(&self) -> &PeerSettings {
