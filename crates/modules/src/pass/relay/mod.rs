@@ -62,6 +62,17 @@ enum State {
     Broken,
 }
 
+/// What the reader has seen of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyProgress {
+    /// Less than all of it.
+    Partial,
+    /// All of it; the end of the records may be to come.
+    Whole,
+    /// All of it, and bytes behind, of which the log tells.
+    Surplus,
+}
+
 /// A body between server and client.
 struct Relay {
     passing: Arc<Passing>,
@@ -70,10 +81,7 @@ struct Relay {
     records: Option<Box<dyn RecordLayer>>,
     upload: Upload,
     reader: BodyReader,
-    /// Whether the reader has seen the end of the body; the end of the records may be to come.
-    body_whole: bool,
-    /// Whether bytes came behind the body.
-    surplus: bool,
+    body: BodyProgress,
     /// Where the server has compressed the body for its way here.
     expander: Option<Expander>,
     /// How its end is marked.
@@ -126,8 +134,7 @@ impl Relay {
             records,
             upload,
             reader: BodyReader::new(end, exchange.strictness()),
-            body_whole: false,
-            surplus: false,
+            body: BodyProgress::Partial,
             expander: server.delivery.coding.map(Expander::new),
             server: Some(server),
             told_end: end,
@@ -148,7 +155,7 @@ impl Relay {
     /// Decodes what has come, up to the end of the body.
     fn decode(&mut self, exchange: &mut Exchange) {
         let mut at = 0;
-        while self.state == State::Reading && !self.body_whole {
+        while self.state == State::Reading && !self.has_whole_body() {
             let input = self.incoming.get(at..).unwrap_or_default();
             let piece = match self.reader.read(input) {
                 Ok(piece) => piece,
@@ -201,12 +208,12 @@ impl Relay {
             }
             at += taken_bytes;
             if is_last {
-                self.body_whole = true;
+                self.body = BodyProgress::Whole;
             } else if taken_bytes == 0 {
                 break;
             }
         }
-        if self.body_whole && self.state == State::Reading {
+        if self.has_whole_body() && self.state == State::Reading {
             self.note_surplus(exchange, self.incoming.len() > at);
         }
         self.incoming.clear();
@@ -216,13 +223,17 @@ impl Relay {
         self.settle(exchange);
     }
 
+    fn has_whole_body(&self) -> bool {
+        self.body != BodyProgress::Partial
+    }
+
     /// Ends the body where its end has come: that of the records, where there are any.
     fn end(&mut self, exchange: &mut Exchange) {
         let until_close = self.told_end == BodyEnd::UntilClose;
         match &self.records {
-            None if self.body_whole => self.whole(exchange),
+            None if self.has_whole_body() => self.whole(exchange),
             Some(records) if records.has_ended() => {
-                if self.body_whole || until_close {
+                if self.has_whole_body() || until_close {
                     self.whole(exchange)
                 } else {
                     self.broken(exchange, Level::Error, records.early_end())
@@ -234,10 +245,10 @@ impl Relay {
 
     /// Says once that more came than belongs to the body.
     fn note_surplus(&mut self, exchange: &Exchange, surplus: bool) {
-        if !surplus || self.surplus {
+        if !surplus || self.body == BodyProgress::Surplus {
             return;
         }
-        self.surplus = true;
+        self.body = BodyProgress::Surplus;
         exchange.account.set_action(Action::ReadingUpstream);
         let message = match self.told_end {
             BodyEnd::Marked => SURPLUS_BEHIND_CHUNKS,
@@ -434,7 +445,7 @@ impl Relay {
         let until_close = self.told_end == BodyEnd::UntilClose;
         let ends = match &self.records {
             // Only the last record is not there; the body is.
-            Some(records) => self.body_whole || (until_close && records.is_complete()),
+            Some(records) => self.has_whole_body() || (until_close && records.is_complete()),
             None => until_close,
         };
         match read {
@@ -469,7 +480,8 @@ impl Relay {
             recorder.whole(exchange);
         }
         if let Some(server) = self.server.take() {
-            let rest = Rest::nothing_if(!self.surplus && self.upload.is_done(exchange));
+            let is_exact = self.body != BodyProgress::Surplus;
+            let rest = Rest::nothing_if(is_exact && self.upload.is_done(exchange));
             finish(exchange, server, self.records.take(), rest);
         }
     }

@@ -8,7 +8,7 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::response::{BodyFailed, Source};
 use turnpike_lane::timeout::within;
 
-use super::{Relay, State, gone};
+use super::{BodyProgress, Relay, State, gone};
 
 /// Least rest of a body for which a pipe is worth its calls: copying fewer bytes costs less.
 const BULK_BYTES_MIN: u64 = 16 * 1024;
@@ -82,7 +82,7 @@ impl Relay {
             one.response_bytes += bytes as u64;
         }
         if self.reader.skip(bytes as u64) {
-            self.body_whole = true;
+            self.body = BodyProgress::Whole;
             let surplus = server.connection.has_input();
             self.note_surplus(exchange, surplus);
             self.end(exchange);
