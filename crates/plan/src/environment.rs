@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry};
-use turnpike_express::Publisher;
 use turnpike_lane::log::{ErrorLog, LogFile, SpecError};
 use turnpike_lane::sys::mapping::SharedWords;
 
@@ -94,9 +93,10 @@ pub trait Environment {
         None
     }
 
-    /// Declares that the express lane is wanted. `None` where it is not there: while a
-    /// configuration is checked, and where the kernel refuses it.
-    fn express(&mut self, _wish: &turnpike_express::ProgramSettings) -> Option<Arc<Publisher>> {
+    /// Declares that something of the process is wanted that no other family knows, such as the
+    /// express lane: the type of `_settings` says what. `None` where it is not there: while a
+    /// configuration is checked, and where the process or the kernel has none.
+    fn provide(&mut self, _settings: &dyn Any) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 

@@ -19,13 +19,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("crates/express", &["crates/lane"]),
     (
         "crates/plan",
-        &[
-            "crates/wire",
-            "crates/conf",
-            "crates/lane",
-            "crates/express",
-            "crates/quic",
-        ],
+        &["crates/wire", "crates/conf", "crates/lane", "crates/quic"],
     ),
     ("crates/quic", &["crates/wire", "crates/lane"]),
     (

@@ -43,7 +43,8 @@ pub(super) fn http(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Conf
     }
     let wish = wish(view)?;
     let allowed = allowed(view)?;
-    let Some(publisher) = builder.environment.express(&wish) else {
+    let publisher = builder.environment.provide(&wish);
+    let Some(Ok(publisher)) = publisher.map(|publisher| publisher.downcast::<Publisher>()) else {
         return Ok(());
     };
     let reasons = Arc::new(Reasons::default());

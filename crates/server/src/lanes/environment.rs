@@ -223,9 +223,9 @@ impl Environment for BuildContext<'_> {
         self.needs.zone_bytes.insert(name, bytes);
     }
 
-    fn express(&mut self, wish: &ProgramSettings) -> Option<Arc<Publisher>> {
-        self.needs.express = Some(wish.clone());
-        self.publisher.clone()
+    fn provide(&mut self, settings: &dyn Any) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.needs.express = Some(settings.downcast_ref::<ProgramSettings>()?.clone());
+        Some(self.publisher.clone()?)
     }
 
     fn is_sandboxed(&self) -> bool {
