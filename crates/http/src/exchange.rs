@@ -388,8 +388,7 @@ impl Exchange {
         if !self.response.content_type().is_empty() {
             return;
         }
-        let plan = self.plan.clone();
-        let settings = &plan.location(self.walk.location()).settings;
+        let settings = &self.plan.location(self.walk.location()).settings;
         let kind = extension(self.walk.path()).and_then(|extension| {
             if extension.iter().any(u8::is_ascii_uppercase) {
                 settings
@@ -519,3 +518,6 @@ fn extension(path: &[u8]) -> Option<&[u8]> {
     let counts = dot > 1 && path[dot] == b'.' && path[dot - 1] != b'/';
     counts.then(|| &path[dot + 1..])
 }
+
+#[cfg(test)]
+mod tests;

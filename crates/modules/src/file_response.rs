@@ -3,8 +3,6 @@
 //!
 //! Which requests are answered with a file, the families decide.
 
-use std::borrow::Cow;
-
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
@@ -74,8 +72,6 @@ pub(crate) fn answer(
     if exchange.method() == Method::Post {
         return Verdict::Status(405);
     }
-    let plan = exchange.plan.clone();
-    let settings = &plan.location(exchange.walk.location()).settings;
     let now_s = exchange.lane.clock.unix_seconds() as i64;
     let response = &mut exchange.response;
     response.set_status(200);
@@ -86,17 +82,15 @@ pub(crate) fn answer(
     if files.have_tags() {
         write_etag(&metadata, response.etag_mut());
     }
-    if response.content_type().is_empty() {
-        let kind = extension(exchange.walk.path())
-            .and_then(|extension| settings.types.get(&*lower_case(extension)));
-        response.set_content_type(kind.unwrap_or(&settings.default_type));
-    }
+    exchange.choose_content_type();
     if metadata.size_bytes > 0 {
         let parts = Parts::One {
             offset: 0,
             length: metadata.size_bytes,
         };
-        response.set_body(Body::File(FileBody { file, parts }));
+        exchange
+            .response
+            .set_body(Body::File(FileBody { file, parts }));
     }
     Verdict::Respond
 }
@@ -139,22 +133,3 @@ fn write_etag(metadata: &Metadata, out: &mut Vec<u8>) {
     hex::write_number(out, metadata.size_bytes);
     out.push(b'"');
 }
-
-/// What follows the last dot of the path's last segment, unless the segment begins with it.
-fn extension(path: &[u8]) -> Option<&[u8]> {
-    let name = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
-    let dot = memchr::memrchr(b'.', path.get(name..)?)?;
-    let extension = path.get(name + dot + 1..)?;
-    (dot > 0 && !extension.is_empty()).then_some(extension)
-}
-
-fn lower_case(text: &[u8]) -> Cow<'_, [u8]> {
-    if text.iter().any(u8::is_ascii_uppercase) {
-        Cow::Owned(text.to_ascii_lowercase())
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
-#[cfg(test)]
-mod tests;

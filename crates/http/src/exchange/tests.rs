@@ -1,6 +1,4 @@
-//! Tests of files as responses.
-
-#![allow(clippy::unwrap_used)]
+//! Extensions of paths.
 
 use super::extension;
 
@@ -11,7 +9,9 @@ fn extensions_are_those_of_the_last_segment() {
         ("/a.tar.gz", Some("gz")),
         ("/a.b/c", None),
         ("/.htaccess", None),
-        ("/a.", None),
+        // The type of no extension is the default one, as that of an empty one is.
+        ("/a.", Some("")),
+        ("/..a", Some("a")),
         ("/", None),
         ("/dir/.x.TXT", Some("TXT")),
     ];
