@@ -5,16 +5,16 @@
 
 use crate::client::Client;
 use crate::exchange::Exchange;
-use crate::response::{Body, BodyFailed, BodyStream};
+use crate::response::{Body, BodyFailed, BodyStream, Response};
 
 /// Makes the first piece where it is at hand: it leaves together with the head. Returns whether
 /// there is more behind it; `None`: there is no piece yet.
 pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>> {
-    let mut body = take(exchange)?;
+    let mut body = take(&mut exchange.response)?;
     let mut piece = exchange.response.take_text();
     piece.clear();
     let more = body.ready(exchange, &mut piece);
-    put_back(exchange, body, piece);
+    put_back(&mut exchange.response, body, piece);
     more
 }
 
@@ -61,11 +61,11 @@ pub(crate) async fn next(
     exchange: &mut Exchange,
     client: Client<'_>,
 ) -> Option<Result<bool, BodyFailed>> {
-    let mut body = take(exchange)?;
+    let mut body = take(&mut exchange.response)?;
     let mut piece = exchange.response.take_text();
     piece.clear();
     let more = body.next(exchange, client, &mut piece).await;
-    put_back(exchange, body, piece);
+    put_back(&mut exchange.response, body, piece);
     Some(more)
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn read_ahead(exchange: &mut Exchange, client: Client<'_>) {
 
 /// Takes a stream out of its exchange for as long as it works. `None`: the body is none.
 pub(crate) fn hold(exchange: &mut Exchange) -> Option<Held<'_>> {
-    let body = take(exchange)?;
+    let body = take(&mut exchange.response)?;
     Some(Held {
         exchange,
         body: Some(body),
@@ -111,19 +111,19 @@ impl Drop for Held<'_> {
     }
 }
 
-fn take(exchange: &mut Exchange) -> Option<Box<dyn BodyStream>> {
-    if exchange.response.is_head_only() || !matches!(exchange.response.body(), Body::Stream(_)) {
+fn take(response: &mut Response) -> Option<Box<dyn BodyStream>> {
+    if response.is_head_only() || !matches!(response.body(), Body::Stream(_)) {
         return None;
     }
-    match exchange.response.take_body() {
+    match response.take_body() {
         Body::Stream(body) => Some(body),
         _ => None,
     }
 }
 
-fn put_back(exchange: &mut Exchange, body: Box<dyn BodyStream>, piece: Vec<u8>) {
-    exchange.response.set_body(Body::Stream(body));
-    exchange.response.set_text(piece);
+fn put_back(response: &mut Response, body: Box<dyn BodyStream>, piece: Vec<u8>) {
+    response.set_body(Body::Stream(body));
+    response.set_text(piece);
 }
 
 #[cfg(test)]

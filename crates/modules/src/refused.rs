@@ -3,7 +3,7 @@
 //! earlier asks here.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::rooms::Room;
+use turnpike_http::rooms::{Room, Rooms};
 use turnpike_plan::template::Template;
 
 #[derive(Default)]
@@ -16,8 +16,8 @@ impl Room for ByAddress {
 }
 
 /// Notes that a request is refused for its client's address.
-pub(crate) fn note(exchange: &mut Exchange) {
-    exchange.rooms.get_mut::<ByAddress>().0 = true;
+pub(crate) fn note(rooms: &mut Rooms) {
+    rooms.get_mut::<ByAddress>().0 = true;
 }
 
 /// Whether a request was refused for its client's address.

@@ -59,6 +59,13 @@ const NAMESAKES: [&str; 1] = [
     "upstream",
 ];
 
+/// Folders whose functions are given exchanges.
+const BORROWERS: [&str; 2] = ["crates/http/src", "crates/modules/src"];
+
+/// Functions that are lent a whole exchange to change it, at most. Where one part does, that part
+/// is lent. The number only goes down.
+const BORROWS_MAX: usize = 460;
+
 /// The type that all exchanges of a lane share.
 const LANE: &str = "LaneShared";
 
@@ -81,6 +88,32 @@ struct Field {
     is_public: bool,
     /// The last name of its type: `Request` in `Rc<Request>`.
     kind: String,
+}
+
+/// The number of parameters and fields of a file that lend a whole exchange to be changed.
+pub(super) fn count_borrows(file: &Path, source: &Source) -> usize {
+    if !BORROWERS.iter().any(|folder| file.starts_with(folder)) {
+        return 0;
+    }
+    let is_borrow = |at: &usize| {
+        let at = *at;
+        let is_lent =
+            |back: usize| source.is_mark(at - back, '&') && source.is_mark(at - back - 1, ':');
+        let is_exchange = at > 4 && source.word(at) == Some(EXCHANGE);
+        // `: &mut Exchange`, or with the name of a lifetime.
+        is_exchange && source.word(at - 1) == Some("mut") && (is_lent(2) || is_lent(3))
+    };
+    (0..source.tokens.len()).filter(is_borrow).count()
+}
+
+/// Finds out whether more exchanges are lent than the number that was reached.
+pub(super) fn borrows(count: usize) -> Option<Finding> {
+    let file = Path::new("xtask/src/tidy/parts.rs");
+    let text = format!(
+        "{count} functions are lent a whole exchange to change it, at most {BORROWS_MAX}: lend \
+         the part that is changed"
+    );
+    (count > BORROWS_MAX).then(|| Finding::new(file, 1, text))
 }
 
 /// Checks the exchange and its parts; `read` returns the text of a file below the root.

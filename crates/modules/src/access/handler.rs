@@ -69,7 +69,7 @@ impl Handler for Rules {
             Some(true) => {
                 if exchange.location().settings.satisfy == Satisfy::All {
                     exchange.log(Level::Error, format_args!("access forbidden by rule"));
-                    refused::note(exchange);
+                    refused::note(&mut exchange.rooms);
                 }
                 Verdict::Status(403)
             }

@@ -8,6 +8,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_http::variables::{Template, VariableId};
 use turnpike_lane::log::Level;
+use turnpike_wire::message::Fields;
 
 const CHALLENGE: &[u8] = b"WWW-Authenticate";
 
@@ -57,7 +58,7 @@ impl Asking {
         match asked.response.status() {
             200..=299 => Verdict::Finished,
             401 => {
-                challenge(exchange, asked);
+                challenge(exchange.response.fields_mut(), asked);
                 Verdict::Status(401)
             }
             403 => Verdict::Status(403),
@@ -74,8 +75,7 @@ impl Asking {
 
 /// Passes on how the client is to say who it is: as the answer has it, else as an upstream server
 /// had it, whose field may be hidden.
-fn challenge(exchange: &mut Exchange, asked: &Exchange) {
-    let fields = exchange.response.fields_mut();
+fn challenge(fields: &mut Fields, asked: &Exchange) {
     let mut found = false;
     for value in asked.response.fields().values(CHALLENGE) {
         fields.add(CHALLENGE, value);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnpike_http::body_filter::Filtered;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, BodyStream, CharsetConversion};
+use turnpike_http::response::{Body, BodyStream, CharsetConversion, Response};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
@@ -47,11 +47,11 @@ impl Filter for CharsetFilter {
                     return None;
                 };
                 let table = Arc::clone(table);
-                name(exchange, &target);
+                name(&mut exchange.response, &target);
                 recode(exchange, table)
             }
             _ => {
-                name(exchange, &target);
+                name(&mut exchange.response, &target);
                 None
             }
         }
@@ -109,8 +109,7 @@ pub(super) fn split(content_type: &[u8]) -> (&[u8], Option<&[u8]>) {
 
 /// Says in Content-Type what the text is in, in place of a semicolon without a parameter. Redirects
 /// do not: nginx's rule.
-fn name(exchange: &mut Exchange, charset: &[u8]) {
-    let response = &mut exchange.response;
+fn name(response: &mut Response, charset: &[u8]) {
     let bare = split(response.content_type()).0.trim_ascii_end();
     let bare = bare.strip_suffix(b";").unwrap_or(bare).len();
     response.content_type_mut().truncate(bare);

@@ -4,6 +4,7 @@
 use turnpike_http::engine::is_old_msie;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::regex::Regex;
+use turnpike_http::response::Response;
 use turnpike_wire::date;
 use turnpike_wire::message::{Known, Version};
 
@@ -82,17 +83,16 @@ impl Acceptance {
     }
 
     /// Says in the response that it depends on what the client accepts.
-    pub(super) fn add_vary(&self, exchange: &mut Exchange) {
+    pub(super) fn add_vary(&self, response: &mut Response) {
         if !self.vary {
             return;
         }
-        let fields = exchange.response.fields();
-        let says_so = fields.values(b"Vary").any(|value| {
+        let says_so = response.fields().values(b"Vary").any(|value| {
             let mut names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"Accept-Encoding"))
         });
         if !says_so {
-            exchange.response.vary_by_coding();
+            response.vary_by_coding();
         }
     }
 }

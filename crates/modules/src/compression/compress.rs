@@ -7,7 +7,7 @@ use std::time::Duration;
 use turnpike_http::body_filter::{BodyFilter, Passed, Piece};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{BodyFailed, LocalFuture};
-use turnpike_http::rooms::Room;
+use turnpike_http::rooms::{Room, Rooms};
 use turnpike_lane::log::Level;
 use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
 use turnpike_lane::sys::process;
@@ -154,15 +154,19 @@ impl Compressor {
         let encoded = encoder.encode(bytes, next, out);
         encoded.map_err(|error| self.failed(exchange, &error))?;
         self.encoder = Some(encoder);
-        self.note(exchange, bytes.len(), out.get(from..).unwrap_or_default());
+        self.note(
+            &mut exchange.rooms,
+            bytes.len(),
+            out.get(from..).unwrap_or_default(),
+        );
         Ok(())
     }
 
     /// Notes what was made of so many bytes.
-    fn note(&mut self, exchange: &mut Exchange, taken_bytes: usize, made: &[u8]) {
+    fn note(&mut self, rooms: &mut Rooms, taken_bytes: usize, made: &[u8]) {
         self.sum.taken_bytes += taken_bytes as u64;
         self.sum.given_bytes += made.len() as u64;
-        *exchange.rooms.get_mut() = self.sum;
+        *rooms.get_mut() = self.sum;
         if let Some(recording) = self.recording.take() {
             self.recording = recording.add(made);
         }
@@ -259,7 +263,7 @@ impl BodyFilter for Compressor {
             let result = outcome.result;
             result.map_err(|error| self.failed(exchange, &error))?;
             self.encoder = Some(outcome.encoder);
-            self.note(exchange, taken_bytes, &outcome.bytes);
+            self.note(&mut exchange.rooms, taken_bytes, &outcome.bytes);
             out.extend_from_slice(&outcome.bytes);
             if is_last {
                 self.end_recording(exchange);

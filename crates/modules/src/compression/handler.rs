@@ -82,7 +82,7 @@ impl Filter for CompressFilter {
         if !concerned.contains(&true) {
             return None;
         }
-        self.acceptance.add_vary(exchange);
+        self.acceptance.add_vary(&mut exchange.response);
         let Choice { compression, state } = self.best(exchange, concerned)?;
         if exchange.response.withheld().is_set {
             weaken(exchange.response.etag_mut());
@@ -138,7 +138,7 @@ impl Filter for GunzipFilter {
         }
         // A part of another response has to be text.
         if exchange.purpose() != Purpose::Part {
-            self.acceptance.add_vary(exchange);
+            self.acceptance.add_vary(&mut exchange.response);
             if self.acceptance.weight(exchange, Coding::Gzip) > 0 {
                 return None;
             }
@@ -277,7 +277,7 @@ impl StaticForms {
             }
         };
         if !form.always {
-            self.acceptance.add_vary(exchange);
+            self.acceptance.add_vary(&mut exchange.response);
         }
         if !accepts || file.metadata().is_directory() {
             return Verdict::Declined;

@@ -22,7 +22,7 @@ impl Filter for Added {
         for field in self.fields.iter().filter(|field| safe || field.always) {
             value.clear();
             field.value.evaluate(exchange, &mut value);
-            put(field, &value, exchange);
+            put(field, &value, &mut exchange.response);
         }
         exchange.lane.keep_scratch(value);
         exchange.response.show_withheld(false);
@@ -44,8 +44,7 @@ pub(super) fn is_safe(status: u16) -> bool {
     )
 }
 
-fn put(field: &Field, value: &[u8], exchange: &mut Exchange) {
-    let response = &mut exchange.response;
+fn put(field: &Field, value: &[u8], response: &mut Response) {
     match field.kind {
         Kind::Other | Kind::CacheControl if value.is_empty() => {}
         Kind::CacheControl => {

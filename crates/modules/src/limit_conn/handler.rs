@@ -75,7 +75,7 @@ impl Handler for Limits {
             LimitOutcome::Within => Verdict::Declined,
             LimitOutcome::Refused { by_address } => {
                 if by_address {
-                    refused::note(exchange);
+                    refused::note(&mut exchange.rooms);
                 }
                 Verdict::Status(self.status)
             }

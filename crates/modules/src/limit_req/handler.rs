@@ -151,7 +151,7 @@ impl Limits {
         limit.zone.rates.rejections.add();
         limits::decide::<RateZone>(exchange, "REJECTED");
         if refused::is_address(&limit.zone.key) {
-            refused::note(exchange);
+            refused::note(&mut exchange.rooms);
         }
         Verdict::Status(self.status)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnpike_conf::value;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
-use turnpike_http::response::{CharsetConversion, OmittedFields};
+use turnpike_http::response::{CharsetConversion, OmittedFields, Response};
 use turnpike_wire::date;
 use turnpike_wire::message::{Entry, Head, Known, Method, Version};
 
@@ -74,7 +74,7 @@ fn put_head(exchange: &mut Exchange, rules: &ResponseRules, head: &Head) {
     if rules.origin.is_typed_by_path() {
         exchange.choose_content_type();
     }
-    charset(exchange, rules, head);
+    charset(&mut exchange.response, rules, head);
     if rules.origin.names_via() {
         let mut value = exchange.lane.take_scratch();
         rules.origin.write_via(head.version, &mut value);
@@ -215,12 +215,11 @@ pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
 }
 
 /// `X-Accel-Charset`.
-fn charset(exchange: &mut Exchange, rules: &ResponseRules, head: &Head) {
+fn charset(response: &mut Response, rules: &ResponseRules, head: &Head) {
     let value = head.known(Known::XAccelCharset);
     let Some(value) = value.filter(|_| !rules.ignored.charset) else {
         return;
     };
-    let response = &mut exchange.response;
     let kind = response.content_type_mut();
     if memchr::memmem::find(kind, b"charset=").is_some() {
         response.set_charset_conversion(CharsetConversion::Instead(value.to_vec()));

@@ -295,3 +295,22 @@ fn no_field_is_named_like_a_family() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].text.starts_with("field gzip of Exchange"));
 }
+
+#[test]
+fn exchanges_that_are_lent_to_be_changed_are_counted() {
+    let text = "fn a(exchange: &mut Exchange) {} fn b(exchange: &'a mut Exchange, c: &Exchange) {} \
+                fn d(e: &mut ExchangeParts, f: fn(&mut Exchange)) -> &mut Exchange {} \
+                struct Held<'a> { exchange: &'a mut Exchange }";
+    for (file, count) in [
+        ("crates/http/src/a.rs", 3),
+        ("crates/modules/src/a/b.rs", 3),
+        ("crates/stream/src/a.rs", 0),
+    ] {
+        let source = super::Source::scan(text);
+        assert_eq!(
+            super::count_borrows(Path::new(file), &source),
+            count,
+            "{file}"
+        );
+    }
+}
