@@ -43,8 +43,10 @@ fn errors_are_counted_by_kind() {
         let peer = Peer::start(script.clone());
         let start = Instant::now();
         let list = file.display();
+        // Only where time runs out may it be short: on a busy machine it would run out elsewhere.
+        let limit = if kind == "timeout" { "300ms" } else { "20s" };
         let line = format!(
-            "-t 1 -c 2 -d 300ms -n 6 -T 300ms --failures {list} {}",
+            "-t 1 -c 2 -d 20s -n 6 -T {limit} --failures {list} {}",
             peer.url()
         );
         let (report, status) = load_json(&line);

@@ -148,7 +148,7 @@ fn a_failed_handshake_has_a_reason_and_a_hint() {
     for (address, options, hint) in cases {
         let options = options.replace("CERTIFICATE", CERTIFICATE);
         let output = load(&format!(
-            "-t 1 -c 1 -n 2 -T 300ms {options} https://{address}/"
+            "-t 1 -c 1 -n 2 -T 20s {options} https://{address}/"
         ));
         let text = String::from_utf8(output.stderr).unwrap();
         let begin = format!("TLS handshake with {address} failed: ");
