@@ -14,8 +14,11 @@ use crate::endpoint::Transmit;
 use crate::limits::HalfOpen;
 use crate::tls::Negotiated;
 
-/// Bytes of a packet that are not of a stream, about: its header, the frame's, and the tag.
-const OVERHEAD_BYTES: usize = 32;
+/// The fewest bytes of a packet that are not of a stream: a first byte, no connection id (that of a
+/// browser is empty), a packet number of one byte, the tag, and the type and the stream of a frame
+/// (RFC 9000 sections 17.3.1 and 19.8). With more than there are, what is unsent would seem to grow
+/// with each packet, until no stream might write.
+const OVERHEAD_BYTES_MIN: usize = 1 + 1 + 16 + 1 + 1;
 
 /// The number of a connection at its endpoint, which is given out again once it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,8 +108,7 @@ pub struct Connection {
     quinn: quinn_proto::Connection,
     /// Of a connection whose handshake is not complete.
     half_open: Option<HalfOpen>,
-    /// Bytes that streams were given and that no datagram has, about: never more than there are
-    /// for long.
+    /// Bytes that streams were given and that no datagram has, about: never more than there are.
     unsent_bytes: usize,
 }
 
@@ -177,7 +179,7 @@ impl Connection {
             .quinn
             .poll_transmit(now, datagrams_max.max(1), output)?;
         let transmit = Transmit::of(&transmit);
-        let overhead_bytes = OVERHEAD_BYTES * transmit.datagrams();
+        let overhead_bytes = OVERHEAD_BYTES_MIN * transmit.datagrams();
         let payload_bytes = transmit.bytes.saturating_sub(overhead_bytes);
         self.unsent_bytes = self.unsent_bytes.saturating_sub(payload_bytes);
         Some(transmit)

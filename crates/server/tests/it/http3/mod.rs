@@ -9,6 +9,9 @@ use turnpike_testkit::{Builder, Folder, Server};
 use crate::support::http3::{Client, has_client};
 use crate::support::tls::{self, TURNPIKE, big, configured, keys};
 
+/// Eight megabytes each: more packets than may be taken for a few bytes too small, each.
+const DOWNLOADS_OF_8: usize = 5;
+
 /// A server's first directives.
 const QUIC: &str = "listen 127.0.0.1:%PORT% quic reuseport;
     listen 127.0.0.1:%PORT% ssl;
@@ -163,6 +166,21 @@ fn clients_prove_their_addresses_once() {
         if let Some(shown) = shown {
             std::fs::write(&token, shown).unwrap();
         }
+    }
+}
+
+/// Browsers have connection ids of no bytes, so the packets to them carry more of the answers.
+#[test]
+fn clients_without_connection_ids_download_much() {
+    if !has_client("clients_without_connection_ids_download_much") {
+        return;
+    }
+    let keys = keys();
+    let server = start(&keys, SERVED);
+    let mut client = Client::start(&server, &["--connection-id-bytes", "0"]);
+    let expected = format!("8 200 1000000 {}", hash(&big()));
+    for _ in 0..DOWNLOADS_OF_8 {
+        assert_eq!(client.ask("many 8 /big.bin").trim_end(), expected);
     }
 }
 

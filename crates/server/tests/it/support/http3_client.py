@@ -57,6 +57,13 @@ class Client(QuicConnectionProtocol):
 
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
+        # The first one is the server's, and has at least eight bytes (RFC 9000 section 7.2).
+        first = os.urandom(8)
+        self._quic._peer_cid.cid = first
+        self._quic._original_destination_connection_id = first
+        if self._quic.configuration.connection_id_length == 0:
+            # There can be no others then (RFC 9000 section 5.1.1).
+            self._quic._replenish_connection_ids = lambda: None
         self.http = H3Connection(self._quic)
         self.answers = {}
 
@@ -98,6 +105,7 @@ def configuration(options):
         is_client=True,
         alpn_protocols=options.alpn.split(","),
         verify_mode=ssl.CERT_NONE,
+        connection_id_length=options.connection_id_bytes,
         server_name=options.name,
     )
     if options.certificate:
@@ -192,6 +200,7 @@ def main():
     parser.add_argument("--authority")
     parser.add_argument("--alpn", default="h3")
     parser.add_argument("--certificate")
+    parser.add_argument("--connection-id-bytes", type=int, default=8)
     parser.add_argument("--tickets")
     parser.add_argument("--token")
     parser.add_argument("--resume", action="store_true")
