@@ -187,7 +187,8 @@ http2-clients: ## Ten HTTP/2 clients at full speed: downloads, streams, uploads,
 	$(XTASK) http2-clients --debug
 
 .PHONY: http3-clients
-http3-clients: ## curl, quic-go and the interop client of aioquic use our HTTP/3: two matrices
+http3-clients: ## curl, quic-go, Chromium and the interop client of aioquic use our HTTP/3: two matrices
+	$(XTASK) setup tls
 	$(XTASK) http3-clients --debug
 
 otel: ## Spans to a collector of gRPC's and OpenTelemetry's own code

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use turnpike_testkit::Folder;
 
 use crate::outcome::Outcome;
-use crate::workspace::must;
+use crate::workspace::{self, must};
 
 /// The root's extensions, which RFC 5280 wants of an authority.
 const ROOT: [&str; 4] = [
@@ -73,6 +73,22 @@ impl Certificates {
             certificates.sign(name, *kind)?;
         }
         Ok(certificates)
+    }
+
+    /// The hash of the key in a certificate, as Chromium takes it: SHA-256 in base64.
+    ///
+    /// # Errors
+    /// OpenSSL fails.
+    pub(crate) fn key_hash(&self, name: &str) -> Result<String, String> {
+        let line = format!(
+            "openssl x509 -in {name}.pem -pubkey -noout | openssl pkey -pubin -outform der | \
+             openssl dgst -sha256 -binary | base64"
+        );
+        workspace::output(
+            Command::new("sh")
+                .current_dir(self.folder.path())
+                .args(["-c", &line]),
+        )
     }
 
     /// The folder.

@@ -213,7 +213,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "http3-clients",
         arguments: "[--only CLIENT] [--server PATH | --debug]",
-        summary: "have curl, quic-go and aioquic use our HTTP/3",
+        summary: "have curl, quic-go, Chromium and aioquic use our HTTP/3",
         run: clients::http3::run,
     },
     Chore {

@@ -10,6 +10,9 @@ use turnpike_testkit::Folder;
 use super::matrix::{self, Found};
 use super::{Asked, Protocol};
 
+/// Has it take any certificate: it knows the authorities of its own list only.
+pub(super) const TRUSTING: &str = "--ignore-certificate-errors";
+
 /// Virtual milliseconds until the page is looked at; time stands still during requests.
 const PAGE_MS: u32 = 60_000;
 
@@ -30,6 +33,7 @@ pub(super) fn says(asked: &Asked, protocol: Protocol) -> Result<Vec<Found>, Stri
     let (name, once) = (protocol.name(), asked.server.port_named("ONCE"));
     let output = chromium
         .arg("--dump-dom")
+        .arg(TRUSTING)
         .arg(format!("--virtual-time-budget={PAGE_MS}"))
         .arg("--enable-features=EnableTLS13EarlyData")
         .arg(asked.open(&format!("/browser.html?protocol={name}&once={once}")))
@@ -49,10 +53,11 @@ pub(super) fn says(asked: &Asked, protocol: Protocol) -> Result<Vec<Found>, Stri
 ///
 /// # Errors
 /// Chromium does not run, or no report came.
-pub(super) fn reports(url: &str, report: &Path) -> Result<Vec<Found>, String> {
+pub(super) fn reports(url: &str, report: &Path, more: &[&str]) -> Result<Vec<Found>, String> {
     let profile = Folder::create().map_err(|error| error.to_string())?;
     let mut browser = chromium(&profile)
         .arg("--remote-debugging-port=0") // else it ends when the page is loaded
+        .args(more)
         .arg(url)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -81,9 +86,6 @@ fn chromium(profile: &Folder) -> Command {
     if nix::unistd::geteuid().is_root() {
         chromium.arg("--no-sandbox"); // Chromium refuses to sandbox itself as root
     }
-    chromium
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        // It knows the authorities of its own list only.
-        .arg("--ignore-certificate-errors");
+    chromium.arg(format!("--user-data-dir={}", profile.path().display()));
     chromium
 }

@@ -4,8 +4,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use turnpike_testkit::process::find_program;
+
 use super::{Asked, Found};
-use crate::clients::matrix;
+use crate::clients::{browser, matrix};
 use crate::go_program;
 use crate::python::Environment;
 use crate::workspace::{self, must};
@@ -34,9 +36,13 @@ const AIOQUIC_INTEROP: Environment = Environment {
 /// Seconds that a client may take on a busy machine, as `timeout` takes them.
 const DEADLINE_SECONDS: &str = "900";
 
+/// Chromium tries no second address where QUIC is forced.
+const ONLY_IPV4: &str = "--host-resolver-rules=MAP localhost 127.0.0.1";
+
 /// The names of the clients.
 pub(super) const CURL: &str = "curl";
 pub(super) const QUIC_GO: &str = "quic-go";
+pub(super) const CHROMIUM: &str = "chromium";
 pub(super) const AIOQUIC: &str = "aioquic";
 
 /// The client's version, and how each cell went.
@@ -61,6 +67,11 @@ pub(super) const JUDGES: &[Judge] = &[
         name: QUIC_GO,
         prepare: quic_go,
         ask: ask_program,
+    },
+    Judge {
+        name: CHROMIUM,
+        prepare: chromium,
+        ask: ask_chromium,
     },
     Judge {
         name: AIOQUIC,
@@ -93,6 +104,12 @@ fn curl() -> Result<Vec<PathBuf>, String> {
 fn quic_go() -> Result<Vec<PathBuf>, String> {
     go_program::download(GO)?;
     Ok(vec![go_program::rebuild(GO, "turnpike/http3")?])
+}
+
+fn chromium() -> Result<Vec<PathBuf>, String> {
+    let program = find_program("chromium");
+    let program = program.ok_or("no chromium; please run: cargo xtask setup tls")?;
+    Ok(vec![program])
 }
 
 /// The interop client is in the source package alone.
@@ -136,6 +153,24 @@ fn ask_interop(line: &[PathBuf], asked: &Asked) -> Result<Said, String> {
     let server = &asked.server;
     let said = says(line, &[server.port(), server.port_named("RETRY")], &[])?;
     Ok((AIOQUIC_VERSION.to_owned(), matrix::read(&said)))
+}
+
+fn ask_chromium(line: &[PathBuf], asked: &Asked) -> Result<Said, String> {
+    let place = format!("localhost:{}", asked.server.port());
+    let forced = format!("--origin-to-force-quic-on={place}");
+    let report = asked.server.folder().join("html/put/report");
+    let url = format!("https://{place}/page.html");
+    let trusted = asked.keys.key_hash("server")?;
+    let trusted = format!("--ignore-certificate-errors-spki-list={trusted}");
+    let options = ["--enable-quic", &forced, &trusted, ONLY_IPV4];
+    let found = browser::reports(&url, &report, &options)?;
+    let program = line
+        .first()
+        .map(PathBuf::as_path)
+        .unwrap_or("chromium".as_ref());
+    let said = workspace::output(Command::new(program).arg("--version"))?;
+    let version = said.split_whitespace().nth(1).unwrap_or("unknown");
+    Ok((version.to_owned(), found))
 }
 
 fn says(line: &[PathBuf], ports: &[u16], more: &[PathBuf]) -> Result<String, String> {

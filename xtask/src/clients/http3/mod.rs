@@ -1,5 +1,9 @@
-//! Foreign clients of HTTP/3 on our server: the curl of `curl_cffi` (ngtcp2, nghttp3), quic-go, and
-//! the interop client of aioquic's source package. Matrices show how each went.
+//! Foreign clients of HTTP/3 on our server: the curl of `curl_cffi` (ngtcp2, nghttp3), quic-go,
+//! Chromium, and the interop client of aioquic's source package. Matrices show how each went.
+//!
+//! Chromium is told to use QUIC for our origin (`--origin-to-force-quic-on`), and to take the key
+//! of our certificate (`--ignore-certificate-errors-spki-list`): its other options for that do not
+//! hold for QUIC.
 
 mod judges;
 
@@ -34,6 +38,7 @@ http {
         ssl_early_data on;
         root %FOLDER%/html;
         location = /page { return 200 'a page over $server_protocol'; }
+        location = /page.html { default_type text/html; }
         location = /facts { return 200 '[early=$ssl_early_data reused=$ssl_session_reused]'; }
         location /put/ { dav_methods PUT; }
         location /passed/ {
@@ -60,6 +65,8 @@ http {
 }
 ";
 
+const PAGE: &str = include_str!("page.html");
+
 /// The sizes of what is downloaded and uploaded; the clients' programs know them too.
 const LARGE_BYTES: usize = 32 << 20;
 const MIDDLE_BYTES: usize = 100_000;
@@ -84,14 +91,28 @@ const REQUESTS: Matrix = Matrix {
         "certificate",
         "resumed",
         "early",
+        "protocol",
         "log",
     ],
-    unasked: &[Unasked {
-        client: judges::CURL,
-        cells: &["cancel", "early"],
-        reason: "curl's library for Python cancels by closing the connection, and sends no \
-                     early data",
-    }],
+    unasked: &[
+        Unasked {
+            client: judges::CURL,
+            cells: &["cancel", "early", "protocol"],
+            reason: "curl's library for Python cancels by closing the connection, sends no early \
+                     data, and says the protocol of each answer, which all cells look at",
+        },
+        Unasked {
+            client: judges::QUIC_GO,
+            cells: &["protocol"],
+            reason: "quic-go speaks nothing else",
+        },
+        Unasked {
+            client: judges::CHROMIUM,
+            cells: &["certificate", "resumed", "early"],
+            reason: "Chromium without a window chooses a certificate only by a policy for the \
+                     whole machine, and keeps its connection",
+        },
+    ],
 };
 
 /// What the interop client looks at.
@@ -126,6 +147,7 @@ impl Asked {
         let configuration = CONFIGURATION.replace("%KEYS%", &keys.path().display().to_string());
         let started = contender
             .builder(&configuration)
+            .file("html/page.html", PAGE)
             .file("html/large", pattern(LARGE_BYTES))
             .file("html/middle", pattern(MIDDLE_BYTES))
             .file("html/put/.keep", "")

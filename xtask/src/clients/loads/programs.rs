@@ -121,7 +121,8 @@ impl Program {
             Way::Commands(_, ask) => Ok((self.installed_version()?, ask(loaded))),
             Way::Browser => {
                 let report = loaded.server.folder().join("html/put/report");
-                let found = browser::reports(&loaded.secure("/loads.html"), &report)?;
+                let found =
+                    browser::reports(&loaded.secure("/loads.html"), &report, &[browser::TRUSTING])?;
                 Ok((self.installed_version()?, found))
             }
         }
