@@ -13,7 +13,7 @@ mod report;
 mod store;
 mod webhook;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
-use turnpike_agent::Control;
+use turnpike_agent::{Control, ControlError};
 
 use crate::options::Options;
 
@@ -37,6 +37,9 @@ use store::{Change, Store};
 /// How long no object must change before a configuration is made: a rollout changes several at
 /// once.
 const QUIET: Duration = Duration::from_millis(30);
+
+/// How long a server that has begun to serve may be without its control socket.
+const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long changes may wait for quiet.
 const WAIT_MAX: Duration = Duration::from_millis(500);
@@ -175,7 +178,7 @@ async fn report(
 
 /// Ends the server as a rollout wants it: it takes no more connections and ends its requests.
 fn end(cluster: &Cluster) -> Result<(), String> {
-    let drained = Control::connect(&cluster.folder.join("control"))
+    let drained = control_socket(&cluster.folder.join("control"))
         .and_then(|mut control| control.ask("drain", serde_json::json!({})));
     let pid = cluster.folder.join("pid");
     match drained {
@@ -186,6 +189,17 @@ fn end(cluster: &Cluster) -> Result<(), String> {
             Ok(())
         }
         Err(error) => Err(format!("the server does not drain: {error}")),
+    }
+}
+
+/// The server's control socket, which comes a moment after the server begins to serve.
+fn control_socket(path: &Path) -> Result<Control, ControlError> {
+    let begun = Instant::now();
+    loop {
+        match Control::connect(path) {
+            Err(_) if begun.elapsed() < SOCKET_PATIENCE => std::thread::sleep(QUIET),
+            connected => return connected,
+        }
     }
 }
 
