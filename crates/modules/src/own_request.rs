@@ -190,7 +190,7 @@ impl Outlet {
 }
 
 /// One address of our own, through which any URL can be requested.
-pub(crate) struct Door<'a> {
+pub(crate) struct OwnListener<'a> {
     pub(crate) address: SocketAddr,
     /// TLS for URLs that begin with `https`.
     pub(crate) connector: &'a Arc<TlsConnector>,
@@ -201,7 +201,7 @@ pub(crate) struct Door<'a> {
 /// How long the whole body of an answer may take, in milliseconds: a large file of a slow server.
 const WHOLE_BODY_MS: u64 = 600_000;
 
-impl Door<'_> {
+impl OwnListener<'_> {
     /// Requests a URL on a connection of its own, and reads the whole answer: returns its status
     /// and the length of its body in bytes.
     ///

@@ -15,7 +15,7 @@ use turnpike_plan::control::{self, Arguments, Command, CommandError, CommandRow,
 use turnpike_upstream::{TlsConnector, TlsSettings};
 
 use super::zones::Zones;
-use crate::own_request::Door;
+use crate::own_request::OwnListener;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "cache.warm",
@@ -54,24 +54,24 @@ impl Command for WarmCommand {
         let connector = Arc::new(connector);
         let runtime = RuntimeBuilder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(error.to_string()))?;
-        let door = Door {
+        let listener = OwnListener {
             address,
             connector: &connector,
             proxy_header: if proxied { PROXY_HEADER } else { b"" },
         };
-        let fetched = LocalSet::new().block_on(&runtime, fetch(&door, &urls));
+        let fetched = LocalSet::new().block_on(&runtime, fetch(&listener, &urls));
         let keys: u64 = self.0.0.values().map(|zone| zone.contents().keys).sum();
         Ok(json!({ "fetched": fetched, "keys": keys }))
     }
 }
 
 /// What became of each URL, as far as the time sufficed.
-async fn fetch(door: &Door<'_>, urls: &[&str]) -> Vec<Value> {
+async fn fetch(listener: &OwnListener<'_>, urls: &[&str]) -> Vec<Value> {
     let begun = Instant::now();
     let mut fetched = Vec::new();
     for url in urls.iter().take(URLS_MAX) {
         let outcome = match url.parse::<Uri>() {
-            Ok(uri) => door.fetch(&uri).await,
+            Ok(uri) => listener.fetch(&uri).await,
             Err(error) => Err(error.to_string()),
         };
         fetched.push(match outcome {

@@ -59,8 +59,8 @@ pub(super) fn run(
         rate => rate,
     };
     let urls = read(file)?;
-    let doors = doors(&ask("gates", Arguments::new())?);
-    let any = doors.first().ok_or(NO_DOOR)?;
+    let listeners = listeners(&ask("gates", Arguments::new())?);
+    let any = listeners.first().ok_or(NO_LISTENER)?;
     let keys = |answer: &Value| answer["keys"].as_u64().unwrap_or_default();
     let mut progress = Progress {
         keys_before: keys(&ask(VERB, call(&[], any))?),
@@ -69,11 +69,11 @@ pub(super) fn run(
     let begun = Instant::now();
     let mut asked = 0;
     while asked < urls.len() {
-        let (count, door) = next_call(&urls[asked..], &doors, rate);
-        match door {
-            None => progress.fail(urls[asked].text(), &no_door(&urls[asked])),
-            Some(door) => {
-                let answer = ask(VERB, call(&urls[asked..asked + count], door))?;
+        let (count, listener) = next_call(&urls[asked..], &listeners, rate);
+        match listener {
+            None => progress.fail(urls[asked].text(), &no_listener(&urls[asked])),
+            Some(listener) => {
+                let answer = ask(VERB, call(&urls[asked..asked + count], listener))?;
                 asked += progress.add(&answer)?;
                 progress.show(asked, urls.len());
                 rest(begun, asked, rate);
@@ -99,43 +99,47 @@ pub(super) fn run(
 }
 
 /// Said where nothing can be asked.
-const NO_DOOR: &str = "the server listens at no TCP port";
+const NO_LISTENER: &str = "the server listens at no TCP port";
 
-fn no_door(url: &Url) -> String {
+fn no_listener(url: &Url) -> String {
     format!("no listening socket has port {}", url.port())
 }
 
 /// A listening socket of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Door {
+struct Listener {
     address: SocketAddr,
     proxied: bool,
 }
 
 /// The TCP sockets of the server, by its own list; one on all addresses is reached through the
 /// loopback one.
-fn doors(answer: &Value) -> Vec<Door> {
+fn listeners(answer: &Value) -> Vec<Listener> {
     let gates = answer["gates"].as_array().into_iter().flatten();
     // Only TCP has such a queue.
     let of_tcp = gates.filter(|gate| !gate["queue_max"].is_null());
-    let doors = of_tcp.filter_map(|gate| {
+    let listeners = of_tcp.filter_map(|gate| {
         let address: SocketAddr = gate["address"].as_str()?.parse().ok()?;
         let host: IpAddr = match address.ip() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
             host => host,
         };
-        Some(Door {
+        Some(Listener {
             address: SocketAddr::new(host, address.port()),
             proxied: gate["proxy_protocol"] == true,
         })
     });
-    doors.collect()
+    listeners.collect()
 }
 
 /// How many of the next URLs go into one call, and through which socket; `None`: the first one
 /// goes through none.
-fn next_call<'a>(urls: &[Url], doors: &'a [Door], rate: u64) -> (usize, Option<&'a Door>) {
+fn next_call<'a>(
+    urls: &[Url],
+    listeners: &'a [Listener],
+    rate: u64,
+) -> (usize, Option<&'a Listener>) {
     let port = urls[0].port();
     let most = usize::try_from(rate).unwrap_or(usize::MAX);
     let mut bytes = 0;
@@ -144,15 +148,20 @@ fn next_call<'a>(urls: &[Url], doors: &'a [Door], rate: u64) -> (usize, Option<&
         url.port() == port && bytes <= CALL_BYTES_MAX
     });
     let count = same.count().max(1);
-    (count, doors.iter().find(|door| door.address.port() == port))
+    (
+        count,
+        listeners
+            .iter()
+            .find(|listener| listener.address.port() == port),
+    )
 }
 
-fn call(urls: &[Url], door: &Door) -> Arguments {
+fn call(urls: &[Url], listener: &Listener) -> Arguments {
     let urls: Vec<&str> = urls.iter().map(Url::text).collect();
     let mut arguments = Arguments::new();
     arguments.insert("urls".to_owned(), urls.into());
-    arguments.insert("address".to_owned(), door.address.to_string().into());
-    arguments.insert("proxy_protocol".to_owned(), door.proxied.into());
+    arguments.insert("address".to_owned(), listener.address.to_string().into());
+    arguments.insert("proxy_protocol".to_owned(), listener.proxied.into());
     arguments
 }
 

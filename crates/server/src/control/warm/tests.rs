@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::list::parse;
-use super::{Door, doors, next_call};
+use super::{Listener, listeners, next_call};
 
 fn urls(text: &str) -> Result<Vec<String>, String> {
     let urls = parse("list", text.as_bytes())?;
@@ -64,25 +64,28 @@ fn what_is_no_list_is_refused_with_the_reason() {
 
 #[test]
 fn calls_go_through_the_socket_with_the_port_of_their_urls() {
-    let doors = doors(&json!({ "gates": [
+    let listeners = listeners(&json!({ "gates": [
         { "address": "0.0.0.0:80", "queue_max": 511, "proxy_protocol": false },
         { "address": "[::]:443", "queue_max": null },
         { "address": "unix:/s", "queue_max": null },
         { "address": "10.0.0.1:443", "queue_max": 511, "proxy_protocol": true },
     ] }));
-    let door = |address: &str, proxied| Door {
+    let listener = |address: &str, proxied| Listener {
         address: address.parse().unwrap(),
         proxied,
     };
-    let known = [door("127.0.0.1:80", false), door("10.0.0.1:443", true)];
-    assert_eq!(doors, known);
+    let known = [
+        listener("127.0.0.1:80", false),
+        listener("10.0.0.1:443", true),
+    ];
+    assert_eq!(listeners, known);
     let list = "http://a/1\nhttp://a/2\nhttps://a/\nhttp://a:81/\n";
     let urls = parse("list", list.as_bytes()).unwrap();
-    assert_eq!(next_call(&urls, &doors, 20), (2, Some(&known[0])));
-    assert_eq!(next_call(&urls, &doors, 1), (1, Some(&known[0])));
-    assert_eq!(next_call(&urls[2..], &doors, 20), (1, Some(&known[1])));
-    assert_eq!(next_call(&urls[3..], &doors, 20), (1, None));
+    assert_eq!(next_call(&urls, &listeners, 20), (2, Some(&known[0])));
+    assert_eq!(next_call(&urls, &listeners, 1), (1, Some(&known[0])));
+    assert_eq!(next_call(&urls[2..], &listeners, 20), (1, Some(&known[1])));
+    assert_eq!(next_call(&urls[3..], &listeners, 20), (1, None));
     let long = format!("http://a/{}", "x".repeat(60_000));
     let urls = parse("list", long.as_bytes()).unwrap();
-    assert_eq!(next_call(&urls, &doors, 20).0, 1);
+    assert_eq!(next_call(&urls, &listeners, 20).0, 1);
 }
