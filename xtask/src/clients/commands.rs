@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use super::matrix::Found;
-use super::{Asked, LARGE_BYTES, POST_BYTES, Protocol, pattern};
+use super::serving::pattern;
+use super::{Asked, LARGE_BYTES, POST_BYTES, Protocol};
 use crate::outcome::Outcome;
 
 /// Seconds that a transfer may take on a busy machine.

@@ -8,6 +8,7 @@ mod groups;
 pub(crate) mod http3;
 mod loads;
 mod matrix;
+mod serving;
 
 use std::process::Command;
 
@@ -22,6 +23,7 @@ use crate::python::Environment;
 use crate::workspace;
 pub(crate) use loads::run as run_loads;
 use matrix::{Found, Matrix, Row, Unasked};
+use serving::pattern;
 
 const PROGRAM: &str = include_str!("client.py");
 const PAGE: &str = include_str!("browser.html");
@@ -207,9 +209,4 @@ fn program_says(
         .args(ports.map(|port| port.to_string()))
         .arg(asked.keys.path());
     Ok(matrix::read(&workspace::output(command)?))
-}
-
-/// The bytes that are posted and downloaded: no block of a buffer's usual size is like the next.
-fn pattern(size: usize) -> Vec<u8> {
-    (0..=250_u8).cycle().take(size).collect()
 }

@@ -7,13 +7,10 @@
 
 mod judges;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-
 use turnpike_testkit::Server;
 
 use super::matrix::{Found, Matrix, Row, Unasked};
-use super::pattern;
+use super::serving;
 use crate::certificates::{Certificates, Kind};
 use crate::contender::Contender;
 use crate::options::Options;
@@ -67,16 +64,8 @@ http {
 
 const PAGE: &str = include_str!("page.html");
 
-/// The sizes of what is downloaded and uploaded; the clients' programs know them too.
+/// The size of what is downloaded and uploaded; the clients' programs know it too.
 const LARGE_BYTES: usize = 32 << 20;
-const MIDDLE_BYTES: usize = 100_000;
-
-/// What a log says of a connection that was cut as one of an attacker.
-const CUT: &[&str] = &[
-    "flood detected",
-    "client sent too many",
-    "no byte has moved",
-];
 
 /// What clients ask for, and what the log says of them.
 const REQUESTS: Matrix = Matrix {
@@ -145,18 +134,8 @@ impl Asked {
     fn start(contender: &Contender) -> Result<Asked, String> {
         let keys = Certificates::create(&[("server", Kind::Ecdsa), ("client", Kind::Ecdsa)])?;
         let configuration = CONFIGURATION.replace("%KEYS%", &keys.path().display().to_string());
-        let started = contender
-            .builder(&configuration)
-            .file("html/page.html", PAGE)
-            .file("html/large", pattern(LARGE_BYTES))
-            .file("html/middle", pattern(MIDDLE_BYTES))
-            .file("html/put/.keep", "")
-            .try_start();
-        let server = started.map_err(|error| error.to_string())?;
-        // Whoever serves may write there.
-        let put = server.folder().join("html/put");
-        fs::set_permissions(put, Permissions::from_mode(0o777))
-            .map_err(|error| error.to_string())?;
+        let builder = contender.builder(&configuration);
+        let server = serving::start(builder, ("page.html", PAGE), LARGE_BYTES)?;
         Ok(Asked { server, keys })
     }
 
@@ -166,12 +145,7 @@ impl Asked {
         let Some((variant, mut found)) = judge.ask(self)? else {
             return Ok(None);
         };
-        let log = self.server.log("error.log");
-        let cut = log[before..]
-            .lines()
-            .find(|line| CUT.iter().any(|words| line.contains(words)));
-        let judged = cut.map_or(Ok(()), |line| Err(line.to_owned()));
-        found.push(("log".to_owned(), judged));
+        found.push(serving::judge_log(&self.server, before));
         Ok(Some(Row {
             client: judge.name,
             variant,

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use super::{Found, LARGE_BYTES, Loaded, MIDDLE_BYTES};
+use super::{Found, LARGE_BYTES, Loaded};
+use crate::clients::serving::MIDDLE_BYTES;
 use crate::contender::OBJECT_BYTES;
 use crate::outcome::Outcome;
 use crate::workspace;

@@ -5,15 +5,14 @@
 mod commands;
 mod programs;
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use turnpike_testkit::Server;
 
 use super::matrix::{Found, Matrix, Row, Unasked};
-use super::pattern;
+use super::serving;
 use crate::certificates::{Certificates, Kind};
 use crate::contender::Contender;
 use crate::grpc;
@@ -60,16 +59,8 @@ http {
 
 const PAGE: &str = include_str!("loads.html");
 
-/// The sizes of what is downloaded and uploaded; the clients' programs know them too.
+/// The size of what is downloaded and uploaded; the clients' programs know it too.
 const LARGE_BYTES: usize = 128 << 20;
-const MIDDLE_BYTES: usize = 100_000;
-
-/// What a log says of a connection that was cut, in our words and in nginx's.
-const CUT: &[&str] = &[
-    "flood detected",
-    "client sent too many",
-    "no byte has moved",
-];
 
 /// The loads, and what the log says of them.
 const MATRIX: Matrix = Matrix {
@@ -110,18 +101,8 @@ impl Loaded {
             .replace("%KEYS%", &keys.path().display().to_string())
             .replace("%SILENT%", &silent_port.port().to_string())
             .replace("%SERVICE%", &service_port.to_string());
-        let server = contender
-            .builder(&configuration)
-            .file("html/loads.html", PAGE)
-            .file("html/large", pattern(LARGE_BYTES))
-            .file("html/middle", pattern(MIDDLE_BYTES))
-            .file("html/put/.keep", "")
-            .try_start()
-            .map_err(|error| error.to_string())?;
-        // Whoever serves may write there.
-        let put = server.folder().join("html/put");
-        fs::set_permissions(put, Permissions::from_mode(0o777))
-            .map_err(|error| error.to_string())?;
+        let builder = contender.builder(&configuration);
+        let server = serving::start(builder, ("loads.html", PAGE), LARGE_BYTES)?;
         Ok(Loaded {
             server,
             keys,
@@ -157,12 +138,7 @@ impl Loaded {
         self.cool()?;
         let before = self.server.log("error.log").len();
         let (version, mut found) = program.run(self)?;
-        let log = self.server.log("error.log");
-        let cut = log[before..]
-            .lines()
-            .find(|line| CUT.iter().any(|words| line.contains(words)));
-        let judged = cut.map_or(Ok(()), |line| Err(line.to_owned()));
-        found.push(("log".to_owned(), judged));
+        found.push(serving::judge_log(&self.server, before));
         Ok((version, found))
     }
 }
