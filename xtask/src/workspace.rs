@@ -84,26 +84,14 @@ pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 /// # Errors
 /// Git does not run, or this is no checkout.
 pub(crate) fn files() -> Result<Vec<PathBuf>, String> {
-    let output = Command::new("git")
-        .current_dir(root())
-        // A checkout may belong to another user than the current one, as in a container.
-        .args(["-c", "safe.directory=*"])
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
-        .output()
-        .map_err(|error| format!("git does not start: {error}"))?;
-    if !output.status.success() {
-        return Err(format!(
-            "git ls-files: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
-    }
-    let mut files: Vec<PathBuf> = String::from_utf8_lossy(&output.stdout)
+    let listed = git(&[
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ])?;
+    let mut files: Vec<PathBuf> = listed
         .split_terminator('\0')
         .map(PathBuf::from)
         .filter(|path| root().join(path).is_file())
@@ -111,6 +99,17 @@ pub(crate) fn files() -> Result<Vec<PathBuf>, String> {
     files.sort();
     files.dedup();
     Ok(files)
+}
+
+/// What git says of the checkout.
+///
+/// # Errors
+/// Git does not run, or its own error.
+pub(crate) fn git(arguments: &[&str]) -> Result<String, String> {
+    let mut git = Command::new("git");
+    // A checkout may belong to another user than the current one, as in a container.
+    git.current_dir(root()).args(["-c", "safe.directory=*"]);
+    output(git.args(arguments))
 }
 
 /// Runs a command to its end with our own output.

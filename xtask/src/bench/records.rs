@@ -5,7 +5,6 @@
 //! an older tree is seen as such without a word being believed.
 
 use std::path::Path;
-use std::process::Command;
 
 use super::{climb, study};
 use crate::outcome::Outcome;
@@ -88,13 +87,13 @@ pub(super) fn run() -> Outcome {
 /// The error where a part that is measured has changes without a commit: the record could not say
 /// what it is of.
 pub(super) fn check_committed(table: &Table) -> Outcome {
-    let status = git(&[&["status", "--porcelain", "--"], table.measured].concat())?;
+    let status = workspace::git(&[&["status", "--porcelain", "--"], table.measured].concat())?;
     match status.lines().next() {
         None => Ok(()),
         Some(first) => Err(format!(
             "{} is not committed, so a record could not name its sources: commit it, or run with \
              --no-write",
-            first.get(3..).unwrap_or(first)
+            first.rsplit(' ').next().unwrap_or(first)
         )),
     }
 }
@@ -110,27 +109,10 @@ pub(super) fn note(record: &Path, table: &Table) -> Outcome {
 fn hashes(measured: &[&str]) -> Result<String, String> {
     let mut text = String::new();
     for part in measured {
-        let hash = git(&["rev-parse", &format!("HEAD:{part}")])?;
-        text.push_str(&format!("{} {part}\n", hash.trim()));
+        let hash = workspace::git(&["rev-parse", &format!("HEAD:{part}")])?;
+        text.push_str(&format!("{hash} {part}\n"));
     }
     Ok(text)
-}
-
-/// What git prints.
-fn git(arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("git")
-        .current_dir(workspace::root())
-        // A checkout may belong to another user than the current one, as in a container.
-        .args(["-c", "safe.directory=*"])
-        .args(arguments)
-        .output()
-        .map_err(|error| format!("git does not start: {error}"))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("git {}: {}", arguments.join(" "), said.trim()))
-    }
 }
 
 /// The name of the record that a table links.

@@ -19,7 +19,6 @@ mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::options::Options;
 use crate::outcome::Outcome;
@@ -133,13 +132,7 @@ impl Build {
             target,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             revision: options.number("--revision", 1)?,
-            time_s: output(Command::new("git").current_dir(workspace::root()).args([
-                "-c",
-                "safe.directory=*",
-                "log",
-                "-1",
-                "--format=%ct",
-            ]))?,
+            time_s: workspace::git(&["log", "-1", "--format=%ct"])?,
         })
     }
 
