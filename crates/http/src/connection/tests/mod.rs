@@ -218,6 +218,22 @@ fn link_for(listens: &[ListenAddress]) -> (Arc<SuccessorLink>, OwnedFd) {
     (Arc::new(SuccessorLink::new(ours).unwrap()), theirs)
 }
 
+/// Runs a lane until a client's only request has ended; returns what the client got.
+fn ask_and_end(lane: &mut Lane) -> Vec<u8> {
+    let mut client = lane.client();
+    let mailbox = lane.mailbox.clone();
+    let client = std::thread::spawn(move || {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        client.write_all(request).unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        mailbox.send(Command::Quit { successor: None });
+        answer
+    });
+    lane.run();
+    client.join().unwrap()
+}
+
 /// Lets the deadline of a lane's first connection pass; returns how many are left.
 fn come_due(lane: &mut Lane) -> usize {
     let (_, slot) = lane.connections.slots.iter_mut().next().unwrap();
@@ -460,18 +476,7 @@ fn a_request_that_moves_no_byte_costs_its_connection() {
     let text = "server { listen 127.0.0.1:80; }";
     let plan = testing::plan_with(&[testing::answering::<Restless>()], text).unwrap();
     let mut lane = Lane::serving(Arc::new(plan));
-    let mut client = lane.client();
-    let mailbox = lane.mailbox.clone();
-    let client = std::thread::spawn(move || {
-        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-        client.write_all(request).unwrap();
-        let mut answer = Vec::new();
-        client.read_to_end(&mut answer).unwrap();
-        mailbox.send(Command::Quit { successor: None });
-        answer
-    });
-    lane.run();
-    assert_eq!(client.join().unwrap(), b"");
+    assert_eq!(ask_and_end(&mut lane), b"");
     assert_eq!(lane.connections.connections(), 0);
     let counters = &lane.connections.lane.counters;
     assert_eq!(counters.panics.value(), 1);
@@ -535,18 +540,7 @@ fn a_body_whose_first_piece_fails_is_ended() {
         };
         let plan = testing::plan_with(&[family], "server { listen 127.0.0.1:80; }").unwrap();
         let mut lane = Lane::serving(Arc::new(plan));
-        let mut client = lane.client();
-        let mailbox = lane.mailbox.clone();
-        let client = std::thread::spawn(move || {
-            let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-            client.write_all(request).unwrap();
-            let mut answer = Vec::new();
-            client.read_to_end(&mut answer).unwrap();
-            mailbox.send(Command::Quit { successor: None });
-            answer
-        });
-        lane.run();
-        assert_eq!(client.join().unwrap(), b"");
+        assert_eq!(ask_and_end(&mut lane), b"");
         assert_eq!(ENDED.load(Relaxed), number);
     }
 }
