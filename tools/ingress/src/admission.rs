@@ -2,7 +2,7 @@
 //!
 //! What it is shown is only rendered and parsed: no file is opened, no name is looked up, and no
 //! program is asked, since whoever may write an Ingress decides what is read here. The server's own
-//! check follows in the background, and what it refuses is told by an event.
+//! check follows in the background, and an event says what it refuses.
 //!
 //! The Ingress is rendered with those that share a host with it, before and after the change. It is
 //! refused if it does not work itself, or if another one works less than before. What did not work

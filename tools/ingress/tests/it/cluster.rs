@@ -168,7 +168,7 @@ fn what_goes_wrong_does_not_reach_clients() {
     let controller = Controller::start(&api);
     controller.wait("first.test", "backend one");
 
-    // A bad Ingress is told by an event, and touches no other.
+    // A bad Ingress gets an event, and touches no other.
     api.put(&ingress(
         "bad",
         "bad.test",

@@ -1,5 +1,5 @@
 //! An attack by tenants on a running controller: more than a hundred hostile manifests of one
-//! namespace. Each is told by an event, the last good configuration serves on, and the routes of
+//! namespace. Each gets an event, the last good configuration serves on, and the routes of
 //! another namespace stay as they were, under endpoints that flap as well.
 
 use turnpike_testkit::{ports, wait_for};
