@@ -12,7 +12,7 @@ use turnpike_http::phase::{Handler, HandlerPlace, Verdict, Work};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::Template;
 
-use crate::predicates::{self, any_holds};
+use crate::common::predicates::{self, any_holds};
 
 const ROWS: &[Row] = &[Row {
     name: "client_body_early_read",

@@ -10,7 +10,7 @@ use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::response::Body;
 
-use crate::content;
+use crate::common::content;
 
 const ROWS: &[Row] = &[Row {
     name: "empty_gif",

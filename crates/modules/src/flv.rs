@@ -8,10 +8,10 @@ use turnpike_http::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_wire::message::decimal;
 
-use crate::content;
-use crate::file_response;
-use crate::files::Files;
-use crate::query::argument;
+use crate::common::content;
+use crate::common::file_response;
+use crate::common::files::Files;
+use crate::common::query::argument;
 
 const ROWS: &[Row] = &[Row {
     name: "flv",

@@ -21,6 +21,10 @@ const LIST_FILE: &str = "crates/modules/src/lib.rs";
 /// The file that names the modules of integration tests, and the families in each.
 const TESTS_FILE: &str = "crates/server/tests/it/main.rs";
 
+/// The folder of code that more than one family needs, and the engine of those that ask servers.
+const COMMON: &str = "common";
+const ENGINE: &str = "pass";
+
 /// The lists.
 const LISTS: [&str; 2] = ["FAMILIES", "STREAM_FAMILIES"];
 
@@ -57,6 +61,7 @@ pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -
     }
     let list = Source::scan(&read(Path::new(LIST_FILE)).unwrap_or_default());
     let mut findings = exports(&list);
+    findings.extend(strays(&list, &families));
     for file in files {
         let Some(owner) = owner(file) else {
             continue;
@@ -132,12 +137,30 @@ fn families(source: &Source) -> Vec<String> {
     found
 }
 
-/// The module at the top of the crate that a file belongs to; `None`: the file may name all.
+/// The modules of the list's file that are neither families nor what they have in common.
+fn strays(list: &Source, families: &[String]) -> Vec<Finding> {
+    let declared = |at: usize| (list.word(at) == Some("mod")).then(|| list.word(at + 1))?;
+    let is_stray = |at: &usize| {
+        let is_known = |name| [COMMON, ENGINE].contains(&name) || is_in(families, name);
+        declared(*at).is_some_and(|name| !is_known(name))
+    };
+    let finding = |at: usize| {
+        let name = declared(at).unwrap_or_default();
+        let text = format!("{name} is no family: what several need is in {CRATE}/{COMMON}");
+        Finding::new(Path::new(LIST_FILE), list.tokens[at].line, text)
+    };
+    let places = (0..list.tokens.len()).filter(is_stray);
+    places.map(finding).collect()
+}
+
+/// The family that a file belongs to, or the module that several have in common; `None`: the file
+/// may name all.
 fn owner(file: &Path) -> Option<String> {
     if file == Path::new(LIST_FILE) || file.extension().is_none_or(|extension| extension != "rs") {
         return None;
     }
-    let top = file.strip_prefix(CRATE).ok()?.components().next()?;
+    let mut folders = file.strip_prefix(CRATE).ok()?.components();
+    let top = folders.find(|folder| folder.as_os_str() != COMMON)?;
     let name = Path::new(top.as_os_str()).file_stem()?;
     Some(name.to_string_lossy().into_owned())
 }

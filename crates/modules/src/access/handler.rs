@@ -6,7 +6,7 @@ use turnpike_http::settings::Satisfy;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::refused;
+use crate::common::refused;
 use turnpike_plan::cidr::Cidr;
 
 /// The clients that a rule is for.

@@ -10,7 +10,7 @@ use turnpike_plan::background::run_blocking;
 use super::client::{Client, Route};
 use super::settings::{AccountKey, IssuerSettings};
 use super::state::{ACCOUNT_KEY, ACCOUNT_URL, State};
-use crate::pem_key;
+use crate::common::pem_key;
 
 /// Characters of a line of PEM (RFC 7468 section 2).
 const PEM_LINE: usize = 64;

@@ -15,8 +15,8 @@ use turnpike_wire::hex;
 
 use super::key_type::KeyType;
 use super::schedule::Schedule;
-use crate::expiry::{Expiring, Validity};
-use crate::pem_key;
+use crate::common::expiry::{Expiring, Validity};
+use crate::common::pem_key;
 
 /// Bytes of a digest that tell the files of certificates apart.
 const DIGEST_BYTES: usize = 8;

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use turnpike_lane::sys::process::unix_s;
 
 use super::answers::Answers;
-use crate::own_request::{self, Outlet};
+use crate::common::own_request::{self, Outlet};
 
 /// Requests that may wait: the library sends one after the other.
 const REQUESTS_MAX: usize = 4;

@@ -9,7 +9,7 @@ use turnpike_http::variables::Evaluate;
 
 use super::certificate::Certificate;
 use super::challenges;
-use crate::by_location::ByLocation;
+use crate::common::by_location::ByLocation;
 
 /// Answers requests of an authority for tokens. All other requests go on, also those for unknown
 /// tokens: another program may answer them.

@@ -22,7 +22,7 @@ use super::order::{self, Failure};
 use super::renewal::{self, Suggestion};
 use super::settings::{Challenge, IssuerSettings};
 use super::state::{self, State};
-use crate::own_request::Outlet;
+use crate::common::own_request::Outlet;
 
 /// The pause between two tries to take the lock that another process holds. Certificates that it
 /// has ordered meanwhile are in force after as long.

@@ -19,10 +19,10 @@ use super::handler::{Answer, Part, Value};
 use super::issuer::{Issuer, IssuerService, Live};
 use super::key_type::KeyType;
 use super::settings::{AccountKey, IssuerSettings};
-use crate::by_location::ByLocation;
-use crate::expiry::{self, Expiring};
-use crate::issued::IssuedSource;
-use crate::own_request::Outlet;
+use crate::common::by_location::ByLocation;
+use crate::common::expiry::{self, Expiring};
+use crate::common::issued::IssuedSource;
+use crate::common::own_request::Outlet;
 use crate::upstream;
 
 /// The most CA certificates between an authority's server and a trusted one; OpenSSL's default is

@@ -6,9 +6,9 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
 use turnpike_http::response::Body;
 
-use crate::added_body::AddedBody;
-use crate::entity::{change_text, is_coded};
-use crate::types::Types;
+use crate::common::added_body::AddedBody;
+use crate::common::entity::{change_text, is_coded};
+use crate::common::types::Types;
 
 /// Adds what other locations answer.
 pub(super) struct AdditionFilter {

@@ -21,7 +21,7 @@ use turnpike_wire::message::Method;
 
 use super::password::{self, Outcome};
 use super::remembered::{REMEMBERED, Tag};
-use crate::files::Contents;
+use crate::common::files::Contents;
 
 /// Where passwords are compared that are stored under a slow scheme. Two threads, so that one heavy
 /// check does not hold up all others, and guessing takes no more of the machine than that. Their

@@ -5,7 +5,7 @@ use md5::{Digest, Md5};
 use turnpike_http::base64;
 use turnpike_lane::sys::crypt::{self, CryptError};
 
-use crate::constant_time;
+use crate::common::constant_time;
 
 /// Bytes of a SHA-1 digest.
 const SHA1_BYTES: usize = 20;

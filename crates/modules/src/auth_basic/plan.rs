@@ -9,7 +9,7 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::AuthHandler;
-use crate::files;
+use crate::common::files;
 
 /// Adds the check to a location that has both a realm and a file.
 pub(super) fn location(

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use turnpike_wire::date;
 
 use super::handler::Item;
-use crate::folder::EntryKind;
-use crate::html;
+use crate::common::folder::EntryKind;
+use crate::common::html;
 
 /// Appends the entries as a JSON array.
 pub(super) fn write_json(items: &[Item], out: &mut Vec<u8>) {

@@ -13,9 +13,9 @@ use turnpike_lane::log::Level;
 use turnpike_wire::message::Method;
 
 use super::{data, page};
-use crate::added_body::AddedBody;
-use crate::files;
-use crate::folder::{self, EntryKind};
+use crate::common::added_body::AddedBody;
+use crate::common::files;
+use crate::common::folder::{self, EntryKind};
 
 /// Longest name of a JSONP function in bytes; nginx's.
 const CALLBACK_BYTES_MAX: usize = 128;

@@ -7,8 +7,8 @@ use turnpike_wire::date::{self, MONTHS};
 use turnpike_wire::target::{self, Escape};
 
 use super::handler::{Item, Listing};
-use crate::folder::EntryKind;
-use crate::html;
+use crate::common::folder::EntryKind;
+use crate::common::html;
 
 /// Width of the column of names, in characters.
 const NAME_WIDTH: usize = 50;

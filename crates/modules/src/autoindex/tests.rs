@@ -4,7 +4,7 @@
 
 use super::handler::{Format, Frame, Item, Listing, sort};
 use super::{data, page};
-use crate::folder::EntryKind;
+use crate::common::folder::EntryKind;
 
 fn item(name: &[u8], kind: EntryKind, size_bytes: u64) -> Item {
     Item {

@@ -16,9 +16,9 @@ use super::encoder::Coding;
 use super::expand::Expander;
 use super::kept::{Recording, Source};
 use super::plan::{Compressing, State};
-use crate::entity::{lose_length, weaken};
-use crate::file_response;
-use crate::files::{self, Files};
+use crate::common::entity::{lose_length, weaken};
+use crate::common::file_response;
+use crate::common::files::{self, Files};
 
 /// `gzip`, `brotli` and `zstd`: one filter, since a client gets the coding that it likes best.
 pub(super) struct CompressFilter {

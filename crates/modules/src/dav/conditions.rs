@@ -18,7 +18,7 @@ use super::if_field::{self, Condition, State};
 use super::locks::LockZone;
 use super::properties::{entity_tag, modified_s};
 use super::uri::{file, path_of, without_slash};
-use crate::conditions::{Comparison, is_unmodified, matches_tag};
+use crate::common::conditions::{Comparison, is_unmodified, matches_tag};
 
 /// The status of a condition that does not hold.
 pub(super) const PRECONDITION_FAILED: u16 = 412;

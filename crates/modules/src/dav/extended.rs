@@ -26,7 +26,7 @@ use super::place::Place;
 use super::properties;
 use super::request_xml;
 use super::turns;
-use crate::files::Files as FileRules;
+use crate::common::files::Files as FileRules;
 
 /// Longest body of a PROPFIND or LOCK in bytes: a list of names.
 const BODY_BYTES_MAX: u64 = 16 * 1024;

@@ -6,7 +6,7 @@ use std::path::Path;
 use turnpike_http::Quoted;
 use turnpike_lane::log::{Errno, Level};
 
-use crate::files;
+use crate::common::files;
 
 /// The status of what is locked (RFC 4918 section 11.3).
 pub(super) const LOCKED: u16 = 423;

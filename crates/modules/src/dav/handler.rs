@@ -20,7 +20,7 @@ use super::failure::{Failure, LOCKED, Refusal};
 use super::job::{Job, Source, Upload};
 use super::locks::LockZone;
 use super::uri::{NoPath, path_of, place, without_slash};
-use crate::files::Files as FileRules;
+use crate::common::files::Files as FileRules;
 
 /// What the directives of a location say.
 pub(super) struct Settings {

@@ -16,7 +16,7 @@ use super::handler::Depth;
 use super::locks::{Change, LockZone};
 use super::place::{Place, Reached};
 use super::{tree, turns};
-use crate::file_access;
+use crate::common::file_access;
 
 /// A change.
 pub(super) enum Job {

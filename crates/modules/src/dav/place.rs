@@ -14,7 +14,7 @@ use turnpike_lane::files::{self, SymlinkRule, Symlinks};
 use turnpike_lane::sys::file::Links;
 
 use super::failure::Failure;
-use crate::file_access;
+use crate::common::file_access;
 
 /// A path, and the links on it that are refused.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use turnpike_wire::message::Method;
 use super::extended::{Extended, ExtendedSettings};
 use super::handler::{Files, Settings};
 use super::locks::LockZone;
-use crate::{file_access, files, limits, zone};
+use crate::common::{file_access, files, limits, zone};
 
 /// How long a lock holds unless `timeout` says otherwise; the module's.
 const LOCK_TIMEOUT_MS: u64 = 60_000;

@@ -9,7 +9,7 @@ use turnpike_wire::target::{self, Escape};
 
 use super::locks::Lock;
 use super::request_xml::{Name, PropertySelection};
-use crate::html;
+use crate::common::html;
 
 /// What an answer begins with.
 pub(super) const BEGIN: &[u8] = b"<?xml version=\"1.0\" encoding=\"utf-8\"?>\n";

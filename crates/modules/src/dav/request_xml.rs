@@ -6,7 +6,7 @@ use quick_xml::NsReader;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::ResolveResult;
 
-use crate::html;
+use crate::common::html;
 
 /// The namespace of WebDAV's own names.
 pub(super) const DAV: &[u8] = b"DAV:";

@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
-use crate::file_access;
+use crate::common::file_access;
 
 /// The directives.
 pub(super) const ROWS: &[Row] = &[

@@ -8,8 +8,8 @@ use turnpike_http::exchange::Exchange;
 use turnpike_wire::{host, target};
 
 use super::place::Place;
-use crate::files::Files;
-use crate::safe_path::safe_path;
+use crate::common::files::Files;
+use crate::common::safe_path::safe_path;
 
 /// Why a URI stands for no path of this location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use turnpike_lane::log::Level;
 use super::copies::Copies;
 use super::handler::write;
 use super::plan::{Command, Line};
-use crate::internal_target::InternalTarget;
-use crate::part::Part;
+use crate::common::internal_target::InternalTarget;
+use crate::common::part::Part;
 
 /// Longest `echo_sleep` in seconds: a client that waits longer has gone.
 const SLEEP_S_MAX: f64 = 3600.0;

@@ -11,8 +11,8 @@ use turnpike_http::variables::Template;
 use super::body::{Carried, Surrounded};
 use super::copies::Copies;
 use super::plan::{Command, Line};
-use crate::entity::{change_text, is_coded};
-use crate::internal_target::InternalTarget;
+use crate::common::entity::{change_text, is_coded};
+use crate::common::internal_target::InternalTarget;
 
 /// Has another location answer.
 pub(super) struct Goto(pub(super) Template, pub(super) Option<Template>);

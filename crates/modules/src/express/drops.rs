@@ -10,7 +10,7 @@ use turnpike_http::phase::Logger;
 use turnpike_lane::sys::process::{monotonic_ns, unix_ms};
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::refused;
+use crate::common::refused;
 use turnpike_plan::cidr::Cidr;
 
 /// How many addresses are counted at a time: a flood of more finds places again each second.

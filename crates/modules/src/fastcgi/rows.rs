@@ -3,9 +3,9 @@
 use turnpike_conf::{Repeat, Row, Value};
 
 use super::script;
+use crate::common::rows::join;
 use crate::pass::params;
 use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, shared_rows};
-use crate::rows::join;
 
 const SHARED: &[Row] = shared_rows!("fastcgi");
 

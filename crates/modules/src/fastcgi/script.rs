@@ -9,7 +9,7 @@ use turnpike_http::plan::{Builder, LocationDraft, Pattern};
 use turnpike_http::regex::{Case, Regex};
 use turnpike_http::variables::Evaluate;
 
-use crate::by_location::ByLocation;
+use crate::common::by_location::ByLocation;
 
 /// How a path is split in a location.
 #[derive(Default)]

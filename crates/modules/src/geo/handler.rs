@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use turnpike_plan::variables::{self, Evaluate, Sources};
 
 use super::plan::{Geo, Table};
-use crate::address::{Located, NONE, plain};
+use crate::common::address::{Located, NONE, plain};
 
 impl<S: Located> Evaluate<S> for Geo {
     fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use turnpike_plan::keys::PlanMap;
 
-use crate::address::{Network, masked};
+use crate::common::address::{Network, masked};
 
 /// A table of networks. A look-up asks once for each prefix length that occurs.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use turnpike_plan::variables::{Computed, VariableId};
 
 use super::networks::Networks;
 use super::ranges::{self, Ranges, RangesDraft};
-use crate::address::{Located, Network};
+use crate::common::address::{Located, Network};
 
 /// A table, ready to be asked.
 pub(super) struct Geo {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::networks::Networks;
 use super::ranges::{self, RangesDraft};
-use crate::address::{Network, forwarded};
+use crate::common::address::{Network, forwarded};
 
 #[test]
 fn the_longest_prefix_wins() {

@@ -10,7 +10,7 @@ use turnpike_plan::variables::Evaluate;
 use super::database::Database;
 use super::plan::Proxies;
 use super::value;
-use crate::address::{Located, plain};
+use crate::common::address::{Located, plain};
 
 /// A variable out of a record.
 pub(super) struct Found {

@@ -12,7 +12,7 @@ use turnpike_plan::template::Template;
 use super::database::{Database, Stamp};
 use super::handler::{About, Fact, Found};
 use super::reloading::Reloading;
-use crate::address::{Located, Network};
+use crate::common::address::{Located, Network};
 
 /// The proxies that may name the client's address.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Row};
 
+use crate::common::rows::join;
 use crate::pass::rows::{MANY, PASS, only, shared_rows, tls_rows};
-use crate::rows::join;
 
 const ALL: &[Row] = shared_rows!("grpc");
 

@@ -25,7 +25,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::Quoted;
 use turnpike_plan::metrics::{self, Reader, Samples};
 
-use crate::zone;
+use crate::common::zone;
 use sketch::{Figures, KEY_BYTES_MAX, Recent};
 
 const NAME: &str = "heavy_hitters";

@@ -7,7 +7,7 @@ use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::Method;
 
-use crate::files::{self, Files};
+use crate::common::files::{self, Files};
 
 /// Leads a folder's path on to the file that stands for it.
 pub(super) struct FolderIndex {

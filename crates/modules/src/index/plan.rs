@@ -8,7 +8,7 @@ use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::FolderIndex;
 use super::rows::ROWS;
-use crate::files::Files;
+use crate::common::files::Files;
 
 /// Adds to a location what the directives in force there ask for.
 pub(super) fn location(

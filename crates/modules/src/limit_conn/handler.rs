@@ -10,8 +10,8 @@ use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
 use super::zone::{Admission, CountZone, Guard};
-use crate::limits::{self, Keyed, Limited};
-use crate::refused;
+use crate::common::limits::{self, Keyed, Limited};
+use crate::common::refused;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;

@@ -12,8 +12,8 @@ use turnpike_plan::template::Template;
 
 use super::handler::{Limit, Limits, REJECTIONS, Zone};
 use super::zone::CountZone;
-use crate::limits::RejectionReader;
-use crate::{limits, zone};
+use crate::common::limits::RejectionReader;
+use crate::common::{limits, zone};
 
 /// Largest limit; nginx's.
 const LIMIT_MAX: i64 = 65_535;

@@ -11,7 +11,7 @@ use turnpike_stream::variables::VariableRow;
 use super::handler::{LimitOutcome, Limits};
 use super::zone::CountZone;
 use super::{plan, rows};
-use crate::limits;
+use crate::common::limits;
 
 const VARIABLES: &[VariableRow] = &[VariableRow {
     name: "limit_conn_status",

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::limits::{CountsRejections, Rejections};
-use crate::shards::Shards;
+use crate::common::limits::{CountsRejections, Rejections};
+use crate::common::shards::Shards;
 
 /// Bytes of a zone that one key is counted with: what nginx takes on 64-bit machines, so that
 /// sizes in configurations keep their meaning.

@@ -10,8 +10,8 @@ use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
 use super::zone::{RateCheck, RateZone};
-use crate::limits::{self, Keyed};
-use crate::refused;
+use crate::common::limits::{self, Keyed};
+use crate::common::refused;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 65_535;

@@ -10,8 +10,8 @@ use turnpike_lane::log::Level;
 
 use super::handler::{Limit, Limits, REJECTIONS, Zone};
 use super::zone::RateZone;
-use crate::limits::RejectionReader;
-use crate::{limits, zone};
+use crate::common::limits::RejectionReader;
+use crate::common::{limits, zone};
 
 /// Largest burst and delay, in requests: thousandths of it must fit the arithmetic.
 const BURST_MAX: i64 = i64::MAX / 1_000_000;

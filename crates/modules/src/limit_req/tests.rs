@@ -1,5 +1,5 @@
 use super::zone::{RateCheck, RateZone};
-use crate::limits::parse_rate;
+use crate::common::limits::parse_rate;
 
 #[test]
 fn reads_rates() {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use slab::Slab;
 use turnpike_lane::recency::Recency;
 
-use crate::limits::{CountsRejections, Rejections};
-use crate::shards::Shards;
+use crate::common::limits::{CountsRejections, Rejections};
+use crate::common::shards::Shards;
 
 /// Bytes of a zone that a key is counted with at least: what nginx takes on 64-bit machines, so
 /// that sizes in configurations keep their meaning.

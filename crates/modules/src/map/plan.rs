@@ -11,7 +11,7 @@ use turnpike_plan::template::Template;
 use turnpike_plan::variables::{Computed, Subject};
 
 use super::numbers;
-use crate::hostnames::{Hostnames, Refusal};
+use crate::common::hostnames::{Hostnames, Refusal};
 
 /// A map, ready to be asked.
 pub(super) struct Table {

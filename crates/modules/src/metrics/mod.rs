@@ -11,8 +11,8 @@ use turnpike_conf::{ConfError, Entry, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::metrics;
 
-use crate::server_names::first_names;
-use crate::{content, zone};
+use crate::common::server_names::first_names;
+use crate::common::{content, zone};
 use handler::{Detail, Page};
 use servers::{AllServers, Servers};
 use stream::AllSessions;

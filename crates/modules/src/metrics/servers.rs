@@ -12,7 +12,7 @@ use turnpike_plan::keys::PlanMap;
 use turnpike_plan::metrics::{Reader, Samples};
 
 use super::METRICS as METRICS_OF_ALL;
-use crate::server_names::NAMELESS;
+use crate::common::server_names::NAMELESS;
 
 /// The metrics.
 pub(super) const METRICS: [Row; 4] = [

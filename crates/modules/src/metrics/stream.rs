@@ -13,7 +13,7 @@ use turnpike_stream::plan::{Builder, Family, ServerDraft};
 use turnpike_stream::session::Session;
 
 use super::METRICS as METRICS_OF_ALL;
-use crate::zone;
+use crate::common::zone;
 
 /// A gauge of sessions; the other rows take the rest from it.
 const PLAIN: Row = Row {

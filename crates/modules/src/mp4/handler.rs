@@ -15,9 +15,9 @@ use turnpike_lane::sys::file;
 use turnpike_plan::background::run_blocking;
 use turnpike_wire::mp4::{self, Excerpt, HEAD_BYTES_MAX, Mp4Error, Part, Scan};
 
-use crate::file_response;
-use crate::files::Files;
-use crate::query::argument;
+use crate::common::file_response;
+use crate::common::files::Files;
+use crate::common::query::argument;
 
 /// Atoms that are looked at before index and samples are found. Films have a handful; others would
 /// cost a read each.

@@ -7,8 +7,8 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::Films;
-use crate::content;
-use crate::files::Files;
+use crate::common::content;
+use crate::common::files::Files;
 
 /// Adds to a location what the directives in force there ask for.
 pub(super) fn location(

@@ -6,7 +6,7 @@ use turnpike_http::response::Body;
 use turnpike_wire::date;
 use turnpike_wire::message::{Known, Method};
 
-use crate::conditions::{Comparison, is_unmodified, matches_tag};
+use crate::common::conditions::{Comparison, is_unmodified, matches_tag};
 
 /// Looks at the conditions of a request when its answer is known.
 pub(super) struct Conditions {

@@ -8,7 +8,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::message::{Entry, Fields, Head, Known, Method, Version};
 
 use super::settings::Passing;
-use crate::predicates::any_holds;
+use crate::common::predicates::any_holds;
 
 /// The status of early hints.
 pub(crate) const EARLY_HINTS: u16 = 103;

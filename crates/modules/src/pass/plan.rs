@@ -21,7 +21,8 @@ use super::store::Store;
 use super::target::{PassUrl, UrlError};
 use super::tls::Tls;
 use super::view::PassView;
-use crate::{predicates, upstream};
+use crate::common::predicates;
+use crate::upstream;
 
 /// What only the family knows of a location.
 pub(crate) struct FamilyParts {

@@ -14,7 +14,7 @@ use super::ignored::Ignored;
 use super::names::Names;
 use super::origin::Origin;
 use super::settings::Passing;
-use crate::internal_target::InternalTarget;
+use crate::common::internal_target::InternalTarget;
 
 /// What a location says of servers' responses: which fields are hidden and rewritten.
 pub(crate) struct ResponseRules {

@@ -53,7 +53,7 @@ macro_rules! shared_rows {
     ($prefix:literal) => {{
         use turnpike_conf::{Arguments, Repeat, Row, Value};
         use turnpike_plan::temporary::TemporaryFolder;
-        use $crate::file_access;
+        use $crate::common::file_access;
         use $crate::pass::rows::{FLAG_OFF, FLAG_ON, MANY, PLAIN, SIZE, TIME};
         use $crate::pass::settings;
         const ROWS: &[Row] = &[

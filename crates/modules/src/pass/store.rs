@@ -19,7 +19,7 @@ use turnpike_wire::message::{Method, Strictness};
 
 use super::response_store::{Lookup, Recorder, RecorderDecision, ResponseStore};
 use super::view::PassView;
-use crate::{file_access, files};
+use crate::common::{file_access, files};
 
 /// A location's `..._store`.
 pub(crate) struct Store {

@@ -29,11 +29,11 @@ use super::purge;
 use super::purge_rules::Ruling;
 use super::recorder::{Changing, Post, Storing};
 use super::waiting::{Checking, ReadingBody, Waited, Waiter};
-use crate::copies::Original;
+use crate::common::copies::Original;
+use crate::common::predicates::any_holds;
+use crate::common::wanted_part;
 use crate::pass::response::ResponseRules;
 use crate::pass::response_store::{Lookup, ResponseStore};
-use crate::predicates::any_holds;
-use crate::wanted_part;
 
 /// The cache of a location.
 pub(super) struct Cache {

@@ -10,7 +10,7 @@ use turnpike_lane::counters::{Kind, Row};
 use turnpike_plan::keys::PlanMap;
 use turnpike_plan::metrics::{Reader, Samples};
 
-use crate::server_names::NAMELESS;
+use crate::common::server_names::NAMELESS;
 
 /// Hosts that are counted by their names. Those beyond it are counted with the servers that have no
 /// name: nobody looks at more, and each takes 512 bytes and some lines of the metrics.

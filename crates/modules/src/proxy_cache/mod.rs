@@ -35,9 +35,9 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, ReferenceText, View};
 use turnpike_http::plan::{Builder, Family};
 
+use crate::common::server_names::first_names;
+use crate::common::zone;
 use crate::pass::view::PassView;
-use crate::server_names::first_names;
-use crate::zone;
 use hosts::{AllHosts, Hosts};
 
 /// The cache of the passing family whose directives begin with `$prefix`.

@@ -22,11 +22,11 @@ use super::purge_rules::PurgeRule;
 use super::rows::STALE_WORDS;
 use super::status::{self, StatusField};
 use super::zones::Zones;
-use crate::copies::{Copies, is_same_for_all, is_same_without_cookies};
+use crate::common::copies::{Copies, is_same_for_all, is_same_without_cookies};
+use crate::common::predicates;
 use crate::pass::Failure;
 use crate::pass::response_store::{ResponseStore, ResponseStores};
 use crate::pass::view::PassView;
-use crate::predicates;
 
 /// Statuses that `..._cache_valid` means without naming one; nginx's.
 const USUAL_STATUSES: &[u16] = &[200, 301, 302];

@@ -20,7 +20,7 @@ use super::purge_rules::Reply;
 use super::show::{self, ShowCommand};
 use super::warm::{self, WarmCommand};
 use super::zones::Zones;
-use crate::html;
+use crate::common::html;
 use crate::pass::view::PassView;
 
 const PURGE: CommandRow = CommandRow {

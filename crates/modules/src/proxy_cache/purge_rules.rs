@@ -6,8 +6,8 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 
+use crate::common::predicates::{self, any_holds};
 use crate::pass::view::PassView;
-use crate::predicates::{self, any_holds};
 use turnpike_plan::cidr::Cidr;
 
 /// How a purge by request is answered.

@@ -28,9 +28,9 @@ use super::counts;
 use super::handler::{Question, request_field};
 use super::note::note;
 use super::plan::Honor;
+use crate::common::predicates::any_holds;
 use crate::pass::Failure;
 use crate::pass::response_store::{Recorder, RecorderDecision};
-use crate::predicates::any_holds;
 
 /// One answer that may be stored.
 pub(super) struct Storing {

@@ -2,8 +2,8 @@
 
 use turnpike_conf::{Row, Value};
 
+use crate::common::rows::join;
 use crate::pass::rows::PLAIN;
-use crate::rows::join;
 
 /// The words of `..._cache_use_stale`.
 pub(super) const STALE_WORDS: &[&str] = &[

@@ -15,7 +15,7 @@ use turnpike_plan::control::{self, Arguments, Command, CommandError, CommandRow,
 use turnpike_upstream::{TlsConnector, TlsSettings};
 
 use super::zones::Zones;
-use crate::own_request::OwnListener;
+use crate::common::own_request::OwnListener;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "cache.warm",

@@ -14,8 +14,8 @@ use turnpike_lane::files::{LARGE_FILE_BYTES, close_on_thread};
 use turnpike_plan::background::{Lifetime, Running, Service, run_blocking};
 use turnpike_plan::environment::{Environment, FolderKind};
 
+use crate::common::zone;
 use crate::pass::view::PassView;
-use crate::zone;
 
 /// Least size of a zone: two pages, nginx's.
 const ZONE_BYTES_MIN: u64 = 2 * 4096;

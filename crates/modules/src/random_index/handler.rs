@@ -6,8 +6,8 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_wire::message::Method;
 
-use crate::files;
-use crate::folder::{self, EntryKind};
+use crate::common::files;
+use crate::common::folder::{self, EntryKind};
 
 /// Draws a file of the folder that the path stands for.
 pub(super) struct Draw;

@@ -7,7 +7,7 @@ use turnpike_conf::{ConfError, Context, View, bytes_of};
 use turnpike_http::plan::LocationIndex;
 use turnpike_http::regex::{Case, Programs, Regex};
 
-use crate::hostnames::{Hostnames, Refusal};
+use crate::common::hostnames::{Hostnames, Refusal};
 
 /// Pages that are welcome.
 #[derive(Default)]

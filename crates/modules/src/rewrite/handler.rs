@@ -11,7 +11,7 @@ use turnpike_http::response::Body;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
-use crate::files;
+use crate::common::files;
 use turnpike_wire::hex;
 
 use super::plan::{After, Condition, FileTest, Program, Replacement, Return, Rule, Step, Written};

@@ -11,7 +11,7 @@ use turnpike_lane::log::Level;
 
 use super::functions::{Function, Surroundings};
 use super::upstream_lists::UpstreamLists;
-use crate::files::Files;
+use crate::common::files::Files;
 
 /// What a server or location does while rewriting.
 pub(super) struct Program {

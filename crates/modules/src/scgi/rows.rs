@@ -2,9 +2,9 @@
 
 use turnpike_conf::Row;
 
+use crate::common::rows::join;
 use crate::pass::params;
 use crate::pass::rows::{PASS, shared_rows};
-use crate::rows::join;
 
 const SHARED: &[Row] = shared_rows!("scgi");
 

@@ -7,8 +7,8 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::{Evaluate, Template};
 use turnpike_wire::hex;
 
-use crate::by_location::ByLocation;
-use crate::constant_time;
+use crate::common::by_location::ByLocation;
+use crate::common::constant_time;
 
 /// Longest signature in base64.
 const SIGNATURE_BYTES_MAX: usize = 24;

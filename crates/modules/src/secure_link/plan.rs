@@ -6,7 +6,7 @@ use turnpike_conf::{ConfError, View};
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::{Expires, Link, Signature};
-use crate::by_location::ByLocation;
+use crate::common::by_location::ByLocation;
 
 /// What the variables look up by location; filled while the plan is built.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::Level;
 
 use super::part::PartOf;
-use crate::wanted_part::WantedPart;
+use crate::common::wanted_part::WantedPart;
 
 /// A body of parts that are asked for one after the other.
 pub(super) struct Sliced {

@@ -9,7 +9,7 @@ use turnpike_wire::message::Known;
 
 use super::body::Sliced;
 use super::part::{PartOf, first_byte};
-use crate::wanted_part::{self, WantedPart};
+use crate::common::wanted_part::{self, WantedPart};
 
 /// Closes the connection without an answer: nginx's way with servers that send another part than
 /// they were asked for.

@@ -3,7 +3,7 @@
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::VariableRow;
 
-use crate::wanted_part::WantedPart;
+use crate::common::wanted_part::WantedPart;
 
 pub(super) const ROWS: &[VariableRow] = &[VariableRow {
     name: "slice_range",

@@ -3,7 +3,7 @@
 
 use turnpike_wire::certificate::Certificate;
 
-use crate::expiry::Validity;
+use crate::common::expiry::Validity;
 
 /// The oddities of a chain in DER, of which the server's own certificate is the first, at this time
 /// in Unix seconds. `name` is that of its file.

@@ -17,7 +17,7 @@ use turnpike_wire::ocsp::{CertificateId, State};
 
 use super::clients;
 use super::ocsp::{self, Question, Signers, URL_START, Verdict};
-use crate::own_request::Outlet;
+use crate::common::own_request::Outlet;
 
 /// Bytes of a cache that one state is counted with: the two digests, the number and the time of a
 /// certificate twice, for the finding and for the order.

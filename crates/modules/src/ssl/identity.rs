@@ -12,8 +12,8 @@ use turnpike_plan::tls::{CertificateSource, CertificatesByName};
 use super::commands::Commands;
 use super::source::Source;
 use super::{chain, files, private_key};
-use crate::expiry::{self, FromFile};
-use crate::issued::IssuedSource;
+use crate::common::expiry::{self, FromFile};
+use crate::common::issued::IssuedSource;
 
 /// What a text begins with that stands in the configuration itself, in place of a file's name.
 pub(super) const DATA: &str = "data:";

@@ -45,8 +45,8 @@ use turnpike_http::variables::VariableRow;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificatesByName, HTTP2};
 
-use crate::expiry;
-use crate::issued::IssuedSource;
+use crate::common::expiry;
+use crate::common::issued::IssuedSource;
 
 pub(crate) use identity::has_variables;
 pub(crate) use peers::PeerDirectives;

@@ -17,7 +17,7 @@ use turnpike_upstream::{TlsConnector, TlsSettings};
 use turnpike_wire::certificate::Certificate;
 use turnpike_wire::ocsp::{CertificateId, Refusal, Response, SHA1_BYTES, State};
 
-use crate::own_request::Outlet;
+use crate::common::own_request::Outlet;
 use crate::upstream;
 
 /// By how much clocks may differ, in seconds; nginx's number.

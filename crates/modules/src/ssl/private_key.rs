@@ -18,7 +18,7 @@ use turnpike_wire::encrypted_key::{EncryptedKey, Prf};
 use turnpike_wire::hex;
 use turnpike_wire::pem::Block;
 
-use crate::pem_key;
+use crate::common::pem_key;
 
 /// Bytes of the salt and of the block of AES.
 const SALT_BYTES: usize = 8;

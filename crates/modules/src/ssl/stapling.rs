@@ -25,7 +25,7 @@ use turnpike_wire::ocsp::State;
 
 use super::clients;
 use super::ocsp::{self, CLOCK_SLACK_S, Question, Signers};
-use crate::own_request::Outlet;
+use crate::common::own_request::Outlet;
 
 /// The longest time for which an answer is not asked for again, and the shortest, in seconds;
 /// nginx's numbers.

@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Arguments, Row, Value};
 
-use crate::files::check_open_file_cache;
+use crate::common::files::check_open_file_cache;
 
 const PLAIN: Row = Row {
     value: Value::Text,

@@ -9,7 +9,7 @@ use turnpike_conf::{
 };
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-use crate::content;
+use crate::common::content;
 use handler::{Form, Page};
 
 const ROWS: &[Row] = &[Row {

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use turnpike_plan::builder::Builder;
 use turnpike_wire::quic::{CONNECTION_ID_BYTES_MAX, Header, header};
 
+use crate::common::zone;
 use crate::upstream::Sessions;
-use crate::zone;
 
 /// Connections that are remembered, some 10 MB: the one that began longest ago makes room.
 const CONNECTIONS_MAX: usize = 65_536;

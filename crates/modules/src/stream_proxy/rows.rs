@@ -2,11 +2,11 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
+use crate::common::rows::all_in_stream;
+use crate::common::rows::join;
 use crate::pass::proxy_header::ADDITION_ROW;
 use crate::pass::rows::tls_rows;
 use crate::pass::settings::check_bind;
-use crate::rows::all_in_stream;
-use crate::rows::join;
 
 const PLAIN: Row = Row {
     contexts: &[Context::Stream, Context::StreamServer],

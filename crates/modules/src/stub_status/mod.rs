@@ -9,7 +9,7 @@ use turnpike_conf::{
 };
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-use crate::content;
+use crate::common::content;
 
 const ROWS: &[Row] = &[Row {
     name: "stub_status",

@@ -11,8 +11,8 @@ use turnpike_lane::log::Level;
 
 use super::body::Replacing;
 use super::strings::{Strings, Times};
-use crate::entity::{change_text, is_coded};
-use crate::types::Types;
+use crate::common::entity::{change_text, is_coded};
+use crate::common::types::Types;
 
 /// Replaces strings in texts.
 pub(super) struct SubFilterFilter {

@@ -5,8 +5,8 @@ use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
-use crate::files::{self, Files};
-use crate::internal_target::InternalTarget;
+use crate::common::files::{self, Files};
+use crate::common::internal_target::InternalTarget;
 
 /// A `try_files` directive.
 pub(super) struct Trial {

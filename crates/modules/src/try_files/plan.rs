@@ -7,7 +7,7 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::{Candidate, Resort, Trial};
-use crate::files::Files;
+use crate::common::files::Files;
 
 /// Largest status that `=code` may name; nginx's.
 const CODE_MAX: u16 = 999;

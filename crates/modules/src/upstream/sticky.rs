@@ -9,8 +9,8 @@ use turnpike_http::variables::{Template, VariableId};
 use turnpike_upstream::Peer;
 
 use super::sessions::Sessions;
-use crate::cookie_expiry::Expires;
-use crate::zone;
+use crate::common::cookie_expiry::Expires;
+use crate::common::zone;
 
 /// A plan in the making.
 type Builder<'e> = turnpike_plan::builder::Builder<'e, Exchange>;

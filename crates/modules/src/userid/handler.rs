@@ -11,8 +11,8 @@ use turnpike_http::variables::{Evaluate, VariableId, append_named, request_numbe
 use turnpike_lane::log::Level;
 
 use super::identifier::Identifier;
-use crate::by_location::ByLocation;
-use crate::cookie_expiry::Expires;
+use crate::common::by_location::ByLocation;
+use crate::common::cookie_expiry::Expires;
 
 /// What the directives of a location say.
 pub(super) struct Settings {

@@ -8,8 +8,8 @@ use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::{Mode, NotReset, Settings, Shown, UserIdFilter};
-use crate::by_location::ByLocation;
-use crate::cookie_expiry::Expires;
+use crate::common::by_location::ByLocation;
+use crate::common::cookie_expiry::Expires;
 
 /// What the variables look up; filled while the plan is built.
 #[derive(Default)]

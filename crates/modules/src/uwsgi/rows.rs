@@ -2,9 +2,9 @@
 
 use turnpike_conf::{Row, Value};
 
+use crate::common::rows::join;
 use crate::pass::params;
 use crate::pass::rows::{PASS, PLAIN, shared_rows, tls_rows};
-use crate::rows::join;
 
 const SHARED: &[Row] = shared_rows!("uwsgi");
 

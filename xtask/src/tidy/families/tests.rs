@@ -3,20 +3,20 @@
 use std::path::{Path, PathBuf};
 
 const LIST: &str = "
-    mod one; mod two; mod shared; mod upstream;
+    mod one; mod two; mod three; mod common; mod pass; mod upstream;
     pub const FAMILIES: &[Family] = &[one::FAMILY, // why
         two::HTTP, upstream::FAMILY];
     pub const STREAM_FAMILIES: &[a::Family] = &[three::stream::FAMILY,];
-    fn finish() { shared::end(); }";
+    fn finish() { common::shared::end(); }";
 
 /// A file, its text, and the families that it must not name.
 const CASES: &[(&str, &str, &str)] = &[
     ("one/plan.rs", "use crate::one::A;", ""),
-    ("one.rs", "use crate::{one, shared};", ""),
+    ("one.rs", "use crate::{one, common};", ""),
     ("one/plan.rs", "use crate::two::A;", "two"),
     (
         "one/plan.rs",
-        "use crate::{shared::{two}, three::B};",
+        "use crate::{common::{two}, three::B};",
         "three",
     ),
     ("one/plan.rs", "fn f() { crate::two::g() }", "two"),
@@ -27,11 +27,12 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("one/plan.rs", "use super::two; use other::two::A;", ""),
     (
-        "shared.rs",
+        "common/shared.rs",
         "use crate::one::A;\nuse crate::two::A;",
         "one two",
     ),
     ("pass/plan.rs", "use crate::upstream::A;", ""),
+    ("common/own_request.rs", "use crate::upstream::A;", ""),
     ("one/plan.rs", "use crate::upstream::A;", "upstream"),
     ("lib.rs", "use crate::one::A;", ""),
 ];
@@ -84,9 +85,21 @@ fn families_say_what_they_have_in_one_place() {
 fn the_list_makes_nothing_else_public() {
     for (more, count) in [
         ("", 0),
-        ("pub(crate) mod four;", 0),
-        ("pub mod four;", 1),
+        ("pub(crate) fn four() {}", 0),
+        ("pub mod one;", 1),
         ("pub use one::One; pub fn two() {}", 2),
+    ] {
+        let found = super::check(&[], &|_| Some(format!("{LIST}{more}")));
+        assert_eq!(found.len(), count, "{more}");
+    }
+}
+
+#[test]
+fn a_module_is_a_family_or_what_families_have_in_common() {
+    for (more, count) in [
+        ("", 0),
+        ("mod four;", 1),
+        ("pub(crate) mod four; mod five;", 2),
     ] {
         let found = super::check(&[], &|_| Some(format!("{LIST}{more}")));
         assert_eq!(found.len(), count, "{more}");

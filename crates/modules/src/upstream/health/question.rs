@@ -7,7 +7,7 @@ use turnpike_upstream::{CheckOutcome, Connection, Question};
 use turnpike_wire::message::{Fields, Method};
 
 use super::Conditions;
-use crate::own_request::{self, exchange};
+use crate::common::own_request::{self, exchange};
 
 /// An answer, to be judged.
 pub(super) struct Answer<'a> {

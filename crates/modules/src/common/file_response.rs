@@ -14,7 +14,7 @@ use turnpike_wire::hex;
 use turnpike_wire::message::Method;
 use turnpike_wire::target::{self, Escape};
 
-use crate::files::{self, Files};
+use crate::common::files::{self, Files};
 
 /// Opens the file that the request's path stands for.
 ///

@@ -9,7 +9,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 
-use crate::safe_path::safe_path;
+use crate::common::safe_path::safe_path;
 
 /// Where a request goes within the server.
 #[derive(Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::file::{self, Links, Metadata};
 
-use crate::files;
+use crate::common::files;
 
 /// Entries read of one folder. A listing of more helps no reader, and the lane serves nobody else
 /// meanwhile.
