@@ -10,7 +10,7 @@ use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::response::Body;
 
-use crate::common::content;
+use crate::common::content_directive;
 
 const ROWS: &[Row] = &[Row {
     name: "empty_gif",
@@ -39,7 +39,7 @@ fn location(
     _builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    if let Some((_, is_own)) = content::in_force(view, "empty_gif") {
+    if let Some((_, is_own)) = content_directive::in_force(view, "empty_gif") {
         draft.set_content(Arc::new(Pixel), is_own);
     }
     Ok(())

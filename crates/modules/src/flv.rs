@@ -8,10 +8,10 @@ use turnpike_http::phase::{Handler, HandlerPlace, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_wire::message::decimal;
 
-use crate::common::content;
+use crate::common::content_directive;
 use crate::common::file_response;
 use crate::common::files::Files;
-use crate::common::query::argument;
+use crate::common::query_argument::argument;
 
 const ROWS: &[Row] = &[Row {
     name: "flv",
@@ -40,7 +40,7 @@ fn location(
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    if content::in_force(view, "flv").is_some() {
+    if content_directive::in_force(view, "flv").is_some() {
         let files = Files::of(view, builder)?;
         draft.add_handler(HandlerPlace::Answer, Arc::new(Videos { files }));
     }

@@ -10,7 +10,7 @@ use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::response::Body;
 
-use crate::common::content;
+use crate::common::content_directive;
 
 const ROWS: &[Row] = &[Row {
     name: "health",
@@ -41,7 +41,7 @@ fn location(
     _builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    if let Some((_, is_own)) = content::in_force(view, "health") {
+    if let Some((_, is_own)) = content_directive::in_force(view, "health") {
         draft.set_content(Arc::new(Readiness), is_own);
     }
     Ok(())

@@ -141,7 +141,7 @@ fn families(source: &Source) -> Vec<String> {
 fn strays(list: &Source, families: &[String]) -> Vec<Finding> {
     let declared = |at: usize| (list.word(at) == Some("mod")).then(|| list.word(at + 1))?;
     let is_stray = |at: &usize| {
-        let is_known = |name| [COMMON, ENGINE].contains(&name) || is_in(families, name);
+        let is_known = |name| [COMMON, ENGINE, "tests"].contains(&name) || is_in(families, name);
         declared(*at).is_some_and(|name| !is_known(name))
     };
     let finding = |at: usize| {

@@ -6,7 +6,7 @@ use turnpike_http::settings::Satisfy;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::common::refused;
+use crate::common::address_refusal;
 use turnpike_plan::cidr::Cidr;
 
 /// The clients that a rule is for.
@@ -69,7 +69,7 @@ impl Handler for Rules {
             Some(true) => {
                 if exchange.location().settings.satisfy == Satisfy::All {
                     exchange.log(Level::Error, format_args!("access forbidden by rule"));
-                    refused::note(&mut exchange.rooms);
+                    address_refusal::note(&mut exchange.rooms);
                 }
                 Verdict::Status(403)
             }

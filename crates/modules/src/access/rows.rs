@@ -3,7 +3,7 @@
 use turnpike_conf::{Context, Repeat, Row, Value};
 
 use super::plan;
-use crate::common::rows::in_stream;
+use crate::common::row_tables::in_stream;
 
 const PLAIN: Row = Row {
     contexts: &[

@@ -15,7 +15,7 @@ use turnpike_wire::hex;
 
 use super::key_type::KeyType;
 use super::schedule::Schedule;
-use crate::common::expiry::{Expiring, Validity};
+use crate::common::certificate_expiry::{Expiring, Validity};
 use crate::common::pem_key;
 
 /// Bytes of a digest that tell the files of certificates apart.

@@ -20,8 +20,8 @@ use super::issuer::{Issuer, IssuerService, Live};
 use super::key_type::KeyType;
 use super::settings::{AccountKey, IssuerSettings};
 use crate::common::by_location::ByLocation;
-use crate::common::expiry::{self, Expiring};
-use crate::common::issued::IssuedSource;
+use crate::common::certificate_expiry::{self, Expiring};
+use crate::common::issued_certificate::IssuedSource;
 use crate::common::own_request::Outlet;
 use crate::upstream;
 
@@ -251,7 +251,7 @@ fn certificate(
     let certificate = kept.unwrap_or_else(|_| Arc::clone(&made));
     issuer.add(&certificate);
     let log = builder.error_log(server)?;
-    expiry::watch(builder, &log, Arc::clone(&certificate) as Arc<dyn Expiring>);
+    certificate_expiry::watch(builder, &log, Arc::clone(&certificate) as Arc<dyn Expiring>);
     Ok(Some(certificate))
 }
 

@@ -7,8 +7,8 @@ use turnpike_http::phase::Filter;
 use turnpike_http::response::Body;
 
 use crate::common::added_body::AddedBody;
-use crate::common::entity::{change_text, is_coded};
-use crate::common::types::Types;
+use crate::common::changed_entity::{change_text, is_coded};
+use crate::common::content_types::Types;
 
 /// Adds what other locations answer.
 pub(super) struct AdditionFilter {

@@ -7,7 +7,7 @@ use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::LocationDraft;
 
 use super::handler::AdditionFilter;
-use crate::common::types::Types;
+use crate::common::content_types::Types;
 
 /// Adds to a location what the directives in force there ask for.
 pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), ConfError> {

@@ -11,8 +11,8 @@ use turnpike_lane::log::Level;
 
 use super::plan::Maps;
 use super::recode::{Recoding, Table};
-use crate::common::entity::{is_coded, lose_length};
-use crate::common::types::Types;
+use crate::common::changed_entity::{is_coded, lose_length};
+use crate::common::content_types::Types;
 
 /// Bytes of a body that are converted at once: its new length is known then, and parts of it can be
 /// asked for.

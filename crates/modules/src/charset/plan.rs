@@ -10,7 +10,7 @@ use turnpike_http::variables::Template;
 
 use super::handler::CharsetFilter;
 use super::recode::{Invalid, Pair, Table};
-use crate::common::types::Types;
+use crate::common::content_types::Types;
 
 /// Types of responses that the family is for where none are named; nginx's.
 const TYPES: &[&str] = &[

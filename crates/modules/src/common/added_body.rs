@@ -6,7 +6,7 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture};
 
-use crate::common::part::Part;
+use crate::common::subrequest_body::Part;
 
 /// A body with others before and after it. What has been sent of the three is taken out.
 pub(crate) struct AddedBody {

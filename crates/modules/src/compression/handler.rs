@@ -16,7 +16,7 @@ use super::encoder::Coding;
 use super::expand::Expander;
 use super::kept::{Recording, Source};
 use super::plan::{Compressing, State};
-use crate::common::entity::{lose_length, weaken};
+use crate::common::changed_entity::{lose_length, weaken};
 use crate::common::file_response;
 use crate::common::files::{self, Files};
 

@@ -17,8 +17,8 @@ use super::compress::Compressed;
 use super::encoder::{Coding, Encoder, Strength};
 use super::handler::{Choice, CompressFilter, GunzipFilter, StaticForm, StaticForms};
 use super::kept::Kept;
+use crate::common::content_types::Types;
 use crate::common::files::Files;
-use crate::common::types::Types;
 
 /// Compressors that a lane keeps for use again: each has a quarter of a megabyte, and setting a
 /// new one up costs as much as a small response.

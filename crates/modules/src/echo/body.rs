@@ -13,7 +13,7 @@ use super::copies::Copies;
 use super::handler::write;
 use super::plan::{Command, Line};
 use crate::common::internal_target::InternalTarget;
-use crate::common::part::Part;
+use crate::common::subrequest_body::Part;
 
 /// Longest `echo_sleep` in seconds: a client that waits longer has gone.
 const SLEEP_S_MAX: f64 = 3600.0;

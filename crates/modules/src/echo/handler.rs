@@ -11,7 +11,7 @@ use turnpike_http::variables::Template;
 use super::body::{Carried, Surrounded};
 use super::copies::Copies;
 use super::plan::{Command, Line};
-use crate::common::entity::{change_text, is_coded};
+use crate::common::changed_entity::{change_text, is_coded};
 use crate::common::internal_target::InternalTarget;
 
 /// Has another location answer.

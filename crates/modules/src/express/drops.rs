@@ -10,7 +10,7 @@ use turnpike_http::phase::Logger;
 use turnpike_lane::sys::process::{monotonic_ns, unix_ms};
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::common::refused;
+use crate::common::address_refusal;
 use turnpike_plan::cidr::Cidr;
 
 /// How many addresses are counted at a time: a flood of more finds places again each second.
@@ -36,7 +36,10 @@ impl Logger for Drops {
     fn log(&self, exchange: &Exchange) {
         let client = &exchange.requester;
         // Behind a proxy it would be the proxy that is dropped.
-        if !refused::is_noted(exchange) || client.is_named() || client.proxy_header().is_some() {
+        if !address_refusal::is_noted(exchange)
+            || client.is_named()
+            || client.proxy_header().is_some()
+        {
             return;
         }
         let PeerAddress::Inet(peer) = client.connection_peer() else {

@@ -15,7 +15,7 @@ use super::eligible::{Ineligible, Reasons};
 use super::samples::Note;
 use super::syn::SynChoice;
 use super::watch::{FileWatch, Watched};
-use crate::common::copies::{Mixed, Original};
+use crate::common::published_copies::{Mixed, Original};
 
 /// How many targets of a location are counted for `express auto`: two that share a count become hot
 /// together.

@@ -16,8 +16,8 @@ use super::metrics::Reader;
 use super::samples::Samples;
 use super::syn::SynChoice;
 use super::watch::FileWatch;
-use crate::common::copies::Copies;
 use crate::common::limits::parse_rate;
+use crate::common::published_copies::Copies;
 use turnpike_plan::cidr::Cidr;
 
 /// What the locations of a plan publish to.

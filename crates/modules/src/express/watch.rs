@@ -17,7 +17,7 @@ use turnpike_lane::sys::inotify::{Change, ChangeQueue, Watch};
 use turnpike_lane::sys::readiness;
 use turnpike_plan::background::{Running, Service};
 
-use crate::common::copies::Copies;
+use crate::common::published_copies::Copies;
 
 /// The most files that are watched: as many as can have copies.
 pub(super) const FILES_MAX: usize = OBJECTS_MAX;

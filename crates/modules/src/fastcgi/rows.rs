@@ -3,7 +3,7 @@
 use turnpike_conf::{Repeat, Row, Value};
 
 use super::script;
-use crate::common::rows::join;
+use crate::common::row_tables::join;
 use crate::pass::params;
 use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, shared_rows};
 

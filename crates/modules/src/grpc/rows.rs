@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Arguments, Context, Row};
 
-use crate::common::rows::join;
+use crate::common::row_tables::join;
 use crate::pass::rows::{MANY, PASS, only, shared_rows, tls_rows};
 
 const ALL: &[Row] = shared_rows!("grpc");

@@ -10,8 +10,8 @@ use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
 use super::zone::{Admission, CountZone, Guard};
+use crate::common::address_refusal;
 use crate::common::limits::{self, Keyed, Limited};
-use crate::common::refused;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
@@ -75,7 +75,7 @@ impl Handler for Limits {
             LimitOutcome::Within => Verdict::Declined,
             LimitOutcome::Refused { by_address } => {
                 if by_address {
-                    refused::note(&mut exchange.rooms);
+                    address_refusal::note(&mut exchange.rooms);
                 }
                 Verdict::Status(self.status)
             }
@@ -129,7 +129,7 @@ impl Limits {
         zone.counts.rejections.add();
         limits::decide::<CountZone>(subject, "REJECTED");
         LimitOutcome::Refused {
-            by_address: refused::is_address(&zone.key),
+            by_address: address_refusal::is_address(&zone.key),
         }
     }
 }

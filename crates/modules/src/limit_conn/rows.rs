@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
-use crate::common::rows::in_stream;
+use crate::common::row_tables::in_stream;
 
 const PLAIN: Row = Row::PLAIN;
 

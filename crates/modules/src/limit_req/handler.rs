@@ -10,8 +10,8 @@ use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
 use super::zone::{RateCheck, RateZone};
+use crate::common::address_refusal;
 use crate::common::limits::{self, Keyed};
-use crate::common::refused;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 65_535;
@@ -150,8 +150,8 @@ impl Limits {
         }
         limit.zone.rates.rejections.add();
         limits::decide::<RateZone>(exchange, "REJECTED");
-        if refused::is_address(&limit.zone.key) {
-            refused::note(&mut exchange.rooms);
+        if address_refusal::is_address(&limit.zone.key) {
+            address_refusal::note(&mut exchange.rooms);
         }
         Verdict::Status(self.status)
     }

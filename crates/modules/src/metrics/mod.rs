@@ -12,7 +12,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_plan::metrics;
 
 use crate::common::server_names::first_names;
-use crate::common::{content, zone};
+use crate::common::{content_directive, zone};
 use handler::{Detail, Page};
 use servers::{AllServers, Servers};
 use stream::AllSessions;
@@ -69,7 +69,7 @@ fn location(
     if let Some(servers) = builder.store::<Counting>().0.clone() {
         draft.add_logger(servers);
     }
-    let Some((entry, is_own)) = content::in_force(view, "metrics") else {
+    let Some((entry, is_own)) = content_directive::in_force(view, "metrics") else {
         return Ok(());
     };
     let detail = match entry.arguments.first().map(|word| word.text.as_str()) {

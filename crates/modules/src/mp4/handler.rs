@@ -17,7 +17,7 @@ use turnpike_wire::mp4::{self, Excerpt, HEAD_BYTES_MAX, Mp4Error, Part, Scan};
 
 use crate::common::file_response;
 use crate::common::files::Files;
-use crate::common::query::argument;
+use crate::common::query_argument::argument;
 
 /// Atoms that are looked at before index and samples are found. Films have a handful; others would
 /// cost a read each.

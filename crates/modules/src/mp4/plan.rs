@@ -7,7 +7,7 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::Films;
-use crate::common::content;
+use crate::common::content_directive;
 use crate::common::files::Files;
 
 /// Adds to a location what the directives in force there ask for.
@@ -16,7 +16,7 @@ pub(super) fn location(
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    if content::in_force(view, "mp4").is_some() {
+    if content_directive::in_force(view, "mp4").is_some() {
         let films = Films {
             files: Files::of(view, builder)?,
             index_bytes_max: view.size("mp4_max_buffer_size"),

@@ -19,7 +19,7 @@ use super::response_store::ResponseStore;
 use super::target::PassUrl;
 use super::tls::Tls;
 use super::view::PassView;
-use crate::common::buffers::BufferSizes;
+use crate::common::buffer_sizes::BufferSizes;
 use crate::upstream::{self, Directory, Upstream};
 
 /// Everything that the directives in force in a location say.

@@ -6,7 +6,7 @@ use turnpike_http::variables::Template;
 use turnpike_upstream::CheckTls;
 use turnpike_wire::message::Version;
 
-use crate::common::buffers::BufferSizes;
+use crate::common::buffer_sizes::BufferSizes;
 use crate::pass::http_origin::{CookieRewrites, Fields, HttpOrigin, Request, Rewrites, read_via};
 use crate::pass::plan::{self as pass, FamilyParts, pass_in_force, pass_on};
 use crate::pass::proxy_header::ProxyHeader;

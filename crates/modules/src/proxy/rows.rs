@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Arguments, Repeat, Row, Value};
 
-use crate::common::rows::join;
+use crate::common::row_tables::join;
 use crate::pass::http_origin::check_rewrite;
 use crate::pass::proxy_header::ADDITION_ROW;
 use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, shared_rows, tls_rows};

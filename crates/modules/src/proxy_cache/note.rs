@@ -32,7 +32,7 @@ pub(super) struct CacheNote {
     pub(super) hinting: Option<Arc<Head>>,
     /// Whether the client has had that hint.
     pub(super) hinted: bool,
-    /// Whether the answer was noted as an original: see [`crate::common::copies`].
+    /// Whether the answer was noted as an original: see [`crate::common::published_copies`].
     pub(super) is_original: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Row, Value};
 
-use crate::common::rows::join;
+use crate::common::row_tables::join;
 use crate::pass::rows::PLAIN;
 
 /// The words of `..._cache_use_stale`.

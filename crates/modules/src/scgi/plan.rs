@@ -4,7 +4,7 @@ use turnpike_conf::{ConfError, View};
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::origin::{SCHEME, ScgiOrigin};
-use crate::common::buffers::BufferSizes;
+use crate::common::buffer_sizes::BufferSizes;
 use crate::pass::params::Params;
 use crate::pass::plan::{FamilyParts, destination_without_path, pass_in_force, pass_on};
 use crate::pass::target::PassUrl;

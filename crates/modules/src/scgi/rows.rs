@@ -2,7 +2,7 @@
 
 use turnpike_conf::Row;
 
-use crate::common::rows::join;
+use crate::common::row_tables::join;
 use crate::pass::params;
 use crate::pass::rows::{PASS, shared_rows};
 

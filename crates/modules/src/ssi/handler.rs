@@ -9,8 +9,8 @@ use turnpike_http::response::Body;
 
 use super::body::{PageBody, TemplateBody};
 use super::plan::Settings;
-use crate::common::entity::{change_text, is_coded};
-use crate::common::types::Types;
+use crate::common::changed_entity::{change_text, is_coded};
+use crate::common::content_types::Types;
 
 /// `ssi`.
 pub(super) struct SsiFilter {

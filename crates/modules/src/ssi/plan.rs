@@ -9,7 +9,7 @@ use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::SsiFilter;
 use super::patterns::Patterns;
-use crate::common::types::Types;
+use crate::common::content_types::Types;
 
 /// What holds for the pages of a location.
 pub(super) struct Settings {

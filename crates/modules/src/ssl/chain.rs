@@ -3,7 +3,7 @@
 
 use turnpike_wire::certificate::Certificate;
 
-use crate::common::expiry::Validity;
+use crate::common::certificate_expiry::Validity;
 
 /// The oddities of a chain in DER, of which the server's own certificate is the first, at this time
 /// in Unix seconds. `name` is that of its file.

@@ -12,8 +12,8 @@ use turnpike_plan::tls::{CertificateSource, CertificatesByName};
 use super::commands::Commands;
 use super::source::Source;
 use super::{chain, files, private_key};
-use crate::common::expiry::{self, FromFile};
-use crate::common::issued::IssuedSource;
+use crate::common::certificate_expiry::{self, FromFile};
+use crate::common::issued_certificate::IssuedSource;
 
 /// What a text begins with that stands in the configuration itself, in place of a file's name.
 pub(super) const DATA: &str = "data:";
@@ -211,7 +211,7 @@ pub(super) fn certified<S>(
     let end = identity.cert.first();
     if let Some(file) = end.and_then(|end| FromFile::read(name, end)) {
         let log = builder.error_log(view)?;
-        expiry::watch(builder, &log, Arc::new(file));
+        certificate_expiry::watch(builder, &log, Arc::new(file));
     }
     Ok(identity)
 }

@@ -45,8 +45,8 @@ use turnpike_http::variables::VariableRow;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::tls::{CertificatesByName, HTTP2};
 
-use crate::common::expiry;
-use crate::common::issued::IssuedSource;
+use crate::common::certificate_expiry;
+use crate::common::issued_certificate::IssuedSource;
 
 pub(crate) use identity::has_variables;
 pub(crate) use peers::PeerDirectives;
@@ -122,7 +122,7 @@ pub(crate) const FAMILY: Family = Family {
     rows: rows::HTTP,
     reference: &[ReferenceText::new(include_str!("reference.md"))],
     variables: || &VARIABLES,
-    metrics: expiry::METRICS,
+    metrics: certificate_expiry::METRICS,
     location,
     ..Family::NONE
 };

@@ -3,7 +3,7 @@
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
 use super::checks;
-use crate::common::rows::{all_in_stream, in_stream, join};
+use crate::common::row_tables::{all_in_stream, in_stream, join};
 
 const SERVER: Row = Row {
     contexts: &[Context::Http, Context::Server],

@@ -6,9 +6,9 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_wire::message::Method;
 
-use crate::common::copies::{Copies, Original};
 use crate::common::file_response::{answer, refuse};
 use crate::common::files::{self, Files};
+use crate::common::published_copies::{Copies, Original};
 
 /// Answers with the file that the path stands for.
 pub(super) struct StaticFile {

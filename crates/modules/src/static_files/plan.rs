@@ -7,8 +7,8 @@ use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::StaticFile;
-use crate::common::copies::Copies;
 use crate::common::files::Files;
+use crate::common::published_copies::Copies;
 
 /// Adds to a location what the directives in force there ask for.
 pub(super) fn location(

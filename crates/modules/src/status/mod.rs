@@ -9,7 +9,7 @@ use turnpike_conf::{
 };
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-use crate::common::content;
+use crate::common::content_directive;
 use handler::{Form, Page};
 
 const ROWS: &[Row] = &[Row {
@@ -40,7 +40,7 @@ fn location(
     _builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    let Some((entry, is_own)) = content::in_force(view, "status") else {
+    let Some((entry, is_own)) = content_directive::in_force(view, "status") else {
         return Ok(());
     };
     let form = match entry.arguments.first().map(|word| word.text.as_str()) {

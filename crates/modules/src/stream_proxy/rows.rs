@@ -2,8 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
-use crate::common::rows::all_in_stream;
-use crate::common::rows::join;
+use crate::common::row_tables::all_in_stream;
+use crate::common::row_tables::join;
 use crate::pass::proxy_header::ADDITION_ROW;
 use crate::pass::rows::tls_rows;
 use crate::pass::settings::check_bind;

@@ -9,7 +9,7 @@ use turnpike_conf::{
 };
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-use crate::common::content;
+use crate::common::content_directive;
 
 const ROWS: &[Row] = &[Row {
     name: "stub_status",
@@ -39,7 +39,7 @@ fn location(
     _builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    if let Some((_, is_own)) = content::in_force(view, "stub_status") {
+    if let Some((_, is_own)) = content_directive::in_force(view, "stub_status") {
         draft.set_content(Arc::new(handler::Page), is_own);
     }
     Ok(())

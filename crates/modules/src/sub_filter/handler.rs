@@ -11,8 +11,8 @@ use turnpike_lane::log::Level;
 
 use super::body::Replacing;
 use super::strings::{Strings, Times};
-use crate::common::entity::{change_text, is_coded};
-use crate::common::types::Types;
+use crate::common::changed_entity::{change_text, is_coded};
+use crate::common::content_types::Types;
 
 /// Replaces strings in texts.
 pub(super) struct SubFilterFilter {

@@ -9,7 +9,7 @@ use turnpike_http::variables::Template;
 
 use super::handler::{Prepared, Rules, SubFilterFilter};
 use super::strings::{Strings, Times};
-use crate::common::types::Types;
+use crate::common::content_types::Types;
 
 /// Adds to a location what the directives in force there ask for.
 pub(super) fn location(

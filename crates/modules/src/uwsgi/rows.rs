@@ -2,7 +2,7 @@
 
 use turnpike_conf::{Row, Value};
 
-use crate::common::rows::join;
+use crate::common::row_tables::join;
 use crate::pass::params;
 use crate::pass::rows::{PASS, PLAIN, shared_rows, tls_rows};
 

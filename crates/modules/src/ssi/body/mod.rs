@@ -28,8 +28,8 @@ use super::expression::{Scope, lookup_name};
 use super::page::{Page, PageRoom};
 use super::plan::Settings;
 use crate::common::html;
-use crate::common::part::{Begun, Part, PendingPart};
 use crate::common::safe_path::append_safe_path;
+use crate::common::subrequest_body::{Begun, Part, PendingPart};
 
 /// What is shown where a command is wrong.
 const ERROR_MESSAGE: &[u8] = b"[an error occurred while processing the directive]";
