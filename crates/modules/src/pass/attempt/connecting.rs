@@ -28,7 +28,7 @@ impl Attempt {
             match Connection::start(&picked, &options, exchange.lane.clock.now_ms()) {
                 Ok(connection) => {
                     if !connection.is_connecting() {
-                        connected(exchange);
+                        connected(&mut exchange.upstream, &exchange.lane);
                     }
                     let server = UpstreamConnection {
                         connection,
@@ -77,7 +77,7 @@ impl Attempt {
         };
         match established {
             Some(Ok(())) => {
-                connected(exchange);
+                connected(&mut exchange.upstream, &exchange.lane);
                 Ok(())
             }
             Some(Err(error)) => Err(not_connected(exchange, &error)),

@@ -54,7 +54,7 @@ impl Attempt {
         if let Some(one) = exchange.upstream.last_try() {
             one.status = failure.status();
         }
-        end_try(exchange, None);
+        end_try(&mut exchange.upstream, &exchange.lane, None);
         self.give_up(exchange, failure)
     }
 

@@ -8,6 +8,7 @@
 
 mod connecting;
 mod exceptions;
+mod request_body;
 mod servers;
 
 use std::io;
@@ -15,7 +16,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use turnpike_http::body;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Verdict, Work};
@@ -40,6 +40,7 @@ use super::settings::Passing;
 use super::try_notes::{client_went_away, connected, end_try, not_connected};
 use super::upload::{Upload, UploadError};
 use super::{awaited_head, http2_connection, relay, response, tunnel};
+use request_body::{body_is_here, fits, is_unbuffered};
 
 impl UpstreamConnection {
     /// Ends the try without a response.
@@ -160,35 +161,6 @@ fn begin_tries(exchange: &mut Exchange, passing: &Passing, route: &Route) -> Tri
         tries.limit(passing.next_tries_max);
     }
     tries
-}
-
-/// Whether the body is passed on as it comes.
-fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
-    let rules = &passing.body;
-    let chunked = exchange.body_length() == BodyLength::Unknown;
-    exchange.body_length() != BodyLength::None
-        && !rules.buffered
-        && rules.instead.is_none()
-        && rules.passes
-        && !exchange.body.is_finished()
-        && (!chunked || passing.origin.takes_unknown_length())
-}
-
-/// Whether the whole body came with the head: then it is kept, as if it had been waited for.
-fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
-    if exchange.body_length() == BodyLength::None {
-        return Ok(true);
-    }
-    match exchange.keep_buffered_body() {
-        Ok(progress) => Ok(progress == body::Progress::Complete),
-        Err(error) => Err(exchange.body_refused(error)),
-    }
-}
-
-/// Whether a body that is here stays in memory. Those that need not be kept are in no file.
-fn fits(exchange: &Exchange, passing: &Passing) -> bool {
-    let needs_none = exchange.body_length() == BodyLength::None || !passing.body.buffered;
-    needs_none || exchange.keeps_body_in_memory()
 }
 
 impl Attempt {

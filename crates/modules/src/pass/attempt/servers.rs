@@ -135,7 +135,11 @@ impl Attempt {
     ) -> Result<Picked, Verdict> {
         let failure = match stop {
             Stop::Verdict(verdict) => {
-                end_try(exchange, connection.as_deref());
+                end_try(
+                    &mut exchange.upstream,
+                    &exchange.lane,
+                    connection.as_deref(),
+                );
                 return Err(verdict);
             }
             Stop::Failed(failure) => failure,
