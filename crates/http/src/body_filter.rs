@@ -20,7 +20,7 @@ pub trait BodyFilter {
     /// The body cannot be changed; the filter has said why in the log.
     fn pass(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed>;
@@ -30,7 +30,7 @@ pub trait BodyFilter {
     ///
     /// # Errors
     /// As for [`BodyFilter::pass`].
-    fn flush(&mut self, _exchange: &mut Exchange, _out: &mut Vec<u8>) -> Result<(), BodyFailed> {
+    fn flush(&mut self, _exchange: &Exchange, _out: &mut Vec<u8>) -> Result<(), BodyFailed> {
         Ok(())
     }
 
@@ -46,14 +46,17 @@ pub trait BodyFilter {
     /// As for [`BodyFilter::pass`].
     fn end_work<'a>(
         &'a mut self,
-        _exchange: &'a mut Exchange,
+        _exchange: &'a Exchange,
         _out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 
+    /// Leaves with the exchange what came of the last call, where it leaves anything.
+    fn note(&mut self, _exchange: &mut Exchange) {}
+
     /// Called once, before the exchange is logged, whether or not the whole body was sent.
-    fn ended(&mut self, _exchange: &mut Exchange) {}
+    fn ended(&mut self, _exchange: &Exchange) {}
 }
 
 /// What a filter says after a piece.
@@ -174,7 +177,9 @@ impl<F: BodyFilter> Filtered<F> {
             if self.has_piece {
                 must_flush = true;
                 turn_bytes += self.piece.rest().len();
-                match self.filter.pass(exchange, &mut self.piece, out)? {
+                let passed = self.filter.pass(exchange, &mut self.piece, out)?;
+                self.filter.note(exchange);
+                match passed {
                     Passed::Ended => return Ok(Some(false)),
                     Passed::Full => return Ok(Some(true)),
                     Passed::NeedsMore | Passed::Working => self.has_piece = false,
@@ -187,6 +192,7 @@ impl<F: BodyFilter> Filtered<F> {
             let Some(more) = self.body.ready(exchange, &mut self.piece.bytes) else {
                 if must_flush {
                     self.filter.flush(exchange, out)?;
+                    self.filter.note(exchange);
                 }
                 return Ok((!out.is_empty()).then_some(true));
             };
@@ -221,6 +227,7 @@ impl<F: BodyFilter> BodyStream for Filtered<F> {
                 }
                 if self.filter.is_working() {
                     let is_last = self.filter.end_work(exchange, out).await?;
+                    self.filter.note(exchange);
                     if is_last || !out.is_empty() {
                         return Ok(!is_last);
                     }

@@ -376,12 +376,6 @@ impl Exchange {
         self.plan.listen(self.requester.listen())
     }
 
-    /// Makes the exchange go to another path, as `error_page`, `index` and `try_files` do. The
-    /// caller returns [`crate::phase::Verdict::Redirect`].
-    pub fn redirect_to(&mut self, path: &[u8], query: &[u8]) {
-        self.walk.set_target(path, query);
-    }
-
     /// Sets the response's content type by the path's extension, where it has none yet: from
     /// `types`, else `default_type`.
     pub fn choose_content_type(&mut self) {

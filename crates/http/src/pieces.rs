@@ -27,7 +27,7 @@ pub(crate) fn refill(
     sent: &mut usize,
     bytes_max: usize,
 ) -> Option<Result<bool, BodyFailed>> {
-    if !limit(exchange, bytes_max) {
+    if !limit(&mut exchange.response, bytes_max) {
         return None;
     }
     let left = exchange
@@ -44,15 +44,15 @@ pub(crate) fn refill(
 }
 
 /// Has the next pieces of a body at hand be no longer than that. Returns whether it is one.
-pub(crate) fn limit(exchange: &mut Exchange, bytes_max: usize) -> bool {
-    let Some(mut held) = hold(exchange) else {
+pub(crate) fn limit(response: &mut Response, bytes_max: usize) -> bool {
+    let Some(mut body) = take(response) else {
         return false;
     };
-    let (_, body) = held.parts();
     let is_at_hand = body.is_at_hand();
     if is_at_hand {
         body.limit_pieces(bytes_max);
     }
+    response.set_body(Body::Stream(body));
     is_at_hand
 }
 

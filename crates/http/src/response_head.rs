@@ -43,7 +43,7 @@ pub(crate) fn has_unknown_length(exchange: &Exchange) -> bool {
 }
 
 /// Passes the head of the exchange's response to `writer`.
-pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
+pub(crate) fn write(exchange: &Exchange, writer: &mut impl HeadWriter) {
     status_and_server(exchange, writer);
     entity(exchange, writer);
     writer.connection(exchange);

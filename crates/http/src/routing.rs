@@ -98,7 +98,7 @@ pub(crate) fn return_to_server_of_connection(exchange: &mut Exchange) {
     exchange.walk.set_location(exchange.server().root);
 }
 
-fn server_by_tls(exchange: &mut Exchange) -> ServerIndex {
+fn server_by_tls(exchange: &Exchange) -> ServerIndex {
     let plan = exchange.plan.clone();
     let listen = plan.listen(exchange.requester.listen());
     let name: Box<[u8]> = match exchange.requester.tls() {
@@ -109,7 +109,7 @@ fn server_by_tls(exchange: &mut Exchange) -> ServerIndex {
         return listen.default_server;
     }
     // A pattern without a verdict matches nothing here, where nothing can wait.
-    let found = listen.names.find(&name, &*exchange).ok().flatten();
+    let found = listen.names.find(&name, exchange).ok().flatten();
     exchange.settle_matching();
     found.unwrap_or(listen.default_server)
 }

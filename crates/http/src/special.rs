@@ -81,7 +81,7 @@ impl Exchange {
             let query = cut
                 .and_then(|cut| target.get(cut + 1..))
                 .unwrap_or_default();
-            self.redirect_to(path, query);
+            self.walk.redirect_to(path, query);
             if self.method() != Method::Head {
                 self.walk.ask_with(Method::Get);
             }

@@ -131,7 +131,7 @@ impl Exchange {
 
     /// Stores a value with the request that made this subrequest. The values are those of both, so
     /// that what is evaluated next finds this one.
-    pub fn set_variable_of(&mut self, request: &mut Exchange, id: VariableId, value: &[u8]) {
+    pub fn set_variable_of(&self, request: &mut Exchange, id: VariableId, value: &[u8]) {
         self.share_values(request);
         request.set_variable(id, value);
         self.share_values(request);
@@ -139,7 +139,7 @@ impl Exchange {
 
     /// Gives the request that made this subrequest the values as they are now, in exchange for
     /// those that it has.
-    pub fn share_values(&mut self, request: &mut Exchange) {
+    pub fn share_values(&self, request: &Exchange) {
         std::mem::swap(
             &mut *self.evaluation.values().borrow_mut(),
             &mut *request.evaluation.values().borrow_mut(),

@@ -64,7 +64,7 @@ struct First(usize);
 impl BodyFilter for First {
     fn pass(
         &mut self,
-        _exchange: &mut Exchange,
+        _exchange: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {
@@ -87,7 +87,7 @@ struct Doubling {
 impl BodyFilter for Doubling {
     fn pass(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {
@@ -111,7 +111,7 @@ impl BodyFilter for Doubling {
         Ok(Passed::NeedsMore)
     }
 
-    fn flush(&mut self, _exchange: &mut Exchange, out: &mut Vec<u8>) -> Result<(), BodyFailed> {
+    fn flush(&mut self, _exchange: &Exchange, out: &mut Vec<u8>) -> Result<(), BodyFailed> {
         out.extend(self.held.drain(..).flat_map(|byte| [byte, byte]));
         Ok(())
     }
@@ -188,7 +188,7 @@ struct Nothing;
 impl BodyFilter for Nothing {
     fn pass(
         &mut self,
-        _exchange: &mut Exchange,
+        _exchange: &Exchange,
         piece: &mut Piece,
         _out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {

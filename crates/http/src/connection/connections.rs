@@ -208,7 +208,7 @@ impl Connections {
         exchange
             .requester
             .set_proxy_header(&connection.proxy_header);
-        connection.security.tell(&mut exchange);
+        connection.security.tell(&mut exchange.requester);
         exchange
     }
 }

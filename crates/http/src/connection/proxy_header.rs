@@ -6,7 +6,8 @@ use turnpike_lane::log::Level;
 use turnpike_wire::proxy_protocol;
 
 use super::open::Connection;
-use crate::exchange::{Action, Exchange};
+use crate::exchange::Action;
+use crate::requester::Requester;
 use turnpike_plan::Quoted;
 use turnpike_plan::proxy_header::ProxyHeader;
 
@@ -50,11 +51,11 @@ pub(super) fn read(connection: &mut Connection) -> ProxyHeaderState {
 }
 
 /// The same, with what was read for an exchange that has begun.
-pub(super) fn read_for(exchange: &mut Exchange, connection: &mut Connection) -> ProxyHeaderState {
+pub(super) fn read_for(requester: &mut Requester, connection: &mut Connection) -> ProxyHeaderState {
     let state = read(connection);
     if state == ProxyHeaderState::Read {
         let header = &connection.proxy_header;
-        exchange.requester.set_proxy_header(header);
+        requester.set_proxy_header(header);
     }
     state
 }

@@ -255,8 +255,9 @@ impl Walk {
         self.target.has_query = !query.is_empty();
     }
 
-    /// What is asked for is another path and query.
-    pub(crate) fn set_target(&mut self, path: &[u8], query: &[u8]) {
+    /// Goes to another path and query, as `error_page`, `index` and `try_files` do. The caller
+    /// returns [`crate::phase::Verdict::Redirect`].
+    pub fn redirect_to(&mut self, path: &[u8], query: &[u8]) {
         self.target.path.clear();
         self.target.path.extend_from_slice(path);
         self.read_query(query);
@@ -339,7 +340,7 @@ impl Walk {
         self.purpose = purpose;
         self.internal = true;
         self.target.is_as_written = false;
-        self.set_target(path, query);
+        self.redirect_to(path, query);
     }
 
     /// The subrequest only decides about the request that made it.

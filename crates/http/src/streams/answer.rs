@@ -113,7 +113,7 @@ impl BegunAnswer {
             let body = exchange.response.take_stream();
             exchange.response.set_body(Body::Stream(body));
             let room_bytes = stream.shared.room_bytes(stream, chunk_bytes(exchange));
-            if pieces::limit(exchange, room_bytes) && room_bytes == 0 {
+            if pieces::limit(&mut exchange.response, room_bytes) && room_bytes == 0 {
                 exchange.response.text_mut().clear();
             } else if let Some(more) = pieces::ready(exchange) {
                 answer.more = more?;
@@ -182,7 +182,7 @@ impl BegunAnswer {
                 // What cannot be sent yet is not read either: a client may never want it.
                 let room_bytes = stream.shared.room_bytes(stream, chunk_bytes).min(left);
                 let piece_bytes_max = room_bytes.saturating_sub(rest);
-                let is_held_back = piece_bytes_max == 0 && pieces::limit(exchange, 0);
+                let is_held_back = piece_bytes_max == 0 && pieces::limit(&mut exchange.response, 0);
                 if is_held_back && rest == 0 {
                     return Ok(SendProgress::WantsRoom);
                 }
@@ -238,7 +238,7 @@ fn is_in_memory(exchange: &Exchange) -> bool {
     matches!(segment(0), Segment::Bytes(_)) && matches!(segment(1), Segment::End)
 }
 
-fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
+fn send_trailers(exchange: &Exchange, stream: &Stream) {
     let mut frames = stream.shared.frames.borrow_mut();
     frames.send_head(stream.id, true, &mut |block| {
         for (name, value) in exchange.response.trailers().iter() {

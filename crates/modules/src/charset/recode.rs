@@ -172,7 +172,7 @@ impl Recoding {
 impl BodyFilter for Recoding {
     fn pass(
         &mut self,
-        _exchange: &mut Exchange,
+        _exchange: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {

@@ -35,7 +35,7 @@ impl AddedBody {
     /// Sends a piece of a part.
     async fn relay(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         client: Client<'_>,
         mut part: Part,
         out: &mut Vec<u8>,

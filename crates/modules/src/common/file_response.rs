@@ -20,7 +20,7 @@ use crate::common::files::{self, Files};
 ///
 /// # Errors
 /// The verdict that says why there is none.
-pub(crate) fn open(exchange: &mut Exchange, files: &Files) -> Result<FileHandle, Verdict> {
+pub(crate) fn open(exchange: &Exchange, files: &Files) -> Result<FileHandle, Verdict> {
     let mut path = exchange.lane.take_scratch();
     exchange.file_path(&mut path);
     let opened = files.open(exchange, &path);

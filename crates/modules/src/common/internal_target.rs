@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use turnpike_http::Quoted;
+use turnpike_http::engine::Walk;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
@@ -66,11 +67,11 @@ impl<'t> InternalTarget<'t> {
     }
 
     /// Sends the request there.
-    pub(crate) fn redirect(self, exchange: &mut Exchange) -> Verdict {
+    pub(crate) fn redirect(self, walk: &mut Walk) -> Verdict {
         match self {
             Self::Named(name) => Verdict::Named(String::from_utf8_lossy(name).into_owned()),
             Self::Path { path, query } => {
-                exchange.redirect_to(&path, query.unwrap_or_default());
+                walk.redirect_to(&path, query.unwrap_or_default());
                 Verdict::Redirect
             }
         }

@@ -7,6 +7,7 @@ use turnpike_cache::zone::CopyHolder;
 use turnpike_express::{Derivation, Publisher, Source, Withdrawn};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
+use turnpike_http::rooms::Rooms;
 use turnpike_http::variables::{Template, VariableTable};
 use turnpike_plan::rooms::Room;
 
@@ -87,13 +88,13 @@ impl Original {
     /// Notes that the answer is what a zone has stored under a key, as it is until that time in
     /// Unix milliseconds. `withdrawals` was read before it was looked up.
     pub(crate) fn note_stored(
-        exchange: &mut Exchange,
+        rooms: &mut Rooms,
         withdrawals: u64,
         (zone, key): (&str, &[u8]),
         until_ms: u64,
     ) {
         let source = Source::new(zone.as_bytes(), key);
-        let original: &mut Original = exchange.rooms.get_mut();
+        let original: &mut Original = rooms.get_mut();
         original.note(Derivation {
             source,
             withdrawals,
@@ -102,8 +103,8 @@ impl Original {
     }
 
     /// Notes that the answer is a file. `withdrawals` was read before it was opened.
-    pub(crate) fn note_file(exchange: &mut Exchange, withdrawals: u64, path: &[u8]) {
-        let original: &mut Original = exchange.rooms.get_mut();
+    pub(crate) fn note_file(rooms: &mut Rooms, withdrawals: u64, path: &[u8]) {
+        let original: &mut Original = rooms.get_mut();
         original.note(Derivation {
             source: Source::new(FILES, path),
             withdrawals,

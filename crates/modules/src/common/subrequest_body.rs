@@ -90,7 +90,7 @@ impl PendingPart {
     /// When the client goes.
     pub(crate) async fn answer(
         self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         client: Client<'_>,
     ) -> Result<Option<Part>, BodyFailed> {
         let PendingPart {
@@ -218,7 +218,7 @@ impl Part {
     }
 
     /// Ends it, read to its end or not.
-    pub(crate) fn end(self, exchange: &mut Exchange) {
+    pub(crate) fn end(self, exchange: &Exchange) {
         let Part {
             exchange: mut asked,
             body,
@@ -229,7 +229,7 @@ impl Part {
 }
 
 /// Ends the exchange of a part; the values of variables are those of both requests.
-fn end(exchange: &mut Exchange, mut asked: Box<Exchange>) {
+fn end(exchange: &Exchange, asked: Box<Exchange>) {
     asked.share_values(exchange);
     asked.end_subrequest();
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use turnpike_http::body_filter::{BodyFilter, Passed, Piece};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{BodyFailed, LocalFuture};
-use turnpike_http::rooms::{Room, Rooms};
+use turnpike_http::rooms::Room;
 use turnpike_lane::log::Level;
 use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
 use turnpike_lane::sys::process;
@@ -144,7 +144,7 @@ impl Compressor {
     /// Compresses on the lane.
     fn feed(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         bytes: &[u8],
         next: Next,
         out: &mut Vec<u8>,
@@ -154,19 +154,14 @@ impl Compressor {
         let encoded = encoder.encode(bytes, next, out);
         encoded.map_err(|error| self.failed(exchange, &error))?;
         self.encoder = Some(encoder);
-        self.note(
-            &mut exchange.rooms,
-            bytes.len(),
-            out.get(from..).unwrap_or_default(),
-        );
+        self.count(bytes.len(), out.get(from..).unwrap_or_default());
         Ok(())
     }
 
-    /// Notes what was made of so many bytes.
-    fn note(&mut self, rooms: &mut Rooms, taken_bytes: usize, made: &[u8]) {
+    /// Counts what was made of so many bytes.
+    fn count(&mut self, taken_bytes: usize, made: &[u8]) {
         self.sum.taken_bytes += taken_bytes as u64;
         self.sum.given_bytes += made.len() as u64;
-        *rooms.get_mut() = self.sum;
         if let Some(recording) = self.recording.take() {
             self.recording = recording.add(made);
         }
@@ -208,7 +203,7 @@ impl Compressor {
 impl BodyFilter for Compressor {
     fn pass(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {
@@ -236,7 +231,7 @@ impl BodyFilter for Compressor {
         })
     }
 
-    fn flush(&mut self, exchange: &mut Exchange, out: &mut Vec<u8>) -> Result<(), BodyFailed> {
+    fn flush(&mut self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<(), BodyFailed> {
         match self.compression.strength.is_slow() {
             false => self.feed(exchange, b"", Next::Pause, out),
             true if self.gathered.is_empty() => Ok(()),
@@ -250,7 +245,7 @@ impl BodyFilter for Compressor {
 
     fn end_work<'a>(
         &'a mut self,
-        exchange: &'a mut Exchange,
+        exchange: &'a Exchange,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(async move {
@@ -263,7 +258,7 @@ impl BodyFilter for Compressor {
             let result = outcome.result;
             result.map_err(|error| self.failed(exchange, &error))?;
             self.encoder = Some(outcome.encoder);
-            self.note(&mut exchange.rooms, taken_bytes, &outcome.bytes);
+            self.count(taken_bytes, &outcome.bytes);
             out.extend_from_slice(&outcome.bytes);
             if is_last {
                 self.end_recording(exchange);
@@ -272,7 +267,11 @@ impl BodyFilter for Compressor {
         })
     }
 
-    fn ended(&mut self, exchange: &mut Exchange) {
+    fn note(&mut self, exchange: &mut Exchange) {
+        *exchange.rooms.get_mut() = self.sum;
+    }
+
+    fn ended(&mut self, exchange: &Exchange) {
         if let Some(encoder) = self.encoder.take() {
             exchange.plan.state(&self.state.spare).put(encoder);
         }

@@ -40,7 +40,7 @@ impl Expander {
 impl BodyFilter for Expander {
     fn pass(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {

@@ -7,6 +7,7 @@ use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Filter, Handler, Verdict};
 use turnpike_http::response::{Body, BodyStream, Response};
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::Method;
 
@@ -95,7 +96,10 @@ impl Filter for CompressFilter {
         if let Some(source) = &source
             && let Some(form) = exchange.plan.state(&state.kept).form_of(source)
         {
-            answer_with(exchange, coding, source, form);
+            let Exchange {
+                rooms, response, ..
+            } = exchange;
+            answer_with(rooms, response, coding, source, form);
             return None;
         }
         let (compression, state) = (Arc::clone(compression), *state);
@@ -108,14 +112,19 @@ impl Filter for CompressFilter {
 }
 
 /// Answers with what was made of the same source before.
-fn answer_with(exchange: &mut Exchange, coding: Coding, source: &Source, form: Arc<[u8]>) {
+fn answer_with(
+    rooms: &mut Rooms,
+    response: &mut Response,
+    coding: Coding,
+    source: &Source,
+    form: Arc<[u8]>,
+) {
     let length = form.len() as u64;
-    *exchange.rooms.get_mut() = Compressed {
+    *rooms.get_mut() = Compressed {
         coding: Some(coding),
         taken_bytes: source.length(),
         given_bytes: length,
     };
-    let response = &mut exchange.response;
     lose_length(response);
     weaken(response.etag_mut());
     response.set_content_length(Some(length));

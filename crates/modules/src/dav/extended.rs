@@ -10,6 +10,7 @@ use std::sync::Arc;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
+use turnpike_http::response::Response;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::background::run_blocking;
@@ -107,7 +108,11 @@ impl ExtendedSettings {
         let path = source(exchange, &self.files).place.path;
         let now_ms = exchange.lane.clock.now_ms();
         if !locks.unlock(&path, token, now_ms) {
-            return condition(exchange, 409, "lock-token-matches-request-uri");
+            return condition(
+                &mut exchange.response,
+                409,
+                "lock-token-matches-request-uri",
+            );
         }
         exchange.response.set_status(204);
         exchange.response.set_head_only(true);
@@ -144,7 +149,9 @@ impl Asking {
 
     async fn propfind(&self, exchange: &mut Exchange, body: &[u8]) -> Verdict {
         let depth = match depth_of(exchange, Depth::Zero) {
-            Ok(Depth::Infinity) => return condition(exchange, 403, "propfind-finite-depth"),
+            Ok(Depth::Infinity) => {
+                return condition(&mut exchange.response, 403, "propfind-finite-depth");
+            }
             Ok(depth) => depth,
             Err(refusal) => return refuse(exchange, refusal),
         };
@@ -166,7 +173,7 @@ impl Asking {
             now_ms: exchange.lane.clock.now_ms(),
         };
         match off_lane(exchange, move || listing.run()).await {
-            Ok(text) => answer(exchange, 207, text),
+            Ok(text) => answer(&mut exchange.response, 207, text),
             Err(verdict) => verdict,
         }
     }
@@ -217,7 +224,9 @@ impl Asking {
         };
         match locks.lock(&path, lock.clone(), now_ms) {
             Ok(()) => {}
-            Err(NoLock::Taken) => return condition(exchange, 423, "no-conflicting-lock"),
+            Err(NoLock::Taken) => {
+                return condition(&mut exchange.response, 423, "no-conflicting-lock");
+            }
             Err(NoLock::Full) => {
                 return refuse(exchange, (507, "the zone of locks is full".to_owned()));
             }
@@ -258,11 +267,11 @@ impl Asking {
             })
         };
         match off_lane(exchange, make).await {
-            Ok(status) => locked(exchange, status, &lock, now_ms),
+            Ok(status) => locked(&mut exchange.response, status, &lock, now_ms),
             Err(verdict) => {
                 locks.unlock(&path, lock.token.as_bytes(), now_ms);
                 match verdict {
-                    Verdict::Status(LOCKED) => lock_is_missing(exchange),
+                    Verdict::Status(LOCKED) => lock_is_missing(&mut exchange.response),
                     verdict => verdict,
                 }
             }
@@ -283,8 +292,12 @@ async fn refresh(
     }
     let now_ms = exchange.lane.clock.now_ms();
     match locks.refresh(&path, &shown_tokens(exchange), now_ms) {
-        Some(lock) => locked(exchange, 200, &lock, now_ms),
-        None => condition(exchange, 412, "lock-token-matches-request-uri"),
+        Some(lock) => locked(&mut exchange.response, 200, &lock, now_ms),
+        None => condition(
+            &mut exchange.response,
+            412,
+            "lock-token-matches-request-uri",
+        ),
     }
 }
 
@@ -321,13 +334,12 @@ fn make_if_absent(path: &Path, is_folder: bool, mode: Option<u32>) -> Result<u16
     }
 }
 
-fn locked(exchange: &mut Exchange, status: u16, lock: &Lock, now_ms: u64) -> Verdict {
+fn locked(response: &mut Response, status: u16, lock: &Lock, now_ms: u64) -> Verdict {
     let mut text = Vec::new();
     properties::write_lock(lock, now_ms, &mut text);
     let token = format!("<{}>", lock.token);
-    let fields = exchange.response.fields_mut();
-    fields.set(b"Lock-Token", token.as_bytes());
-    answer(exchange, status, text)
+    response.fields_mut().set(b"Lock-Token", token.as_bytes());
+    answer(response, status, text)
 }
 
 /// The holder of a lock: an address of IPv4, or a network of IPv6, which is given to one customer.
@@ -362,14 +374,13 @@ fn refuse(exchange: &Exchange, (status, message): Refusal) -> Verdict {
 }
 
 /// Answers with a condition that does not hold.
-pub(super) fn condition(exchange: &mut Exchange, status: u16, name: &str) -> Verdict {
+pub(super) fn condition(response: &mut Response, status: u16, name: &str) -> Verdict {
     let mut text = Vec::new();
     properties::write_error(name, &mut text);
-    answer(exchange, status, text)
+    answer(response, status, text)
 }
 
-fn answer(exchange: &mut Exchange, status: u16, text: Vec<u8>) -> Verdict {
-    let response = &mut exchange.response;
+fn answer(response: &mut Response, status: u16, text: Vec<u8>) -> Verdict {
     response.set_status(status);
     // The conditions were judged before anything was done.
     response.set_unconditional(true);
@@ -401,7 +412,7 @@ async fn body(exchange: &mut Exchange, client: Client<'_>) -> Result<Vec<u8>, Ve
 
 /// Does what may block on another thread.
 async fn off_lane<T: Send + 'static>(
-    exchange: &mut Exchange,
+    exchange: &Exchange,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Verdict> {
     let done = match run_blocking(work) {
@@ -431,24 +442,20 @@ pub(super) fn shown_tokens(exchange: &Exchange) -> Vec<Vec<u8>> {
     tokens.take(if_field::CONDITIONS_MAX).collect()
 }
 
-/// Whether the locks of a location let a request change these paths; its answer where not.
+/// Whether the locks of a location let a request change these paths.
 pub(super) fn allowed_by_locks(
-    exchange: &mut Exchange,
+    exchange: &Exchange,
     locks: &LockZone,
     changes: &[(PathBuf, Change)],
-) -> Result<(), Verdict> {
+) -> bool {
     let tokens = shown_tokens(exchange);
     let now_ms = exchange.lane.clock.now_ms();
     let is_allowed =
         |(path, change): &(PathBuf, Change)| locks.allows(path, *change, &tokens, now_ms);
-    if changes.iter().all(is_allowed) {
-        Ok(())
-    } else {
-        Err(lock_is_missing(exchange))
-    }
+    changes.iter().all(is_allowed)
 }
 
 /// The answer to a request that does not show the lock that it needs.
-pub(super) fn lock_is_missing(exchange: &mut Exchange) -> Verdict {
-    condition(exchange, LOCKED, "lock-token-submitted")
+pub(super) fn lock_is_missing(response: &mut Response) -> Verdict {
+    condition(response, LOCKED, "lock-token-submitted")
 }

@@ -73,9 +73,9 @@ impl Handler for Files {
             Ok((_, conditions)) if !conditions.may_hold() => Verdict::Status(PRECONDITION_FAILED),
             Ok((job, conditions)) => {
                 if let Some(locks) = &self.0.locks
-                    && let Err(verdict) = allowed_by_locks(exchange, locks, &job.changes())
+                    && !allowed_by_locks(exchange, locks, &job.changes())
                 {
-                    return verdict;
+                    return lock_is_missing(&mut exchange.response);
                 }
                 Verdict::Wait(Box::new(Changing {
                     settings: Arc::clone(&self.0),
@@ -276,7 +276,7 @@ impl Work for Changing {
             })) => {
                 exchange.log(level, format_args!("{text}"));
                 if status == LOCKED {
-                    return lock_is_missing(exchange);
+                    return lock_is_missing(&mut exchange.response);
                 }
                 if status == 405 {
                     let allowed = self.settings.allowed();

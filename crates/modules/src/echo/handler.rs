@@ -30,7 +30,7 @@ impl Handler for Goto {
         if let (InternalTarget::Path { query: own, .. }, Some(query)) = (&mut target, &query) {
             *own = Some(query);
         }
-        target.redirect(exchange)
+        target.redirect(&mut exchange.walk)
     }
 }
 

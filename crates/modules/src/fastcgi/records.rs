@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::log::Level;
 use turnpike_wire::fastcgi::{Part, RecordReader};
 
@@ -120,10 +121,10 @@ impl RecordLayer for Records {
         self.reader.left_bytes()
     }
 
-    fn recycle(mut self: Box<Self>, exchange: &mut Exchange) {
+    fn recycle(mut self: Box<Self>, rooms: &mut Rooms) {
         self.caught = Arc::default();
         let held_bytes = self.message.capacity();
-        exchange.rooms.keep_spare(self, held_bytes);
+        rooms.keep_spare(self, held_bytes);
     }
 
     fn refused_at(&self) -> Option<usize> {

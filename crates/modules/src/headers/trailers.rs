@@ -30,20 +30,41 @@ impl Filter for AddTrailers {
         let response = &mut exchange.response;
         let body = response.take_stream();
         response.set_content_length(None);
-        let trailing = Trailing(Arc::clone(&self.0));
+        let trailing = Trailing {
+            trailers: Arc::clone(&self.0),
+            has_ended: false,
+        };
         response.set_body(Body::Stream(Box::new(Filtered::new(body, trailing))));
         None
     }
 }
 
 /// Fields behind a body; they are evaluated when it has ended.
-struct Trailing(Arc<Trailers>);
+struct Trailing {
+    trailers: Arc<Trailers>,
+    /// Whether the last piece has passed.
+    has_ended: bool,
+}
 
-impl Trailing {
-    fn add(&self, exchange: &mut Exchange) {
+impl BodyFilter for Trailing {
+    fn pass(
+        &mut self,
+        _exchange: &Exchange,
+        piece: &mut Piece,
+        out: &mut Vec<u8>,
+    ) -> Result<Passed, BodyFailed> {
+        piece.move_to(out);
+        self.has_ended = piece.is_last();
+        Ok(piece.passed(out))
+    }
+
+    fn note(&mut self, exchange: &mut Exchange) {
+        if !self.has_ended {
+            return;
+        }
         let safe = is_safe(exchange.response.status());
         let mut value = exchange.lane.take_scratch();
-        let fields = self.0.fields.iter();
+        let fields = self.trailers.fields.iter();
         for field in fields.filter(|field| safe || field.always) {
             value.clear();
             field.value.evaluate(exchange, &mut value);
@@ -52,20 +73,5 @@ impl Trailing {
             }
         }
         exchange.lane.keep_scratch(value);
-    }
-}
-
-impl BodyFilter for Trailing {
-    fn pass(
-        &mut self,
-        exchange: &mut Exchange,
-        piece: &mut Piece,
-        out: &mut Vec<u8>,
-    ) -> Result<Passed, BodyFailed> {
-        piece.move_to(out);
-        if piece.is_last() {
-            self.add(exchange);
-        }
-        Ok(piece.passed(out))
     }
 }

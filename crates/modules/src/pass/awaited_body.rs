@@ -23,6 +23,9 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::BodyReader;
 use turnpike_http::phase::{Awaiting, Verdict, Waiting, Work};
+use turnpike_http::response::Response;
+use turnpike_http::rooms::Rooms;
+use turnpike_http::upstream::Upstream;
 use turnpike_lane::event_loop::WatchedSocket;
 use turnpike_upstream::Address;
 use turnpike_wire::message::BodyEnd;
@@ -194,13 +197,13 @@ impl Arriving {
                 return relay::begin(exchange, self.answer);
             };
             if in_socket == InSocket::Nothing && !self.is_ending() {
-                return self.await_rest(exchange);
+                return self.await_rest(&mut exchange.rooms);
             }
             let room = missing + SURPLUS_BYTES;
             match connection.try_read(input.room(), room) {
                 Ok(received @ 1..) => in_socket = InSocket::after_read(received, room),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return self.await_rest(exchange);
+                    return self.await_rest(&mut exchange.rooms);
                 }
                 read => return relay::go_on(exchange, self.answer, None, Cut::Read(read)),
             }
@@ -214,14 +217,14 @@ impl Arriving {
             let Expected::Chunks(reader) = &mut self.body else {
                 unreachable!("the caller has looked");
             };
-            let taken = take_chunks(exchange, reader);
+            let taken = take_chunks(&mut exchange.upstream, &mut exchange.response, reader);
             let room = all_bytes.saturating_sub(exchange.response.text().len());
             let cut = match taken {
                 Chunks::Whole => return self.whole(exchange),
                 Chunks::Malformed => Cut::Malformed,
                 Chunks::Inside if room > 0 => {
                     if in_socket == InSocket::Nothing && !self.is_ending() {
-                        return self.await_rest(exchange);
+                        return self.await_rest(&mut exchange.rooms);
                     }
                     let room = room + SURPLUS_BYTES;
                     let connection = &self.answer.server.connection;
@@ -231,7 +234,7 @@ impl Arriving {
                             continue;
                         }
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            return self.await_rest(exchange);
+                            return self.await_rest(&mut exchange.rooms);
                         }
                         read => Cut::Read(read),
                     }
@@ -304,7 +307,7 @@ impl Arriving {
         let pause_ends_ms = exchange.lane.clock.now_ms() + PAUSE_MS_MAX;
         self.pause_ends_ms = (!is_inside).then_some(pause_ends_ms);
         self.hasten();
-        self.await_rest(exchange)
+        self.await_rest(&mut exchange.rooms)
     }
 
     /// Applications send records in several small writes, which their kernel holds back until the
@@ -341,16 +344,20 @@ impl Arriving {
         watched_socket.is_none_or(WatchedSocket::is_closed)
     }
 
-    fn await_rest(self, exchange: &mut Exchange) -> Verdict {
-        let mut awaited: Box<AwaitedBody> = exchange.rooms.take_spare();
+    fn await_rest(self, rooms: &mut Rooms) -> Verdict {
+        let mut awaited: Box<AwaitedBody> = rooms.take_spare();
         awaited.0 = Some(self);
         Verdict::Await(awaited)
     }
 }
 
 /// Takes the chunks off what has come, and puts what is in them into the response's text.
-fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
-    let mut input = std::mem::take(exchange.upstream.input_mut());
+fn take_chunks(
+    upstream: &mut Upstream,
+    response: &mut Response,
+    reader: &mut BodyReader,
+) -> Chunks {
+    let mut input = std::mem::take(upstream.input_mut());
     let mut at = 0;
     let taken = loop {
         let piece = match reader.read(input.get(at..).unwrap_or_default()) {
@@ -358,7 +365,7 @@ fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
             Err(_) => break Chunks::Malformed,
         };
         let (length, taken_bytes, is_last) = (piece.data.len(), piece.taken_bytes, piece.is_last);
-        let text = exchange.response.received_mut();
+        let text = response.received_mut();
         let piece_start = piece.data_start;
         let start = at + piece_start;
         let left_bytes = input.len() - (start + length);
@@ -371,7 +378,7 @@ fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
             text.room().extend_from_slice(piece.data);
             at += taken_bytes;
         }
-        if let Some(one) = exchange.upstream.last_try() {
+        if let Some(one) = upstream.last_try() {
             one.response_bytes += length as u64;
         }
         if is_last {
@@ -385,7 +392,7 @@ fn take_chunks(exchange: &mut Exchange, reader: &mut BodyReader) -> Chunks {
             };
         }
     };
-    let rest = exchange.upstream.input_mut();
+    let rest = upstream.input_mut();
     *rest = input;
     // What is left is behind the body.
     rest.skip(at);
@@ -440,7 +447,11 @@ impl Awaiting for AwaitedBody {
 
     fn abandoned(self: Box<Self>, exchange: &mut Exchange) {
         client_went_away(exchange);
-        end_try(exchange, Some(&self.arriving().answer.server.connection));
+        end_try(
+            &mut exchange.upstream,
+            &exchange.lane,
+            Some(&self.arriving().answer.server.connection),
+        );
     }
 
     fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {

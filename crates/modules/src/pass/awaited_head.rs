@@ -9,6 +9,7 @@ use std::io;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::event_loop::WatchedSocket;
 use turnpike_upstream::ConnectError;
 
@@ -76,7 +77,7 @@ pub(crate) fn begin(
     let begun = sent.write(exchange).and_then(|()| sent.send(exchange));
     match begun {
         Ok(()) => Verdict::Await(awaited),
-        Err(unawaited) => awaited.recycle(exchange).go_on(unawaited),
+        Err(unawaited) => awaited.recycle(&mut exchange.rooms).go_on(unawaited),
     }
 }
 
@@ -102,9 +103,9 @@ impl AwaitedHead {
         }
     }
 
-    fn recycle(mut self: Box<Self>, exchange: &mut Exchange) -> SentRequest {
+    fn recycle(mut self: Box<Self>, rooms: &mut Rooms) -> SentRequest {
         let sent = self.take();
-        exchange.rooms.keep_spare(self, 0);
+        rooms.keep_spare(self, 0);
         sent
     }
 }
@@ -153,7 +154,7 @@ impl SentRequest {
         }
         let is_connecting = connection.is_connecting();
         if was_connecting && !is_connecting {
-            connected(exchange);
+            connected(&mut exchange.upstream, &exchange.lane);
             exchange.account.set_action(Action::SendingUpstream);
         }
         let watched_sockets = exchange.lane.watched_sockets.get();
@@ -262,7 +263,7 @@ impl Awaiting for AwaitedHead {
         let sent = self.sent_mut();
         if sent.server.connection.is_connecting() {
             if let Err(unawaited) = sent.send(exchange) {
-                return self.recycle(exchange).go_on(unawaited);
+                return self.recycle(&mut exchange.rooms).go_on(unawaited);
             }
             if sent.server.connection.is_connecting() {
                 return Verdict::Await(self);
@@ -271,11 +272,13 @@ impl Awaiting for AwaitedHead {
         }
         let failure = match sent.read(exchange) {
             Ok(HeadRead::Incomplete) => return Verdict::Await(self),
-            Ok(HeadRead::GoesOn) => return self.recycle(exchange).go_on(Unawaited::Send),
+            Ok(HeadRead::GoesOn) => {
+                return self.recycle(&mut exchange.rooms).go_on(Unawaited::Send);
+            }
             Ok(HeadRead::Whole) => sent.attempt.judge(exchange).map(Stop::Failed),
             Err(stop) => Some(stop),
         };
-        let sent = self.recycle(exchange);
+        let sent = self.recycle(&mut exchange.rooms);
         if let Some(stop) = failure {
             return sent.go_on(Unawaited::Stopped(stop));
         }
@@ -286,7 +289,7 @@ impl Awaiting for AwaitedHead {
     }
 
     fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
-        let sent = self.recycle(exchange);
+        let sent = self.recycle(&mut exchange.rooms);
         let unawaited = if sent.server.connection.is_connecting() {
             Unawaited::NotConnected(not_connected(exchange, &ConnectError::TimedOut))
         } else {
@@ -297,7 +300,11 @@ impl Awaiting for AwaitedHead {
 
     fn abandoned(self: Box<Self>, exchange: &mut Exchange) {
         client_went_away(exchange);
-        end_try(exchange, Some(&self.sent().server.connection));
+        end_try(
+            &mut exchange.upstream,
+            &exchange.lane,
+            Some(&self.sent().server.connection),
+        );
     }
 
     fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {

@@ -32,7 +32,7 @@ impl Hints {
         if exchange.method() == Method::Get
             && exchange.purpose() == Purpose::Request
             && are_wanted(exchange, passing)
-            && let Some(fields) = store.hints(exchange)
+            && let Some(fields) = store.hints(&mut exchange.rooms)
         {
             let mut head = Head::response(EARLY_HINTS, b"");
             head.fields = fields;

@@ -243,7 +243,7 @@ pub(crate) trait RecordLayer {
     }
 
     /// Keeps the memory for the exchange's next request; the answer is over.
-    fn recycle(self: Box<Self>, _exchange: &mut Exchange) {}
+    fn recycle(self: Box<Self>, _rooms: &mut Rooms) {}
 
     /// Behind how many bytes of the answer something was said for which it is refused, if its head
     /// is not whole before (`fastcgi_catch_stderr`).

@@ -135,7 +135,7 @@ impl Params {
     /// Appends every parameter of a request, in order.
     pub(crate) fn write(
         &self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         question: &Question<'_>,
         writer: &mut impl ParamWriter,
         out: &mut Vec<u8>,

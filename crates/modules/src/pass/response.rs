@@ -7,6 +7,7 @@ use turnpike_conf::value;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{CharsetConversion, OmittedFields, Response};
+use turnpike_http::sending::Sending;
 use turnpike_wire::date;
 use turnpike_wire::message::{Entry, Head, Known, Method, Version};
 
@@ -67,7 +68,10 @@ fn put_head(exchange: &mut Exchange, rules: &ResponseRules, head: &Head) {
         match entry.known {
             // A tunnel and the connection to the client say this themselves.
             Known::Upgrade if head.status == 101 => {}
-            Known::Upgrade if head.connection.upgrade => offer_upgrade(exchange, entry.value),
+            Known::Upgrade if head.connection.upgrade => {
+                let version = exchange.request().head().version;
+                offer_upgrade(version, &mut exchange.response, entry.value);
+            }
             _ => pass_field(exchange, rules, entry, &mut seen),
         }
     }
@@ -157,9 +161,9 @@ fn pass_field(exchange: &mut Exchange, rules: &ResponseRules, entry: Entry<'_>, 
 /// Passes on that the server would speak another protocol: a 426 says nothing without it (RFC 9110
 /// section 15.5.22). It is named in a `Connection` of our own (section 7.8), and only HTTP/1.1 has
 /// it.
-fn offer_upgrade(exchange: &mut Exchange, protocols: &[u8]) {
-    if exchange.request().head().version == Version::Http11 {
-        let fields = exchange.response.fields_mut();
+fn offer_upgrade(version: Version, response: &mut Response, protocols: &[u8]) {
+    if version == Version::Http11 {
+        let fields = response.fields_mut();
         fields.add(b"Connection", b"upgrade");
         fields.add(b"Upgrade", protocols);
     }
@@ -203,14 +207,14 @@ fn find_url(value: &[u8]) -> Option<usize> {
 }
 
 /// `X-Accel-Limit-Rate`: it holds for an answer from elsewhere (`X-Accel-Redirect`) too.
-pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
-    let value = exchange.upstream.head().known(Known::XAccelLimitRate);
+pub(crate) fn take_limit_rate(sending: &mut Sending, head: &Head, passing: &Passing) {
+    let value = head.known(Known::XAccelLimitRate);
     let Some(value) = value.filter(|_| !passing.responses.ignored.limit_rate) else {
         return;
     };
     let text = std::str::from_utf8(value).ok();
     if let Some(rate) = text.and_then(value::size) {
-        exchange.sending.set_limit_rate(rate);
+        sending.set_limit_rate(rate);
     }
 }
 
@@ -265,7 +269,7 @@ fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
     if is_path && exchange.method() != Method::Head {
         exchange.walk.ask_with(Method::Get);
     }
-    target.redirect(exchange)
+    target.redirect(&mut exchange.walk)
 }
 
 /// `..._intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and

@@ -17,6 +17,7 @@ use turnpike_http::difference::Difference;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Waiting};
 use turnpike_http::plan::LocationIndex;
+use turnpike_http::rooms::Rooms;
 use turnpike_wire::message::{Fields, Known, Method};
 
 use super::conditions::Failure;
@@ -31,7 +32,7 @@ pub(crate) trait ResponseStore: Send + Sync {
 
     /// The fields of early hints that it knows of the response, although it cannot give it. Asked
     /// before a server is, and before each wait; they are told once.
-    fn hints(&self, _exchange: &mut Exchange) -> Option<Fields> {
+    fn hints(&self, _rooms: &mut Rooms) -> Option<Fields> {
         None
     }
 
@@ -95,7 +96,7 @@ pub(crate) trait Recorder {
     fn intercepted(&mut self, _exchange: &mut Exchange) {}
 
     /// A response has come that leads to another one of ours (`X-Accel-Redirect`).
-    fn redirected(&mut self, _exchange: &mut Exchange) {}
+    fn redirected(&mut self, _exchange: &Exchange) {}
 
     /// Bytes of the body have come, in order; before they are sent.
     fn piece(&mut self, bytes: &[u8]);

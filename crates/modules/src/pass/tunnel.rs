@@ -109,7 +109,11 @@ impl Tunnel for Upgraded {
     ) -> LocalFuture<'a, ()> {
         Box::pin(async move {
             let Some(mut client) = client.take_over() else {
-                end_try(exchange, Some(&self.server.connection));
+                end_try(
+                    &mut exchange.upstream,
+                    &exchange.lane,
+                    Some(&self.server.connection),
+                );
                 return;
             };
             exchange.account.set_action(Action::Tunnelling);
@@ -135,7 +139,11 @@ impl Tunnel for Upgraded {
                     exchange.log(Level::Error, format_args!("{call} failed {errno}"));
                 }
             }
-            end_try(exchange, Some(&self.server.connection));
+            end_try(
+                &mut exchange.upstream,
+                &exchange.lane,
+                Some(&self.server.connection),
+            );
         })
     }
 }

@@ -4,10 +4,11 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use turnpike_http::body::Progress;
+use turnpike_http::body::{Progress, RequestBody};
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
+use turnpike_http::upstream::Upstream;
 use turnpike_lane::waiting::leave_the_lane_to_others;
 use turnpike_plan::temporary::TemporaryFile;
 use turnpike_upstream::Connection;
@@ -87,15 +88,14 @@ impl Upload {
     }
 
     /// A request whose body the exchange holds.
-    pub(crate) fn of_body(exchange: &mut Exchange, format: BodyFormat) -> Self {
-        let body = &exchange.body;
+    pub(crate) fn of_body(body: &RequestBody, upstream: &mut Upstream, format: BodyFormat) -> Self {
         let source = if body.file().is_some() {
             Source::File(0)
         } else if format == BodyFormat::Plain && body.bytes().len() > COPIED_BODY_BYTES_MAX {
             // It leaves together with the head from where it is.
             Source::Memory(0)
         } else {
-            Source::Memory(0).with_piece(body.bytes(), format, exchange.upstream.output_mut())
+            Source::Memory(0).with_piece(body.bytes(), format, upstream.output_mut())
         };
         Self {
             source,
@@ -105,13 +105,16 @@ impl Upload {
     }
 
     /// A request whose body is read while it is sent.
-    pub(crate) fn of_client(exchange: &mut Exchange, format: BodyFormat) -> Self {
-        let early = exchange.body.bytes().len();
+    pub(crate) fn of_client(
+        body: &RequestBody,
+        upstream: &mut Upstream,
+        format: BodyFormat,
+    ) -> Self {
+        let early = body.bytes().len();
         let at = match format {
             BodyFormat::Plain => 0,
             format => {
-                let output = exchange.upstream.output_mut();
-                format.write_piece(exchange.body.bytes(), output);
+                format.write_piece(body.bytes(), upstream.output_mut());
                 early
             }
         };
@@ -123,8 +126,8 @@ impl Upload {
     }
 
     /// A request of which no more is sent: the server has stopped reading.
-    pub(crate) fn given_up(exchange: &mut Exchange) -> Self {
-        exchange.upstream.output_mut().clear();
+    pub(crate) fn given_up(upstream: &mut Upstream) -> Self {
+        upstream.output_mut().clear();
         Self {
             source: Source::Abandoned,
             ..Self::of_output()
@@ -257,7 +260,8 @@ impl Upload {
                 let progress = client.read_body_piece(exchange).await;
                 let progress = progress.map_err(UploadError::Client)?;
                 self.sent = 0;
-                frame(exchange, self.format, progress == Progress::Complete);
+                let Exchange { body, upstream, .. } = exchange;
+                frame(body, upstream, self.format, progress == Progress::Complete);
                 if progress == Progress::Complete {
                     self.source = Source::None;
                 }
@@ -364,9 +368,9 @@ fn read_file(exchange: &mut Exchange, at: u64, format: BodyFormat) -> io::Result
 }
 
 /// Moves what was read of the client's body into the output.
-fn frame(exchange: &mut Exchange, format: BodyFormat, last: bool) {
-    let mut piece = std::mem::take(exchange.body.bytes_mut());
-    let output = exchange.upstream.output_mut();
+fn frame(body: &mut RequestBody, upstream: &mut Upstream, format: BodyFormat, last: bool) {
+    let mut piece = std::mem::take(body.bytes_mut());
+    let output = upstream.output_mut();
     output.clear();
     match format {
         // Nothing is put around it: it needs no copy.
@@ -379,5 +383,5 @@ fn frame(exchange: &mut Exchange, format: BodyFormat, last: bool) {
         }
     }
     piece.clear();
-    *exchange.body.bytes_mut() = piece;
+    *body.bytes_mut() = piece;
 }

@@ -111,8 +111,8 @@ pub(super) fn give_content(
     let now_ms = exchange.lane.clock.unix_ms();
     let timing = variant.timing();
     let age_s = timing.age_s(now_ms);
-    note(exchange).age_s = Some(age_s);
-    note(exchange).fresh_for_s = Some(timing.fresh_for_s(now_ms));
+    note(&mut exchange.rooms).age_s = Some(age_s);
+    note(&mut exchange.rooms).fresh_for_s = Some(timing.fresh_for_s(now_ms));
     let mut number = std::mem::take(exchange.upstream.output_mut());
     number.clear();
     append_number(&mut number, age_s);

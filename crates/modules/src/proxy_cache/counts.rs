@@ -117,7 +117,7 @@ impl Reader for Counts {
 
 /// Notes how the request is answered. The response is there if it comes from the zone.
 pub(super) fn used(exchange: &mut Exchange, hosts: &Hosts, zone: &Zone, one: Use) {
-    note(exchange).status = one.text();
+    note(&mut exchange.rooms).status = one.text();
     let saved_bytes = if one.is_from_the_cache() && exchange.method() != Method::Head {
         exchange.response.content_length().unwrap_or(0)
     } else {
@@ -131,6 +131,6 @@ pub(super) fn used(exchange: &mut Exchange, hosts: &Hosts, zone: &Zone, one: Use
 
 /// Notes why the response is not stored.
 pub(super) fn not_stored(exchange: &mut Exchange, zone: &Arc<Zone>, why: WhyNotStored) {
-    note(exchange).not_stored = why.text();
+    note(&mut exchange.rooms).not_stored = why.text();
     zone.tally(exchange.lane.index).not_stored(why);
 }

@@ -17,6 +17,7 @@ use turnpike_http::difference::Difference;
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::{Fields, Known, Method, Strictness};
 
@@ -53,7 +54,7 @@ pub(super) struct Question {
 impl ResponseStore for Cache {
     fn look_up(&self, exchange: &mut Exchange) -> Lookup {
         if self.settings.copies.is_some() {
-            note(exchange).is_original = false;
+            note(&mut exchange.rooms).is_original = false;
         }
         let mut key = exchange.lane.take_scratch();
         let lookup = self.look_up_key(exchange, &mut key);
@@ -61,11 +62,11 @@ impl ResponseStore for Cache {
         lookup
     }
 
-    fn hints(&self, exchange: &mut Exchange) -> Option<Fields> {
+    fn hints(&self, rooms: &mut Rooms) -> Option<Fields> {
         if !self.settings.early_hints {
             return None;
         }
-        let note = note(exchange);
+        let note = note(rooms);
         let head = note.hinting.take()?;
         if std::mem::replace(&mut note.hinted, true) {
             return None;
@@ -183,7 +184,7 @@ impl Cache {
         match self.zone(exchange) {
             Ok(None) => {}
             Ok(Some(zone)) => {
-                note(exchange).forward = "bypass";
+                note(&mut exchange.rooms).forward = "bypass";
                 counts::not_stored(exchange, &zone, WhyNotStored::Content);
             }
             Err(status) => return Lookup::Answer(Verdict::Status(status)),
@@ -224,7 +225,7 @@ impl Cache {
             && self.is_usable(&part.variant, wish.as_ref(), now_ms)
         {
             // Whoever waited for the turn does not need it any more.
-            drop(Waited::take(exchange));
+            drop(Waited::take(&mut exchange.rooms));
             return self.hit(exchange, zone, key, part, Use::Hit);
         }
         let stale = found.as_ref().map(Stored::whole).or(part);
@@ -260,9 +261,9 @@ impl Cache {
             target: target.clone(),
             invalidates,
         };
-        post.leave(exchange);
+        post.leave(&mut exchange.rooms);
         if !in_key {
-            note(exchange).forward = "method";
+            note(&mut exchange.rooms).forward = "method";
             let question = self.question(&zone, key);
             let storing = Storing::begin(exchange, question, Use::Miss, None, None);
             return Lookup::Record(Box::new(storing));
@@ -290,7 +291,7 @@ impl Cache {
         let Ok(Some(zone)) = self.zone(exchange) else {
             return Lookup::Pass;
         };
-        note(exchange).forward = "method";
+        note(&mut exchange.rooms).forward = "method";
         counts::not_stored(exchange, &zone, WhyNotStored::Method);
         if !self.settings.invalidation.allows(exchange) {
             return Lookup::Pass;
@@ -367,8 +368,13 @@ impl Cache {
         let (timing, now_ms) = (variant.timing(), exchange.lane.clock.unix_ms());
         // Age is another one then.
         let until_ms = timing.fresh_until_ms.min(timing.age_changes_ms(now_ms));
-        Original::note_stored(exchange, withdrawals, (zone.name(), key), until_ms);
-        note(exchange).is_original = true;
+        Original::note_stored(
+            &mut exchange.rooms,
+            withdrawals,
+            (zone.name(), key),
+            until_ms,
+        );
+        note(&mut exchange.rooms).is_original = true;
     }
 
     /// Answers with what is stored.
@@ -418,7 +424,7 @@ impl Cache {
     ) -> Lookup {
         let settings = &*self.settings;
         if settings.early_hints {
-            note(exchange).hinting = Some(Arc::clone(&stored.variant.head));
+            note(&mut exchange.rooms).hinting = Some(Arc::clone(&stored.variant.head));
         }
         let timing = stored.variant.timing();
         let by_settings = settings.stale.updating() && timing.configuration_may_serve_stale();
@@ -429,7 +435,7 @@ impl Cache {
             // Others would wait for what will not be stored.
             return self.fetch(exchange, zone, key, Use::Expired, Some(stored), None);
         }
-        let waited = Waited::take(exchange);
+        let waited = Waited::take(&mut exchange.rooms);
         let (turn, gave_up) = match waited {
             Some(Waited { turn, why }) => (turn, why),
             None => (None, None),
@@ -481,13 +487,13 @@ impl Cache {
     fn miss(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
         let settings = &*self.settings;
         if self.forbids_storing(exchange) {
-            self.note_forward(exchange, zone, key, Use::Miss);
+            self.note_forward(&mut exchange.rooms, zone, key, Use::Miss);
             counts::used(exchange, &self.settings.hosts, zone, Use::Miss);
             counts::not_stored(exchange, zone, WhyNotStored::RequestNoStore);
             return Lookup::Pass;
         }
         if settings.uses_min > 1 && zone.count_use(key) < settings.uses_min {
-            self.note_forward(exchange, zone, key, Use::Miss);
+            self.note_forward(&mut exchange.rooms, zone, key, Use::Miss);
             counts::used(exchange, &self.settings.hosts, zone, Use::Miss);
             counts::not_stored(exchange, zone, WhyNotStored::MinUses);
             return Lookup::Pass;
@@ -495,12 +501,12 @@ impl Cache {
         if !settings.lock {
             return self.fetch(exchange, zone, key, Use::Miss, None, None);
         }
-        let turn = match Waited::take(exchange) {
+        let turn = match Waited::take(&mut exchange.rooms) {
             Some(Waited {
                 turn: Some(turn), ..
             }) => turn,
             Some(Waited { why, .. }) => {
-                self.note_forward(exchange, zone, key, Use::Miss);
+                self.note_forward(&mut exchange.rooms, zone, key, Use::Miss);
                 counts::used(exchange, &self.settings.hosts, zone, Use::Miss);
                 if let Some(why) = why {
                     counts::not_stored(exchange, zone, why);
@@ -533,8 +539,8 @@ impl Cache {
         stale: Option<Stored>,
         turn: Option<Turn>,
     ) -> Lookup {
-        note(exchange).status = one.text();
-        self.note_forward(exchange, zone, key, one);
+        note(&mut exchange.rooms).status = one.text();
+        self.note_forward(&mut exchange.rooms, zone, key, one);
         let question = self.question(zone, key);
         let is_part = wanted_part::range_of(exchange).is_some();
         if is_part || !is_far_range(exchange, self.settings.range_offset_max) {
@@ -552,11 +558,11 @@ impl Cache {
     }
 
     /// Why a server is asked (RFC 9211 section 2.2).
-    fn note_forward(&self, exchange: &mut Exchange, zone: &Zone, key: &[u8], one: Use) {
+    fn note_forward(&self, rooms: &mut Rooms, zone: &Zone, key: &[u8], one: Use) {
         if !self.settings.tells_status {
             return;
         }
-        note(exchange).forward = match one {
+        note(rooms).forward = match one {
             Use::Bypass => "bypass",
             Use::Expired => "stale",
             _ if zone.has_key(key) => "vary-miss",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::rooms::Room;
+use turnpike_http::rooms::{Room, Rooms};
 use turnpike_wire::message::Head;
 
 /// What a cache had to do with an answer, for variables. Empty where none was asked.
@@ -43,8 +43,8 @@ impl Room for CacheNote {
 }
 
 /// The note of an exchange, to be written.
-pub(super) fn note(exchange: &mut Exchange) -> &mut CacheNote {
-    exchange.rooms.get_mut()
+pub(super) fn note(rooms: &mut Rooms) -> &mut CacheNote {
+    rooms.get_mut()
 }
 
 /// The note of an exchange, where a cache was asked.

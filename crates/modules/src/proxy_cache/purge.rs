@@ -9,6 +9,7 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::response::Response;
 use turnpike_http::variables::Template;
 use turnpike_lane::sys::process::unix_ms;
 use turnpike_plan::background::run_blocking;
@@ -160,7 +161,7 @@ pub(super) fn by_request(
     let is_one = tags.is_empty() && key.last() != Some(&b'*');
     if is_one && !is_sliced {
         let purged = zone.purge(&Target::Key(key.to_vec()), manner, now_ms);
-        return verdict(exchange, purged, key, reply);
+        return verdict(&mut exchange.response, purged, key, reply);
     }
     let targets = match tags.is_empty() {
         true if is_one => vec![Target::Sliced(without_range(key).to_vec())],
@@ -261,18 +262,17 @@ impl Work for Purging {
             return Verdict::Status(503);
         };
         match purge.await {
-            Some(purged) => verdict(exchange, purged, &key, reply),
+            Some(purged) => verdict(&mut exchange.response, purged, &key, reply),
             None => Verdict::Status(500),
         }
     }
 }
 
-fn verdict(exchange: &mut Exchange, purged: Purged, key: &[u8], reply: Reply) -> Verdict {
+fn verdict(response: &mut Response, purged: Purged, key: &[u8], reply: Reply) -> Verdict {
     match (purged.keys, reply) {
         (0, _) => Verdict::Status(404),
         (_, Reply::Status) => Verdict::Status(204),
         (_, Reply::Page) => {
-            let response = &mut exchange.response;
             response.set_status(200);
             response.set_content_type(b"text/html");
             let text = response.text_mut();

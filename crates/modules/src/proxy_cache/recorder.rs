@@ -19,6 +19,7 @@ use turnpike_cache::zone::{GrowingBody, NewResponse, Zone};
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::date;
 use turnpike_wire::message::{Head, Known, Method};
@@ -63,13 +64,13 @@ pub(super) struct Post {
 
 impl Post {
     /// Leaves it with the exchange, in place of what an earlier look has left.
-    pub(super) fn leave(self, exchange: &mut Exchange) {
-        let _ = Self::take(exchange);
-        exchange.rooms.hold(self);
+    pub(super) fn leave(self, rooms: &mut Rooms) {
+        let _ = Self::take(rooms);
+        rooms.hold(self);
     }
 
-    fn take(exchange: &mut Exchange) -> Option<Self> {
-        exchange.rooms.take_held()
+    fn take(rooms: &mut Rooms) -> Option<Self> {
+        rooms.take_held()
     }
 }
 
@@ -99,7 +100,7 @@ impl Storing {
             && is_conditional(&question, &stale.variant)
         {
             let head = &stale.variant.head;
-            let note = note(exchange);
+            let note = note(&mut exchange.rooms);
             note.modified = head.value(b"last-modified").and_then(date::parse);
             note.etag.clear();
             let etag = head.value(b"etag");
@@ -116,7 +117,7 @@ impl Storing {
             mismatched: false,
             turn,
             of_range: false,
-            post: Post::take(exchange),
+            post: Post::take(&mut exchange.rooms),
             taking: None,
         }
     }
@@ -148,7 +149,7 @@ impl Storing {
     }
 
     /// Decides whether the answer is stored, and where it goes.
-    fn take(&self, exchange: &mut Exchange) -> Result<Taking, WhyNotStored> {
+    fn take(&self, exchange: &Exchange) -> Result<Taking, WhyNotStored> {
         let settings = &*self.question.settings;
         if !settings.no_store.is_empty() && any_holds(exchange, &settings.no_store) {
             return Err(WhyNotStored::Configured);
@@ -248,7 +249,7 @@ impl Storing {
                 FetchOutcome::NotStored
             }
         };
-        note(exchange).keeps = renewed.is_ok();
+        note(&mut exchange.rooms).keeps = renewed.is_ok();
         self.end_fetch(outcome);
         RecorderDecision::Replace(verdict)
     }
@@ -260,7 +261,7 @@ impl Storing {
             Level::Info,
             format_args!("upstream sent \"304\" for {about}, it is asked again without conditions"),
         );
-        let note = note(exchange);
+        let note = note(&mut exchange.rooms);
         note.modified = None;
         note.etag.clear();
         self.mismatched = true;
@@ -336,7 +337,7 @@ impl Storing {
     }
 
     /// Makes invalid what the success of a POST may have changed (RFC 9111 section 4.4).
-    fn invalidate(&mut self, exchange: &mut Exchange) {
+    fn invalidate(&mut self, exchange: &Exchange) {
         let Some(post) = self.post.as_ref().filter(|post| post.invalidates) else {
             return;
         };
@@ -406,10 +407,10 @@ impl Recorder for Storing {
         self.invalidate(exchange);
         match self.take(exchange) {
             Ok(taking) => {
-                note(exchange).keeps = true;
+                note(&mut exchange.rooms).keeps = true;
                 self.taking = Some(taking);
                 // Until it is whole.
-                note(exchange).not_stored = WhyNotStored::Truncated.text();
+                note(&mut exchange.rooms).not_stored = WhyNotStored::Truncated.text();
                 exchange.response.set_unconditional(false);
                 exchange.response.set_ranges_allowed(true);
                 if exchange.response.content_length().is_some() {
@@ -425,7 +426,7 @@ impl Recorder for Storing {
         }
     }
 
-    fn redirected(&mut self, exchange: &mut Exchange) {
+    fn redirected(&mut self, exchange: &Exchange) {
         self.invalidate(exchange);
     }
 
@@ -486,7 +487,7 @@ impl Recorder for Storing {
         };
         match stored {
             Ok(_) => {
-                note(exchange).not_stored = "";
+                note(&mut exchange.rooms).not_stored = "";
                 self.end_fetch(FetchOutcome::Stored);
             }
             Err(NotStored { why, failure }) => {
@@ -544,7 +545,7 @@ impl Recorder for Changing {
         invalidate(exchange, &self.zone, &self.key);
     }
 
-    fn redirected(&mut self, exchange: &mut Exchange) {
+    fn redirected(&mut self, exchange: &Exchange) {
         invalidate(exchange, &self.zone, &self.key);
     }
 

@@ -10,6 +10,7 @@ use turnpike_http::body::Progress;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::files::OpenFile;
 use turnpike_lane::log::Level;
 use turnpike_plan::background::run_blocking;
@@ -27,8 +28,8 @@ pub(super) struct Waited {
 }
 
 impl Waited {
-    pub(super) fn take(exchange: &mut Exchange) -> Option<Self> {
-        exchange.rooms.take_held()
+    pub(super) fn take(rooms: &mut Rooms) -> Option<Self> {
+        rooms.take_held()
     }
 }
 
@@ -69,7 +70,7 @@ impl Work for Waiter {
         let wait = tokio::time::timeout(limit, self.wait(exchange));
         let waited = client.unless_gone(wait).await;
         match waited {
-            Some(Ok(None)) => note(exchange).collapsed = true,
+            Some(Ok(None)) => note(&mut exchange.rooms).collapsed = true,
             Some(Ok(Some(waited))) => exchange.rooms.hold(waited),
             Some(Err(_)) => exchange.rooms.hold(Waited {
                 turn: None,

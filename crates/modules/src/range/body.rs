@@ -130,7 +130,7 @@ struct Cut {
 impl BodyFilter for Cut {
     fn pass(
         &mut self,
-        _exchange: &mut Exchange,
+        _exchange: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {

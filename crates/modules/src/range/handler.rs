@@ -1,6 +1,7 @@
 //! What this family does with a request.
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::lane::LaneShared;
 use turnpike_http::phase::Filter;
 use turnpike_http::response::{Body, Parts, Response};
 use turnpike_http::variables::append_number;
@@ -41,7 +42,9 @@ impl Filter for RangeFilter {
                     .fields_mut()
                     .add(b"Accept-Ranges", b"bytes");
             }
-            RequestedRanges::One(range) => one(exchange, range, length),
+            RequestedRanges::One(range) => {
+                one(&mut exchange.response, &exchange.lane, range, length)
+            }
             RequestedRanges::Unsatisfiable => {
                 let mut value = exchange.lane.take_scratch();
                 value.extend_from_slice(b"bytes */");
@@ -94,15 +97,14 @@ fn wanted(exchange: &Exchange) -> Option<&[u8]> {
     unchanged.then_some(ranges)
 }
 
-fn one(exchange: &mut Exchange, range: ByteRange, length: u64) {
-    let mut value = exchange.lane.take_scratch();
+fn one(response: &mut Response, lane: &LaneShared, range: ByteRange, length: u64) {
+    let mut value = lane.take_scratch();
     value.extend_from_slice(b"bytes ");
     append_range(&mut value, range, length);
-    let response = &mut exchange.response;
     response.replace_status(206);
     response.set_content_length(Some(range.end - range.start));
     response.fields_mut().set(b"Content-Range", &value);
-    exchange.lane.keep_scratch(value);
+    lane.keep_scratch(value);
     body::cut(response, range);
 }
 

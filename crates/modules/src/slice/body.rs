@@ -86,7 +86,7 @@ impl Sliced {
     /// Asks for the next part.
     async fn ask(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         client: Client<'_>,
     ) -> Result<Current, BodyFailed> {
         let mut asked = exchange.subrequest_in_place();

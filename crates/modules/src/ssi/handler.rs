@@ -38,7 +38,8 @@ impl Filter for SsiFilter {
         let body = exchange.take_stream();
         let settings = Arc::clone(&self.settings);
         let mut page: Box<PageBody> = exchange.rooms.take_spare();
-        page.begin(|buffers| TemplateBody::new(body, settings, buffers, exchange));
+        let rooms = &mut exchange.rooms;
+        page.begin(|buffers| TemplateBody::new(body, settings, buffers, rooms));
         exchange.response.set_body(Body::Stream(page));
         None
     }

@@ -31,7 +31,7 @@ impl Handler for StaticFile {
             match self.files.open(exchange, path) {
                 Ok(file) => {
                     if let Some(withdrawals) = withdrawals {
-                        Original::note_file(exchange, withdrawals, path);
+                        Original::note_file(&mut exchange.rooms, withdrawals, path);
                     }
                     answer(exchange, &self.files, path, file)
                 }

@@ -84,7 +84,7 @@ impl Replacing {
 impl BodyFilter for Replacing {
     fn pass(
         &mut self,
-        _: &mut Exchange,
+        _: &Exchange,
         piece: &mut Piece,
         out: &mut Vec<u8>,
     ) -> Result<Passed, BodyFailed> {

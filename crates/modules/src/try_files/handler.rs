@@ -68,7 +68,7 @@ impl Trial {
                 target.evaluate(exchange, path);
                 without_alias(exchange, target, path, folder_bytes);
                 let target = path.get(folder_bytes..).unwrap_or_default();
-                let verdict = InternalTarget::parse_as_written(target).redirect(exchange);
+                let verdict = InternalTarget::parse_as_written(target).redirect(&mut exchange.walk);
                 if matches!(verdict, Verdict::Redirect) {
                     // A query that the directive leaves out is empty for nginx here.
                     exchange.walk.keep_empty_query();

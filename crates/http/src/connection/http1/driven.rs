@@ -186,7 +186,7 @@ async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
     }
 }
 
-async fn linger(exchange: &mut Exchange, peer: &Peer) {
+async fn linger(exchange: &Exchange, peer: &Peer) {
     let settings = &exchange.plan.location(exchange.walk.location()).settings;
     if lingers(exchange, peer.transport(), peer.has_unread()) {
         exchange.account.set_action(Action::ClosingLingering);

@@ -111,7 +111,7 @@ impl Connections {
             if let Some(started_ms) = started_ms.take() {
                 exchange.account.begin(started_ms);
             }
-            match proxy_header::read_for(&mut exchange, &mut connection) {
+            match proxy_header::read_for(&mut exchange.requester, &mut connection) {
                 ProxyHeaderState::Complete | ProxyHeaderState::Read => {}
                 ProxyHeaderState::Incomplete => {
                     self.wait_for_rest(event_loop, place, connection, exchange);

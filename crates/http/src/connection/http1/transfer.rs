@@ -13,11 +13,14 @@ use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::transport::{FileSent, SEALED_FILE_BYTES_MAX, Transport};
 
+use crate::account::Account;
 use crate::exchange::Exchange;
 use crate::h1::response::{write_chunk_head, write_head, write_last_chunk};
 use crate::pieces;
-use crate::response::{Body, Parts};
+use crate::response::{Body, Parts, Response};
 use crate::segments::{self, Segment};
+use crate::sending::Sending;
+use crate::settings::location::LocationSettings;
 
 /// Byte segments that go into one system call: head, part heads, small contents.
 const GATHER_MAX: usize = 8;
@@ -69,7 +72,8 @@ impl Transfer {
     /// not what was announced, or its first piece cannot be had. The first is logged here, the
     /// second by the body itself.
     pub(super) fn begin(exchange: &mut Exchange) -> Option<Transfer> {
-        if !inline_small_file(exchange) {
+        let is_plain = exchange.requester.tls().is_none();
+        if !inline_small_file(&mut exchange.response, is_plain) {
             log_send_error(exchange, &io::ErrorKind::UnexpectedEof.into());
             return None;
         }
@@ -132,7 +136,10 @@ impl Transfer {
         budget: u64,
     ) -> io::Result<Sent> {
         if self.copied {
-            return self.send_output(exchange, transport, budget);
+            let Exchange {
+                sending, account, ..
+            } = exchange;
+            return self.send_output(sending, account, transport, budget);
         }
         let mut left = budget;
         loop {
@@ -152,7 +159,9 @@ impl Transfer {
                 Segment::Bytes(_) => self.gather(exchange, transport, left),
                 Segment::File { offset, length } => {
                     let count = (length - self.at).min(left);
-                    match self.send_file(exchange, transport, offset + self.at, count) {
+                    let settings = &exchange.plan.location(exchange.walk.location()).settings;
+                    let response = &mut exchange.response;
+                    match self.send_file(response, settings, transport, offset + self.at, count) {
                         Ok(FileSent::Bytes(bytes)) => Ok(bytes as u64),
                         Ok(FileSent::MustBeRead) => return Ok(Sent::WantsFile),
                         Err(error) => Err(error),
@@ -176,15 +185,15 @@ impl Transfer {
     /// Sends a response that stands whole in the output.
     fn send_output(
         &mut self,
-        exchange: &mut Exchange,
+        sending: &Sending,
+        account: &mut Account,
         transport: &Transport,
         budget: u64,
     ) -> io::Result<Sent> {
         let more = if self.closing { More::Yes } else { More::No };
         let mut left = usize::try_from(budget).unwrap_or(usize::MAX);
         loop {
-            let rest = exchange
-                .sending
+            let rest = sending
                 .pending()
                 .get(self.at as usize..)
                 .unwrap_or_default();
@@ -202,7 +211,7 @@ impl Transfer {
             match transport.try_write(&[slice], more) {
                 Ok(sent) => {
                     self.at += sent as u64;
-                    exchange.account.sent(sent as u64);
+                    account.sent(sent as u64);
                     left -= sent;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -266,21 +275,22 @@ impl Transfer {
     /// where that is off.
     fn send_file(
         &mut self,
-        exchange: &mut Exchange,
+        response: &mut Response,
+        settings: &LocationSettings,
         transport: &Transport,
         offset: u64,
         count: u64,
     ) -> io::Result<FileSent> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let read = self.read_from.and_then(|from| offset.checked_sub(from));
-        let read = read.and_then(|at| exchange.response.text().get(at as usize..));
+        let read = read.and_then(|at| response.text().get(at as usize..));
         if let Some(bytes) = read.filter(|bytes| !bytes.is_empty()) {
             let bytes = &bytes[..bytes.len().min(count)];
             let sent = transport.try_write(&[IoSlice::new(bytes)], More::No)?;
             return Ok(FileSent::Bytes(sent));
         }
         self.read_from = None;
-        let sent = send_file(exchange, transport, offset, count)?;
+        let sent = send_file(response, settings, transport, offset, count)?;
         match sent {
             FileSent::Bytes(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             sent => Ok(sent),
@@ -399,13 +409,13 @@ fn flushed(transport: &Transport, sent: Sent) -> io::Result<Sent> {
 
 /// Sends a slice of a file: by sendfile(2), or through a buffer where that is off.
 fn send_file(
-    exchange: &mut Exchange,
+    response: &mut Response,
+    settings: &LocationSettings,
     transport: &Transport,
     offset: u64,
     count: usize,
 ) -> io::Result<FileSent> {
-    let settings = &exchange.plan.location(exchange.walk.location()).settings;
-    let Some((body, buffer)) = exchange.response.file_and_room() else {
+    let Some((body, buffer)) = response.file_and_room() else {
         return Ok(FileSent::Bytes(0));
     };
     let descriptor = body.file.descriptor().ok_or(io::ErrorKind::NotFound)?;
@@ -428,12 +438,11 @@ fn send_file(
 
 /// Reads a small file into memory, so that head and content leave in one call. One that would have
 /// to be waited for is left to be sent behind the head. `false`: the file is not as long as it was.
-fn inline_small_file(exchange: &mut Exchange) -> bool {
-    if exchange.response.is_head_only() {
+fn inline_small_file(response: &mut Response, is_plain: bool) -> bool {
+    if response.is_head_only() {
         return true;
     }
-    let is_plain = exchange.requester.tls().is_none();
-    let Some((body, text)) = exchange.response.file_and_room() else {
+    let Some((body, text)) = response.file_and_room() else {
         return true;
     };
     let Parts::One { offset, length } = body.parts else {
@@ -453,7 +462,7 @@ fn inline_small_file(exchange: &mut Exchange) -> bool {
         files::read_at_once(descriptor, text, offset)
     };
     match read {
-        Ok(Some(read)) if read == text.len() => exchange.response.set_body(Body::Text),
+        Ok(Some(read)) if read == text.len() => response.set_body(Body::Text),
         Ok(None) => text.clear(),
         // The end of the file, or of what is in memory.
         Ok(Some(_)) if !is_plain && is_whole(&body.file, offset + length) => text.clear(),

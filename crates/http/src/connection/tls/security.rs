@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnpike_lane::transport::{Greeting, Hello};
 
-use crate::exchange::Exchange;
+use crate::requester::Requester;
 use turnpike_plan::tls::{Loaded, Offer, ServerIdentity, TlsSession};
 
 /// How a connection is secured.
@@ -62,9 +62,8 @@ impl Security {
         matches!(self, Security::Handshaking)
     }
 
-    /// Lets an exchange know.
-    pub(in crate::connection) fn tell(&self, exchange: &mut Exchange) {
-        let client = &mut exchange.requester;
+    /// Lets the requester of an exchange know.
+    pub(in crate::connection) fn tell(&self, client: &mut Requester) {
         client.set_plain_on_tls_port(matches!(self, Security::PlainOnTlsPort));
         client.set_tls(match self {
             Security::Secure(session) => Some(session),

@@ -134,7 +134,7 @@ impl Exchange {
     }
 
     /// Ends a step: says whether it counts.
-    pub fn settle_matching(&mut self) -> Settled {
+    pub fn settle_matching(&self) -> Settled {
         let turn = &mut *self.evaluation.turn().borrow_mut();
         turn.may_wait = false;
         match std::mem::take(&mut turn.state) {
@@ -156,18 +156,18 @@ impl Exchange {
     }
 
     /// Whether a match failed while a response was made, and 500 was not answered for one yet.
-    pub(crate) fn take_match_failure(&mut self) -> bool {
+    pub(crate) fn take_match_failure(&self) -> bool {
         let failed = !matches!(self.settle_matching(), Settled::Decided);
         failed && !std::mem::replace(&mut self.evaluation.turn().borrow_mut().answered, true)
     }
 
     /// Where a program goes on; to be put back by [`Exchange::keep_position`].
-    pub fn take_position(&mut self) -> Position {
+    pub fn take_position(&self) -> Position {
         std::mem::take(&mut self.evaluation.turn().borrow_mut().position)
     }
 
     /// Keeps where a program goes on when it is asked again, and the room for it.
-    pub fn keep_position(&mut self, position: Position) {
+    pub fn keep_position(&self, position: Position) {
         self.evaluation.turn().borrow_mut().position = position;
     }
 }

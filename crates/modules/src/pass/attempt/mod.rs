@@ -155,7 +155,7 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     }
 }
 
-fn begin_tries(exchange: &mut Exchange, passing: &Passing, route: &Route) -> Tries {
+fn begin_tries(exchange: &Exchange, passing: &Passing, route: &Route) -> Tries {
     let mut tries = route.upstream(passing).begin(exchange);
     if passing.next_tries_max > 0 {
         tries.limit(passing.next_tries_max);
@@ -293,7 +293,7 @@ impl Attempt {
             .take(&picked, &options, now_ms, liveness)
         {
             Some(connection) => {
-                connected(exchange);
+                connected(&mut exchange.upstream, &exchange.lane);
                 Ok(UpstreamConnection {
                     connection,
                     picked,
@@ -387,7 +387,7 @@ impl Attempt {
         };
         match opened {
             Some(Ok(connection)) => {
-                connected(exchange);
+                connected(&mut exchange.upstream, &exchange.lane);
                 Ok(UpstreamConnection {
                     connection,
                     picked,
@@ -507,11 +507,12 @@ impl Attempt {
         if in_output {
             format.write_end(&mut output);
         }
-        *exchange.upstream.output_mut() = output;
+        let Exchange { body, upstream, .. } = exchange;
+        *upstream.output_mut() = output;
         self.upload = match in_output {
             true => Upload::of_output(),
-            false if self.unbuffered => Upload::of_client(exchange, format),
-            false => Upload::of_body(exchange, format),
+            false if self.unbuffered => Upload::of_client(body, upstream, format),
+            false => Upload::of_body(body, upstream, format),
         };
         written
     }
@@ -654,7 +655,8 @@ impl Attempt {
         if let Some(one) = exchange.upstream.last_try() {
             one.status = failure.status();
         }
-        end_try(exchange, connection.as_deref());
+        let tried = connection.as_deref();
+        end_try(&mut exchange.upstream, &exchange.lane, tried);
         let kept = connection.filter(|connection| connection.is_reused());
         let is_unprocessed = failure == Failure::Unprocessed;
         if let Some(kept) = kept.filter(|_| failure == Failure::Error || is_unprocessed) {
@@ -704,7 +706,8 @@ impl Attempt {
         let upload = std::mem::replace(&mut self.upload, Upload::of_output());
         server.delivery = self.progress.delivery;
         exchange.response.clear_body();
-        response::take_limit_rate(exchange, passing);
+        let head = exchange.upstream.head();
+        response::take_limit_rate(&mut exchange.sending, head, passing);
         if exchange.upstream.head().status == 101 {
             return Err(tunnel::begin(exchange, passing, server));
         }

@@ -224,7 +224,7 @@ impl StreamUpload {
     }
 
     /// Reads as much of the body's file as the windows let go, and puts it into frames.
-    fn put_file(&mut self, exchange: &mut Exchange, at: u64) -> Result<(), UploadError> {
+    fn put_file(&mut self, exchange: &Exchange, at: u64) -> Result<(), UploadError> {
         let mut http2 = self.http2.borrow_mut();
         let wanted = http2.window(self.stream).min(PIECE_BYTES);
         let length = exchange.body.length();

@@ -106,7 +106,7 @@ impl Origin for HttpOrigin {
             }
         };
         exchange.lane.keep_scratch(scratch);
-        request::note(exchange, &written);
+        request::note(&mut exchange.upstream, &written);
         Ok(())
     }
 

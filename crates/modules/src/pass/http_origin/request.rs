@@ -5,6 +5,7 @@ use turnpike_conf::{ConfError, bytes_of};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
+use turnpike_http::upstream::Upstream;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::{Known, Method, RequestWriter, Version, holds_control, unfold};
@@ -204,8 +205,8 @@ pub(super) fn write_head(
 }
 
 /// Notes what was written.
-pub(super) fn note(exchange: &mut Exchange, written: &Written) {
-    if let Some(one) = exchange.upstream.last_try() {
+pub(super) fn note(upstream: &mut Upstream, written: &Written) {
+    if let Some(one) = upstream.last_try() {
         one.method = written.method;
         one.said_close = written.says_close;
     }

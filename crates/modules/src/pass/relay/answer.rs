@@ -11,7 +11,7 @@ use turnpike_http::response::Body;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::BodyEnd;
 
-use super::{Relay, SURPLUS_BEHIND_CHUNKS, State, take_trailers};
+use super::{MALFORMED_CHUNKS, Relay, SURPLUS_BEHIND_CHUNKS, State, take_trailers};
 use crate::pass::http2_connection;
 use crate::pass::origin::RecordLayer;
 use crate::pass::response_store::Recorder;
@@ -124,7 +124,7 @@ pub(crate) fn go_on(
             relay.decode(exchange);
             relay.received(exchange, read, 0);
         }
-        Cut::Malformed => relay.malformed(exchange),
+        Cut::Malformed => relay.broken(exchange, Level::Error, MALFORMED_CHUNKS),
         Cut::Invalid(reason) => {
             relay.decode(exchange);
             relay.broken(exchange, Level::Error, &reason);
@@ -146,7 +146,12 @@ pub(crate) fn whole_chunks(
         exchange.upstream.input_mut().clear();
     }
     if let Some(trailers) = reader.trailers() {
-        take_trailers(exchange, &answer.passing, trailers);
+        take_trailers(
+            &mut exchange.response,
+            &mut exchange.upstream,
+            &answer.passing,
+            trailers,
+        );
     }
     let rest = Rest::nothing_if(!surplus && answer.upload.is_done(exchange));
     finish(exchange, answer.server, None, rest);
@@ -183,7 +188,12 @@ fn whole_at_once(exchange: &mut Exchange, answer: Answer) -> Verdict {
     } = answer;
     let trailers = records.as_mut().and_then(|records| records.take_trailers());
     if let Some(trailers) = trailers {
-        take_trailers(exchange, &passing, trailers);
+        take_trailers(
+            &mut exchange.response,
+            &mut exchange.upstream,
+            &passing,
+            trailers,
+        );
     }
     let input = exchange.upstream.input_mut();
     let text = exchange.response.received_mut();
@@ -222,7 +232,11 @@ pub(super) fn finish(
     records: Option<Box<dyn RecordLayer>>,
     rest: Rest,
 ) {
-    end_try(exchange, Some(&server.connection));
+    end_try(
+        &mut exchange.upstream,
+        &exchange.lane,
+        Some(&server.connection),
+    );
     let UpstreamConnection {
         connection,
         picked,
@@ -248,6 +262,6 @@ pub(super) fn finish(
     }
     upstream.ended(exchange, picked, header_ms, response_ms);
     if let Some(records) = records {
-        records.recycle(exchange);
+        records.recycle(&mut exchange.rooms);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use turnpike_http::exchange::Exchange;
+use turnpike_http::upstream::Upstream;
 use turnpike_plan::rate::Rate;
 
 /// `..._limit_rate`.
@@ -21,10 +21,10 @@ pub(super) enum Allowed {
 
 impl Limit {
     /// How many bytes may be read now.
-    pub(super) fn allowed(&self, exchange: &mut Exchange) -> Allowed {
-        let one = exchange.upstream.last_try();
+    pub(super) fn allowed(&self, upstream: &Upstream, now_ms: u64) -> Allowed {
+        let one = upstream.tries().last();
         let read_bytes = one.map_or(0, |one| one.response_bytes);
-        let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
+        let elapsed_ms = now_ms.saturating_sub(self.started_ms);
         match self.rate.allowed(elapsed_ms).saturating_sub(read_bytes) {
             0 => {
                 let pause_ms = self.rate.pause_ms(read_bytes, elapsed_ms);

@@ -21,7 +21,8 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::h1::origin::BodyReader;
 use turnpike_http::received::Received;
-use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture, Source};
+use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture, Response, Source};
+use turnpike_http::upstream::Upstream;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::rate::Rate;
 use turnpike_upstream::UPSTREAM_TIMED_OUT;
@@ -39,7 +40,7 @@ use super::response;
 use super::response_store::Recorder;
 use super::server::UpstreamConnection;
 use super::settings::Passing;
-use super::try_notes::end_try;
+use super::try_notes::{CLIENT_GONE, end_try};
 use super::upload::{Upload, UploadError};
 
 /// Bytes read of a file at a time.
@@ -50,6 +51,7 @@ const ROOM_BYTES_MIN: usize = 1024;
 
 /// nginx's words.
 const SURPLUS_BEHIND_CHUNKS: &str = "upstream sent data after final chunk";
+const MALFORMED_CHUNKS: &str = "upstream sent invalid chunked response";
 
 /// How far a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +162,7 @@ impl Relay {
             let piece = match self.reader.read(input) {
                 Ok(piece) => piece,
                 Err(_) => {
-                    self.malformed(exchange);
+                    self.broken(exchange, Level::Error, MALFORMED_CHUNKS);
                     break;
                 }
             };
@@ -346,14 +348,14 @@ impl Relay {
 
     /// Gives back memory that nothing is in, where the client is what is waited for: many slow
     /// clients hold what is for them and no more.
-    fn release_room(&mut self, exchange: &mut Exchange) {
+    fn release_room(&mut self, response: &mut Response) {
         if self.incoming.is_empty() {
             self.incoming = Received::default();
         }
         self.late.shrink_to_fit();
         self.ready.shrink_to_fit();
         // The piece that the client takes next.
-        exchange.response.text_mut().shrink_to_fit();
+        response.text_mut().shrink_to_fit();
     }
 
     /// Reads once, or waits until the rate allows it. Nothing is lost where it is dropped before
@@ -367,7 +369,9 @@ impl Relay {
         }
         let timeouts = self.passing.timeouts;
         let mut pause = None;
-        match self.limit.as_ref().map(|limit| limit.allowed(exchange)) {
+        let now_ms = exchange.lane.clock.now_ms();
+        let limit = self.limit.as_ref();
+        match limit.map(|limit| limit.allowed(&exchange.upstream, now_ms)) {
             None => {}
             Some(Allowed::Bytes(bytes)) => room = room.min(bytes),
             Some(Allowed::After(time)) => pause = Some(time),
@@ -393,7 +397,7 @@ impl Relay {
             Event::Read(read) => self.received(exchange, read, from),
             Event::Paused => {}
             Event::Sent(step) => self.sent(exchange, step),
-            Event::Gone => self.client_gone(exchange),
+            Event::Gone => self.broken(exchange, Level::Info, CLIENT_GONE),
         }
     }
 
@@ -412,20 +416,11 @@ impl Relay {
         match step {
             Ok(_) => {}
             // What the server does not want of the request is no reason to stop reading.
-            Err(UploadError::Upstream(_)) => self.upload = Upload::given_up(exchange),
+            Err(UploadError::Upstream(_)) => self.upload = Upload::given_up(&mut exchange.upstream),
             Err(UploadError::Client(_)) => {
                 self.broken(exchange, Level::Info, "client body failed");
             }
         }
-    }
-
-    fn client_gone(&mut self, exchange: &mut Exchange) {
-        self.broken(
-            exchange,
-            Level::Info,
-            "epoll_wait() reported that client prematurely closed connection, so upstream \
-             connection is closed too",
-        );
     }
 
     fn received(&mut self, exchange: &mut Exchange, read: io::Result<usize>, from: usize) {
@@ -475,7 +470,14 @@ impl Relay {
             return;
         }
         self.state = State::Whole;
-        self.take_trailers(exchange);
+        if let Some(trailers) = self.trailers() {
+            take_trailers(
+                &mut exchange.response,
+                &mut exchange.upstream,
+                &self.passing,
+                trailers,
+            );
+        }
         if let Some(mut recorder) = self.recorder.take() {
             recorder.whole(exchange);
         }
@@ -486,20 +488,11 @@ impl Relay {
         }
     }
 
-    fn take_trailers(&mut self, exchange: &mut Exchange) {
-        let trailers = match &mut self.records {
+    fn trailers(&mut self) -> Option<Fields> {
+        match &mut self.records {
             Some(records) => records.take_trailers(),
             None => self.reader.trailers(),
-        };
-        let Some(trailers) = trailers else {
-            return;
-        };
-        take_trailers(exchange, &self.passing, trailers);
-    }
-
-    fn malformed(&mut self, exchange: &mut Exchange) {
-        let message = "upstream sent invalid chunked response";
-        self.broken(exchange, Level::Error, message);
+        }
     }
 
     fn broken(&mut self, exchange: &mut Exchange, level: Level, message: &str) {
@@ -510,7 +503,11 @@ impl Relay {
             recorder.broken(exchange);
         }
         if let Some(server) = self.server.take() {
-            end_try(exchange, Some(&server.connection));
+            end_try(
+                &mut exchange.upstream,
+                &exchange.lane,
+                Some(&server.connection),
+            );
         }
     }
 
@@ -566,7 +563,7 @@ impl BodyStream for Relay {
             while self.ahead && self.state == State::Reading && self.room() > 0 {
                 self.receive(exchange, client, false).await;
             }
-            self.release_room(exchange);
+            self.release_room(&mut exchange.response);
             // A client may read nothing of a response before it has sent its whole request.
             while self.state == State::Reading && !self.upload.is_over(exchange) {
                 self.send(exchange, client).await;
@@ -604,7 +601,11 @@ impl BodyStream for Relay {
             recorder.broken(exchange);
         }
         if let Some(server) = self.server.take() {
-            end_try(exchange, Some(&server.connection));
+            end_try(
+                &mut exchange.upstream,
+                &exchange.lane,
+                Some(&server.connection),
+            );
         }
     }
 }
@@ -638,16 +639,21 @@ async fn gone(client: Option<Client<'_>>) {
 }
 
 /// Keeps the fields behind a body, and passes them on where the protocol of the origin does.
-fn take_trailers(exchange: &mut Exchange, passing: &Passing, trailers: Fields) {
+fn take_trailers(
+    response: &mut Response,
+    upstream: &mut Upstream,
+    passing: &Passing,
+    trailers: Fields,
+) {
     if passing.origin.passes_trailers() {
         for (name, value) in trailers.iter() {
             let known = Known::of(name);
             if !passing.responses.hidden.has(known, name) && !is_framing(known) {
-                exchange.response.trailers_mut().add(name, value);
+                response.trailers_mut().add(name, value);
             }
         }
     }
-    exchange.upstream.set_trailers(trailers);
+    upstream.set_trailers(trailers);
 }
 
 /// Fields that say how a message ends have no place behind it (RFC 9110 section 6.5.1).

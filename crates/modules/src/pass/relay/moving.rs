@@ -6,9 +6,10 @@ use std::io;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::response::{BodyFailed, Source};
+use turnpike_lane::log::Level;
 use turnpike_lane::timeout::within;
 
-use super::{BodyProgress, Relay, State, gone};
+use super::{BodyProgress, CLIENT_GONE, Relay, State, gone};
 
 /// Least rest of a body for which a pipe is worth its calls: copying fewer bytes costs less.
 const BULK_BYTES_MIN: u64 = 16 * 1024;
@@ -53,7 +54,7 @@ impl Relay {
         match event {
             Some(Ok(())) => return Ok(()),
             Some(Err(error)) => self.received(exchange, Err(error), 0),
-            None => self.client_gone(exchange),
+            None => self.broken(exchange, Level::Info, CLIENT_GONE),
         }
         Err(BodyFailed)
     }

@@ -34,7 +34,7 @@ pub(super) struct Condition {
 impl TemplateBody {
     pub(super) fn begin_condition(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         text: &[u8],
         outer: bool,
     ) -> Settles<()> {
@@ -66,7 +66,7 @@ impl TemplateBody {
     /// Goes to the next branch; without an expression it is the last.
     pub(super) fn next_condition(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         text: Option<&[u8]>,
     ) -> Settles<()> {
         let condition = self
@@ -96,7 +96,7 @@ impl TemplateBody {
     }
 
     /// Whether an expression holds.
-    fn holds(&mut self, exchange: &mut Exchange, text: &[u8]) -> Settles<bool> {
+    fn holds(&mut self, exchange: &Exchange, text: &[u8]) -> Settles<bool> {
         let Some((left, comparison)) = expression::parse(text) else {
             let text = Quoted(text);
             return Ok(Err(format!("invalid expression in \"{text}\"")));
@@ -116,7 +116,7 @@ impl TemplateBody {
     /// Whether a comparison with the value on its left side holds.
     fn compare(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         left: &[u8],
         comparison: Comparison<'_>,
     ) -> Settles<bool> {
@@ -138,7 +138,7 @@ impl TemplateBody {
 
     /// Whether a regular expression matches. Its groups are the page's then. The request's own are
     /// as they were.
-    fn matches(&mut self, exchange: &mut Exchange, subject: &[u8], text: &[u8]) -> Settles<bool> {
+    fn matches(&mut self, exchange: &Exchange, subject: &[u8], text: &[u8]) -> Settles<bool> {
         let pattern = match self.pattern(exchange, text) {
             Ok(pattern) => pattern,
             Err(reason) => return Ok(Err(reason)),

@@ -16,6 +16,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Waiting;
 use turnpike_http::plan::Pattern;
 use turnpike_http::response::{BodyFailed, BodyStream};
+use turnpike_http::rooms::Rooms;
 use turnpike_lane::log::Level;
 use turnpike_wire::ssi::{Command, Event, Parser};
 use turnpike_wire::target::{Escape, escape};
@@ -146,9 +147,9 @@ impl TemplateBody {
         body: Box<dyn BodyStream>,
         settings: Arc<Settings>,
         mut buffers: Buffers,
-        exchange: &mut Exchange,
+        rooms: &mut Rooms,
     ) -> Self {
-        let room = exchange.rooms.get_mut::<PageRoom>();
+        let room = rooms.get_mut::<PageRoom>();
         let templates = smallvec![buffers.template(settings.value_bytes_max)];
         Self {
             page: Rc::clone(room.page()),
@@ -344,7 +345,7 @@ impl TemplateBody {
     }
 
     /// Carries out a command, or leaves it for when a match is finished.
-    fn carry_out(&mut self, exchange: &mut Exchange, command: Command, out: &mut Vec<u8>) {
+    fn carry_out(&mut self, exchange: &Exchange, command: Command, out: &mut Vec<u8>) {
         let shown = self.templates.last().is_none_or(Template::is_shown);
         let done = match Order::read(&command) {
             Err(reason) => Ok(Err(reason)),
@@ -369,7 +370,7 @@ impl TemplateBody {
     /// Carries out a command that matches nothing.
     fn carry_out_at_once(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         order: Order<'_>,
         shown: bool,
         out: &mut Vec<u8>,
@@ -521,7 +522,7 @@ impl TemplateBody {
     }
 
     /// A part is answered; `None`: nobody has. It is taken next.
-    fn answered(&mut self, exchange: &mut Exchange, wanted: Wanted, part: Option<Part>) {
+    fn answered(&mut self, exchange: &Exchange, wanted: Wanted, part: Option<Part>) {
         let Wanted {
             target, set, stub, ..
         } = wanted;
@@ -560,7 +561,7 @@ impl TemplateBody {
     /// cannot be read of one breaks the page off, so that nobody takes it for whole.
     fn take(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &Exchange,
         mut taken: Taken,
         more: Result<bool, BodyFailed>,
         out: &mut Vec<u8>,
