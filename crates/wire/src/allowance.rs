@@ -5,9 +5,22 @@
 /// of requests at most. Our own resets count too, since a client can cause them (CVE-2023-44487,
 /// CVE-2025-8671). A client that gives up answers it has begun to read has paid for that by their
 /// bytes: half a DATA frame of the usual size, since many streams may share a small window.
+/// Streams that were open for [`LONG_STREAM_MS`] do not count.
 pub(crate) const RESETS: Allowance = Allowance::new(400, 40).earned(0, 4 * 1024);
 
-/// Frames that carry no data and end no stream, and those of unknown kinds.
+/// From this age on, in milliseconds, the reset of a stream is not counted: few streams are open at
+/// once, so no client gets many so old. A gateway with a time-out for each request resets that many
+/// while its server is slow.
+const LONG_STREAM_MS: u64 = 1_000;
+
+/// Whether the reset of a stream that was opened then counts.
+pub(crate) fn counts_reset(opened_ms: u64, now_ms: u64) -> bool {
+    now_ms.saturating_sub(opened_ms) < LONG_STREAM_MS
+}
+
+/// Frames that carry no data and end no stream, and those of unknown kinds: browsers send one of an
+/// unknown kind behind each head and each DATA frame, so that servers learn to ignore them. A head
+/// and DATA cost more, so each earns one.
 pub(crate) const EMPTY: Allowance = Allowance::new(256, 16);
 
 /// DATA frames of a client's stream of at most [`TINY_DATA_BYTES_MAX`] that do not end it. Each
@@ -26,8 +39,10 @@ pub(crate) const TINY_DATA_BYTES_MAX: usize = 4;
 // One stream cannot use up what all of them have.
 const _: () = assert!(TINY_DATA_OF_STREAM.most < TINY_DATA.most);
 
-/// PRIORITY and PRIORITY_UPDATE frames: browsers send one or two for each stream.
+/// PRIORITY and PRIORITY_UPDATE frames: browsers send one or two for each stream, so that each head
+/// earns [`PRIORITIES_OF_HEAD`].
 pub(crate) const PRIORITIES: Allowance = Allowance::new(1024, 256);
+pub(crate) const PRIORITIES_OF_HEAD: u32 = 2;
 
 /// The bytes that may come without serving a request, and their largest ratio to the bytes that do;
 /// both values are nginx's.
@@ -99,10 +114,11 @@ impl Credit {
         self.gain(earned, -i64::from(allowance.most) * THOUSANDTHS);
     }
 
-    /// Something else that the peer did, within its own allowance, earns one use. No more of them
-    /// are kept than of those that DATA earns.
-    pub(crate) fn earn_one(&mut self, allowance: Allowance) {
-        self.gain(THOUSANDTHS, -i64::from(allowance.most) * THOUSANDTHS);
+    /// Something else that the peer did earns uses. No more of them are kept than of those that
+    /// DATA earns.
+    pub(crate) fn earn_uses(&mut self, allowance: Allowance, uses: u32) {
+        let earned = i64::from(uses) * THOUSANDTHS;
+        self.gain(earned, -i64::from(allowance.most) * THOUSANDTHS);
     }
 
     /// Takes uses back, down to `least`.

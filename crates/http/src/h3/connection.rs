@@ -469,11 +469,12 @@ impl Http3Connection {
                 return Ok(());
             };
             let id = quic::stream_number(id);
-            let preread_bytes = frames.preread_bytes;
-            frames.streams.insert(id, RequestStream::new(preread_bytes));
+            let (preread_bytes, now_ms) = (frames.preread_bytes, self.now_ms());
+            let stream = RequestStream::new(preread_bytes, now_ms);
+            frames.streams.insert(id, stream);
             drop(frames);
             self.next_request = self.next_request.max(id + REQUEST_STEP);
-            self.partial_heads.push((self.now_ms(), id));
+            self.partial_heads.push((now_ms, id));
             self.read_stream(id)?;
         }
     }
@@ -501,9 +502,9 @@ impl Http3Connection {
                 Read::Reset => {
                     self.partial_heads.retain(|(_, stream)| *stream != id);
                     self.tell(id, Stream::client_left);
+                    let code = ErrorCode::RequestCancelled;
                     let mut frames = self.frames.borrow_mut();
-                    frames.give_up(id, ErrorCode::RequestCancelled);
-                    break frames.wire.stream_reset(lane.clock.now_ms());
+                    break frames.was_reset(id, code, lane.clock.now_ms());
                 }
             }
         };
@@ -576,8 +577,7 @@ impl Http3Connection {
                 }
                 Ok(RequestEvent::Reset(code)) => {
                     self.tell(id, Stream::client_left);
-                    self.frames.borrow_mut().give_up(id, code);
-                    break Ok(());
+                    break self.frames.borrow_mut().was_reset(id, code, now_ms);
                 }
             }
         };
@@ -670,8 +670,7 @@ impl Http3Connection {
         // An answer that is complete may have parts that were not sent (RFC 9000 section 3.5).
         let code = ErrorCode::RequestCancelled;
         frames.quic.reset(quic::stream_id(id), code.number());
-        frames.give_up(id, code);
-        frames.wire.stream_reset(now_ms)
+        frames.was_reset(id, code, now_ms)
     }
 
     fn flush_control(&mut self) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use turnpike_quic::{self as quic};
-use turnpike_wire::h3::{self, ErrorCode};
+use turnpike_wire::h3::{self, ConnectionError, ErrorCode};
 use turnpike_wire::qpack::Encoder;
 
 use super::request_stream::{Allowance, RequestStream};
@@ -122,6 +122,21 @@ impl Http3Frames {
             self.quic.stop(of(id), code.number());
         }
         self.forget_if_over(id);
+    }
+
+    /// Ends a stream both ways that the client has reset, or made us reset, and counts it.
+    ///
+    /// # Errors
+    /// There were too many.
+    pub(super) fn was_reset(
+        &mut self,
+        id: StreamId,
+        code: ErrorCode,
+        now_ms: u64,
+    ) -> Result<(), ConnectionError> {
+        let opened_ms = self.streams.get(&id).map(|stream| stream.opened_ms);
+        self.give_up(id, code);
+        self.wire.stream_reset(opened_ms, now_ms)
     }
 
     fn forget_if_over(&mut self, id: StreamId) {

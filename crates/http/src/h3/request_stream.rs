@@ -29,11 +29,14 @@ pub(super) struct RequestStream {
     pub(super) may_send: bool,
     /// Whether the client may send more.
     pub(super) may_receive: bool,
+    /// When it was opened, in monotonic milliseconds.
+    pub(super) opened_ms: u64,
 }
 
 impl RequestStream {
-    /// A stream of which so many bytes of a body may come before anybody asks for them.
-    pub(super) fn new(preread_bytes: usize) -> Self {
+    /// A stream that is opened at this time, and of which so many bytes of a body may come before
+    /// anybody asks for them.
+    pub(super) fn new(preread_bytes: usize, opened_ms: u64) -> Self {
         Self {
             wire: Some(WireStream::default()),
             allowance: Allowance::Bytes(preread_bytes),
@@ -43,6 +46,7 @@ impl RequestStream {
             is_blocked: false,
             may_send: true,
             may_receive: true,
+            opened_ms,
         }
     }
 
@@ -80,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_read_as_far_as_it_was_granted() {
-        let mut stream = RequestStream::new(10);
+        let mut stream = RequestStream::new(10, 0);
         assert_eq!(stream.readable_bytes(100), 10);
         stream.was_read(10);
         assert_eq!(stream.readable_bytes(100), 0);

@@ -2,7 +2,7 @@
 //! the same answer on both ends.
 
 use super::error::{ConnectionError, ErrorCode};
-use super::flood::{CONTINUATION_BYTES_MIN, FloodGuard, Nuisance};
+use super::flood::{CONTINUATION_BYTES_MIN, FloodGuard, Nuisance, TINY_DATA_BYTES_MAX};
 use super::frame::{self, Frame, FrameHeader, FrameKind, HEADER_BYTES, StreamId};
 use super::header_block::HeaderBlock;
 use super::hpack::{CodingError, Decoder, Encoder, FieldSink, TABLE_BYTES_DEFAULT};
@@ -105,6 +105,13 @@ impl Endpoint {
             _ => 0,
         };
         self.guard.weigh(whole, useful_bytes)?;
+        match parsed {
+            Frame::Headers { .. } => self.guard.head_received(),
+            Frame::Data { data, .. } if data.len() > TINY_DATA_BYTES_MAX => {
+                self.guard.data_received();
+            }
+            _ => {}
+        }
         Ok(Some((header, parsed, whole)))
     }
 
@@ -242,6 +249,12 @@ impl Endpoint {
             self.streams.close(stream, Closed::ResetByUs);
             frame::write_rst_stream(&mut self.output, stream, code);
         }
+    }
+
+    /// Counts the reset of a stream, from either side.
+    pub(super) fn count_reset(&mut self, stream: StreamId) -> Result<(), ConnectionError> {
+        let opened_ms = self.streams.get(stream).map(|own| own.opened_ms);
+        self.guard.count_reset(opened_ms)
     }
 
     /// Counts received DATA with its padding, on any stream.

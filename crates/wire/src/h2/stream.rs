@@ -41,6 +41,8 @@ pub(super) struct Stream {
     /// The announced bytes of the body that have not come yet.
     pub(super) announced_bytes: Option<u64>,
     pub(super) priority: Priority,
+    /// When it was opened, in monotonic milliseconds.
+    pub(super) opened_ms: u64,
     /// What the peer has used of its allowance of tiny DATA frames.
     pub(super) tiny_data: Credit,
 }

@@ -174,14 +174,18 @@ impl Connection {
         self.guard.data_sent(bytes);
     }
 
-    /// Counts a stream that ended by a reset from either side. `now_ms` is a monotonic time in
-    /// milliseconds.
+    /// Counts a stream that ended by a reset from either side. `opened_ms` says when it was opened,
+    /// if it is known. Both are monotonic times in milliseconds.
     ///
     /// # Errors
     /// There were too many.
-    pub fn stream_reset(&mut self, now_ms: u64) -> Result<(), ConnectionError> {
+    pub fn stream_reset(
+        &mut self,
+        opened_ms: Option<u64>,
+        now_ms: u64,
+    ) -> Result<(), ConnectionError> {
         self.guard.set_now(now_ms);
-        self.guard.count(Nuisance::Reset)
+        self.guard.count_reset(opened_ms)
     }
 
     /// Takes the next event at the start of `input`, which is advanced past it, of a stream that

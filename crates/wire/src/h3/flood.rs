@@ -3,8 +3,8 @@
 
 use super::error::{ConnectionError, ErrorCode};
 use crate::allowance::{
-    Allowance, Credit, EMPTY, Overhead, PRIORITIES, RESETS, TINY_DATA, TINY_DATA_BYTES_MAX,
-    TINY_DATA_OF_STREAM,
+    Allowance, Credit, EMPTY, Overhead, PRIORITIES, PRIORITIES_OF_HEAD, RESETS, TINY_DATA,
+    TINY_DATA_BYTES_MAX, TINY_DATA_OF_STREAM, counts_reset,
 };
 
 /// The limited events.
@@ -53,6 +53,20 @@ impl FloodGuard {
         }
     }
 
+    /// Counts the reset of a stream, which was opened then if it is open.
+    pub(super) fn count_reset(&mut self, opened_ms: Option<u64>) -> Result<(), ConnectionError> {
+        if opened_ms.is_none_or(|opened_ms| counts_reset(opened_ms, self.now_ms)) {
+            self.count(Nuisance::Reset)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the header of a HEADERS frame: some frames accompany it.
+    pub(super) fn head_begun(&mut self) {
+        self.credits[Nuisance::Empty as usize].earn_uses(EMPTY, 1);
+        self.credits[Nuisance::Priority as usize].earn_uses(PRIORITIES, PRIORITIES_OF_HEAD);
+    }
+
     /// Counts the header of a DATA frame with so many bytes. `false`: its stream has sent too many
     /// tiny ones.
     pub(super) fn data_begun(
@@ -65,6 +79,8 @@ impl FloodGuard {
         } else if length <= TINY_DATA_BYTES_MAX as u64 {
             self.count(Nuisance::TinyData)?;
             return Ok(of_stream.take(TINY_DATA_OF_STREAM, self.now_ms));
+        } else {
+            self.credits[Nuisance::Empty as usize].earn_uses(EMPTY, 1);
         }
         Ok(true)
     }

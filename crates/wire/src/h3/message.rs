@@ -162,6 +162,7 @@ impl MessageReader {
                 Ok(Piece::SectionTooLarge)
             }
             FrameKind::Headers => {
+                guard.head_begun();
                 self.payload = Payload::Section;
                 self.section = Vec::new();
                 Ok(match header.length {

@@ -523,13 +523,14 @@ fn our_control_stream_is_read_by_the_other_end() {
 }
 
 /// What a client sends without end on one stream, and how many of it are taken at most: on its
-/// control stream behind SETTINGS, or on a request's stream behind its head.
+/// control stream behind SETTINGS, or on a request's stream behind its head. That head has earned
+/// two priorities and an empty frame.
 const FLOODS: &[(bool, &[u8], usize)] = &[
-    (true, b"\x80\x0f\x07\x00\x01\x04", 1024),
-    (true, b"\x21\0", 256),
-    (true, b"\x07\x01\0", 256),
-    (false, b"\0\0", 256),
-    (false, b"\x21\0", 256),
+    (true, b"\x80\x0f\x07\x00\x01\x04", 1026),
+    (true, b"\x21\0", 257),
+    (true, b"\x07\x01\0", 257),
+    (false, b"\0\0", 257),
+    (false, b"\x21\0", 257),
     (false, b"\0\x01a", 16_384),
 ];
 

@@ -137,8 +137,8 @@ const FLOODS: &[Flood] = &[
         name: "PING",
         before: nothing,
         one: |_| frame(PING, 0, 0, b"12345678"),
-        accepted: 250,
-        refused: 2_560,
+        accepted: 1_000,
+        refused: 40_960,
         reason: "http2 flood detected: too many PING frames",
     },
     Flood {
@@ -148,8 +148,8 @@ const FLOODS: &[Flood] = &[
             [get(1, "/file", &[]), window].concat()
         },
         one: |_| frame(PING, 0, 0, b"12345678"),
-        accepted: 250,
-        refused: 2_560,
+        accepted: 1_000,
+        refused: 40_960,
         reason: "http2 flood detected: too many PING frames",
     },
     Flood {
@@ -157,10 +157,11 @@ const FLOODS: &[Flood] = &[
         before: || get(1, "/file", &[]),
         one: |_| {
             let window = frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
-            [frame(PING, 0, 0, b"12345678"), window].concat()
+            let ping = frame(PING, 0, 0, b"12345678");
+            [ping.clone(), window, ping].concat()
         },
-        accepted: 250,
-        refused: 2_560,
+        accepted: 500,
+        refused: 20_480,
         reason: "http2 flood detected: too many PING frames",
     },
     Flood {

@@ -172,6 +172,7 @@ impl ClientConnection {
             grants: Grants::KeptOpen,
             announced_bytes: is_head.then_some(0),
             priority: Priority::default(),
+            opened_ms: endpoint.guard.now_ms(),
             tiny_data: Credit::default(),
         });
         endpoint.send_head(id, ends, block, write);

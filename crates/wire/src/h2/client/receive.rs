@@ -4,7 +4,6 @@ use super::{ClientConnection, ServerEvent, ServerStep};
 use crate::field_section::{ResponseFault, ResponseReader};
 use crate::h2::endpoint::Widened;
 use crate::h2::error::{ConnectionError, ErrorCode};
-use crate::h2::flood::Nuisance;
 use crate::h2::frame::{Frame, FrameHeader, PAYLOAD_BYTES_DEFAULT, StreamId};
 use crate::h2::header_block::HeaderBlock;
 use crate::h2::stream::{Closed, Message};
@@ -212,7 +211,7 @@ impl ClientConnection {
         if self.endpoint.is_idle(stream) {
             return Err(unknown_stream());
         }
-        self.endpoint.guard.count(Nuisance::Reset)?;
+        self.endpoint.count_reset(stream)?;
         let streams = &mut self.endpoint.streams;
         let has_ended = match (streams.get(stream), streams.closed(stream)) {
             (Some(own), _) => !own.may_receive(),

@@ -10,7 +10,6 @@ mod tests;
 
 use super::endpoint::Endpoint;
 use super::error::{ConnectionError, ErrorCode};
-use super::flood::Nuisance;
 use super::frame::{self, StreamId};
 use super::hpack::Encoder;
 use super::settings::Setting;
@@ -339,7 +338,7 @@ impl Connection {
         stream: StreamId,
         code: ErrorCode,
     ) -> Result<Event<'static>, ConnectionError> {
-        self.endpoint.guard.count(Nuisance::Reset)?;
+        self.endpoint.count_reset(stream)?;
         let was_open = self.endpoint.streams.get(stream).is_some();
         if was_open {
             self.reset(stream, code);

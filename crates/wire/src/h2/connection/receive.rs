@@ -214,6 +214,7 @@ impl Connection {
             grants: Grants::AsRead,
             announced_bytes,
             priority: early.or(reader.priority).unwrap_or_default(),
+            opened_ms: self.endpoint.guard.now_ms(),
             tiny_data: Credit::default(),
         });
         Ok(Event::Request {
@@ -353,7 +354,7 @@ impl Connection {
                 "client sent RST_STREAM frame for an idle stream",
             ));
         }
-        self.endpoint.guard.count(Nuisance::Reset)?;
+        self.endpoint.count_reset(stream)?;
         if self.endpoint.streams.get(stream).is_none() {
             return Ok(Event::Nothing);
         }

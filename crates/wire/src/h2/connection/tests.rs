@@ -596,7 +596,7 @@ fn floods() -> Vec<Flood> {
         (
             "ping",
             |_, _| frame(FrameKind::Ping, 0, 0, b"12345678"),
-            300,
+            1100,
         ),
         (
             "priority",
