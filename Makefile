@@ -182,9 +182,9 @@ clients: ## curl, Python, Go, Chromium and OpenSSL use our TLS, by HTTP/1.1 and 
 	$(XTASK) clients --debug
 
 .PHONY: http2-clients
-http2-clients: ## Ten HTTP/2 clients at full speed: downloads, streams, uploads, cancellations
+http2-clients: ## Ten HTTP/2 clients at full speed for three minutes: downloads, streams, uploads, cancellations
 	$(XTASK) setup http2
-	$(XTASK) http2-clients --debug
+	$(XTASK) http2-clients --debug --minutes 3
 
 .PHONY: http3-clients
 http3-clients: ## curl, quic-go, Chromium and the interop client of aioquic use our HTTP/3: two matrices

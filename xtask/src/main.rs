@@ -206,7 +206,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "http2-clients",
-        arguments: "[--only CLIENT] [--beside nginx] [--server PATH | --debug]",
+        arguments: "[--only CLIENT] [--minutes N] [--beside nginx] [--server PATH | --debug]",
         summary: "load our HTTP/2 by ten foreign clients at full speed; none may be cut",
         run: clients::run_loads,
     },

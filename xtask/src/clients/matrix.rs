@@ -111,6 +111,17 @@ impl Matrix {
 }
 
 impl Row {
+    /// Adds what was found another time: a cell that has failed once stays so.
+    pub(super) fn add(&mut self, found: Vec<Found>) {
+        for (cell, result) in found {
+            match self.found.iter_mut().find(|(name, _)| *name == cell) {
+                Some((_, before)) if before.is_ok() => *before = result,
+                Some(_) => {}
+                None => self.found.push((cell, result)),
+            }
+        }
+    }
+
     fn result(&self, cell: &str) -> Option<&Result<(), String>> {
         let found = self.found.iter().find(|(name, _)| name == cell);
         found.map(|(_, result)| result)

@@ -1,6 +1,7 @@
 //! HTTP/2 clients of ten authors at full speed on loopback: large downloads beside small requests
 //! and PINGs, many streams at once, uploads, and cancellations. None may be cut as a flood; a
-//! matrix shows how each went, and `--beside nginx` the same with nginx.
+//! matrix shows how each went, and `--beside nginx` the same with nginx. `--minutes` has them take
+//! turns for so long.
 
 mod commands;
 mod programs;
@@ -8,6 +9,7 @@ mod programs;
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use turnpike_testkit::Server;
 
@@ -145,8 +147,10 @@ impl Loaded {
 
 /// Has every client put its loads on our server, and on nginx where that is asked for.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let valued = ["--only", "--beside", "--server"];
+    let valued = ["--only", "--beside", "--server", "--minutes"];
     let options = Options::parse(arguments, &valued, &["--debug"])?;
+    let seconds = 60.0 * options.number("--minutes", 0.0)?;
+    let at_least = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
     let only = options.text("--only");
     let clients: Vec<&Client> = CLIENTS
         .iter()
@@ -165,34 +169,54 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             Err(Unready::Broken(why)) => return Err(format!("{}: {why}", client.name)),
         }
     }
-    let rows = load(&ours, &programs)?;
+    let rows = load(&ours, &programs, at_least)?;
     if options.text("--beside") == Some("nginx") {
-        load(&Contender::nginx()?, &programs)?;
+        load(&Contender::nginx()?, &programs, at_least)?;
     }
     MATRIX.judge(&rows)
 }
 
-/// The rows of a server, which are printed too.
-fn load(contender: &Contender, programs: &[Program]) -> Result<Vec<Row>, String> {
+/// The rows of a server, which are printed too. Each client has its turn once, and further ones
+/// until `at_least` has passed; a cell that has failed once stays so.
+fn load(
+    contender: &Contender,
+    programs: &[Program],
+    at_least: Duration,
+) -> Result<Vec<Row>, String> {
     let loaded = Loaded::start(contender)?;
-    let mut rows = Vec::new();
-    for program in programs {
-        if let (true, Err(why)) = (program.calls_service, &loaded.service) {
+    let is_callable = |program: &&Program| match &loaded.service {
+        Err(why) if program.calls_service => {
             println!("skipped: {}: no gRPC service: {why}", program.client);
-            continue;
+            false
         }
+        _ => true,
+    };
+    let programs: Vec<&Program> = programs.iter().filter(is_callable).collect();
+    let begun = Instant::now();
+    let (mut rows, mut turns, mut failed) = (Vec::<Row>::new(), 0, 0);
+    for program in programs.iter().cycle() {
+        if turns >= programs.len() && begun.elapsed() >= at_least {
+            break;
+        }
+        turns += 1;
         let (variant, found) = loaded.load(program)?;
         for (cell, result) in &found {
             if let Err(why) = result {
+                failed += 1;
                 println!("{}: {}, {cell}: {why}", contender.name, program.client);
             }
         }
-        rows.push(Row {
-            client: program.client,
-            variant,
-            found,
-        });
+        match rows.iter_mut().find(|row| row.client == program.client) {
+            Some(row) => row.add(found),
+            None => rows.push(Row {
+                client: program.client,
+                variant,
+                found,
+            }),
+        }
     }
     println!("{}:\n{}", contender.name, MATRIX.table(&rows));
+    let seconds = begun.elapsed().as_secs();
+    println!("{turns} turns of clients in {seconds} s, {failed} cells failed\n");
     Ok(rows)
 }

@@ -53,6 +53,26 @@ fn each_cell_passes_or_is_named() {
 }
 
 #[test]
+fn a_cell_that_has_failed_once_stays_so() {
+    for (first, then, shown) in [
+        ("page pass", "page pass", "Ok"),
+        ("page fail: cut", "page pass", "cut"),
+        ("page pass", "page fail: cut", "cut"),
+        ("post pass", "page pass", "Ok"),
+        ("page fail: cut", "page fail: late", "cut"),
+    ] {
+        let mut row = Row {
+            client: "curl",
+            variant: String::new(),
+            found: read(first),
+        };
+        row.add(read(then));
+        let said = format!("{:?}", row.result("page"));
+        assert!(said.contains(shown), "{first}, then {then}: {said}");
+    }
+}
+
+#[test]
 fn a_reason_that_is_not_needed_is_named() {
     let error = MATRIX.judge(&[go("early pass")]).unwrap_err();
     assert_eq!(
