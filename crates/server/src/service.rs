@@ -120,6 +120,8 @@ pub enum Report {
     DatagramsFree,
     /// Nothing is left to finish after [`Service::quit`].
     Drained,
+    /// Nothing uses the listening sockets of these numbers, which the configuration has no more.
+    GatesClosed(Vec<u64>),
     /// A thread is given up: another process has to take this one's place.
     Stuck,
     /// A question was answered.
@@ -168,6 +170,11 @@ impl Reporter {
     /// Nothing is left to finish.
     pub fn drained(&self) {
         self.report(Report::Drained);
+    }
+
+    /// Nothing uses these listening sockets, which the configuration has no more.
+    pub fn gates_closed(&self, numbers: Vec<u64>) {
+        self.report(Report::GatesClosed(numbers));
     }
 
     /// A thread is given up.

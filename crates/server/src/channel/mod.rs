@@ -10,6 +10,7 @@
 //!    ── Apply(Bundle: texts, gates, logs) ─►   builds a Plan, swaps it in
 //!    ◄─ Ready{generation} | Refused{..} ────
 //!    ◄─ Released{generation} ───────────────   the last user of an old Plan is gone
+//!    ◄─ GatesClosed{generation, gates} ─────   nothing uses these sockets of removed addresses
 //!    ── Reopen(logs) ──────────────────────►   writes to the new descriptors
 //!    ── Ask{number, request} ──────────────►   a verb of the control socket
 //!    ◄─ Answer{number, outcome} ────────────
@@ -103,6 +104,13 @@ pub enum Reply {
         /// The bundle's number.
         generation: u64,
     },
+    /// Nothing uses these listening sockets, which the configuration has no more.
+    GatesClosed {
+        /// The number of the bundle in force.
+        generation: u64,
+        /// Their numbers.
+        gates: Vec<u64>,
+    },
     /// One of its threads is given up: another process has to take its place.
     Stuck,
     /// An order to tell something was carried out.
@@ -128,6 +136,7 @@ const COUNTS: u8 = 11;
 const ADOPTION: u8 = 12;
 const SUCCESSION: u8 = 13;
 const STUCK: u8 = 14;
+const GATES_CLOSED: u8 = 15;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
 ///
@@ -256,6 +265,11 @@ pub fn send_reply(channel: BorrowedFd<'_>, reply: &Reply) -> io::Result<()> {
             encoder
         }
         Reply::Released { generation } => Encoder::new(RELEASED).with_number(*generation),
+        Reply::GatesClosed { generation, gates } => {
+            let mut encoder = Encoder::new(GATES_CLOSED).with_number(*generation);
+            encoder.list(gates, |encoder, gate| encoder.number(*gate));
+            encoder
+        }
         Reply::Stuck => Encoder::new(STUCK).with_number(0),
         Reply::Refused {
             generation,
@@ -339,6 +353,10 @@ fn decode_reply(bytes: &[u8]) -> Result<Reply, Malformed> {
             report: decoder.text()?,
         },
         RELEASED => Reply::Released { generation },
+        GATES_CLOSED => Reply::GatesClosed {
+            generation,
+            gates: decoder.list(Decoder::number)?,
+        },
         STUCK => Reply::Stuck,
         REFUSED => Reply::Refused {
             generation,

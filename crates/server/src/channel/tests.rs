@@ -159,6 +159,10 @@ fn orders_and_replies_come_back_as_sent() {
         Reply::Released {
             generation: u64::MAX,
         },
+        Reply::GatesClosed {
+            generation: 4,
+            gates: vec![1, u64::MAX],
+        },
         Reply::Answer {
             number: 3,
             outcome: "{}".to_owned(),

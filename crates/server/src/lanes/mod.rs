@@ -8,6 +8,7 @@ mod certificates;
 mod changes;
 mod environment;
 mod express;
+mod held_gates;
 mod lane;
 mod plans;
 mod rates;

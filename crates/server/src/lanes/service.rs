@@ -1,6 +1,6 @@
 //! The service of a serving process: one plan, many lanes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_lane::steering::{self, LaneBoard};
+use turnpike_lane::steering::LaneBoard;
 use turnpike_lane::sys::mapping::SharedWords;
 use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::{self, Background};
@@ -25,24 +25,18 @@ use turnpike_protocols::{Apply, Command, Leave, Plans, Process};
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
 use super::express::ExpressLane;
+use super::held_gates::{HeldGates, ListeningSockets, SteeringLevels};
 use super::lane::{Lane, Start};
 use super::plans;
 use super::rates::Rates;
 use super::succession::Adopters;
 use super::watchdog::{LaneView, Watchdog};
 use crate::channel::{
-    BOARD_NAME, CHECK_GATES_FROM, Extra, HELD_NAME, KEPT_NAME, ListeningSocket, MasterCounts,
-    SuccessionLinks,
+    BOARD_NAME, CHECK_GATES_FROM, Extra, HELD_NAME, KEPT_NAME, MasterCounts, SuccessionLinks,
 };
 use crate::configuration::Configuration;
 use crate::control::Request;
 use crate::service::{Generation, Holdings, Reporter, Service};
-
-/// Sockets, each with its listen and its lane.
-type ListeningSockets = Vec<(usize, Option<usize>, Arc<OwnedFd>)>;
-
-/// How the sockets of a listen are steered.
-type SteeringLevels = BTreeMap<usize, steering::Level>;
 
 /// How long lanes may take to take a plan up. One that takes longer is stuck in a request; it
 /// takes the plan up when it comes back, and nothing waits for it until then.
@@ -50,6 +44,9 @@ const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Between two looks at silent lanes meanwhile.
 const APPLY_LOOK: Duration = Duration::from_millis(50);
+
+/// Between two looks whether sockets of removed addresses are used: others wait for the address.
+const CLOSING_LOOK: Duration = Duration::from_secs(1);
 
 /// The service of a serving process: its lanes and what they share.
 pub(super) struct LaneService {
@@ -88,7 +85,7 @@ pub(super) struct LaneService {
     held: Option<Arc<HeldValues>>,
     express: ExpressLane,
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
-    gates: HashMap<u64, Arc<OwnedFd>>,
+    gates: HeldGates,
     mutex: Arc<AcceptMutex>,
     /// Where lanes tell how they are: the watchdog, and the steering program once an address is
     /// steered.
@@ -128,7 +125,7 @@ impl LaneService {
             kept: None,
             held: None,
             express: ExpressLane::default(),
-            gates: HashMap::new(),
+            gates: HeldGates::default(),
             mutex: Arc::new(AcceptMutex::new()),
             board: LaneBoard::private().ok(),
             steering: None,
@@ -139,24 +136,12 @@ impl LaneService {
         }
     }
 
-    /// The sockets of a configuration, those that are held already under their old handles, and how
-    /// those of each listen are steered.
-    fn take_listening_sockets(
-        &mut self,
-        listening_sockets: Vec<ListeningSocket>,
-    ) -> (ListeningSockets, SteeringLevels) {
-        let mut gates = HashMap::new();
-        let mut levels = BTreeMap::new();
-        let mut taken = Vec::with_capacity(listening_sockets.len());
-        for listening in listening_sockets {
-            let held = self.gates.remove(&listening.gate);
-            let socket = held.unwrap_or_else(|| Arc::new(listening.descriptor));
-            gates.insert(listening.gate, socket.clone());
-            taken.push((listening.listen, listening.lane, socket));
-            levels.extend(listening.steering.map(|level| (listening.listen, level)));
+    /// Tells which sockets of removed addresses nothing uses any more.
+    fn report_closed_gates(&mut self) {
+        let closed = self.gates.take_closed();
+        if !closed.is_empty() {
+            self.reporter.gates_closed(closed);
         }
-        self.gates = gates;
-        (taken, levels)
     }
 
     /// Maps the memory that outlives this process, which the first configuration brings.
@@ -477,8 +462,8 @@ impl LaneService {
             background.stop(number);
             reporter.released(number);
         });
-        let (listening_sockets, steering_levels) =
-            self.take_listening_sockets(std::mem::take(&mut generation.listening_sockets));
+        let sockets = std::mem::take(&mut generation.listening_sockets);
+        let (listening_sockets, steering_levels) = self.gates.replace(sockets);
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
         self.watchdog.begin(timeout_ms, &generation.error_log);
         let before = self.connection_totals();
@@ -535,6 +520,7 @@ impl Service for LaneService {
         let log = generation.error_log.clone();
         let replaced = self.express.take(extras, &log);
         let applied = self.serve(generation, is_public);
+        self.report_closed_gates();
         if applied.is_ok() && is_public {
             self.take_connections(&log);
         }
@@ -558,18 +544,15 @@ impl Service for LaneService {
         self.choose_adopters();
         self.rates.note(&self.counters);
         self.start_or_end_standby_lane();
-        next
+        self.report_closed_gates();
+        let closing = self.gates.are_closing().then_some(CLOSING_LOOK);
+        next.into_iter().chain(closing).min()
     }
 
     fn holdings(&self) -> io::Result<Holdings> {
-        let number_of = |socket: &Arc<OwnedFd>| {
-            let mut gates = self.gates.iter();
-            let found = gates.find(|(_, gate)| Arc::ptr_eq(gate, socket));
-            found.map(|(number, _)| *number)
-        };
         let mut held = Holdings::default();
         for (.., socket) in &self.listening_sockets {
-            if let Some(number) = number_of(socket) {
+            if let Some(number) = self.gates.number_of(socket) {
                 held.gates.push((number, socket.try_clone()?));
             }
         }

@@ -1,6 +1,6 @@
 //! A serving process (or, without master process, a serving thread), as the master sees it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,6 +14,7 @@ use turnpike_lane::sys::process::ProcessHandle;
 use turnpike_lane::sys::signal;
 use turnpike_plan::product::Product;
 
+use crate::channel::{self, Bundle};
 use crate::serving;
 use crate::settings::ProcessSettings;
 use crate::title;
@@ -63,6 +64,9 @@ pub(super) struct Child {
     pub(super) state: State,
     pub(super) started: Instant,
     channel: OwnedFd,
+    /// The numbers of the listening sockets that it may hold, each with the bundle that it came
+    /// with last.
+    gates: BTreeMap<u64, u64>,
 }
 
 impl Child {
@@ -107,12 +111,42 @@ impl Child {
             state: State::Starting,
             started: Instant::now(),
             channel,
+            gates: BTreeMap::new(),
         }
     }
 
     /// The master's end of the channel.
     pub(super) fn channel(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
+    }
+
+    /// Has it serve a bundle.
+    ///
+    /// # Errors
+    /// Those of [`channel::send_apply`].
+    pub(super) fn apply(&mut self, bundle: &Bundle) -> io::Result<()> {
+        let sockets = bundle.listening_sockets.iter();
+        self.has_gates(sockets.map(|socket| socket.gate), bundle.generation);
+        channel::send_apply(self.channel.as_fd(), bundle)
+    }
+
+    /// Notes that it has the listening sockets of these numbers, since a bundle of that number.
+    pub(super) fn has_gates(&mut self, numbers: impl Iterator<Item = u64>, generation: u64) {
+        self.gates
+            .extend(numbers.map(|number| (number, generation)));
+    }
+
+    /// Notes that it holds listening sockets no more, unless a bundle that followed that one has
+    /// brought them again.
+    pub(super) fn has_closed(&mut self, numbers: &[u64], generation: u64) {
+        let is_closed =
+            |number: &u64, since: &u64| numbers.contains(number) && *since <= generation;
+        self.gates.retain(|number, since| !is_closed(number, since));
+    }
+
+    /// Whether it may hold the listening socket of this number.
+    pub(super) fn may_hold(&self, number: u64) -> bool {
+        self.gates.contains_key(&number)
     }
 
     /// Ends it without asking. A thread cannot be ended so, and goes with the process.

@@ -231,7 +231,10 @@ impl Serving {
                 self.meet();
                 Ok(())
             }
-            _ => self.take_reports(),
+            _ => {
+                self.take_reports();
+                Ok(())
+            }
         }
     }
 
@@ -260,6 +263,8 @@ impl Serving {
             Ok(report) => {
                 self.has_served = true;
                 self.look_at = Some(Instant::now());
+                // The master closes at once what nothing uses.
+                self.take_reports();
                 let report = report.to_string();
                 Reply::Ready { generation, report }
             }
@@ -410,7 +415,7 @@ impl Serving {
         }
     }
 
-    fn take_reports(&mut self) -> io::Result<()> {
+    fn take_reports(&mut self) {
         for report in self.reporter.take() {
             match report {
                 Report::Released(generation) => {
@@ -424,6 +429,11 @@ impl Serving {
                     let reply = Reply::Answer { number, outcome };
                     let _ = channel::send_reply(self.channel.as_fd(), &reply);
                 }
+                Report::GatesClosed(gates) => {
+                    let generation = self.adoption.facts.generation;
+                    let reply = Reply::GatesClosed { generation, gates };
+                    let _ = channel::send_reply(self.channel.as_fd(), &reply);
+                }
                 Report::Stuck => {
                     // Without a master nobody can start another process, and this one goes on.
                     let _ = channel::send_reply(self.channel.as_fd(), &Reply::Stuck);
@@ -434,7 +444,6 @@ impl Serving {
                 Report::Drained => self.stop(),
             }
         }
-        Ok(())
     }
 
     fn is_serving(&self) -> bool {

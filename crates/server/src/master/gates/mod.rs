@@ -7,6 +7,10 @@
 //! under way. Closing them would reset what waits there on kernels that do not move it, and lose a
 //! wake-up on some that do (CVE-2026-46015); an idle socket costs less than either. The next
 //! configuration with more lanes takes them first.
+//!
+//! The sockets of datagrams of a removed address are **closing** as long as a serving process uses
+//! them: flows and connections go on that send by them, so nobody can bind the address. The next
+//! configuration that wants it takes them back.
 
 mod shared_ports;
 mod steer;
@@ -59,10 +63,22 @@ struct Group {
     chooser: Option<Arc<Chooser>>,
 }
 
+impl Group {
+    /// Has its sockets overlook what comes: nobody reads it.
+    fn overlook(&self) {
+        for held in &self.gates {
+            // Without it, what came meanwhile is read when the address comes back.
+            let _ = socket_option::stop_listening(held.gate.as_fd());
+        }
+    }
+}
+
 /// The sockets of one configuration; those that two configurations have in common are shared.
 #[derive(Debug, Default)]
 pub(super) struct GateSet {
     groups: Vec<Group>,
+    /// Sockets of addresses that the configuration has no more.
+    closing: Vec<Group>,
     board: Board,
     express: Option<Arc<Express>>,
     next_id: u64,
@@ -104,6 +120,7 @@ impl GateSet {
     ) -> Result<GateSet, NotOpened> {
         let mut set = GateSet {
             groups: Vec::with_capacity(listens.len()),
+            closing: Vec::new(),
             board: self.board.clone(),
             express: self.express.clone(),
             next_id: self.next_id,
@@ -114,16 +131,52 @@ impl GateSet {
         let (known, new): (Vec<_>, Vec<_>) = listens
             .into_iter()
             .enumerate()
-            .partition(|(_, listen)| self.group_of(&listen.address).is_some());
+            .partition(|(_, listen)| self.held_at(&listen.address).is_some());
         let mut groups = Vec::new();
         for (place, listen) in new.into_iter().chain(known) {
-            let old = self.group_of(&listen.address);
+            let old = self.held_at(&listen.address);
             let is_shared = shared.has(&listen.address);
             groups.push((place, set.obtain(old, listen, is_shared, opening)?));
         }
         groups.sort_by_key(|(place, _)| *place);
         set.groups = groups.into_iter().map(|(_, group)| group).collect();
         Ok(set)
+    }
+
+    /// Keeps what `old` had of datagrams and this configuration has no more.
+    pub(super) fn keep_closing(&mut self, old: GateSet) {
+        let is_datagram = |group: &Group| group.listen.address.kind() == Kind::Datagram;
+        let gone = old.groups.into_iter().filter(is_datagram);
+        for group in gone.chain(old.closing) {
+            if self.held_at(&group.listen.address).is_none() {
+                group.overlook();
+                self.closing.push(Group {
+                    // As of one that was inherited: the kernel is told anew.
+                    active: 0,
+                    chooser: None,
+                    ..group
+                });
+            }
+        }
+    }
+
+    /// Closes the sockets of removed addresses of which `is_used` says that no process uses them,
+    /// by their numbers.
+    pub(super) fn close_unused(&mut self, is_used: impl Fn(u64) -> bool) {
+        self.closing
+            .retain(|group| group.gates.iter().any(|held| is_used(held.id)));
+    }
+
+    /// Whether flows may go on by one of the sockets.
+    pub(super) fn has_datagrams(&self) -> bool {
+        let mut groups = self.groups.iter().chain(&self.closing);
+        groups.any(|group| group.listen.address.kind() == Kind::Datagram)
+    }
+
+    /// The numbers of all sockets of the configuration.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
+        let gates = self.groups.iter().flat_map(|group| &group.gates);
+        gates.map(|held| held.id)
     }
 
     /// Lets other addresses of their ports be bound beside sockets.
@@ -369,6 +422,8 @@ impl GateSet {
                 }
             }
         }
+        // Some may have been taken back.
+        self.closing.iter().for_each(Group::overlook);
         fresh
     }
 
@@ -398,6 +453,15 @@ impl GateSet {
     fn group_of(&self, address: &ListenAddress) -> Option<&Group> {
         let mut groups = self.groups.iter();
         groups.find(|group| &group.listen.address == address)
+    }
+
+    /// The sockets of an address, those too that the configuration has no more.
+    fn held_at(&self, address: &ListenAddress) -> Option<&Group> {
+        let closing = || {
+            let mut groups = self.closing.iter();
+            groups.find(|group| &group.listen.address == address)
+        };
+        self.group_of(address).or_else(closing)
     }
 
     /// Connections that wait at sockets of addresses that `kept` does not have.
@@ -458,6 +522,10 @@ impl GateSet {
         };
         let mut ignored = Vec::new();
         for held in &gates {
+            if listen.address.kind() == Kind::Datagram {
+                // It fails where the socket was not to be closed.
+                let _ = socket_option::set_hearing(held.gate.as_fd());
+            }
             held.gate.configure(&options, &mut ignored);
             if gates.len() < wanted {
                 // Without it the kernel refuses the others, and says so.

@@ -64,6 +64,7 @@ impl Master {
             token,
         };
         let mut child = Child::adopted(channel_token, server, orphan.channel);
+        child.has_gates(orphan.gates.numbers(), self.generation);
         orphan.gates.stop_listening_except(&self.loaded.gates);
         self.adoption.taken = Some(orphan.gates);
         if !can_serve {
@@ -77,7 +78,7 @@ impl Master {
             .add(child.channel(), Interest::READ, channel_token)?;
         self.generation += 1;
         let bundle = self.loaded.bundle(self.generation)?;
-        channel::send_apply(child.channel(), &bundle)?;
+        child.apply(&bundle)?;
         self.serving.children.push(child);
         Ok(())
     }
@@ -88,7 +89,8 @@ impl Master {
             return;
         };
         taken.unlink_except(&self.loaded.gates, &self.log);
-        drop(taken);
+        self.loaded.gates.keep_closing(taken);
+        self.close_gates();
         for child in self
             .serving
             .children

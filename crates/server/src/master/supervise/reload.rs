@@ -211,7 +211,7 @@ impl Master {
         });
         let mut bundle = pending.loaded.bundle(generation)?;
         bundle.extras.extend(links.into_extras());
-        channel::send_apply(self.serving.children[index].channel(), &bundle)?;
+        self.serving.children[index].apply(&bundle)?;
         self.announce_successor(&ours);
         Ok(())
     }
@@ -254,8 +254,8 @@ impl Master {
     pub(super) fn hand_again(&mut self, index: usize) {
         self.generation += 1;
         let sent = self.loaded.bundle(self.generation);
-        let channel = self.serving.children[index].channel();
-        if let Err(error) = sent.and_then(|bundle| channel::send_apply(channel, &bundle)) {
+        let child = &mut self.serving.children[index];
+        if let Err(error) = sent.and_then(|bundle| child.apply(&bundle)) {
             let message = format_args!("sendmsg() failed {}", Errno(&error));
             self.log.event(Level::Alert, message);
         }
@@ -279,7 +279,8 @@ impl Master {
         old.gates.unlink_except(&self.loaded.gates, &self.log);
         // Whoever waits at a socket that is closed now is reset.
         let reset = old.gates.queued_except(&self.loaded.gates);
-        drop(old);
+        self.loaded.gates.keep_closing(old.gates);
+        self.close_gates();
         self.loaded.lead_stderr();
         self.move_pid_file();
         self.place_control();

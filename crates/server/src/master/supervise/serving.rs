@@ -43,10 +43,8 @@ impl Master {
         self.tell_counts();
         // Before the sockets: should this master die now, it has where to be found with them.
         self.tell_adoption();
-        let child = self.serving.children.last();
-        let sent = child.map_or(Ok(()), |child| {
-            channel::send_apply(child.channel(), &bundle)
-        });
+        let child = self.serving.children.last_mut();
+        let sent = child.map_or(Ok(()), |child| child.apply(&bundle));
         if let Err(error) = sent {
             // Its end will be noticed, and answered like any other.
             self.log.event(
@@ -136,8 +134,16 @@ impl Master {
         }
     }
 
+    /// Closes the sockets of removed addresses that no process uses any more.
+    pub(super) fn close_gates(&mut self) {
+        let children = &self.serving.children;
+        let is_used = |number| children.iter().any(|child| child.may_hold(number));
+        self.loaded.gates.close_unused(is_used);
+    }
+
     pub(super) fn child_gone(&mut self, child: &Child) {
         self.unanswered(child.token);
+        self.close_gates();
         if self
             .reloads
             .pending
@@ -205,6 +211,10 @@ impl Master {
             Ok(Some(Reply::Released { generation })) => {
                 let message = format_args!("worker generation {generation} exited with code 0");
                 self.log.event(Level::Notice, message);
+            }
+            Ok(Some(Reply::GatesClosed { generation, gates })) => {
+                self.serving.children[index].has_closed(&gates, generation);
+                self.close_gates();
             }
             Ok(Some(Reply::Stuck)) => self.replace_stuck(index),
             Ok(Some(Reply::Answer { number, outcome })) => self.answered(number, &outcome),

@@ -25,7 +25,7 @@ use super::link::Link;
 use super::state::Phase;
 use super::upgrade::words;
 use super::{Master, STEER_PAUSE, STEER_TRIES_MAX};
-use crate::channel::{self, Bundle, CHECK_GATES_FROM, ListeningSocket, take_express};
+use crate::channel::{Bundle, CHECK_GATES_FROM, ListeningSocket, take_express};
 use crate::control::{Request, RequestError};
 use crate::master::orphan;
 
@@ -322,10 +322,8 @@ impl Master {
             trial.stage = TakeoverStage::Opening(generation);
         }
         let sent = self.loaded.bundle(generation).and_then(|bundle| {
-            let child = self.serving.children.first();
-            child.map_or(Ok(()), |child| {
-                channel::send_apply(child.channel(), &bundle)
-            })
+            let child = self.serving.children.first_mut();
+            child.map_or(Ok(()), |child| child.apply(&bundle))
         });
         if let Err(error) = sent {
             self.fail_trial(&format!("opening failed {}", Errno(&error)));

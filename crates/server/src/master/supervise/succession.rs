@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::descriptor;
-use turnpike_lane::sys::socket::Kind;
 
 use super::Master;
 use crate::channel::{self, SuccessionLinks};
@@ -23,8 +22,7 @@ impl Master {
         let (before, after) = self.link("connections are closed soon").unzip();
         let (mut ours, mut theirs) = (SuccessionLinks::default(), SuccessionLinks::default());
         (ours.connections, theirs.connections) = (before, after);
-        let mut listens = self.loaded.needs.listens.iter();
-        if listens.any(|listen| listen.address.kind() == Kind::Datagram) {
+        if self.loaded.gates.has_datagrams() {
             (ours.flows, theirs.flows) = self.link("flows of UDP begin anew").unzip();
         }
         (ours, theirs)

@@ -32,7 +32,6 @@ use turnpike_plan::control::{Arguments, number, text};
 use super::Master;
 use super::link::Link;
 use super::state::Phase;
-use crate::channel;
 use crate::control::RequestError;
 use crate::control::socket::{PrivateSocket, Ticket};
 use crate::master::child::State;
@@ -321,15 +320,13 @@ impl Master {
         self.generation += 1;
         let generation = self.generation;
         let bundle = self.loaded.bundle(generation);
-        let mut children = self.serving.children.iter();
+        let mut children = self.serving.children.iter_mut();
         let child = children.find(|child| child.state == State::Serving);
+        let none = child.is_none();
         let sent = bundle.and_then(|mut bundle| {
             bundle.listening_sockets.clear();
-            child.map_or(Ok(()), |child| {
-                channel::send_apply(child.channel(), &bundle)
-            })
+            child.map_or(Ok(()), |child| child.apply(&bundle))
         });
-        let none = child.is_none();
         if let Err(error) = sent {
             self.back_out(&format!("pausing failed {}", Errno(&error)));
         } else if let Some(watch) = self.watch() {

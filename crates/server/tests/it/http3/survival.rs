@@ -49,6 +49,32 @@ fn connections_outlive_reloads_and_changes_of_lanes() {
 }
 
 #[test]
+fn connections_outlive_a_listen_that_is_removed_and_added_again() {
+    if !has_client("connections_outlive_a_listen_that_is_removed_and_added_again") {
+        return;
+    }
+    let keys = keys();
+    let mut server = start(&keys, SERVED);
+    // So many that a socket which nobody reads would get some of their packets.
+    let mut clients = asked(&server, 3);
+    let with = configuration(&keys, SERVED);
+    let without: Vec<&str> = with
+        .lines()
+        .filter(|line| !line.contains(" quic"))
+        .collect();
+    for (number, text) in [&without.join("\n"), &with].into_iter().enumerate() {
+        server.write_configuration(text);
+        server.signal(Signal::SIGHUP);
+        server.wait_for_log("error.log", &format!("reloaded: generation {}", number + 2));
+    }
+    for client in &mut clients {
+        assert_eq!(client.ask("GET /a.txt").trim_end(), "200 5 hello");
+    }
+    let log = server.log("error.log");
+    assert!(!log.contains("[emerg]"), "{log}");
+}
+
+#[test]
 fn clients_that_move_stay_connected() {
     if !has_client("clients_that_move_stay_connected") {
         return;

@@ -567,6 +567,90 @@ fn a_flow_outlives_a_reload_that_needs_another_process() {
     assert!(!log.contains("[alert]") && !log.contains("[crit]"), "{log}");
 }
 
+/// An address of loopback that no other test binds.
+const OWN_ADDRESS: &str = "127.83.7.1";
+
+/// How the listen is written, and what else stands in the configuration without it.
+const REMOVED: &[(&str, &str)] = &[
+    ("udp", ""),
+    ("udp reuseport", ""),
+    // Another process is needed.
+    ("udp", "env ANOTHER=1;"),
+    ("udp reuseport", "env ANOTHER=1;"),
+];
+
+/// Has the server serve a configuration.
+fn reload(server: &mut Server, text: &str) {
+    let count = |server: &Server| server.log("error.log").matches("reloaded: gen").count();
+    let before = count(server);
+    server.write_configuration(text);
+    server.signal(Signal::SIGHUP);
+    wait_for(|| (count(server) > before).then_some(()))
+        .unwrap_or_else(|| panic!("no reload: {}", server.log("error.log")));
+}
+
+/// Sends a datagram until the origin has it; returns where the origin was asked from.
+fn reaches(client: &UdpSocket, origin: &UdpSocket, text: &[u8]) -> SocketAddr {
+    let mut got = [0; 64];
+    let asked = wait_for(|| {
+        client.send(text).unwrap();
+        match origin.recv_from(&mut got) {
+            Ok((count, peer)) if &got[..count] == text => Some(peer),
+            _ => None,
+        }
+    });
+    asked.unwrap_or_else(|| panic!("{} does not come", String::from_utf8_lossy(text)))
+}
+
+#[test]
+fn a_port_that_is_removed_while_flows_live_can_be_added_again() {
+    for (listen, without) in REMOVED {
+        let case = format!("{listen} {without}");
+        let origin = UdpSocket::bind("127.0.0.1:0").unwrap();
+        origin.set_read_timeout(Some(SILENCE)).unwrap();
+        let to = origin.local_addr().unwrap();
+        let text = |more: &str, listen: &str| {
+            format!(
+                "worker_processes 2; error_log %FOLDER%/error.log notice; {more}
+                events {{ }}
+                stream {{
+                    proxy_responses 1;
+                    server {{ listen 127.0.0.1:%PORT%; return here; }}
+                    {listen}
+                }}"
+            )
+        };
+        let listen =
+            format!("server {{ listen {OWN_ADDRESS}:%PORT_UDP% {listen}; proxy_pass {to}; }}");
+        let (with, without) = (text("", &listen), text(without, ""));
+        let mut server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+            .configuration(&with)
+            .start();
+        let address = (OWN_ADDRESS, server.port_named("UDP"));
+        let client = socket();
+        client.connect(address).unwrap();
+        let session = reaches(&client, &origin, b"first");
+        reload(&mut server, &without);
+        assert!(UdpSocket::bind(address).is_err(), "{case}: a flow has it");
+        reload(&mut server, &with);
+        assert_eq!(reaches(&client, &origin, b"second"), session, "{case}");
+        reload(&mut server, &without);
+        // The last answer ends the flow, whatever was sent twice.
+        let closed = wait_for(|| {
+            origin.send_to(b"answer", session).unwrap();
+            UdpSocket::bind(address).ok()
+        });
+        drop(closed.unwrap_or_else(|| panic!("{case}: the port is not given up")));
+        reload(&mut server, &with);
+        reaches(&client, &origin, b"third");
+        let log = server.log("error.log");
+        assert!(
+            !log.contains("[emerg]") && !log.contains("[alert]"),
+            "{case}: {log}"
+        );
+    }
+}
+
 fn free_port() -> u16 {
     let address: SocketAddr = socket().local_addr().unwrap();
     address.port()
