@@ -23,14 +23,10 @@ use crate::first_flight::{FirstFlight, HelloState};
 use crate::keys::HostKey;
 use crate::limits::{
     ConnectionRules, FLIGHT_BYTES_MAX, FLIGHTS_BYTES_MAX, FLIGHTS_MAX, HalfOpen, HalfOpenCount,
-    IDLE_FLIGHT_MS,
+    IDLE_FLIGHT_MS, ResetCount,
 };
 use crate::tls::ServerConfiguration;
 use crate::tokens::UsedTokens;
-
-/// The shortest time between two stateless resets of a lane: ten thousand clients whose connections
-/// a crash has ended learn it within a second, and forged packets cost little.
-const RESET_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Datagrams of one send, at most: what the kernel cuts.
 const SEGMENTS_MAX: usize = 64;
@@ -141,6 +137,7 @@ pub struct Endpoint {
     used_tokens: UsedTokens,
     bare: ServerConfiguration,
     ids: ConnectionIds,
+    resets: ResetCount,
     output: Vec<u8>,
 }
 
@@ -211,7 +208,8 @@ impl Endpoint {
         let mut endpoint = EndpointConfig::new(Arc::new(host_key.resets()));
         endpoint
             .supported_versions(vec![initial::VERSION])
-            .min_reset_interval(RESET_INTERVAL)
+            // They are counted here.
+            .min_reset_interval(Duration::ZERO)
             .cid_generator(move || Box::new(IdGenerator { ids, place }));
         let bare = bare()?;
         let mut configuration =
@@ -232,6 +230,7 @@ impl Endpoint {
             used_tokens,
             bare,
             ids,
+            resets: ResetCount::default(),
             output: Vec::new(),
         })
     }
@@ -257,7 +256,8 @@ impl Endpoint {
         must_prove: bool,
     ) -> Outcome {
         self.output.clear();
-        let destination = match header(datagram) {
+        let header = header(datagram);
+        let destination = match header {
             Some(Header::Long { destination, .. }) if destination.len() <= 20 => {
                 Some(ConnectionId::new(destination))
             }
@@ -283,6 +283,11 @@ impl Endpoint {
                 Outcome::Connection(Handle(handle), Packet { event, peer })
             }
             (Some(DatagramEvent::Response(transmit)), _) => {
+                // Nothing else answers a packet of a connection that there is not.
+                let is_reset = matches!(header, Some(Header::Short { .. }));
+                if is_reset && !self.resets.add(now.1) {
+                    return Outcome::Nothing;
+                }
                 Outcome::Answer(Transmit::of(&transmit))
             }
             (Some(DatagramEvent::NewConnection(incoming)), _) => {
@@ -482,3 +487,6 @@ impl Endpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

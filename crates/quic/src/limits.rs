@@ -36,6 +36,10 @@ const RETRY_FROM: usize = 2048;
 /// The most of them. More are not looked at: their clients try again.
 const HALF_OPEN_MAX: usize = 16 * 1024;
 
+/// Stateless resets of a lane in a second, at most: ten thousand clients whose connections a crash
+/// has ended learn it at once, and forged packets cost little.
+const RESETS_PER_SECOND_MAX: u32 = 10_000;
+
 /// Bytes of bodies and of what else clients send that a connection holds unread, over all of its
 /// streams.
 const RECEIVE_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -99,6 +103,27 @@ pub struct HalfOpenCount(Arc<AtomicUsize>);
 #[derive(Debug)]
 pub struct HalfOpen(Arc<AtomicUsize>);
 
+/// The stateless resets of a lane. A lane that takes up the sockets of another process finds many
+/// packets waiting, all at one time of its clock, and some clients send no other: so they are
+/// counted, and no distance is kept between them.
+#[derive(Debug, Default)]
+pub(crate) struct ResetCount {
+    second: u64,
+    sent: u32,
+}
+
+impl ResetCount {
+    /// Counts another one; `false`: there are as many in this second as there may be.
+    pub(crate) fn add(&mut self, now_ms: u64) -> bool {
+        let second = now_ms / 1000;
+        if second != self.second {
+            *self = Self { second, sent: 0 };
+        }
+        self.sent = self.sent.saturating_add(1);
+        self.sent <= RESETS_PER_SECOND_MAX
+    }
+}
+
 impl HalfOpenCount {
     /// Takes a place for another; `None`: there are as many as there may be.
     #[must_use]
@@ -126,7 +151,17 @@ impl Drop for HalfOpen {
 
 #[cfg(test)]
 mod tests {
-    use super::{HALF_OPEN_MAX, HalfOpenCount, RETRY_FROM};
+    use super::{HALF_OPEN_MAX, HalfOpenCount, RESETS_PER_SECOND_MAX, RETRY_FROM, ResetCount};
+
+    #[test]
+    fn resets_are_counted_by_the_second() {
+        let mut count = ResetCount::default();
+        for second in [0, 1, 7] {
+            let now_ms = second * 1000 + 999;
+            assert!((0..RESETS_PER_SECOND_MAX).all(|_| count.add(now_ms)));
+            assert!(!count.add(now_ms));
+        }
+    }
 
     #[test]
     fn handshakes_are_counted_while_they_are_open() {

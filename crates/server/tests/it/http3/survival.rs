@@ -261,7 +261,7 @@ fn reset_token(port: u16, packet: &[u8]) -> Vec<u8> {
 }
 
 /// The answer to the last packet, which comes after quiet ones. They are sent until there is one:
-/// a lane's resets keep a distance, and no process may be there just now.
+/// no process may be there just now.
 fn answer_to(port: u16, quiet: &[Vec<u8>], last: &[u8]) -> Vec<u8> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(("127.0.0.1", port)).unwrap();
