@@ -16,7 +16,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use turnpike_lane::flows::connection_id::{CONNECTION_ID_BYTES, ConnectionIds, Place};
 use turnpike_wire::quic::initial;
-use turnpike_wire::quic::{Header, header};
+use turnpike_wire::quic::{Header, LongType, header};
 
 use crate::connection::{Connection, Handle};
 use crate::first_flight::{FirstFlight, HelloState};
@@ -30,6 +30,9 @@ use crate::tokens::UsedTokens;
 
 /// Datagrams of one send, at most: what the kernel cuts.
 const SEGMENTS_MAX: usize = 64;
+
+/// The first byte of a packet with a short header (RFC 9000 section 17.3.1).
+const SHORT_HEADER: u8 = 0x40;
 
 /// What an endpoint is made of.
 pub struct EndpointRules {
@@ -173,6 +176,16 @@ impl ConnectionIdGenerator for IdGenerator {
     }
 }
 
+/// Whether a datagram begins with a Handshake packet of the version that is spoken.
+fn is_handshake(datagram: &[u8]) -> bool {
+    let first = datagram.first().map(|first| LongType::of(*first));
+    let version = match header(datagram) {
+        Some(Header::Long { version, .. }) => Some(version),
+        _ => None,
+    };
+    version == Some(initial::VERSION) && first == Some(LongType::Handshake)
+}
+
 /// Shows nothing: what first flights are read by has no server yet.
 #[derive(Debug)]
 struct NoCertificate;
@@ -277,7 +290,10 @@ impl Endpoint {
                 self.ignore(id);
                 Outcome::Nothing
             }
-            (None, _) => Outcome::Nothing,
+            (None, _) => match destination {
+                Some(id) if is_handshake(datagram) => self.reset(now, from, id, datagram.len()),
+                _ => Outcome::Nothing,
+            },
             (Some(DatagramEvent::ConnectionEvent(handle, event)), _) => {
                 let peer = from.peer;
                 Outcome::Connection(Handle(handle), Packet { event, peer })
@@ -285,14 +301,43 @@ impl Endpoint {
             (Some(DatagramEvent::Response(transmit)), _) => {
                 // Nothing else answers a packet of a connection that there is not.
                 let is_reset = matches!(header, Some(Header::Short { .. }));
-                if is_reset && !self.resets.add(now.1) {
-                    return Outcome::Nothing;
-                }
-                Outcome::Answer(Transmit::of(&transmit))
+                self.answer(now.1, &transmit, is_reset)
             }
             (Some(DatagramEvent::NewConnection(incoming)), _) => {
                 self.begin(now.1, incoming, destination, datagram, must_prove)
             }
+        }
+    }
+
+    fn answer(&mut self, now_ms: u64, transmit: &quinn_proto::Transmit, is_reset: bool) -> Outcome {
+        if is_reset && !self.resets.add(now_ms) {
+            return Outcome::Nothing;
+        }
+        Outcome::Answer(Transmit::of(transmit))
+    }
+
+    /// Answers a Handshake packet of so many bytes that belongs to no connection. Its client has
+    /// the reset's token mostly, since that comes with the packets that it answers (RFC 9000
+    /// section 10.3), and sends no other packets until they are acknowledged. The library resets
+    /// packets with short headers alone, so it is given one.
+    fn reset(
+        &mut self,
+        now: (Instant, u64),
+        from: From,
+        id: ConnectionId,
+        datagram_bytes: usize,
+    ) -> Outcome {
+        let mut packet = BytesMut::with_capacity(datagram_bytes);
+        packet.extend_from_slice(&[SHORT_HEADER]);
+        packet.extend_from_slice(&id);
+        packet.resize(datagram_bytes.max(packet.len()), 0);
+        let event = self
+            .quinn
+            .handle(now.0, from.peer, from.local, None, packet, &mut self.output);
+        match event {
+            Some(DatagramEvent::Response(transmit)) => self.answer(now.1, &transmit, true),
+            // The connection is there, but the packet was not well-formed.
+            _ => Outcome::Nothing,
         }
     }
 

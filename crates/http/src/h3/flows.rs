@@ -11,7 +11,7 @@ use turnpike_lane::event_loop::Owner;
 use turnpike_lane::flows::{FlowKey, ForwardedDatagram};
 use turnpike_plan::protocol::LaneCommon;
 use turnpike_quic::{CONNECTION_ID_BYTES, ConnectionIds, Place};
-use turnpike_wire::quic::{CONNECTION_ID_BYTES_MAX, Header, header};
+use turnpike_wire::quic::{CONNECTION_ID_BYTES_MAX, Header, LongType, header};
 
 use super::process::OwnPlace;
 use crate::counters::HttpCounters;
@@ -28,12 +28,6 @@ const FLIGHTS_KEPT_MAX: usize = 16 * 1024;
 /// What a key is made of.
 const PLACE: u8 = 0;
 const FIRST_FLIGHT: u8 = 1;
-
-/// The types of long headers that a client sends before it has an ID of ours (RFC 9000 section
-/// 17.2).
-const TYPE: u8 = 0x30;
-const INITIAL: u8 = 0x00;
-const ZERO_RTT: u8 = 0x10;
 
 /// The flows of a lane.
 pub(crate) struct QuicFlows {
@@ -129,8 +123,10 @@ impl QuicFlows {
                 None => return Whose::Nobody,
             },
             Some(Header::Long { destination, .. }) => {
-                let kind = bytes.first().map_or(0, |first| first & TYPE);
-                (destination, matches!(kind, INITIAL | ZERO_RTT))
+                let kind = bytes.first().map(|first| LongType::of(*first));
+                // Those that a client sends before it has an ID of ours.
+                let is_first = matches!(kind, Some(LongType::Initial | LongType::ZeroRtt));
+                (destination, is_first)
             }
         };
         match self.ids.read(id) {

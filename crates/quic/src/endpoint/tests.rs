@@ -2,11 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::sync::LazyLock;
 use std::time::Instant;
 
-use super::{ConnectionIds, Endpoint, EndpointRules, From, HostKey, Outcome, Place};
+use super::{
+    CONNECTION_ID_BYTES, ConnectionIds, Endpoint, EndpointRules, From, HostKey, Outcome, Place,
+};
 
 const SECRET: &[u8] = b"a secret";
+
+/// The time of all packets.
+static NOW: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The place of a lane in the process of that number.
 fn place(process: u16) -> Place {
@@ -27,29 +33,78 @@ fn endpoint(process: u16) -> Endpoint {
     .unwrap()
 }
 
-/// A packet with a short header of a connection that another process had.
-fn packet(number: u64) -> Vec<u8> {
+/// Where all packets come from.
+fn from() -> From {
+    From {
+        peer: ([127, 0, 0, 1], 1).into(),
+        local: None,
+    }
+}
+
+/// The ID of a connection that another process had.
+fn id(number: u64) -> [u8; CONNECTION_ID_BYTES] {
     let ids = ConnectionIds::new(HostKey::of(SECRET).connection_ids());
-    let mut packet = vec![0x40];
-    packet.extend(ids.write(number.to_le_bytes(), place(1)));
-    packet.resize(60, 7);
+    ids.write(number.to_le_bytes(), place(1))
+}
+
+/// A packet of it with this header before the ID.
+fn packet(header: &[u8], number: u64) -> Vec<u8> {
+    let mut packet = header.to_vec();
+    packet.extend(id(number));
+    // The client's ID, where the header is long, and the rest.
+    packet.resize(60, 0);
     packet
 }
+
+fn answer(endpoint: &mut Endpoint, packet: &[u8]) -> Option<Vec<u8>> {
+    // A lane reads the time once in a turn, in which it takes many packets.
+    let now = (*NOW, 5_000);
+    match endpoint.receive(now, from(), packet, false) {
+        Outcome::Answer(transmit) => Some(endpoint.output()[..transmit.bytes].to_vec()),
+        _ => None,
+    }
+}
+
+const SHORT: &[u8] = &[0x40];
+const HANDSHAKE: &[u8] = &[0xe0, 0, 0, 0, 1, CONNECTION_ID_BYTES as u8];
 
 #[test]
 fn packets_that_wait_for_another_process_are_all_reset() {
     let mut endpoint = endpoint(2);
-    // A lane reads the time once in a turn, in which it takes many packets.
-    let now = (Instant::now(), 5_000);
-    let from = From {
-        peer: ([127, 0, 0, 1], 1).into(),
-        local: None,
-    };
     for number in 0..500 {
-        let outcome = endpoint.receive(now, from, &packet(number), false);
-        let Outcome::Answer(transmit) = outcome else {
-            panic!("packet {number} has no answer");
-        };
-        assert!(transmit.bytes < packet(number).len());
+        let packet = packet(SHORT, number);
+        let answer = answer(&mut endpoint, &packet);
+        assert!(answer.unwrap().len() < packet.len(), "{number}");
+    }
+}
+
+#[test]
+fn clients_whose_handshake_was_cut_are_told() {
+    let mut endpoint = endpoint(2);
+    let reset = answer(&mut endpoint, &packet(SHORT, 3)).unwrap();
+    let (_, token) = reset.split_last_chunk::<16>().unwrap();
+    // The packet, and whether it is answered.
+    let other_version = [&[0xe0, 0, 0, 0, 2], &HANDSHAKE[5..]].concat();
+    let cases = [
+        (packet(HANDSHAKE, 3), true),
+        (packet(HANDSHAKE, 3)[..40].to_vec(), true),
+        // No shorter one can be told from a packet of a connection.
+        (packet(HANDSHAKE, 3)[..20].to_vec(), false),
+        (packet(&other_version, 3), false),
+        // Of another length than our IDs.
+        (packet(&[0xe0, 0, 0, 0, 1, 8], 3), false),
+        // Early data has no ID of ours.
+        (
+            packet(&[0xd0, 0, 0, 0, 1, CONNECTION_ID_BYTES as u8], 3),
+            false,
+        ),
+    ];
+    for (packet, is_answered) in cases {
+        let answer = answer(&mut endpoint, &packet);
+        assert_eq!(answer.is_some(), is_answered, "{packet:?}");
+        if let Some(answer) = answer {
+            assert!(answer.len() < packet.len() && answer.ends_with(token));
+            assert_eq!(answer[0] & 0xc0, 0x40, "{answer:?}");
+        }
     }
 }

@@ -1,16 +1,14 @@
 //! Initial packets (RFC 9000 section 17.2.2), and the CRYPTO frames in them: the first flight of a
 //! client holds its ClientHello, in one piece or in many, in any order.
 
+use super::LongType;
 use crate::varint;
 
 /// The version that is read (RFC 9000).
 pub const VERSION: u32 = 1;
 
-/// Set in the first byte of a long header; the two bits behind the next one say its type.
+/// Set in the first byte of a long header.
 const LONG: u8 = 0x80;
-const TYPE: u8 = 0x30;
-const INITIAL: u8 = 0x00;
-const RETRY: u8 = 0x30;
 
 /// Bytes of a packet's first byte and version.
 const BEGINNING_BYTES: usize = 5;
@@ -57,15 +55,15 @@ pub fn packets(datagram: &[u8]) -> impl Iterator<Item = InitialPacket<'_>> {
 fn packet_at(datagram: &[u8], start: usize) -> Option<(InitialPacket<'_>, bool)> {
     let packet = datagram.get(start..)?;
     let (first, rest) = packet.split_first()?;
-    let kind = first & TYPE;
+    let kind = LongType::of(*first);
     let (version, _) = rest.split_first_chunk()?;
-    if first & LONG == 0 || u32::from_be_bytes(*version) != VERSION || kind == RETRY {
+    if first & LONG == 0 || u32::from_be_bytes(*version) != VERSION || kind == LongType::Retry {
         return None;
     }
     let mut rest = packet.get(BEGINNING_BYTES..)?;
     let destination = take_id(&mut rest)?;
     take_id(&mut rest)?;
-    if kind == INITIAL {
+    if kind == LongType::Initial {
         let token_bytes = usize::try_from(varint::read(&mut rest)?).ok()?;
         rest = rest.get(token_bytes..)?;
     }
@@ -78,7 +76,7 @@ fn packet_at(datagram: &[u8], start: usize) -> Option<(InitialPacket<'_>, bool)>
         number_at,
         end: number_at + length,
     };
-    Some((packet, kind == INITIAL))
+    Some((packet, kind == LongType::Initial))
 }
 
 /// Calls `each` for every CRYPTO frame in a decrypted payload, with its offset; `None`: the payload

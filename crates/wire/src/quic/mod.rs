@@ -26,6 +26,28 @@ pub enum Header<'b> {
     },
 }
 
+/// The types of packets with a long header in version 1 (RFC 9000 section 17.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongType {
+    Initial,
+    ZeroRtt,
+    Handshake,
+    Retry,
+}
+
+impl LongType {
+    /// The type that a packet's first byte says.
+    #[must_use]
+    pub fn of(first: u8) -> Self {
+        match first >> 4 & 3 {
+            0 => Self::Initial,
+            1 => Self::ZeroRtt,
+            2 => Self::Handshake,
+            _ => Self::Retry,
+        }
+    }
+}
+
 /// Reads the header at the start of a datagram; `None` if it has none.
 #[must_use]
 pub fn header(datagram: &[u8]) -> Option<Header<'_>> {
@@ -50,7 +72,7 @@ fn connection_id(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Header, header};
+    use super::{Header, LongType, header};
 
     /// The beginning of the client's first packet in RFC 9001 appendix A.2, and of the server's in
     /// A.3.
@@ -70,6 +92,14 @@ mod tests {
         assert_eq!(header(CLIENT), ids(client, b""));
         let server = b"\xf0\x67\xa5\x50\x2a\x42\x62\xb5";
         assert_eq!(header(SERVER), ids(b"", server));
+        let types = [0xc0, 0xdf, 0xe1, 0xf0].map(LongType::of);
+        let expected = [
+            LongType::Initial,
+            LongType::ZeroRtt,
+            LongType::Handshake,
+            LongType::Retry,
+        ];
+        assert_eq!(types, expected);
         let short = Some(Header::Short { rest: b"abc" });
         assert_eq!(header(b"\x40abc"), short);
         for length in 0..15 {
