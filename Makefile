@@ -110,8 +110,9 @@ fuzz: ## Each fuzz target, five seconds
 fuzz-live: ## Fuzz Turnpike and nginx with mutated requests, answers and HTTP/2 connections: a minute
 	$(XTASK) fuzz-live --debug --minutes 1.25 --seed 20
 
-torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
+torture: ## Ten minutes of reloads, upgrades, stalls and kills under load, and a counted run of them
 	$(XTASK) torture --debug --minutes 10
+	$(XTASK) torture --debug --acts reload=100,lanes=20,upgrade=10,stall=1,kill=5,kill-master=5
 
 operations-long: ## A hundred reloads, twenty changes of lanes and ten of the binary under HTTPS load
 	TURNPIKE_TEST_ROUNDS=10 $(CARGO) test --workspace --locked --test it -- operations::secure --nocapture

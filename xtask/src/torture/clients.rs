@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use turnpike_testkit::{Signal, process};
 
 use super::ledger::{Account, Failure, now_us};
 
@@ -89,6 +90,11 @@ impl Load {
             report,
             failures,
         })
+    }
+
+    /// Ends it before its time; requests that are under way count for nothing.
+    pub(super) fn end(&self) {
+        process::signal(self.child.id(), Signal::SIGINT);
     }
 
     /// Waits for its end.

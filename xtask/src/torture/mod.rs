@@ -7,11 +7,12 @@
 //!
 //! Clients of HTTP/2 download much beside small requests; those of HTTP/3 begin connections, keep
 //! some, and have downloads and uploads under way. `--acts none --minutes 60` leaves the
-//! server alone for an hour of that.
+//! server alone for an hour of that; `--acts reload=100,kill=5` ends when so much was done.
 //!
 //! The result depends only on counts, never on time: a slow machine makes a run slow, not wrong.
 //! Actions are rows of [`ACTS`].
 
+mod acts;
 mod clients;
 mod http2;
 mod ledger;
@@ -28,6 +29,7 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::set_on_drop::SetOnDrop;
 use crate::{machine, workspace};
+use acts::{ACTS, Acts};
 use clients::{Load, LoadRow};
 use http2::Reader;
 use ledger::{Account, Act, Deed, now_us};
@@ -35,6 +37,8 @@ use victim::Victim;
 
 /// The default duration of a run.
 const MINUTES: u64 = 10;
+/// The longest time for actions that are counted.
+const MINUTES_MAX: u64 = 60;
 /// The default time between two actions, in milliseconds: a shorter one finds rare losses sooner.
 const EVERY_MS: u64 = 1_000;
 /// Load after the last act, in seconds: until every stall is over.
@@ -94,17 +98,6 @@ const READERS: &[Reader] = &[
 /// What the log says of a lane or a connection that was lost by a fault of ours.
 const LOST: &[&str] = &["is given up", "no byte has moved"];
 
-/// The actions, by the name for `--acts`, and whether they work with nginx too.
-const ACTS: &[(&str, Act, bool)] = &[
-    ("reload", Act::Reload, true),
-    ("lanes", Act::LaneCount, true),
-    ("upgrade", Act::Upgrade, false),
-    ("stall", Act::Stall, false),
-    ("kill", Act::Kill, false),
-    ("kill-master", Act::KillMaster, false),
-    ("kill-both", Act::KillBoth, false),
-];
-
 /// How long, and which act when.
 #[derive(Clone, Copy)]
 struct Pace {
@@ -116,6 +109,7 @@ struct Pace {
 /// The results of a run.
 struct Report {
     name: String,
+    acts: Acts,
     deeds: Vec<Deed>,
     accounts: Vec<Account>,
     started_us: u64,
@@ -134,7 +128,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         "--beside",
     ];
     let options = Options::parse(arguments, &valued, &["--debug", "--write"])?;
-    let minutes = options.number("--minutes", MINUTES)?;
+    let is_counted = acts::are_counted(&options);
+    let minutes = if is_counted { MINUTES_MAX } else { MINUTES };
+    let minutes = options.number("--minutes", minutes)?;
     let seconds = options.number("--seconds", minutes * 60)?;
     let seed = options.number("--seed", 1_u64)?;
     let every_ms = options.number("--every-ms", EVERY_MS)?;
@@ -150,9 +146,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         contenders.push(Contender::nginx()?);
     }
     let mut text = format!(
-        "{seconds} s, an act every {every_ms} ms (seed {seed}); {SLOW_CLIENTS} clients upload \
+        "{}{seconds} s, an act every {every_ms} ms (seed {seed}); {SLOW_CLIENTS} clients upload \
          slowly, {SLOW_CLIENTS} hold WebSockets, {} download by HTTP/2; {}; every CPU is half busy \
          with something else\n\n",
+        if is_counted { "at most " } else { "" },
         READERS.len(),
         LOADS
             .iter()
@@ -167,8 +164,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             .map(|contender| {
                 let (options, load) = (&options, &load);
                 scope.spawn(move || {
-                    let acts = acts(options, contender)?;
-                    torture(contender, load, &acts, pace)
+                    let acts = Acts::of(options, contender.name == "nginx")?;
+                    torture(contender, load, acts, pace)
                 })
             })
             .collect();
@@ -188,38 +185,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     verdict
 }
 
-fn acts(options: &Options, contender: &Contender) -> Result<Vec<Act>, String> {
-    if options.text("--acts") == Some("none") {
-        return Ok(Vec::new());
-    }
-    let names: Option<Vec<&str>> = options.text("--acts").map(|text| text.split(',').collect());
-    for name in names.iter().flatten() {
-        if !ACTS.iter().any(|(known, ..)| known == name) {
-            let known: Vec<&str> = ACTS.iter().map(|(known, ..)| *known).collect();
-            return Err(format!(
-                "no act is called \"{name}\"; there are {}",
-                known.join(", ")
-            ));
-        }
-    }
-    let is_nginx = contender.name == "nginx";
-    let acts: Vec<Act> = ACTS
-        .iter()
-        .filter(|(name, ..)| names.as_ref().is_none_or(|names| names.contains(name)))
-        .filter(|(.., nginx_too)| *nginx_too || !is_nginx)
-        .map(|(_, act, _)| *act)
-        .collect();
-    if acts.is_empty() {
-        Err("there is no act left to do".to_owned())
-    } else {
-        Ok(acts)
-    }
-}
-
 fn torture(
     contender: &Contender,
     load: &std::path::Path,
-    acts: &[Act],
+    acts: Acts,
     pace: Pace,
 ) -> Result<Report, String> {
     let origin = clients::start_origin().map_err(|error| error.to_string())?;
@@ -257,7 +226,11 @@ fn torture(
             .iter()
             .map(|reader| scope.spawn(move || http2::download(port, *reader, is_over)));
         let slow: Vec<_> = slow.chain(readers).collect();
-        let result = do_acts(&mut victim, acts, pace, scope, &done);
+        let result = do_acts(&mut victim, acts.clone(), pace, scope, &done);
+        if acts.is_counted() {
+            std::thread::sleep(Duration::from_secs(AFTERMATH_SECONDS));
+            loads.iter().for_each(Load::end);
+        }
         let mut accounts: Vec<_> = loads.into_iter().map(Load::account).collect();
         drop(end);
         let slow = slow.into_iter().filter_map(|client| client.join().ok());
@@ -270,6 +243,7 @@ fn torture(
     deeds.sort_by_key(|deed| deed.from_us);
     Ok(Report {
         name: contender.name.clone(),
+        acts,
         deeds,
         accounts: sum(accounts?),
         started_us,
@@ -291,7 +265,7 @@ fn readers(contender: &Contender, folder: &std::path::Path) -> std::io::Result<&
 
 fn do_acts<'scope>(
     victim: &mut Victim,
-    acts: &[Act],
+    mut acts: Acts,
     pace: Pace,
     scope: &'scope std::thread::Scope<'scope, '_>,
     done: &'scope (impl Fn(Deed) + Sync),
@@ -300,17 +274,23 @@ fn do_acts<'scope>(
     let end = started + Duration::from_secs(pace.seconds);
     let mut random = pace.seed | 1;
     let mut next = started + pace.every;
-    while next < end && !acts.is_empty() {
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    while next < end {
         // xorshift64: which act comes when is the seed's doing.
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let act = acts[(random >> 8) as usize % acts.len()];
-        victim.suffer(act, random >> 24, scope, done)?;
+        let Some(act) = acts.choose(random >> 8) else {
+            break;
+        };
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        if victim.suffer(act, random >> 24, scope, done)? {
+            acts.was_done(act);
+        }
         next = (next + pace.every).max(Instant::now());
     }
-    std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    if !acts.is_counted() {
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    }
     Ok(())
 }
 
@@ -385,8 +365,12 @@ fn judge(report: &Report) -> Outcome {
         .flat_map(|account| account.list(&report.deeds, report.started_us));
     let mut faults: Vec<String> = lists.collect();
     for (_, act, _) in ACTS {
-        if let (1.., 0) = count(report, *act) {
+        let (tried, done) = count(report, *act);
+        if tried > 0 && done == 0 {
             faults.push(format!("{}: none came to anything", act.name()));
+        }
+        if let Some(wanted) = report.acts.wanted(*act).filter(|wanted| done < *wanted) {
+            faults.push(format!("{}: {done} of {wanted} were done", act.name()));
         }
     }
     let is_lost = |line: &&str| LOST.iter().any(|words| line.contains(words));

@@ -122,14 +122,15 @@ impl Victim {
     }
 
     /// Runs an action; `random` makes its choices. A part that takes long, and does not hinder the
-    /// next action, runs in a thread of `scope`, and reports to `done`.
+    /// next action, runs in a thread of `scope`, and reports to `done`. `false`: it could
+    /// not be done.
     pub(super) fn suffer<'scope>(
         &mut self,
         act: Act,
         random: u64,
         scope: &'scope std::thread::Scope<'scope, '_>,
         done: &'scope (impl Fn(Deed) + Sync),
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let from_us = now_us();
         let deed = move |until_us| Deed {
             act,
@@ -147,7 +148,7 @@ impl Victim {
             Act::Upgrade => is_done = self.upgrade()?,
             Act::Stall => {
                 let Some(thread) = self.some_lane(random) else {
-                    return Ok(());
+                    return Ok(false);
                 };
                 scope.spawn(move || {
                     let begun = Instant::now();
@@ -155,11 +156,11 @@ impl Victim {
                     let _ = process::hold_thread(thread, Moment::Any, || begun.elapsed() < STALL);
                     done(deed(now_us()));
                 });
-                return Ok(());
+                return Ok(true);
             }
             Act::Kill => {
                 let Some(pid) = self.serving() else {
-                    return Ok(());
+                    return Ok(false);
                 };
                 kill(pid);
             }
@@ -173,7 +174,7 @@ impl Victim {
             is_done,
             ..deed(now_us())
         });
-        Ok(())
+        Ok(is_done)
     }
 
     fn kill_master(&self) {
