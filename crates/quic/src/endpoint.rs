@@ -384,7 +384,9 @@ impl Endpoint {
         };
         let mut gathering = FirstFlight::new(keys);
         let state = gathering.add(datagram);
-        if state == HelloState::Invalid {
+        // What has nothing of a hello begins none: it comes from a client whose handshake another
+        // process had, or from nobody.
+        if state == HelloState::Invalid || gathering.is_empty() {
             self.quinn.ignore(incoming);
             return Outcome::Nothing;
         }

@@ -52,6 +52,11 @@ impl FirstFlight {
         }
     }
 
+    /// Whether nothing has come.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// Takes what a datagram has of it. Packets that nobody has encrypted well are left out, as if
     /// they had been lost.
     pub(crate) fn add(&mut self, datagram: &[u8]) -> HelloState {

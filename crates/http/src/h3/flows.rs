@@ -45,8 +45,8 @@ pub(crate) struct QuicFlows {
 /// The owner of a datagram.
 enum Whose {
     Ours,
-    /// The connection of another place.
-    Place(FlowKey),
+    /// The connection of another place; of a first flight, where nobody has that place.
+    Place(FlowKey, Option<FlowKey>),
     /// Of whoever has got the first of its flight.
     FirstFlight(FlowKey),
     /// No ID of a connection is in it.
@@ -88,31 +88,37 @@ impl QuicFlows {
         match self.whose(bytes) {
             Whose::Ours => true,
             Whose::Nobody => false,
-            Whose::Place(key) => {
-                let is_given = flows.forward(key, gate, || datagram(key));
-                if is_given {
-                    self.counters.quic_forwarded.add();
-                } else {
-                    // Whoever had it is no more: its client is told so.
-                    flows.release(key);
-                }
-                !is_given
-            }
-            Whose::FirstFlight(key) => {
-                if self.flights.len() >= FLIGHTS_KEPT_MAX {
-                    return true;
-                }
+            Whose::Place(key, first_flight) => {
                 if flows.forward(key, gate, || datagram(key)) {
                     self.counters.quic_forwarded.add();
                     return false;
                 }
-                let ends_ms = self.lane.clock.now_ms() + FLIGHT_KEPT_MS;
-                if self.flights.back().is_none_or(|(_, last)| *last != key) {
-                    self.flights.push_back((ends_ms, key));
-                }
-                true
+                // Whoever had it is no more: its client is told so.
+                flows.release(key);
+                first_flight.is_none_or(|key| self.takes_first_flight(key, gate, datagram))
             }
+            Whose::FirstFlight(key) => self.takes_first_flight(key, gate, datagram),
         }
+    }
+
+    fn takes_first_flight(
+        &mut self,
+        key: FlowKey,
+        gate: &Arc<OwnedFd>,
+        datagram: impl Fn(FlowKey) -> ForwardedDatagram,
+    ) -> bool {
+        if self.flights.len() >= FLIGHTS_KEPT_MAX {
+            return true;
+        }
+        if self.lane.flows.forward(key, gate, || datagram(key)) {
+            self.counters.quic_forwarded.add();
+            return false;
+        }
+        let ends_ms = self.lane.clock.now_ms() + FLIGHT_KEPT_MS;
+        if self.flights.back().is_none_or(|(_, last)| *last != key) {
+            self.flights.push_back((ends_ms, key));
+        }
+        true
     }
 
     fn whose(&self, bytes: &[u8]) -> Whose {
@@ -124,18 +130,18 @@ impl QuicFlows {
             },
             Some(Header::Long { destination, .. }) => {
                 let kind = bytes.first().map(|first| LongType::of(*first));
-                // Those that a client sends before it has an ID of ours.
+                // Those that a client sends before it has an ID of ours, and still when it has one.
                 let is_first = matches!(kind, Some(LongType::Initial | LongType::ZeroRtt));
                 (destination, is_first)
             }
         };
-        match self.ids.read(id) {
-            Some(place) if place == self.place.get() => Whose::Ours,
-            _ if is_first && id.len() <= CONNECTION_ID_BYTES_MAX => {
-                Whose::FirstFlight(self.key(FIRST_FLIGHT, id))
-            }
-            Some(place) => Whose::Place(self.place_key(place)),
-            None => Whose::Nobody,
+        let is_first = is_first && id.len() <= CONNECTION_ID_BYTES_MAX;
+        let first_flight = is_first.then(|| self.key(FIRST_FLIGHT, id));
+        match (self.ids.read(id), first_flight) {
+            (Some(place), _) if place == self.place.get() => Whose::Ours,
+            (Some(place), first_flight) => Whose::Place(self.place_key(place), first_flight),
+            (None, Some(key)) => Whose::FirstFlight(key),
+            (None, None) => Whose::Nobody,
         }
     }
 

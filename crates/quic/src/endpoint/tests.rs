@@ -108,3 +108,15 @@ fn clients_whose_handshake_was_cut_are_told() {
         }
     }
 }
+
+#[test]
+fn what_is_no_beginning_keeps_no_place() {
+    let mut endpoint = endpoint(2);
+    // An Initial packet whose keys come from another ID, as a client sends it that has got ours.
+    let mut packet = packet(&[0xc0, 0, 0, 0, 1, CONNECTION_ID_BYTES as u8], 3);
+    packet[6 + CONNECTION_ID_BYTES..][..4].copy_from_slice(&[0, 0, 0x44, 0x96]);
+    packet.resize(1200, 7);
+    assert_eq!(turnpike_wire::quic::initial::packets(&packet).count(), 1);
+    assert_eq!(answer(&mut endpoint, &packet), None);
+    assert_eq!(endpoint.flights(), 0);
+}
