@@ -142,9 +142,60 @@ impl FlowSockets {
 }
 
 /// A process with its lanes.
-struct Served {
+pub(crate) struct Served {
     process: Process,
     lanes: Vec<(LaneHandler, EventLoop, Arc<Mailbox<Command>>)>,
+}
+
+impl Served {
+    /// A process whose lanes read nothing yet.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub(crate) fn start(plans: &Plans, lanes: usize) -> io::Result<Served> {
+        let process = Process::default();
+        let lane = |number| {
+            let mailbox = Arc::new(Mailbox::new()?);
+            let apply = orders(plans, Vec::new());
+            let (handler, event_loop) = LaneHandler::begin(number, &process, &mailbox, apply)?;
+            Ok((handler, event_loop, mailbox))
+        };
+        let lanes = (0..lanes).map(lane).collect::<io::Result<_>>()?;
+        Ok(Served { process, lanes })
+    }
+
+    /// Has the lanes read these gates, from their next turn on.
+    pub(crate) fn apply(&self, plans: &Plans, gates: &[LaneGate]) {
+        for (.., mailbox) in &self.lanes {
+            let orders = orders(plans, gates.to_vec());
+            mailbox.send(Command::Apply(Box::new(orders)));
+        }
+    }
+
+    /// Lets every lane take a turn, beginning with that one.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub(crate) fn turns(&mut self, first: usize) -> io::Result<()> {
+        let count = self.lanes.len();
+        for place in (0..count).map(|place| (first + place) % count) {
+            let (handler, event_loop, _) = &mut self.lanes[place];
+            event_loop.turn(handler, 0)?;
+        }
+        Ok(())
+    }
+}
+
+fn orders(plans: &Plans, gates: Vec<LaneGate>) -> Apply {
+    Apply {
+        plans: plans.clone(),
+        gates,
+        accept: AcceptSettings::default(),
+        heartbeat: None,
+        cpus: None,
+        // Nobody waits for it.
+        done: sync_channel(1).0,
+    }
 }
 
 /// A run.
@@ -183,7 +234,7 @@ impl<'a> Flows<'a> {
     /// Those of the machine.
     pub(crate) fn run(&mut self, scenario: &FlowScenario) -> io::Result<()> {
         self.sockets.clear();
-        let first = self.start(scenario.lanes)?;
+        let first = Served::start(self.plans, scenario.lanes)?;
         self.served.push(first);
         self.serve()?;
         for step in &scenario.steps {
@@ -206,30 +257,6 @@ impl<'a> Flows<'a> {
         self.end()
     }
 
-    /// A process whose lanes read nothing yet.
-    fn start(&self, lanes: usize) -> io::Result<Served> {
-        let process = Process::default();
-        let lane = |number| {
-            let mailbox = Arc::new(Mailbox::new()?);
-            let apply = self.apply(Vec::new());
-            let (handler, event_loop) = LaneHandler::begin(number, &process, &mailbox, apply)?;
-            Ok((handler, event_loop, mailbox))
-        };
-        let lanes = (0..lanes).map(lane).collect::<io::Result<_>>()?;
-        Ok(Served { process, lanes })
-    }
-
-    fn apply(&self, gates: Vec<LaneGate>) -> Apply {
-        Apply {
-            plans: self.plans.clone(),
-            gates,
-            accept: AcceptSettings::default(),
-            heartbeat: None,
-            cpus: None,
-            done: sync_channel(1).0,
-        }
-    }
-
     /// Has the lanes of the last process read the gate.
     fn serve(&mut self) -> io::Result<()> {
         let number = self.plans.gate_number(0);
@@ -241,23 +268,15 @@ impl<'a> Flows<'a> {
         });
         let gates: Vec<LaneGate> = gate.into_iter().collect();
         if let Some(served) = self.served.last() {
-            for (.., mailbox) in &served.lanes {
-                mailbox.send(Command::Apply(Box::new(self.apply(gates.clone()))));
-            }
+            served.apply(self.plans, &gates);
         }
         self.turns(0)
     }
 
     /// Lets every lane take a turn, beginning with that one of the process that reads.
     fn turns(&mut self, first: usize) -> io::Result<()> {
-        for served in self.served.iter_mut().rev() {
-            let count = served.lanes.len();
-            for place in (0..count).map(|place| (first + place) % count) {
-                let (handler, event_loop, _) = &mut served.lanes[place];
-                event_loop.turn(handler, 0)?;
-            }
-        }
-        Ok(())
+        let mut served = self.served.iter_mut().rev();
+        served.try_for_each(|served| served.turns(first))
     }
 
     fn ask(&mut self, client: usize, lane: usize, datagrams: usize) -> io::Result<()> {
@@ -365,7 +384,7 @@ impl<'a> Flows<'a> {
 
     /// Another process begins to read the gate, and leaves flows to the one before.
     fn succeed(&mut self, lanes: usize) -> io::Result<()> {
-        let next = self.start(lanes)?;
+        let next = Served::start(self.plans, lanes)?;
         let Some(before) = self.served.last() else {
             return Ok(());
         };
@@ -441,11 +460,13 @@ impl Clock {
         }
     }
 
-    fn now_ms(&self) -> u64 {
+    /// The milliseconds since the run's beginning.
+    pub(crate) fn now_ms(&self) -> u64 {
         self.time.borrow_mut().now_ms()
     }
 
-    fn pass_ms(&self, ms: u64) {
+    /// Lets time pass.
+    pub(crate) fn pass_ms(&self, ms: u64) {
         self.time.borrow_mut().pass_ms(ms);
     }
 }

@@ -20,6 +20,8 @@ mod origin;
 mod passing;
 mod plan;
 mod protocol;
+mod quic;
+mod quic_client;
 mod registrations;
 mod relay_end;
 mod relays;

@@ -8,7 +8,7 @@ const USAGE: &str = "\
 usage: simulate [--seeds COUNT] [--from SEED] [--fault NAME]
        simulate --seed SEED [--fault NAME]
 faults: lost-wake-up, answer-twice, buffer-kept, sender-not-woken, end-not-relayed, forward-lost,
-        flow-kept";
+        flow-kept, place-misread";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -54,6 +54,7 @@ fn fault(name: &str) -> Option<Fault> {
         "end-not-relayed" => Fault::EndNotRelayed,
         "forward-lost" => Fault::ForwardLost,
         "flow-kept" => Fault::FlowKept,
+        "place-misread" => Fault::PlaceMisread,
         _ => return None,
     })
 }

@@ -30,6 +30,7 @@ use crate::flows::FlowSockets;
 use crate::handshake;
 use crate::plan;
 use crate::protocol::{ALL, ORIGINS};
+use crate::quic::QuicSockets;
 use crate::relays::RelaySockets;
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario, stream};
 use crate::verdict;
@@ -42,6 +43,7 @@ pub struct Bench {
     origins: Rc<Vec<UnixListener>>,
     pub(crate) relays: RelaySockets,
     pub(crate) flows: FlowSockets,
+    pub(crate) quic: QuicSockets,
     pub(crate) registry: Registry,
 }
 
@@ -120,6 +122,7 @@ impl Bench {
             origins: Rc::new(origins),
             relays: RelaySockets::new(folder)?,
             flows: FlowSockets::new()?,
+            quic: QuicSockets::new()?,
             registry: plan::registry(),
         })
     }

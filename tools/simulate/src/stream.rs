@@ -1,6 +1,8 @@
-//! The part of a seed's run that is about `stream`: relays, and flows over lanes and processes.
+//! The part of a seed's run that is about `stream`: relays, and flows over lanes and processes; and
+//! the connections of QUIC.
 
 use std::cell::RefCell;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use turnpike_protocols::{Apply, LaneHandler, Process};
 
 use crate::flows::{Clock, FlowScenario, Flows};
 use crate::plan;
+use crate::quic::{Quic, QuicScenario};
 use crate::relays::{RelayScenario, RelayWorld, Shared};
 use crate::run::{Bench, Logs, Options, Report};
 use crate::scenario::stream;
@@ -19,6 +22,9 @@ use crate::scenario::stream;
 /// The part of the seeds with relays, and with flows, in percent.
 const RELAYS_PERCENT: u64 = 25;
 const FLOWS_PERCENT: u64 = 15;
+
+/// The same of those with connections of QUIC: two thousand of ten thousand.
+const QUIC_PERCENT: u64 = 20;
 
 impl Bench {
     /// Runs what a seed has of it.
@@ -37,6 +43,9 @@ impl Bench {
         }
         if random.percent(FLOWS_PERCENT) {
             self.run_flows(seed, options, report)?;
+        }
+        if random.percent(QUIC_PERCENT) {
+            self.run_quic(seed, options, report)?;
         }
         Ok(())
     }
@@ -129,6 +138,37 @@ impl Bench {
                 Ok(())
             }
         }
+    }
+}
+
+impl Bench {
+    fn run_quic(&self, seed: u64, options: Options, report: &mut Report) -> Result<(), String> {
+        let mut random = stream(seed, 11);
+        let scenario = QuicScenario::new(&mut random);
+        let mut logs = Logs::new(&self.folder)?;
+        let block = QuicScenario::configuration(self.quic.gate_address, &self.folder);
+        let text = format!("events {{ }}\n{block}");
+        let plans = plan::build(&self.registry, &text, 1, &mut logs)?;
+        let clock = Clock::new(stream(seed, 12), options.fault);
+        simulation::enter(Some(Box::new(clock.clone())));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let mut quic = Quic::new(&self.quic, &scenario, &plans, clock.clone(), random)?;
+            quic.run()?;
+            Ok::<_, io::Error>((std::mem::take(&mut quic.problems), quic.answered))
+        }));
+        simulation::enter(None);
+        report.fault_hits += clock.fault_hits.get();
+        match ran {
+            Ok(Ok((problems, answered))) => {
+                report.problems.extend(problems);
+                report.answered += answered;
+            }
+            Ok(Err(error)) => return Err(format!("no QUIC: {error}")),
+            Err(_) => report
+                .problems
+                .push("a panic ended a lane of QUIC".to_owned()),
+        }
+        Ok(())
     }
 }
 

@@ -73,6 +73,11 @@ fn a_flow_that_is_not_forgotten_is_detected() {
 }
 
 #[test]
+fn a_packet_that_is_not_steered_to_its_lane_is_detected() {
+    is_found(Fault::PlaceMisread);
+}
+
+#[test]
 fn a_seed_gives_the_same_run_again() {
     let folder = std::env::temp_dir().join(format!("turnpike-simulate-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder can be made");

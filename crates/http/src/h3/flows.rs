@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use turnpike_lane::event_loop::Owner;
 use turnpike_lane::flows::{FlowKey, ForwardedDatagram};
+use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_plan::protocol::LaneCommon;
 use turnpike_quic::{CONNECTION_ID_BYTES, ConnectionIds, Place};
 use turnpike_wire::quic::{CONNECTION_ID_BYTES_MAX, Header, LongType, header};
@@ -139,6 +140,7 @@ impl QuicFlows {
         let first_flight = is_first.then(|| self.key(FIRST_FLIGHT, id));
         match (self.ids.read(id), first_flight) {
             (Some(place), _) if place == self.place.get() => Whose::Ours,
+            (Some(_), _) if simulation::is_faulty(Fault::PlaceMisread) => Whose::Ours,
             (Some(place), first_flight) => Whose::Place(self.place_key(place), first_flight),
             (None, Some(key)) => Whose::FirstFlight(key),
             (None, None) => Whose::Nobody,

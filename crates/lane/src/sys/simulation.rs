@@ -26,6 +26,8 @@ pub enum Fault {
     ForwardLost,
     /// A flow that has ended stays in the directory.
     FlowKept,
+    /// A lane takes a packet of another's connection of QUIC for its own.
+    PlaceMisread,
 }
 
 /// Whether to inject the fault here. Always false outside of a simulator.
