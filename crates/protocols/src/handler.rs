@@ -197,9 +197,11 @@ impl EventHandler for LaneHandler {
     fn finished(&self) -> bool {
         match &self.ending {
             Ending::No => false,
-            // Another lane may just be handing something over.
+            // Another lane, or process, may just be handing something over.
             Ending::Leaving(_) | Ending::Draining => {
-                self.protocols.held() == 0 && self.mailbox.close_if_empty()
+                self.protocols.held() == 0
+                    && self.common.flows.close_if_empty()
+                    && self.mailbox.close_if_empty()
             }
             Ending::Now => true,
         }

@@ -67,16 +67,26 @@ pub(super) enum Elsewhere {
 }
 
 impl Elsewhere {
-    /// Gives it a datagram; `false`: that process is there no more.
-    pub(super) fn put(&self, datagram: ForwardedDatagram) -> bool {
+    /// Gives it a datagram; the datagram comes back where that lane or process is there no more.
+    pub(super) fn put(&self, datagram: ForwardedDatagram) -> Result<(), Box<ForwardedDatagram>> {
         match self {
-            Self::Lane(inbox) => {
-                inbox.put(datagram);
-                true
-            }
-            Self::Process(link) => link.pass_on(&datagram),
+            Self::Lane(inbox) => match inbox.put(datagram) {
+                Put::Taken | Put::Lost => Ok(()),
+                Put::Closed(datagram) => Err(datagram),
+            },
+            Self::Process(link) if link.pass_on(&datagram) => Ok(()),
+            Self::Process(_) => Err(Box::new(datagram)),
         }
     }
+}
+
+/// What became of a datagram that was put into an inbox.
+pub(super) enum Put {
+    Taken,
+    /// Too many wait, as in a socket whose buffer is full.
+    Lost,
+    /// The lane has ended.
+    Closed(Box<ForwardedDatagram>),
 }
 
 /// Where a lane is given datagrams that came to another one.
@@ -283,8 +293,10 @@ impl FlowDirectory {
             }
         };
         drop(shard);
-        // A process that has just ended took the flow with it.
-        owner.put(datagram);
+        if let Err(datagram) = owner.put(datagram) {
+            // The flow has ended meanwhile, and its lane or process with it.
+            from.give_back(&datagram);
+        }
     }
 }
 
@@ -340,7 +352,7 @@ impl FlowDirectory {
         shard.insert(key, FlowOwner::Lane(Arc::clone(&inbox)));
         drop(shard);
         let begins = matches!(datagram.arrival, Arrival::Gate(_));
-        if !inbox.put(datagram) && begins {
+        if !matches!(inbox.put(datagram), Put::Taken) && begins {
             self.release(key, &inbox);
         }
     }
@@ -380,17 +392,20 @@ impl Inbox {
         }
     }
 
-    /// Puts a datagram in. `false`: it is lost, since too many wait, or the lane has just ended.
-    pub(super) fn put(&self, datagram: ForwardedDatagram) -> bool {
+    /// Puts a datagram in, and says what became of it.
+    pub(super) fn put(&self, datagram: ForwardedDatagram) -> Put {
         let mut datagrams = self.datagrams();
-        if datagrams.closed || datagrams.queue.len() >= DATAGRAMS_MAX {
-            return false;
+        if datagrams.closed {
+            return Put::Closed(Box::new(datagram));
+        }
+        if datagrams.queue.len() >= DATAGRAMS_MAX {
+            return Put::Lost;
         }
         datagrams.queue.push_back(datagram);
         self.is_filled.store(true, Ordering::Relaxed);
         drop(datagrams);
         (self.wake)();
-        true
+        Put::Taken
     }
 
     /// Whether there may be something in it. What is put in later wakes the lane.
@@ -403,6 +418,13 @@ impl Inbox {
         let mut datagrams = self.datagrams();
         self.is_filled.store(false, Ordering::Relaxed);
         std::mem::take(&mut datagrams.queue)
+    }
+
+    /// Takes nothing any more, unless something is in it. Returns whether it is closed.
+    pub(super) fn close_if_empty(&self) -> bool {
+        let mut datagrams = self.datagrams();
+        datagrams.closed |= datagrams.queue.is_empty();
+        datagrams.closed
     }
 
     /// Takes nothing any more.

@@ -144,9 +144,10 @@ impl LaneFlows {
         datagram: impl Fn() -> ForwardedDatagram,
     ) -> bool {
         let is_lost = simulation::is_faulty(Fault::ForwardLost);
-        // A round takes the flow from a process that is there no more: there are two at most.
+        // A round takes the flow from a lane or process that is there no more: there are two at
+        // most.
         while let Some(owner) = self.directory.claim(key, &self.inbox, gate) {
-            if is_lost || owner.put(datagram()) {
+            if is_lost || owner.put(datagram()).is_ok() {
                 return true;
             }
             if let Elsewhere::Process(link) = owner {
@@ -190,6 +191,12 @@ impl LaneFlows {
     /// Whether there may be such datagrams as [`LaneFlows::take_waiting`] takes.
     pub fn has_waiting(&self) -> bool {
         self.inbox.is_filled() || !self.unread.borrow().is_empty()
+    }
+
+    /// Takes nothing from others any more, unless something of theirs waits: the lane has to take
+    /// that first. Returns whether nothing can come.
+    pub fn close_if_empty(&self) -> bool {
+        self.unread.borrow().is_empty() && self.inbox.close_if_empty()
     }
 
     /// Takes datagrams that are to find or begin a flow here: those that other lanes were given,

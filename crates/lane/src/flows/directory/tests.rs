@@ -61,15 +61,33 @@ fn a_flow_stays_with_the_lane_that_claimed_it_until_that_lets_go() {
 #[test]
 fn an_inbox_wakes_its_lane_and_is_bounded() {
     let (inbox, woken) = inbox();
+    let mut taken = 0;
     for _ in 0..DATAGRAMS_MAX + 10 {
-        inbox.put(datagram());
+        let is_taken = matches!(inbox.put(datagram()), Put::Taken);
+        assert_eq!(is_taken, woken.load(Ordering::Relaxed) > taken);
+        taken += usize::from(is_taken);
     }
     assert_eq!(woken.load(Ordering::Relaxed), DATAGRAMS_MAX);
     assert_eq!(inbox.take().len(), DATAGRAMS_MAX);
     assert_eq!(inbox.take().len(), 0);
     inbox.close();
-    inbox.put(datagram());
+    assert!(matches!(inbox.put(datagram()), Put::Closed(_)));
     assert_eq!(inbox.take().len(), 0);
+}
+
+#[test]
+fn a_lane_ends_with_an_empty_inbox_and_a_later_datagram_is_the_senders() {
+    let directory = FlowDirectory::default();
+    let ((ending, _), (other, _), gate) = (inbox(), inbox(), gate());
+    assert!(directory.claim(key(7), &ending, &gate).is_none());
+    let owner = directory.claim(key(7), &other, &gate).unwrap();
+    assert!(owner.put(datagram()).is_ok());
+    assert!(!ending.close_if_empty(), "a datagram waits");
+    assert_eq!(ending.take().len(), 1);
+    assert!(ending.close_if_empty());
+    let back = owner.put(datagram()).unwrap_err();
+    assert_eq!(back.bytes, b"question");
+    assert!(directory.claim(key(7), &other, &gate).is_none());
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_flow_stays_with_its_process_until_it_ends() {
     is_free.recv_timeout(PATIENCE).unwrap();
     for port in ports {
         let owner = after.claim(key(port), &new.inbox, &gate).unwrap();
-        assert!(owner.put(datagram(key(port), &gate, "question")));
+        assert!(owner.put(datagram(key(port), &gate, "question")).is_ok());
         let got = old.next();
         assert_eq!(
             (got.key, got.bytes.as_slice()),
@@ -100,7 +100,7 @@ fn a_flow_stays_with_its_process_until_it_ends() {
     let owner = after.claim(key(7), &new.inbox, &gate).unwrap();
     // Both are on their way before the lane has seen that the first one comes back.
     for text in ["late", "later"] {
-        assert!(owner.put(datagram(key(7), &gate, text)));
+        assert!(owner.put(datagram(key(7), &gate, text)).is_ok());
     }
     let mut returned = Vec::new();
     while returned.len() < 2 {
@@ -134,7 +134,7 @@ fn a_process_between_two_others_passes_on() {
     is_free.recv_timeout(PATIENCE).unwrap();
     for (port, lane) in [(1, &of_first), (2, &of_second)] {
         let owner = third.claim(key(port), &of_third.inbox, &gate).unwrap();
-        assert!(owner.put(datagram(key(port), &gate, "question")));
+        assert!(owner.put(datagram(key(port), &gate, "question")).is_ok());
         assert_eq!(lane.next().key, key(port));
     }
     // Only when the first process is done may the second one end.
@@ -146,7 +146,7 @@ fn a_process_between_two_others_passes_on() {
     first.release(key(1), &of_first.inbox);
     has_ended.recv_timeout(PATIENCE).unwrap();
     assert!(
-        !owner.put(datagram(key(1), &gate, "late")),
+        owner.put(datagram(key(1), &gate, "late")).is_err(),
         "the link has ended"
     );
     while is_elsewhere(&third, key(1), &of_third) {
