@@ -619,11 +619,9 @@ impl Http3Connection {
         if is_early {
             self.agree();
         }
-        if let Some(priority) = reader.priority {
-            let mut frames = self.frames.borrow_mut();
-            // What a PRIORITY_UPDATE has said before holds (RFC 9218 section 7).
-            frames.prioritize_first(id, priority);
-        }
+        self.frames
+            .borrow_mut()
+            .prioritize_request(id, reader.priority);
         self.idle_since_ms = self.now_ms();
         let begun = self.serving.begin(
             &self.shared,

@@ -76,11 +76,14 @@ impl Http3Frames {
         }
     }
 
-    /// As [`Http3Frames::prioritize`], where nothing was said before.
-    pub(super) fn prioritize_first(&mut self, id: StreamId, priority: Priority) {
-        if !self.priorities.contains_key(&id) {
-            self.prioritize(id, priority);
+    /// Gives a stream its place when its request comes, with the priority that its head has. What a
+    /// PRIORITY_UPDATE has said before holds (RFC 9218 section 7), and where nothing is said the
+    /// default: the library's own comes before all others.
+    pub(super) fn prioritize_request(&mut self, id: StreamId, priority: Option<Priority>) {
+        if let Some(priority) = priority {
+            self.priorities.entry(id).or_insert(priority);
         }
+        self.order(id, self.priority(id));
     }
 
     /// Gives a stream its place where packets are made.

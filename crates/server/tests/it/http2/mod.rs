@@ -3,8 +3,8 @@
 mod floods;
 mod interim;
 mod priorities;
-mod trailers;
-mod tunnels;
+pub(crate) mod trailers;
+pub(crate) mod tunnels;
 mod upstream;
 
 use std::io::Read as _;

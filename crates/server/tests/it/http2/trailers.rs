@@ -77,7 +77,7 @@ async fn read(mut body: RecvStream) -> (Vec<u8>, String) {
 
 /// An upstream server that answers with the length and the trailers of the body that it got, and
 /// with trailers of its own; its port.
-fn origin() -> u16 {
+pub(crate) fn origin() -> u16 {
     let (port_is, port) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         runtime().block_on(async {

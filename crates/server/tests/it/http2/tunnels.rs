@@ -35,7 +35,7 @@ const ECHO_BYTES: usize = 300_000;
 
 /// An origin that switches to any protocol with that answer to a key, and sends back what it gets
 /// behind a greeting; and the heads that it gets.
-fn echoing_origin() -> (u16, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn echoing_origin() -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let heads = Arc::new(Mutex::new(Vec::new()));

@@ -1,6 +1,7 @@
 //! Tests of HTTP/3 with aioquic, a client of other authors.
 
 mod bad_input;
+mod messages;
 mod servers;
 mod survival;
 

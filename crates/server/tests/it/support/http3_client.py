@@ -11,18 +11,30 @@ import sys
 
 from aioquic.asyncio.client import connect
 from aioquic.asyncio.protocol import QuicConnectionProtocol
-from aioquic.h3.connection import H3Connection
+from aioquic.buffer import encode_uint_var
+from aioquic.h3.connection import H3Connection, encode_frame
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
 
 PATIENCE_S = 60
 SHORT_BYTES = 400
+# The window of a connection.
+WIDE = 1 << 20
 # RFC 9114 section 8.1.
 REQUEST_CANCELLED = 0x10C
+# RFC 9218 section 7.2.
+PRIORITY_UPDATE = 0xF0700
+# RFC 9220 section 3.
+ENABLE_CONNECT_PROTOCOL = 0x8
+# The example of RFC 6455 section 1.3.
+WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 class Answer:
+    # How many have ended.
+    ended = 0
+
     def __init__(self, loop):
         self.heads = []
         self.body = b""
@@ -37,6 +49,8 @@ class Answer:
 
     def finish(self):
         if not self.done.done():
+            Answer.ended += 1
+            self.place = Answer.ended
             self.done.set_result(self)
 
     def text(self, names):
@@ -49,6 +63,19 @@ class Answer:
         words = [head[b":status"].decode(), str(len(self.body)), body]
         words += [head.get(name.encode(), b"-").decode("latin-1") for name in names]
         return " ".join(words)
+
+    def heads_text(self, names):
+        """The heads before the body and the trailers, with these fields, and the body."""
+        texts = []
+        for head in map(dict, self.heads):
+            words = [head.get(b":status", b"trailers").decode()]
+            words += [
+                f"{name}={head[name.encode()].decode('latin-1')}"
+                for name in names
+                if name.encode() in head
+            ]
+            texts.append(" ".join(words))
+        return "; ".join([*texts, self.body.decode("latin-1")])
 
 
 class Client(QuicConnectionProtocol):
@@ -85,19 +112,44 @@ class Client(QuicConnectionProtocol):
             if part.stream_ended:
                 answer.finish()
 
-    def ask(self, method, authority, path, body=None, fields=()):
+    def ask(self, method, authority, path, body=None, fields=(), trailers=(), sends=True):
         answer = Answer(asyncio.get_running_loop())
         stream = self._quic.get_next_available_stream_id()
         self.answers[stream] = answer
         answer.stream = stream
         head = [(":method", method), (":scheme", "https"), (":authority", authority), (":path", path)]
         head += [field.split("=", 1) for field in fields]
-        head = [(name.encode(), value.encode()) for name, value in head]
-        self.http.send_headers(stream, head, end_stream=body is None)
+        self.http.send_headers(stream, encoded(head), end_stream=body is None and not trailers)
         if body is not None:
-            self.http.send_data(stream, body, end_stream=True)
+            self.http.send_data(stream, body, end_stream=not trailers)
+        if trailers:
+            last = [field.split("=", 1) for field in trailers]
+            self.http.send_headers(stream, encoded(last), end_stream=True)
+        if sends:
+            self.transmit()
+        return answer
+
+    def connect_for(self, protocol, authority, path):
+        """Extended CONNECT (RFC 9220): a stream that stays open."""
+        answer = Answer(asyncio.get_running_loop())
+        answer.stream = self._quic.get_next_available_stream_id()
+        self.answers[answer.stream] = answer
+        head = [(":method", "CONNECT"), (":protocol", protocol), (":scheme", "https")]
+        head += [(":authority", authority), (":path", path)]
+        head += [("sec-websocket-version", "13"), ("sec-websocket-key", WEBSOCKET_KEY)]
+        self.http.send_headers(answer.stream, encoded(head))
         self.transmit()
         return answer
+
+    def prioritize(self, stream, priority):
+        """A PRIORITY_UPDATE frame (RFC 9218 section 7.2)."""
+        payload = encode_uint_var(stream) + priority.encode()
+        control = self.http._local_control_stream_id
+        self._quic.send_stream_data(control, encode_frame(PRIORITY_UPDATE, payload))
+
+
+def encoded(fields):
+    return [(name.encode(), value.encode()) for name, value in fields]
 
 
 def configuration(options):
@@ -106,6 +158,7 @@ def configuration(options):
         alpn_protocols=options.alpn.split(","),
         verify_mode=ssl.CERT_NONE,
         connection_id_length=options.connection_id_bytes,
+        max_data=options.window,
         server_name=options.name,
     )
     if options.certificate:
@@ -135,6 +188,40 @@ async def obey(client, words, options):
             client._quic.stop_stream(answer.stream, REQUEST_CANCELLED)
             client.transmit()
         print("cancelled", flush=True)
+    elif verb == "heads":
+        body = bytes(int(rest[2])) if len(rest) > 2 else None
+        answer = client.ask(rest[0], authority, rest[1], body, options.field, options.trailer)
+        await asyncio.wait_for(answer.done, PATIENCE_S)
+        print(answer.heads_text(options.show), flush=True)
+    elif verb == "order":
+        # The connection's window stays as it is until the server has seen all requests. A priority
+        # behind ">" comes later, by a frame.
+        widen = client._quic._write_connection_limits
+        client._quic._write_connection_limits = lambda **_: None
+        asked = []
+        for priority in rest[1:]:
+            first, _, later = priority.partition(">")
+            fields = [f"priority={first}"]
+            answer = client.ask("GET", authority, rest[0], fields=fields, sends=False)
+            if later:
+                client.prioritize(answer.stream, later)
+            asked.append(answer)
+        await asyncio.wait_for(client.ping(), PATIENCE_S)
+        client._quic._write_connection_limits = widen
+        client._quic._local_max_data.value = WIDE
+        client.transmit()
+        answers = [await asyncio.wait_for(answer.done, PATIENCE_S) for answer in asked]
+        places = sorted(range(len(answers)), key=lambda number: answers[number].place)
+        print(*places, flush=True)
+    elif verb == "tunnel":
+        answer = client.connect_for("websocket", authority, rest[0])
+        bytes_sent = int(rest[1])
+        client.http.send_data(answer.stream, b"x" * bytes_sent, end_stream=True)
+        client.transmit()
+        await asyncio.wait_for(answer.done, PATIENCE_S)
+        status = dict(answer.heads[0])[b":status"].decode()
+        settings = client.http.received_settings[ENABLE_CONNECT_PROTOCOL]
+        print(settings, status, len(answer.body), answer.body[:6].decode(), flush=True)
     elif verb == "retried":
         print(client._quic._retry_source_connection_id is not None, flush=True)
     elif verb == "sleep":
@@ -201,11 +288,13 @@ def main():
     parser.add_argument("--alpn", default="h3")
     parser.add_argument("--certificate")
     parser.add_argument("--connection-id-bytes", type=int, default=8)
+    parser.add_argument("--window", type=int, default=WIDE)
     parser.add_argument("--tickets")
     parser.add_argument("--token")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--early", action="store_true")
     parser.add_argument("--field", action="append", default=[])
+    parser.add_argument("--trailer", action="append", default=[])
     parser.add_argument("--show", action="append", default=[])
     options = parser.parse_args()
     try:
