@@ -106,6 +106,30 @@ pub trait Evaluate<S>: Send + Sync {
     }
 }
 
+/// A variable whose value a family keeps in its own way, and that `set` changes.
+pub trait Assign<S>: Evaluate<S> {
+    /// Takes the value that `set` gives it.
+    fn assign(&self, subject: &mut S, value: &[u8]);
+}
+
+/// The change of a variable whose value is not among those of the subject.
+pub enum Assignment<S> {
+    /// By the row of the variable.
+    Row(Setter<S>),
+    /// By what a family defined.
+    Own(Arc<dyn Assign<S>>),
+}
+
+impl<S> Assignment<S> {
+    /// Changes the value.
+    pub fn make(self, subject: &mut S, value: &[u8]) {
+        match self {
+            Self::Row(set) => set(subject, value),
+            Self::Own(variable) => variable.assign(subject, value),
+        }
+    }
+}
+
 /// The variables that a value may be made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sources {
@@ -174,6 +198,8 @@ enum Source<S> {
     Computed(Arc<dyn Evaluate<S>>),
     /// Computed each time.
     Volatile(Arc<dyn Evaluate<S>>),
+    /// Computed each time, and changed by who computes it.
+    Assigned(Arc<dyn Assign<S>>),
 }
 
 struct Variable<S> {
@@ -282,6 +308,7 @@ impl<S> VariableTable<S> {
                 match &variable.source {
                     Source::Builtin(row) if self.unsettled.contains(&row.name) => return true,
                     Source::Computed(value) | Source::Volatile(value) => left.push(value.sources()),
+                    Source::Assigned(value) => left.push(value.sources()),
                     _ => {}
                 }
             }
@@ -386,6 +413,18 @@ impl<S> VariableTable<S> {
         self.define(name, Computed::AtEachUse, evaluate)
     }
 
+    /// Defines a variable that is computed at each use, and takes itself what `set` gives it.
+    ///
+    /// # Errors
+    /// As for [`VariableTable::define_computed`].
+    pub fn define_assigned(
+        &mut self,
+        name: &str,
+        variable: Arc<dyn Assign<S>>,
+    ) -> Result<VariableId, DuplicateVariable> {
+        self.define_as(name, Source::Assigned(variable))
+    }
+
     /// Defines a variable for which the configuration says when it is computed.
     ///
     /// # Errors
@@ -400,6 +439,14 @@ impl<S> VariableTable<S> {
             Computed::Once => Source::Computed(evaluate),
             Computed::AtEachUse => Source::Volatile(evaluate),
         };
+        self.define_as(name, source)
+    }
+
+    fn define_as(
+        &mut self,
+        name: &str,
+        source: Source<S>,
+    ) -> Result<VariableId, DuplicateVariable> {
         let id = self.reference(name);
         let variable = &mut self.variables[id.0 as usize];
         if let Source::Builtin(_) = variable.source {
@@ -436,10 +483,11 @@ impl<S> VariableTable<S> {
             .map(|variable| variable.name.as_str())
     }
 
-    /// The setter of a variable; `None` if its value is kept with the subject.
-    pub fn setter(&self, id: VariableId) -> Option<Setter<S>> {
-        match self.variables.get(id.0 as usize)?.source {
-            Source::Builtin(row) => row.set,
+    /// What changes a variable; `None` if its value is kept with the subject.
+    pub fn assignment(&self, id: VariableId) -> Option<Assignment<S>> {
+        match &self.variables.get(id.0 as usize)?.source {
+            Source::Builtin(row) => row.set.map(Assignment::Row),
+            Source::Assigned(variable) => Some(Assignment::Own(Arc::clone(variable))),
             _ => None,
         }
     }
@@ -477,6 +525,7 @@ pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> boo
         Source::Builtin(row) => (row.get)(subject, out),
         Source::Prefixed(get, name) => get(subject, name, out),
         Source::Volatile(evaluate) => compute(subject, variable, &**evaluate, out),
+        Source::Assigned(evaluate) => compute(subject, variable, &**evaluate, out),
         Source::Computed(evaluate) => {
             let (start, uses) = (out.len(), subject.unsettled_uses());
             let found = compute(subject, variable, &**evaluate, out);

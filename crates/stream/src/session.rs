@@ -173,10 +173,10 @@ impl Session {
         variables::append(self, id, out)
     }
 
-    /// Stores a value, as `set` does: through the setter of a variable that has one.
+    /// Stores a value, as `set` does: the variable may take it itself.
     pub fn set_variable(&mut self, id: VariableId, value: &[u8]) {
-        match self.plan.variables().setter(id) {
-            Some(set) => set(self, value),
+        match self.plan.variables().assignment(id) {
+            Some(assignment) => assignment.make(self, value),
             None => self.values.get_mut().store(id, Some(value)),
         }
     }

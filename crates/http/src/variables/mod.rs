@@ -127,10 +127,10 @@ impl Exchange {
         turnpike_plan::variables::append(self, id, out)
     }
 
-    /// Stores a value, as `set` does: through the setter of a variable that has one.
+    /// Stores a value, as `set` does: the variable may take it itself.
     pub fn set_variable(&mut self, id: VariableId, value: &[u8]) {
-        match self.plan.variables().setter(id) {
-            Some(set) => set(self, value),
+        match self.plan.variables().assignment(id) {
+            Some(assignment) => assignment.make(self, value),
             None => self.evaluation.values().borrow_mut().store(id, Some(value)),
         }
     }

@@ -80,6 +80,23 @@ impl Evaluate<Session> for Twice {
     }
 }
 
+/// The port, counted from 1000.
+struct Offset;
+
+impl Evaluate<Session> for Offset {
+    fn evaluate(&self, session: &Session, out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice((session.port - 1000).to_string().as_bytes());
+        true
+    }
+}
+
+impl Assign<Session> for Offset {
+    fn assign(&self, session: &mut Session, value: &[u8]) {
+        let offset: u16 = std::str::from_utf8(value).unwrap().parse().unwrap();
+        session.port = 1000 + offset;
+    }
+}
+
 fn session(build: impl FnOnce(&mut VariableTable<Session>)) -> Session {
     let mut table = VariableTable::new(ROWS.iter().copied(), PREFIXES);
     build(&mut table);
@@ -128,14 +145,32 @@ fn a_computed_value_is_kept_and_a_stored_one_overrides_it() {
     let template = template.unwrap();
     assert_eq!(template.value(&session), b"8080");
     let port = session.table.reference("port");
-    session.table.setter(port).unwrap()(&mut session, b"81");
+    let assignment = session.table.assignment(port).unwrap();
+    assignment.make(&mut session, b"81");
     assert_eq!(template.value(&session), b"8080");
     session.values.borrow_mut().clear();
     assert_eq!(template.value(&session), b"8181");
     let twice = session.table.reference("twice");
-    assert!(session.table.setter(twice).is_none());
+    assert!(session.table.assignment(twice).is_none());
     session.values.borrow_mut().store(twice, Some(b"set"));
     assert_eq!(template.value(&session), b"set");
+}
+
+#[test]
+fn a_variable_may_take_itself_what_set_gives_it() {
+    let mut template = None;
+    let mut session = session(|table| {
+        table.define_assigned("offset", Arc::new(Offset)).unwrap();
+        // `set` finds it there.
+        table.define_stored("offset").unwrap();
+        template = Some(Template::compile(b"$offset $port", table).unwrap());
+    });
+    let offset = session.table.reference("offset");
+    for (given, expected) in [(&b"7"[..], &b"7 1007"[..]), (b"8", b"8 1008")] {
+        let assignment = session.table.assignment(offset).unwrap();
+        assignment.make(&mut session, given);
+        assert_eq!(template.as_ref().unwrap().value(&session), expected);
+    }
 }
 
 #[test]
