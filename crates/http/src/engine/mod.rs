@@ -386,7 +386,7 @@ impl Exchange {
             return self.finalize(404);
         }
         self.location_chosen();
-        if self.announces_too_large_body() {
+        if self.has_too_large_body() {
             self.body.expect_answered();
             // From here on it is thrown away, and does not refuse the page of the error too. Only
             // a chunked body can be malformed.
@@ -411,12 +411,17 @@ impl Exchange {
         self.finalize(301)
     }
 
-    fn announces_too_large_body(&self) -> bool {
+    /// Whether the body is larger than the location allows: by what its head says, or as it was
+    /// read before there was a location.
+    fn has_too_large_body(&self) -> bool {
         let body_bytes_max = self.location().settings.client_max_body_bytes;
-        let BodyLength::Bytes(length) = self.body_length() else {
-            return false;
+        let was_read_early = self.body.is_finished() && !self.walk.is_internal();
+        let length = match self.body_length() {
+            BodyLength::Bytes(length) if self.body.is_untouched() || was_read_early => length,
+            BodyLength::Unknown if was_read_early => self.body.length(),
+            _ => return false,
         };
-        if body_bytes_max == 0 || length <= body_bytes_max || !self.body.is_untouched() {
+        if body_bytes_max == 0 || length <= body_bytes_max {
             return false;
         }
         self.log(

@@ -29,6 +29,7 @@ http {
         location $is_search { return 200 "search for $method"; }
         location = /get { return 200 "[$name] [$same] [$second] [$dotted] [$deep]"; }
         location = /set { set $name fixed; return 200 "[$name] [$same]"; }
+        location = /small { client_max_body_size 60; return 200 small; }
         location = /kept { return 200 "[$request_body_file]"; }
         location = /passed { proxy_pass http://127.0.0.1:%PORT%/; proxy_set_header X-Tool $tool; }
     }
@@ -90,6 +91,10 @@ fn values_come_from_arguments_and_from_bodies() {
         ("/", json, "", "[] []"),
         ("/", json, &too_long, "413"),
         ("/passed", json, &other, "[tools/call] [fetch]"),
+        // The location has the last word, though its body was read before.
+        ("/small", json, "{}", "small"),
+        ("/small", json, CALL, "413"),
+        ("/small", "text/plain", CALL, "413"),
     ] {
         assert_eq!(
             post(&server, target, kind, body),
@@ -103,13 +108,19 @@ fn values_come_from_arguments_and_from_bodies() {
     let kept = post(&server, "/kept", json, &large);
     assert!(kept.starts_with("[/"), "{kept}");
     assert_eq!(post(&server, "/kept", json, CALL), "[]");
-    let chunked = format!(
-        "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{CALL}\r\n0\r\n\r\n",
-        CALL.len()
-    );
-    let answer = String::from_utf8(server.exchange(chunked)).unwrap();
-    assert!(answer.ends_with("search for tools/call"), "{answer}");
+    for (target, expected) in [
+        ("/", "\r\n\r\nsearch for tools/call"),
+        ("/small", "HTTP/1.1 413 "),
+    ] {
+        let chunked = format!(
+            "POST {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n\
+             {:x}\r\n{CALL}\r\n0\r\n\r\n",
+            CALL.len()
+        );
+        let answer = String::from_utf8(server.exchange(chunked)).unwrap();
+        assert!(answer.contains(expected), "{answer}");
+    }
 }
 
 /// The content of `http { }`, and nginx's message.
