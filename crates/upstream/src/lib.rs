@@ -37,7 +37,7 @@ pub use peer::times::Until;
 pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};
 pub use pool::{KeepAlive, Liveness, Pool};
 pub use resolve::{
-    Addresses, ResolveError, ResolvedServer, Resolver, ResolverSettings, Resolving, ServersFile,
-    ServiceAddress, Services,
+    Addresses, LookupCounts, ResolveError, ResolvedServer, Resolver, ResolverSettings, Resolving,
+    ServersFile, ServiceAddress, Services,
 };
 pub use tls::{TlsConnector, TlsError, TlsSettings};

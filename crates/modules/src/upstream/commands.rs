@@ -18,7 +18,7 @@ use turnpike_upstream::{FailReason, Group, Mode, Peer};
 use super::all_groups::{AllGroups, NamedGroup};
 use super::background::BackgroundTasks;
 use super::changes::{Changes, Given};
-use super::{state_file, stream_metrics};
+use super::{state_file, status_zones, stream_metrics};
 
 /// What a verb does.
 #[derive(Clone, Copy)]
@@ -110,9 +110,11 @@ const PLAIN: metrics::Row = metrics::Row {
     help: "",
 };
 
-/// The metrics: those of groups of `http`, then those of groups of `stream`.
-pub(super) const METRICS: &[metrics::Row] =
-    &with::<12, 9, 21>(OF_REQUESTS, stream_metrics::METRICS);
+/// The metrics: those of groups of `http`, of resolvers, and of groups of `stream`.
+pub(super) const METRICS: &[metrics::Row] = &with::<15, 9, 24>(
+    with::<12, 3, 15>(OF_REQUESTS, status_zones::METRICS),
+    stream_metrics::METRICS,
+);
 
 const fn with<const N: usize, const M: usize, const ALL: usize>(
     first: [metrics::Row; N],

@@ -21,6 +21,7 @@ mod rows;
 mod servers;
 mod sessions;
 mod state_file;
+mod status_zones;
 mod sticky;
 pub(crate) mod stream;
 mod stream_health;

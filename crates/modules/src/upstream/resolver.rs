@@ -9,6 +9,7 @@ use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_plan::builder::Builder;
 use turnpike_upstream::{Address, ResolveError, Resolver, ResolverSettings, ServersFile};
 
+use super::status_zones::StatusZones;
 use super::url::{Target, Url};
 
 /// Port of name servers.
@@ -88,16 +89,24 @@ fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>,
         .iter()
         .map(|word| word.text.as_str())
         .collect();
-    let settings = read(&words, builder.environment.conf_folder())?;
+    let (settings, zone) = read(&words, builder.environment.conf_folder())?;
     let make = || Arc::new(Resolver::new(settings.clone())) as Arc<dyn Any + Send + Sync>;
     let key = format!("resolver:{}", words.join(" "));
     let resolver = builder.environment.zone(&key, &make);
     let fresh = || Arc::new(Resolver::new(settings.clone()));
-    Ok(resolver.downcast().unwrap_or_else(|_| fresh()))
+    let resolver = resolver.downcast().unwrap_or_else(|_| fresh());
+    if let Some(zone) = zone {
+        StatusZones::of(builder).add(zone, &resolver);
+    }
+    Ok(resolver)
 }
 
-/// Reads the words of a directive.
-fn read(words: &[&str], conf_folder: &Path) -> Result<ResolverSettings, String> {
+/// Reads the words of a directive: how names are looked up, and the zone that counts it.
+fn read<'a>(
+    words: &[&'a str],
+    conf_folder: &Path,
+) -> Result<(ResolverSettings, Option<&'a str>), String> {
+    let mut zone = None;
     let mut settings = ResolverSettings {
         servers: Vec::new(),
         servers_file: None,
@@ -119,6 +128,9 @@ fn read(words: &[&str], conf_folder: &Path) -> Result<ResolverSettings, String> 
             settings.ipv4 = switch(text)?;
         } else if let Some(text) = word.strip_prefix("ipv6=") {
             settings.ipv6 = switch(text)?;
+        } else if let Some(name) = word.strip_prefix("status_zone=") {
+            zone = Some(name).filter(|name| !name.is_empty());
+            zone.ok_or_else(invalid)?;
         } else if *word == "conf" {
             settings.servers_file = Some(servers_file(SYSTEM_SERVERS.into()));
         } else if let Some(path) = word.strip_prefix("conf=") {
@@ -136,7 +148,7 @@ fn read(words: &[&str], conf_folder: &Path) -> Result<ResolverSettings, String> 
     if settings.servers.is_empty() && settings.servers_file.is_none() {
         return Err("no name servers defined".to_owned());
     }
-    Ok(settings)
+    Ok((settings, zone))
 }
 
 fn servers_file(path: PathBuf) -> ServersFile {

@@ -173,7 +173,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         arguments: Arguments::at_least(1),
         merge: Merge::Nearest,
-        syntax: "address ... | conf[=file] | off [valid=time] [ipv4=on|off] [ipv6=on|off]",
+        syntax: "address ... | conf[=file] | off [valid=time] [ipv4=on|off] [ipv6=on|off] \
+            [status_zone=zone]",
         summary: "The name servers for looking up names while the server runs, also those of \
             `/etc/resolv.conf` (`conf`, as in Angie). Answers are cached for their own lifetime, \
             or for the time in `valid`.",

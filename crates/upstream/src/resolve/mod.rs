@@ -3,6 +3,7 @@
 //! All lanes share one resolver and its cache. The first request for a name queries the name
 //! servers on its own lane, and the others wait for it. Failures are not cached.
 
+mod counts;
 pub(crate) mod found;
 mod query;
 mod servers;
@@ -13,7 +14,7 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
 use turnpike_wire::dns::{Question, Service};
 
+pub use counts::LookupCounts;
 use servers::ServerSource;
 pub use servers::ServersFile;
 pub use source::{ResolvedServer, Resolving};
@@ -144,7 +146,7 @@ pub struct Resolver {
     names: Mutex<HashMap<(String, Question), Entry>>,
     servers: ServerSource,
     next_server: AtomicUsize,
-    questions: AtomicU64,
+    counts: LookupCounts,
     now_ms: fn() -> u64,
 }
 
@@ -160,7 +162,7 @@ impl Resolver {
             settings,
             names: Mutex::default(),
             next_server: AtomicUsize::new(0),
-            questions: AtomicU64::new(0),
+            counts: LookupCounts::default(),
             now_ms,
         }
     }
@@ -170,9 +172,9 @@ impl Resolver {
         self.servers.log_to(log);
     }
 
-    /// The number of questions sent.
-    pub fn questions(&self) -> u64 {
-        self.questions.load(Ordering::Relaxed)
+    /// What it has counted so far.
+    pub fn counts(&self) -> &LookupCounts {
+        &self.counts
     }
 
     /// The addresses of a name; an address is returned as it is.
@@ -186,6 +188,7 @@ impl Resolver {
                 until_ms: u64::MAX,
             });
         }
+        self.counts.add_name_query();
         let ask = async |wanted: bool, question| {
             if wanted {
                 self.known(name, question, timeout_ms).await
@@ -231,6 +234,7 @@ impl Resolver {
         } else {
             format!("_{service}._tcp.{name}")
         };
+        self.counts.add_service_query();
         let known = self.known(&full, Question::Srv, timeout_ms).await?;
         let mut found = Services {
             services: Vec::new(),
@@ -339,7 +343,11 @@ impl Asking<'_> {
     async fn ask(self, timeout_ms: u64) -> Outcome {
         let (name, question) = self.key;
         let known = bounded(timeout_ms, self.follow(name, *question)).await;
-        let known = known.ok_or(ResolveError::TimedOut)??;
+        let timed_out = || {
+            self.resolver.counts.add_timed_out();
+            ResolveError::TimedOut
+        };
+        let known = known.ok_or_else(timed_out)??;
         let known = Arc::new(known);
         let entry = Entry::Known(Arc::clone(&known));
         self.resolver.names().insert(self.key.clone(), entry);

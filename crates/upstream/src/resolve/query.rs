@@ -106,7 +106,7 @@ async fn ask_once(
     let mut message = Vec::new();
     let written = dns::write_question(id, name, question, extension, &mut message);
     written.map_err(|_| Failure::Name)?;
-    resolver.questions.fetch_add(1, Ordering::Relaxed);
+    resolver.counts.add_sent(question);
     let asked = SentQuery {
         server,
         message: &message,
@@ -116,7 +116,9 @@ async fn ask_once(
     };
     let wait = Duration::from_millis(RESEND_MS);
     let answer = tokio::time::timeout(wait, asked.answer()).await;
-    answer.unwrap_or(Err(Failure::TimedOut))
+    let answer = answer.unwrap_or(Err(Failure::TimedOut))?;
+    resolver.counts.add_response(answer.code);
+    Ok(answer)
 }
 
 /// Why a server gave no answer.

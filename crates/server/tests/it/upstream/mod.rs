@@ -424,12 +424,66 @@ fn name_servers_are_those_that_the_file_has_now() {
     server.wait_for_log("error.log", "no resolver defined to resolve one.test");
 }
 
+/// Lookups are counted under the name that `status_zone` gives, those of `http` and `stream` once.
+#[test]
+fn lookups_are_counted_by_zone() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let _asked = name_server(socket);
+    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(NO_CONTENT)]; 2]);
+    let configuration = format!(
+        "events {{ }}
+        stream {{
+            resolver 127.0.0.1:{port} ipv6=off status_zone=names;
+            server {{ listen 127.0.0.1:%PORT_STREAM%; return a; }}
+        }}
+        http {{
+            resolver 127.0.0.1:{port} ipv6=off status_zone=names;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location / {{ proxy_pass http://$arg_name:{}; }}
+                location /metrics {{ metrics by=total; }}
+                location /other {{ resolver 127.0.0.1:9 status_zone=other; return 204; }}
+            }}
+        }}",
+        origin.port()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start();
+    for _ in 0..2 {
+        assert_eq!(server.get("/?name=one.test").status, 204);
+    }
+    let page = server.get("/metrics").text();
+    for line in [
+        "turnpike_resolver_queries_total{zone=\"names\",type=\"name\"} 2",
+        "turnpike_resolver_sent_total{zone=\"names\",type=\"aaaa\"} 0",
+        "turnpike_resolver_responses_total{zone=\"names\",outcome=\"timedout\"} 0",
+        "turnpike_resolver_queries_total{zone=\"other\",type=\"name\"} 0",
+    ] {
+        assert_eq!(
+            page.lines().filter(|own| *own == line).count(),
+            1,
+            "{line}: {page}"
+        );
+    }
+    // A packet may have been lost, and the question sent again.
+    assert!(!page.contains("turnpike_resolver_sent_total{zone=\"names\",type=\"a\"} 0"));
+}
+
 /// A name server that knows all names, on the port that it has in every file, at an address that no
 /// other test uses; and the names that it is asked for.
 fn own_name_server(number: u8) -> (Ipv4Addr, Receiver<String>) {
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let address = Ipv4Addr::new(127, 53 + number, high, low);
-    let socket = UdpSocket::bind((address, 53)).unwrap();
+    (
+        address,
+        name_server(UdpSocket::bind((address, 53)).unwrap()),
+    )
+}
+
+/// The names that a name server at this socket, which knows all names, is asked for.
+fn name_server(socket: UdpSocket) -> Receiver<String> {
     let (sender, asked) = channel();
     std::thread::spawn(move || {
         let mut packet = [0; 512];
@@ -440,7 +494,7 @@ fn own_name_server(number: u8) -> (Ipv4Addr, Receiver<String>) {
             }
         }
     });
-    (address, asked)
+    asked
 }
 
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
