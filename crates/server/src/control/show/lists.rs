@@ -65,6 +65,7 @@ pub(super) fn upstreams(answer: &Value) -> Option<String> {
 const PEER_COLUMNS: &[Column] = &[
     ("UPSTREAM", |peer| text(peer, "upstream")),
     ("SERVER", |peer| text(peer, "address")),
+    ("FROM", |peer| text(peer, "from")),
     ("STATE", |peer| {
         if peer["backup"] == true {
             format!("{}, backup", text(peer, "state"))

@@ -26,9 +26,10 @@ fn numbers_have_units() {
 
 fn peer(address: &str, state: &str, requests: u64) -> Value {
     json!({
-        "address": address, "state": state, "backup": false, "weight": 1, "active": 0,
+        "address": address, "from": "state", "state": state, "backup": false, "weight": 1,
+        "active": 0,
         "requests": requests, "failures": 1, "response_ms": null,
-        "last_failure": (state == "failed").then_some("status 502"), "last_failure_ago_s": 65,
+        "last_failure": (state == "failed").then_some("status 502"), "last_failure_ago_s": 5,
     })
 }
 
@@ -39,10 +40,10 @@ fn a_row_is_a_server_or_a_zone_and_nothing_is_said_in_words() {
         { "name": "b", "peers": [peer("unix:/s", "failed", 10)] },
     ] });
     let expected = "\
-UPSTREAM  SERVER       STATE   WEIGHT  ACTIVE  REQUESTS  FAILED  RESPONSE  LAST FAILURE
-a         10.0.0.1:80  up      1       0       4         25.0 %  -         -
-a         10.0.0.2:80  down    1       0       0         -       -         -
-b         unix:/s      failed  1       0       10        10.0 %  -         status 502, 1m 5s ago
+UPSTREAM  SERVER       FROM   STATE   WEIGHT  ACTIVE  REQUESTS  FAILED  RESPONSE  LAST FAILURE
+a         10.0.0.1:80  state  up      1       0       4         25.0 %  -         -
+a         10.0.0.2:80  state  down    1       0       0         -       -         -
+b         unix:/s      state  failed  1       0       10        10.0 %  -         status 502, 5s ago
 ";
     assert_eq!(answer("upstream.list", &groups), expected);
     let one = &groups["upstreams"][1];

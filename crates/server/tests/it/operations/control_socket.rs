@@ -250,7 +250,10 @@ fn a_reload_reports_upstream_servers_and_outer_levels() {
     let shown = turnpike(&server.files().arguments(&["upstream", "list"]));
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert_eq!(shown.lines().count(), 3, "{shown}");
-    assert!(shown.starts_with("UPSTREAM  SERVER       STATE"), "{shown}");
+    assert!(
+        shown.starts_with("UPSTREAM  SERVER       FROM           STATE"),
+        "{shown}"
+    );
     let shown = turnpike(&server.files().arguments(&["cache", "list"]));
     assert_eq!(shown.stdout, b"no cache zones\n");
     let numbers = ask(server.files(), &["metrics", "json"]).unwrap();
