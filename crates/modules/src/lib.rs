@@ -36,6 +36,7 @@ mod limit_conn;
 mod limit_req;
 mod map;
 mod memcached;
+mod metric_zone;
 mod metrics;
 mod mirror;
 mod more_headers;
@@ -101,6 +102,7 @@ pub const FAMILIES: &[Family] = &[
     auth_basic::FAMILY,
     auth_request::FAMILY,
     access_log::FAMILY,
+    metric_zone::FAMILY,
     secure_link::FAMILY,
     metrics::FAMILY,
     heavy_hitters::FAMILY,
@@ -163,6 +165,7 @@ pub const STREAM_FAMILIES: &[turnpike_stream::plan::Family] = &[
     limit_conn::stream::FAMILY,
     access::stream::FAMILY,
     access_log::stream::FAMILY,
+    metric_zone::stream::FAMILY,
     ssl::stream::FAMILY,
     ssl_preread::FAMILY,
     stream_set::FAMILY,

@@ -114,6 +114,8 @@ Write `$name` or `${name}` in a value to insert a variable. Names and values are
 | `$upstream_trailer_NAME` | The trailer field NAME of the upstream server's response. |
 | `$upstream_cookie_NAME` | The cookie NAME that the upstream server sets. |
 | `$proxy_protocol_tlv_NAME` | The value NAME of the PROXY protocol's header, by name or number. |
+| `$metric_ZONE`, `$metric_ZONE_key`, `$metric_ZONE_value`, `$metric_ZONE_value_METRIC` | Key and \
+values of a [metric zone](directives/metric_zone.md#metric_zone); `set` updates them. |
 | `$1` to `$9` | The groups of the last pattern that matched. |
 ";
 

@@ -44,6 +44,8 @@ pub enum HandlerPlace {
     Concurrency,
     /// Any other limit.
     OtherLimit,
+    /// Metrics that are counted when a session begins.
+    ConnectMetrics,
     /// Access by the client's address.
     AddressAccess,
     /// Any other access control.
@@ -54,6 +56,8 @@ pub enum HandlerPlace {
     FirstBytes,
     /// Variables that get a value once the first bytes are known.
     Assignments,
+    /// Metrics that are counted once the first bytes are known.
+    PrereadMetrics,
 }
 
 impl HandlerPlace {
@@ -61,10 +65,10 @@ impl HandlerPlace {
     pub fn phase(self) -> Phase {
         match self {
             Self::ClientAddress => Phase::PostAccept,
-            Self::Concurrency | Self::OtherLimit => Phase::PreAccess,
+            Self::Concurrency | Self::OtherLimit | Self::ConnectMetrics => Phase::PreAccess,
             Self::AddressAccess | Self::OtherAccess => Phase::Access,
             Self::ServerName => Phase::ServerChoice,
-            Self::FirstBytes | Self::Assignments => Phase::Preread,
+            Self::FirstBytes | Self::Assignments | Self::PrereadMetrics => Phase::Preread,
         }
     }
 }

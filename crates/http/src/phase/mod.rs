@@ -175,6 +175,8 @@ pub enum FilterPlace {
     Range,
     /// Trailer fields.
     Trailers,
+    /// Metrics that are counted once the head is known.
+    Metrics,
 }
 
 /// Writes down an exchange after it has ended.

@@ -59,6 +59,8 @@ pub enum HandlerPlace {
     FirstFile,
     /// Copies of the request.
     Copies,
+    /// Metrics that are counted before the content.
+    Metrics,
     /// Which part of the whole is asked for first.
     FirstPart,
     /// Answers that are made, or changes that are carried out, without a file that is served.
@@ -92,9 +94,10 @@ impl HandlerPlace {
             | HandlerPlace::PasswordAccess
             | HandlerPlace::RequestedAccess
             | HandlerPlace::OtherAccess => Phase::Access,
-            HandlerPlace::FirstFile | HandlerPlace::Copies | HandlerPlace::FirstPart => {
-                Phase::PreContent
-            }
+            HandlerPlace::FirstFile
+            | HandlerPlace::Copies
+            | HandlerPlace::Metrics
+            | HandlerPlace::FirstPart => Phase::PreContent,
             HandlerPlace::Answer
             | HandlerPlace::CodedFile
             | HandlerPlace::RandomFile

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use turnpike_conf::{ConfError, View, value};
 use turnpike_http::Quoted;
-use turnpike_http::exchange::Exchange;
 use turnpike_http::rooms::{Room, Rooms};
 use turnpike_lane::log::Level;
 use turnpike_plan::metrics::{Reader, Row, Samples};
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::Subject;
-use turnpike_stream::session::Session;
+
+use crate::common::served::Served;
 
 /// The highest rate, in requests per second or minute: its thousandths can still be reckoned with.
 const RATE_MAX: i64 = i64::MAX / 1_000_000;
@@ -77,34 +77,6 @@ impl Reader for RejectionReader {
     }
 }
 
-/// What is limited: requests of HTTP, sessions of stream.
-pub(crate) trait Limited: Subject {
-    /// What families keep with it.
-    fn rooms(&self) -> &Rooms;
-    /// The same, to be changed.
-    fn rooms_mut(&mut self) -> &mut Rooms;
-}
-
-impl Limited for Exchange {
-    fn rooms(&self) -> &Rooms {
-        &self.rooms
-    }
-
-    fn rooms_mut(&mut self) -> &mut Rooms {
-        &mut self.rooms
-    }
-}
-
-impl Limited for Session {
-    fn rooms(&self) -> &Rooms {
-        &self.rooms
-    }
-
-    fn rooms_mut(&mut self) -> &mut Rooms {
-        &mut self.rooms
-    }
-}
-
 /// What a limit by zones of this kind decided; empty when it was not asked. A request is limited
 /// once, with its subrequests.
 struct Decision<Zone> {
@@ -134,13 +106,13 @@ impl<Zone: 'static> Room for Decision<Zone> {
 }
 
 /// What the limit by zones of this kind decided; empty when it was not asked.
-pub(crate) fn decision<Zone: 'static>(subject: &impl Limited) -> &'static str {
+pub(crate) fn decision<Zone: 'static>(subject: &impl Served) -> &'static str {
     let decision = subject.rooms().get::<Decision<Zone>>();
     decision.map_or("", |decision| decision.text)
 }
 
 /// Remembers what the limit by zones of this kind decided.
-pub(crate) fn decide<Zone: 'static>(subject: &mut impl Limited, text: &'static str) {
+pub(crate) fn decide<Zone: 'static>(subject: &mut impl Served, text: &'static str) {
     subject.rooms_mut().get_mut::<Decision<Zone>>().text = text;
 }
 

@@ -29,6 +29,7 @@ pub(crate) mod published_copies;
 pub(crate) mod query_argument;
 pub(crate) mod row_tables;
 pub(crate) mod safe_path;
+pub(crate) mod served;
 pub(crate) mod server_names;
 pub(crate) mod shards;
 pub(crate) mod subrequest_body;

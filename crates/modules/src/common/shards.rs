@@ -38,10 +38,19 @@ impl<T> Shards<T> {
         lock(&self.shards[index])
     }
 
-    /// All of them, one after another.
-    #[cfg(test)]
-    pub(crate) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
-        self.shards.iter().map(lock)
+    /// All of them, to be locked one after another.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part<'_, T>> {
+        self.shards.iter().map(Part)
+    }
+}
+
+/// One part.
+pub(crate) struct Part<'a, T>(&'a Mutex<T>);
+
+impl<T> Part<'_, T> {
+    /// Locks it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        lock(self.0)
     }
 }
 

@@ -11,7 +11,8 @@ use turnpike_lane::log::Level;
 
 use super::zone::{Admission, CountZone, Guard};
 use crate::common::address_refusal;
-use crate::common::limits::{self, Keyed, Limited};
+use crate::common::limits::{self, Keyed};
+use crate::common::served::Served;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
@@ -86,7 +87,7 @@ impl Handler for Limits {
 
 impl Limits {
     /// Counts a request or a session in, once.
-    pub(super) fn ask(&self, subject: &mut impl Limited) -> LimitOutcome {
+    pub(super) fn ask(&self, subject: &mut impl Served) -> LimitOutcome {
         if !limits::decision::<CountZone>(subject).is_empty() {
             return LimitOutcome::Within;
         }
@@ -120,7 +121,7 @@ impl Limits {
         LimitOutcome::Within
     }
 
-    fn refuse(&self, subject: &mut impl Limited, zone: &Zone) -> LimitOutcome {
+    fn refuse(&self, subject: &mut impl Served, zone: &Zone) -> LimitOutcome {
         uncount(subject);
         if self.dry_run {
             limits::decide::<CountZone>(subject, "REJECTED_DRY_RUN");
@@ -149,7 +150,7 @@ impl Room for Guards {
 }
 
 /// Takes back that the request was counted by the limits before.
-fn uncount(subject: &mut impl Limited) {
+fn uncount(subject: &mut impl Served) {
     if subject.rooms().get::<Guards>().is_some() {
         subject.rooms_mut().get_mut::<Guards>().0.clear();
     }

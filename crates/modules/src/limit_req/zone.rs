@@ -131,7 +131,10 @@ impl RateZone {
     /// Keys in the zone.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.shards.all().map(|shard| shard.entries.len()).sum()
+        self.shards
+            .parts()
+            .map(|part| part.lock().entries.len())
+            .sum()
     }
 }
 

@@ -30,8 +30,9 @@ pub fn write(samples: &Samples, unix_ms: u64) -> Json {
     json!({ "unix_ms": unix_ms, "bounds_s": bounds_s, "metrics": rows })
 }
 
-/// A histogram has a count for each bound, of the times above the previous bound and up to this
-/// one, and a count of the times above the last.
+/// A histogram of times has a count for each bound, of the times above the previous bound and up to
+/// this one, and a count of the times above the last. One with bounds of its own names them, and
+/// counts all values up to each.
 fn one(sample: &Sample) -> Json {
     let labels = sample.labels.iter();
     let labels: Map<String, Json> = labels
@@ -44,5 +45,12 @@ fn one(sample: &Sample) -> Json {
             let sum_s = times.sum_ns as f64 / 1e9;
             json!({ "labels": labels, "buckets": times.buckets, "sum_s": sum_s })
         }
+        Value::Buckets(own) => json!({
+            "labels": labels,
+            "bounds": own.bounds,
+            "up_to_bounds": own.counts,
+            "count": own.count,
+            "sum": own.sum,
+        }),
     }
 }

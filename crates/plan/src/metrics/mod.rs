@@ -51,6 +51,35 @@ pub enum Value {
     Real(f64),
     /// Times.
     Distribution(Distribution),
+    /// Values in buckets of the user's own.
+    Buckets(Buckets),
+}
+
+/// How values of any kind are distributed, in buckets whose bounds the configuration names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buckets {
+    /// The finite bounds, ascending.
+    pub bounds: Vec<f64>,
+    /// How many values are up to each bound.
+    pub counts: Vec<u64>,
+    /// How many values there are.
+    pub count: u64,
+    /// Their sum; `None` where it may fall.
+    pub sum: Option<f64>,
+}
+
+impl Buckets {
+    /// Adds those of another one with the same bounds.
+    fn add(&mut self, other: &Self) {
+        if self.bounds != other.bounds {
+            return;
+        }
+        for (sum, more) in self.counts.iter_mut().zip(&other.counts) {
+            *sum = sum.saturating_add(*more);
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.zip(other.sum).map(|(sum, more)| sum + more);
+    }
 }
 
 impl Value {
@@ -60,6 +89,7 @@ impl Value {
             (Value::Number(sum), Value::Number(more)) => *sum = sum.saturating_add(*more),
             (Value::Real(sum), Value::Real(more)) => *sum += more,
             (Value::Distribution(sum), Value::Distribution(more)) => sum.add(more),
+            (Value::Buckets(sum), Value::Buckets(more)) => sum.add(more),
             _ => {}
         }
     }
@@ -94,6 +124,11 @@ impl Samples {
     /// Adds a distribution of times.
     pub fn distribution(&mut self, row: &'static Row, labels: &[&str], times: Distribution) {
         self.add(row, labels, Value::Distribution(times));
+    }
+
+    /// Adds values in buckets of the user's own.
+    pub fn buckets(&mut self, row: &'static Row, labels: &[&str], buckets: Buckets) {
+        self.add(row, labels, Value::Buckets(buckets));
     }
 
     /// Adds the samples of another reader.

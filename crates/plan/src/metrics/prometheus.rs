@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use turnpike_lane::counters::{BOUNDS_NS, Distribution};
 
-use super::{Kind, Row, Sample, Samples, Value};
+use super::{Buckets, Kind, Row, Sample, Samples, Value};
 
 /// The text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,7 @@ fn one(name: &str, sample: &Sample, out: &mut dyn Write) -> fmt::Result {
             writeln!(out, " {number}")
         }
         Value::Distribution(times) => histogram(name, sample, times, out),
+        Value::Buckets(own) => own_histogram(name, sample, own, out),
     }
 }
 
@@ -139,6 +140,45 @@ fn histogram(
     writeln!(out, " {}", times.sum_ns as f64 / 1e9)?;
     series(&format!("{name}_count"), sample, None, out)?;
     writeln!(out, " {count}")
+}
+
+/// Writes a histogram with bounds of its own. OpenMetrics has no sum where that may fall, and then
+/// no count but the last bucket's.
+fn own_histogram(name: &str, sample: &Sample, own: &Buckets, out: &mut dyn Write) -> fmt::Result {
+    let bucket = format!("{name}_bucket");
+    for (bound, count) in own.bounds.iter().zip(&own.counts) {
+        series(&bucket, sample, Some(&canonical(*bound)), out)?;
+        writeln!(out, " {count}")?;
+    }
+    series(&bucket, sample, Some("+Inf"), out)?;
+    writeln!(out, " {}", own.count)?;
+    let Some(sum) = own.sum else {
+        return Ok(());
+    };
+    series(&format!("{name}_sum"), sample, None, out)?;
+    writeln!(out, " {sum}")?;
+    series(&format!("{name}_count"), sample, None, out)?;
+    writeln!(out, " {}", own.count)
+}
+
+/// A bound as OpenMetrics has it: with a point, and from a million on and below a ten-thousandth
+/// with an exponent of two digits.
+fn canonical(bound: f64) -> String {
+    let size = bound.abs();
+    if bound == 0.0 || (1e-4..1e6).contains(&size) {
+        return format!("{bound:?}");
+    }
+    let text = format!("{bound:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(exponent) => ('-', exponent),
+                None => ('+', exponent),
+            };
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => text,
+    }
 }
 
 /// Writes a name with its labels.
@@ -172,4 +212,27 @@ fn escape(text: &str, quotes: bool, out: &mut dyn Write) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn bounds_are_written_as_the_client_library_writes_them() {
+        for (bound, expected) in [
+            (0.0, "0.0"),
+            (1.0, "1.0"),
+            (0.25, "0.25"),
+            (-2.5, "-2.5"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (100_000.0, "100000.0"),
+            (1_000_000.0, "1e+06"),
+            (1_234_567.0, "1.234567e+06"),
+            (1e100, "1e+100"),
+        ] {
+            assert_eq!(canonical(bound), expected);
+        }
+    }
 }

@@ -179,13 +179,11 @@ pub(crate) static OTHERS: &[Advice] = &[
         "Angie: live activity",
         &[
             "api_config_files",
-            "metric",
-            "metric_*",
             "prometheus",
             "prometheus_template",
             "response_time_factor",
         ],
-        "Use metrics; and status;, and counts from the access log for keys of your own.",
+        "Use metrics; and status;, and metric_zone for counts of your own.",
     ),
     advice(
         "Angie: tags of log lines",

@@ -20,6 +20,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("grpc_ssl_key_log", PLUS),
     ("health_check", PLUS),
     ("match", PLUS),
+    ("metric", "Angie"),
     ("more_", "the module headers-more"),
     ("num_map", "Angie"),
     ("otel_", "nginx's module nginx-otel"),

@@ -34,7 +34,7 @@ mod http2;
 mod http3;
 // also early_body
 mod json;
-// also heavy_hitters, status, stub_status
+// also heavy_hitters, metric_zone, status, stub_status
 mod metrics;
 // also auth_request, post_action
 mod mirror;

@@ -1,6 +1,7 @@
 //! Tests of the metrics page: its grammar, its numbers, and its documentation.
 
 mod live;
+mod own;
 mod prometheus;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -21,6 +21,12 @@ http {
         retry_budget 20%;
     }
     proxy_cache_path hot keys_zone=hot:1m memory;
+    metric_zone own:64k average exp;
+    metric_complex_zone many:64k {
+        answers count;
+        times histogram 0.00001 1 10 1000000;
+        signed histogram -1 1;
+    }
     server {
         listen 127.0.0.1:%PORT%;
         server_name odd"name;
@@ -28,6 +34,7 @@ http {
         location /missing { return 404; }
         location /limited { limit_req zone=r; try_files /none =404; }
         location /counted { limit_conn c 1; try_files /none =404; }
+        location /own { metric own $arg_k=5; metric many a"b=$arg_v; return 204; }
         location /proxied {
             proxy_pass http://application/;
             proxy_cache hot;
@@ -38,14 +45,19 @@ http {
         location /total { metrics by=total; }
     }
 }
-stream { server { listen 127.0.0.1:%PORT_STREAM%; return hello; } }
+stream {
+    metric_zone own:64k count;
+    metric own a;
+    server { listen 127.0.0.1:%PORT_STREAM%; return hello; }
+}
 "#;
 
 fn server() -> Server {
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(CONFIGURATION)
         .start();
-    for path in ["/", "/missing", "/limited", "/limited", "/counted"] {
+    let own = "/own?k=a\\b&v=-3";
+    for path in ["/", "/missing", "/limited", "/limited", "/counted", own] {
         server.get(path);
     }
     for _ in 0..2 {
@@ -71,7 +83,13 @@ fn promtool_finds_nothing_wrong_with_any_form_of_the_metrics_page() {
     let server = server();
     for path in ["/lane", "/server", "/total"] {
         let text = server.get(path).text();
-        assert!(text.contains("turnpike_cache_answers_total{"), "{text}");
+        for series in [
+            "cache_answers_total{",
+            "metric_distribution_bucket{",
+            "metric_value{",
+        ] {
+            assert!(text.contains(&format!("turnpike_{series}")), "{text}");
+        }
         assert_eq!(
             findings(&promtool(&["check", "metrics"], &text)),
             None,
