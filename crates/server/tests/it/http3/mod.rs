@@ -5,7 +5,7 @@ mod messages;
 mod servers;
 mod survival;
 
-use turnpike_testkit::{Builder, Folder, Server};
+use turnpike_testkit::{Builder, Folder, Origin, Server, Step};
 
 use crate::support::http3::{Client, has_client};
 use crate::support::tls::{self, TURNPIKE, big, configured, keys};
@@ -279,4 +279,67 @@ fn what_cannot_be_served_is_refused() {
         let expected = expected.replace('@', &format!("{path}/nginx.conf:"));
         assert!(shown.contains(&expected), "{lines}: {shown}");
     }
+}
+
+const HINTED: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
+
+/// Stale at once, so that the next request has to ask the origin.
+const LINKED: &str = "HTTP/1.1 200 OK\r\nX-Accel-Expires: @1\r\nLink: </a.css>; rel=preload\r\n\
+    Content-Length: 3\r\n\r\nold";
+
+/// Hints of an origin, and those that a cache learned, reach clients before the response.
+#[test]
+fn interim_responses_reach_clients() {
+    if !has_client("interim_responses_reach_clients") {
+        return;
+    }
+    let last = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let hinting = Origin::start(vec![
+        vec![
+            Step::ReadHead,
+            Step::send(HINTED),
+            Step::send(last)
+        ];
+        2
+    ]);
+    let linking = [LINKED, last].map(|answer| vec![Step::ReadHead, Step::send(answer)]);
+    let linking = Origin::start(linking.to_vec());
+    let keys = keys();
+    let server = start(
+        &keys,
+        &format!(
+            "proxy_temp_path %FOLDER%/proxy;
+            proxy_cache_path m keys_zone=m:1m memory;
+            proxy_http_version 1.0;
+            server {{
+                %QUIC%
+                early_hints $http_hints;
+                location /origin {{ proxy_pass http://127.0.0.1:{}; }}
+                location /cache {{
+                    proxy_cache m;
+                    proxy_cache_early_hints on;
+                    proxy_pass http://127.0.0.1:{};
+                }}
+            }}",
+            hinting.port(),
+            linking.port()
+        ),
+    );
+    let fields = ["--field", "sec-fetch-mode=navigate", "--field", "hints=1"];
+    let mut client = Client::start(&server, &fields);
+    for (command, expected) in [
+        ("GET /origin", "103 200 2 ok"),
+        ("GET /cache", "200 3 old"),
+        ("GET /cache", "103 200 2 ok"),
+    ] {
+        assert_eq!(client.ask(command), expected, "{command}");
+    }
+    client.end();
+    let mut client = Client::start(&server, &[]);
+    assert_eq!(
+        client.ask("GET /origin"),
+        "200 2 ok",
+        "nobody asked for hints"
+    );
+    client.end();
 }

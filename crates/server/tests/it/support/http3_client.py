@@ -1,5 +1,6 @@
 """A client of HTTP/3 over aioquic, for tests: it reads commands, one a line, and prints a line for
-each answer: the status, the number of bytes, and the body, or its hash where it is long."""
+each answer: the statuses of interim responses, the status, the number of bytes, and the body, or its
+hash where it is long."""
 
 import argparse
 import asyncio
@@ -54,13 +55,15 @@ class Answer:
             self.done.set_result(self)
 
     def text(self, names):
-        if not self.heads:
+        finals = [head for head in self.heads if not is_interim(head)]
+        if not finals:
             return "none"
-        head = dict(self.heads[0])
+        head = dict(finals[0])
         body = self.body.decode("latin-1").replace("\n", "|")
         if len(self.body) > SHORT_BYTES:
             body = hashlib.sha256(self.body).hexdigest()
-        words = [head[b":status"].decode(), str(len(self.body)), body]
+        words = [dict(head)[b":status"].decode() for head in self.heads if is_interim(head)]
+        words += [head[b":status"].decode(), str(len(self.body)), body]
         words += [head.get(name.encode(), b"-").decode("latin-1") for name in names]
         return " ".join(words)
 
@@ -76,6 +79,10 @@ class Answer:
             ]
             texts.append(" ".join(words))
         return "; ".join([*texts, self.body.decode("latin-1")])
+
+
+def is_interim(head):
+    return dict(head).get(b":status", b"").startswith(b"1")
 
 
 class Client(QuicConnectionProtocol):
