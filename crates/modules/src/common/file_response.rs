@@ -4,6 +4,7 @@
 //! Which requests are answered with a file, the families decide.
 
 use turnpike_http::Quoted;
+use turnpike_http::engine::Walk;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, FileBody, Parts, Response};
@@ -59,7 +60,7 @@ pub(crate) fn answer(
 ) -> Verdict {
     let metadata = *file.metadata();
     if metadata.is_directory() {
-        return to_folder(exchange);
+        return to_folder(&mut exchange.response, &exchange.walk);
     }
     if !metadata.is_file() {
         let path = Quoted(path);
@@ -96,14 +97,14 @@ pub(crate) fn answer(
 }
 
 /// Redirects from a folder without its slash to the right path, so that relative links work.
-fn to_folder(exchange: &mut Exchange) -> Verdict {
-    let location = exchange.response.location_mut();
+fn to_folder(response: &mut Response, walk: &Walk) -> Verdict {
+    let location = response.location_mut();
     location.clear();
-    target::escape(exchange.walk.path(), Escape::Path, location);
+    target::escape(walk.path(), Escape::Path, location);
     location.push(b'/');
-    if !exchange.walk.query().is_empty() {
+    if !walk.query().is_empty() {
         location.push(b'?');
-        location.extend_from_slice(exchange.walk.query());
+        location.extend_from_slice(walk.query());
     }
     Verdict::Status(301)
 }

@@ -41,11 +41,10 @@ impl Room for WantedPart {
 }
 
 impl WantedPart {
-    /// Wants so many bytes from `start` on, of what the request's present location has.
-    pub(crate) fn want(exchange: &mut Exchange, start: u64, length: u64) {
-        let location = exchange.walk.location();
+    /// Wants so many bytes from `start` on, of what this location, the request's present one, has.
+    pub(crate) fn want(rooms: &mut Rooms, location: LocationIndex, start: u64, length: u64) {
         let last = start.saturating_add(length.saturating_sub(1));
-        let room = exchange.rooms.get_mut::<Self>();
+        let room = rooms.get_mut::<Self>();
         room.part = Some(Part {
             location,
             start,

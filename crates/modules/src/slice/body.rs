@@ -90,7 +90,8 @@ impl Sliced {
         client: Client<'_>,
     ) -> Result<Current, BodyFailed> {
         let mut asked = exchange.subrequest_in_place();
-        WantedPart::want(&mut asked, self.next, self.size_bytes);
+        let location = asked.walk.location();
+        WantedPart::want(&mut asked.rooms, location, self.next, self.size_bytes);
         let answer = client.unless_gone(asked.answer_subrequest()).await;
         let Some(answer) = answer else {
             asked.client_closed_request();

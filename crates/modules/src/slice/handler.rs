@@ -35,7 +35,8 @@ impl Handler for FirstPart {
             Some(_) => None,
         };
         let start = first_byte(range, self.size_bytes);
-        WantedPart::want(exchange, start, self.size_bytes);
+        let location = exchange.walk.location();
+        WantedPart::want(&mut exchange.rooms, location, start, self.size_bytes);
         Verdict::Declined
     }
 }
