@@ -9,7 +9,7 @@ use crate::regex::{Automaton, Purpose, Undecided};
 pub struct PatternList<T> {
     patterns: Vec<(Arc<Pattern>, T)>,
     /// Finds the patterns that may match; `None`: any may.
-    automaton: Option<Automaton>,
+    automaton: Option<Box<Automaton>>,
 }
 
 impl<T> Default for PatternList<T> {
@@ -35,7 +35,7 @@ impl<T: Copy> PatternList<T> {
             return;
         }
         let regexes = self.patterns.iter().map(|(pattern, _)| &pattern.regex);
-        self.automaton = Automaton::new(regexes);
+        self.automaton = Automaton::new(regexes).map(Box::new);
     }
 
     /// Whether the list is empty.

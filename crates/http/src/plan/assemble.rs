@@ -176,9 +176,7 @@ impl Builder<'_> {
             location.regex = kind.is_apart_from_paths();
             location.named = kind == Kind::Named;
         })?;
-        let mut inner = LocationTree::default();
-        self.locations(view, &mut inner, named);
-        inner.finish(self.environment.purpose());
+        let inner = self.locations_inside(view, named);
         let limit = self.limit_except(view)?;
         if let Some(location) = &mut self.locations[index.0 as usize] {
             location.tree = inner;
@@ -222,6 +220,15 @@ impl Builder<'_> {
         } else {
             Err(error(format!("duplicate location \"{text}\"")))
         }
+    }
+
+    /// The locations inside a location, where there are any.
+    fn locations_inside(&mut self, view: View<'_>, named: &mut Named) -> Option<Box<LocationTree>> {
+        view.children("location").next()?;
+        let mut tree = LocationTree::default();
+        self.locations(view, &mut tree, named);
+        tree.finish(self.environment.purpose());
+        Some(Box::new(tree))
     }
 
     fn limit_except(&mut self, view: View<'_>) -> Result<Option<LimitExcept>, ConfError> {

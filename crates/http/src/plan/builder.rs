@@ -14,7 +14,6 @@ pub use turnpike_plan::environment::Environment;
 
 use super::index::LocationIndex;
 use super::listen::Listen;
-use super::locations::LocationTree;
 use super::resolved::{Location, Plan, Server};
 use crate::difference::Difference;
 use crate::exchange::Exchange;
@@ -25,7 +24,7 @@ use crate::variables::{VariableRow, table};
 use turnpike_plan::Quoted;
 use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
-use turnpike_plan::phases::by_phase;
+use turnpike_plan::phases::ByPhase;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 use turnpike_quic::HostKey;
 
@@ -283,11 +282,11 @@ impl<'e> Builder<'e> {
             name: name.to_vec(),
             settings: draft.settings,
             error_log,
-            tree: LocationTree::default(),
+            tree: None,
             regex: false,
             unnamed: false,
             named: false,
-            handlers: by_phase(draft.handlers, |place: HandlerPlace| place.phase() as usize),
+            handlers: ByPhase::new(draft.handlers, |place: HandlerPlace| place.phase() as usize),
             filters: draft.filters,
             loggers: draft.loggers,
             content: draft.content,
@@ -357,10 +356,22 @@ impl<'e> Builder<'e> {
             shared,
             listens,
             servers: self.servers,
-            locations: self.locations.into_iter().flatten().collect(),
+            locations: finished(self.locations),
             sample_sources: self.sample_sources,
             quic_key: self.quic_key,
             kept: Vec::new(),
         })
     }
+}
+
+/// An unfinished location takes no more room than a finished one, so that the list of many
+/// thousands need not be copied.
+const _: () = assert!(size_of::<Option<Location>>() == size_of::<Location>());
+
+/// The locations, all of which are finished, in the memory that they are in.
+#[expect(clippy::filter_map_identity, reason = "flatten() would copy them")]
+fn finished(locations: Vec<Option<Location>>) -> Vec<Location> {
+    let mut locations: Vec<Location> = locations.into_iter().filter_map(|it| it).collect();
+    locations.shrink_to_fit();
+    locations
 }

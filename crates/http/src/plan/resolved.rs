@@ -8,6 +8,7 @@ use turnpike_lane::log::ErrorLog;
 use turnpike_plan::builder::{Offers, Shared};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::metrics;
+use turnpike_plan::phases::ByPhase;
 use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
 use turnpike_plan::regex::Undecided;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
@@ -66,15 +67,15 @@ pub struct Location {
     pub settings: Arc<LocationSettings>,
     /// Where its errors are written.
     pub error_log: ErrorLog,
-    /// Locations inside it.
-    pub tree: LocationTree,
+    /// Locations inside it; most have none.
+    pub tree: Option<Box<LocationTree>>,
     /// Whether it stands for a regular expression (matters to `alias`).
     pub regex: bool,
     /// Whether it is an `if` or `limit_except` block, or a server's own.
     pub unnamed: bool,
     /// Whether it is called `@name`: reached only from inside, and keeps the path it is given.
     pub named: bool,
-    pub(super) handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    pub(super) handlers: ByPhase<Arc<dyn Handler>, PHASE_COUNT>,
     pub(super) filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
     pub(super) loggers: Vec<Arc<dyn Logger>>,
     /// Why responses may differ for requests with the same host, path and query.
@@ -203,8 +204,7 @@ impl Plan {
         let mut goes_on = tree.goes_on;
         if let Some(prefix) = tree.prefixes.longest(path) {
             goes_on &= !prefix.final_prefix;
-            let nested = &self.location(prefix.location).tree;
-            found = match self.find_location(nested, subject, path)? {
+            found = match self.find_inside(prefix.location, subject, path)? {
                 Found::Nothing => Found::Prefix(prefix.location),
                 Found::Prefix(inner) => Found::Prefix(inner),
                 decided => return Ok(decided),
@@ -216,12 +216,24 @@ impl Plan {
         let Some(location) = tree.beyond_prefixes(subject, path)? else {
             return Ok(found);
         };
-        let nested = &self.location(location).tree;
-        Ok(match self.find_location(nested, subject, path)? {
+        Ok(match self.find_inside(location, subject, path)? {
             Found::Nothing => Found::Decided(location),
             Found::Prefix(inner) | Found::Decided(inner) => Found::Decided(inner),
             redirect => redirect,
         })
+    }
+
+    /// Finds the location for a path among those inside another.
+    fn find_inside<S: Subject>(
+        &self,
+        location: LocationIndex,
+        subject: &S,
+        path: &[u8],
+    ) -> Result<Found, Undecided> {
+        match &self.location(location).tree {
+            Some(tree) => self.find_location(tree, subject, path),
+            None => Ok(Found::Nothing),
+        }
     }
 }
 
@@ -234,12 +246,13 @@ impl HasLaneStates for Plan {
 impl Location {
     /// Handlers of a phase, in order.
     pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
-        &self.handlers[phase as usize]
+        self.handlers.of(phase as usize)
     }
 
     /// Whether a phase has no handlers here and decides nothing by itself: most are such.
     pub(crate) fn is_passed(&self, phase: Phase) -> bool {
-        self.handlers(phase).is_empty() && !matches!(phase, Phase::PreContent | Phase::Content)
+        self.handlers.is_empty(phase as usize)
+            && !matches!(phase, Phase::PreContent | Phase::Content)
     }
 
     /// Filters in the order in which they see a response.

@@ -7,7 +7,7 @@ use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::builder::PlanError;
 use turnpike_plan::environment::Environment;
 use turnpike_plan::listen::{self, ListenRequest};
-use turnpike_plan::phases::by_phase;
+use turnpike_plan::phases::ByPhase;
 use turnpike_plan::ports::{Port, Ports};
 use turnpike_plan::server_names::{NameMatch, primary_name, server_names};
 
@@ -139,7 +139,7 @@ impl Draft<'_> {
             tls: draft.tls,
             content: draft.content,
             loggers: draft.loggers,
-            handlers: by_phase(draft.handlers, |place: HandlerPlace| place.phase() as usize),
+            handlers: ByPhase::new(draft.handlers, |place: HandlerPlace| place.phase() as usize),
         });
         for entry in view.own_all("listen") {
             if let Err(message) = self.listen(entry, index, &names) {

@@ -12,6 +12,7 @@ use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::builder::{Offers, Shared};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
+use turnpike_plan::phases::ByPhase;
 use turnpike_plan::protocol::{PlanListen, ProtocolPlan};
 use turnpike_plan::server_names::NameTable;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
@@ -132,7 +133,7 @@ pub struct Server {
     pub content: Option<Arc<dyn Content>>,
     /// Write down its sessions.
     pub loggers: Vec<Arc<dyn Logger>>,
-    handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    handlers: ByPhase<Arc<dyn Handler>, PHASE_COUNT>,
 }
 
 /// The directives of the core.
@@ -171,7 +172,7 @@ impl ServerDraft {
 impl Server {
     /// Handlers of a phase, in order.
     pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
-        &self.handlers[phase as usize]
+        self.handlers.of(phase as usize)
     }
 }
 
