@@ -32,7 +32,7 @@ pub(crate) struct Block {
     pub(crate) parent: Option<usize>,
     pub(crate) span: Span,
     pub(crate) end: Span,
-    pub(crate) arguments: Vec<Word>,
+    pub(crate) arguments: Arc<[Word]>,
     pub(crate) entries: Vec<Entry>,
     /// The entries of each name: a block may have thousands, and every inner block searches them.
     pub(crate) by_name: NameMap<Vec<usize>>,
@@ -46,7 +46,7 @@ pub struct Entry {
     pub row: &'static Row,
     /// The name as written.
     pub name: Word,
-    pub arguments: Vec<Word>,
+    pub arguments: Arc<[Word]>,
     /// The line that nginx reports for it: that of its `;` or `{`.
     pub span: Span,
     /// The end of its block; equal to `span` without a block.
@@ -135,7 +135,7 @@ impl Block {
             parent,
             span,
             end,
-            arguments: Vec::new(),
+            arguments: Arc::default(),
             entries: Vec::new(),
             by_name: NameMap::default(),
             data: Vec::new(),
@@ -181,7 +181,7 @@ impl Checker<'_> {
             self.scope.blocks[id].push(Entry {
                 row,
                 name: directive.name.clone(),
-                arguments: directive.arguments.clone(),
+                arguments: Arc::clone(&directive.arguments),
                 span: directive.span,
                 end: directive.end,
                 sequence: directive.sequence,
@@ -234,7 +234,7 @@ impl Checker<'_> {
             _ => return None,
         };
         let mut block = Block::new(context, Some(parent), directive.span, directive.end);
-        block.arguments = directive.arguments.clone();
+        block.arguments = Arc::clone(&directive.arguments);
         let id = self.scope.blocks.len();
         if context == Context::Entries {
             for entry in directives.iter().filter(|entry| entry.block.is_some()) {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::source::Loader;
 use crate::text::{bytes_of, text_of};
@@ -66,7 +67,7 @@ pub(crate) fn expand(
     let mut values = BTreeMap::new();
     let mut errors = Vec::new();
     for directive in directives.iter().filter(|one| one.name.text == NAME) {
-        for word in &directive.arguments {
+        for word in directive.arguments.iter() {
             match value(&word.text, directives, loader) {
                 Ok(value) => drop(values.insert(word.text.clone(), value)),
                 Err(message) => errors.push((directive.sequence, directive.span, message)),
@@ -157,7 +158,7 @@ fn put_in(
             );
             errors.push((directive.sequence, directive.span, message));
         }
-        for word in &mut directive.arguments {
+        for word in Arc::make_mut(&mut directive.arguments) {
             if word.text.contains(BEGINNING) {
                 word.text = expanded(&word.text, values);
             }

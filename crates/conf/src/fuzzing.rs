@@ -35,7 +35,7 @@ fn check_directives(tree: &Tree, directives: &[Directive], lines: u32) {
         assert!(directive.name.span.line <= directive.span.line);
         assert!(directive.span.line <= directive.end.line && directive.end.line <= lines);
         check_word(&directive.name, directive.span.line);
-        for word in &directive.arguments {
+        for word in directive.arguments.iter() {
             check_word(word, directive.span.line);
         }
         check_directives(tree, directive.block.as_deref().unwrap_or(&[]), lines);

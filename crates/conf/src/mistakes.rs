@@ -156,7 +156,7 @@ fn names_in(text: &str) -> [String; 3] {
 fn look_for_lost_ends(directives: &[Directive], index: &Index, hints: &mut HashMap<u32, String>) {
     for directive in directives {
         let mut line = directive.name.span.line;
-        for word in &directive.arguments {
+        for word in directive.arguments.iter() {
             let goes_on = word.span.line > line && !word.quoted;
             if goes_on && !index.rows(&word.text).is_empty() {
                 let hint = format!(", is a \";\" missing in line {line}?");

@@ -153,7 +153,7 @@ impl Parser<'_> {
         let bytes = draft.bytes;
         let mut words = draft.words.into_iter();
         let name = words.next();
-        let arguments: Vec<Word> = words.collect();
+        let arguments: Arc<[Word]> = words.collect();
         let is_include = name.as_ref().is_some_and(|name| name.text == "include");
         if is_include && !draft.broken {
             self.include(span, &arguments, draft.opens_block, out);

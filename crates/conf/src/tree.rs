@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::environment::Values;
 use crate::error::ConfError;
@@ -47,8 +48,8 @@ impl Word {
 pub struct Directive {
     /// The first word.
     pub name: Word,
-    /// The other words.
-    pub arguments: Vec<Word>,
+    /// The other words, shared with the entry that is made of it.
+    pub arguments: Arc<[Word]>,
     /// The directives between `{` and `}`, includes resolved.
     pub block: Option<Vec<Directive>>,
     /// The place of its `;` or `{`: the line that nginx reports for it.

@@ -62,7 +62,7 @@ pub fn server_names<S>(
     let mut names = Vec::new();
     for entry in view.own_all("server_name") {
         let place = view.place(entry.span);
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             let name = NameMatch::read(&word.text, &place, builder);
             names.push(name.map_err(|message| view.error(entry.span, message))?);
             if word.text.contains('/') && !word.text.starts_with('~') {

@@ -236,7 +236,7 @@ impl<'a> Reader<'a, '_> {
             if product == Product::Nginx {
                 self.fail(entry, "unknown directive \"env_subst\"");
             }
-            for word in &entry.arguments {
+            for word in entry.arguments.iter() {
                 let name = word.text.to_ascii_lowercase();
                 if variable_names::is_variable(&name) {
                     let message = format!(

@@ -36,7 +36,7 @@ fn main_path() -> &'static Path {
 /// Directives as text: words in `<>`, blocks in `{}`.
 fn show(directives: &[Directive]) -> String {
     let one = |directive: &Directive| {
-        let words = std::iter::once(&directive.name).chain(&directive.arguments);
+        let words = std::iter::once(&directive.name).chain(directive.arguments.iter());
         let words: Vec<String> = words
             .map(|word: &Word| format!("<{}>", word.text))
             .collect();

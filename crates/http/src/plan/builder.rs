@@ -321,7 +321,7 @@ impl<'e> Builder<'e> {
         let blocks = view.own_all("types").filter_map(|block| view.child(block));
         for directive in blocks.flat_map(|inside| inside.data()) {
             let kind = directive.name.text.as_str();
-            for word in &directive.arguments {
+            for word in directive.arguments.iter() {
                 let extension = word.bytes().to_ascii_lowercase();
                 let Some(old) = kinds.insert(extension.clone(), kind) else {
                     continue;

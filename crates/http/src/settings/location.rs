@@ -260,7 +260,7 @@ fn words<'a>(view: View<'a>, name: &str) -> impl Iterator<Item = &'a str> {
     let entries = view.nearest_all(name);
     entries
         .into_iter()
-        .flat_map(|entry| &entry.arguments)
+        .flat_map(|entry| entry.arguments.iter())
         .map(|word| word.text.as_str())
 }
 

@@ -28,7 +28,7 @@ pub(super) fn read(view: View<'_>) -> Result<Arc<TypesTable>, ConfError> {
         let inside = view.child(block);
         for directive in inside.iter().flat_map(|inside| inside.data()) {
             let kind: Arc<[u8]> = Arc::from(directive.name.bytes());
-            for extension in &directive.arguments {
+            for extension in directive.arguments.iter() {
                 let extension = extension.bytes().to_ascii_lowercase();
                 table.insert(extension.into(), kind.clone());
             }

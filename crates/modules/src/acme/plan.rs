@@ -191,7 +191,7 @@ fn of_all(server: View<'_>) -> Option<&Entry> {
     let entry = http.own("acme_certificate")?;
     let mut words = server
         .own_all("listen")
-        .flat_map(|listen| &listen.arguments);
+        .flat_map(|listen| listen.arguments.iter());
     let is_secure = words.any(|word| word.text == "ssl");
     let needs_one = is_secure && !server.flag("ssl_reject_handshake");
     (needs_one && server.nearest("ssl_certificate").is_none()).then_some(entry)
@@ -202,7 +202,7 @@ fn of_all(server: View<'_>) -> Option<&Entry> {
 fn public_names(server: View<'_>, builder: &mut Builder<'_>, tells: bool) -> Vec<String> {
     let mut public = Vec::new();
     for entry in server.own_all("server_name") {
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             match public_name::check(&word.text) {
                 Ok(()) => public.push(word.text.clone()),
                 Err(why) if tells => {
@@ -285,7 +285,7 @@ fn wanted(
     }
     if identifiers.is_empty() {
         let names = server.own_all("server_name");
-        for word in names.flat_map(|entry| &entry.arguments) {
+        for word in names.flat_map(|entry| entry.arguments.iter()) {
             // A name with a dot before it stands for the name itself too.
             let name = word.text.strip_prefix('.').unwrap_or(&word.text);
             if !name.is_empty() {

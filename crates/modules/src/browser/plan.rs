@@ -90,7 +90,7 @@ pub(super) fn location(view: View<'_>, builder: &mut Builder<'_>, draft: &Locati
         }
     }
     for entry in view.nearest_all("ancient_browser") {
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             match word.text.as_str() {
                 "netscape4" => browsers.netscape4_is_ancient = true,
                 _ => browsers.ancient.push(word.bytes().into()),

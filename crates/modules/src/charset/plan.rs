@@ -127,7 +127,7 @@ impl Maps {
         };
         for line in block.data() {
             let place = |message: String| block.error(line.span, message);
-            let [other] = line.arguments.as_slice() else {
+            let [other] = &*line.arguments else {
                 return Err(place("invalid parameters number".to_owned()));
             };
             pair.add(&line.name.text, &other.text)

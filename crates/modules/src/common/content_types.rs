@@ -19,7 +19,7 @@ impl Types {
             .take(taken)
             .map(|name| name.as_bytes().into())
             .collect();
-        for word in entries.iter().flat_map(|entry| &entry.arguments) {
+        for word in entries.iter().flat_map(|entry| entry.arguments.iter()) {
             if word.text == "*" {
                 return Self { names: None };
             }

@@ -19,7 +19,7 @@ pub(crate) fn read(view: View<'_>, entry: Option<&Entry>) -> Result<u32, ConfErr
         return Ok(MODE);
     };
     let (mut mode, mut user) = (0, 0o6);
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         let parsed = rights(&word.text);
         let Some((shift, rights)) = parsed else {
             let message = format!("invalid value \"{}\"", word.text);

@@ -17,7 +17,7 @@ pub(crate) fn read(
 ) -> Result<Vec<Template>, ConfError> {
     let mut templates = Vec::new();
     for entry in view.nearest_all(name) {
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             templates.push(builder.template(view, entry, &word.bytes())?);
         }
     }

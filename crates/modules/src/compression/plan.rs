@@ -160,7 +160,7 @@ fn acceptance(view: View<'_>, builder: &mut Builder<'_>) -> Result<Acceptance, C
     let mut disabled = Vec::new();
     let mut disabled_msie6 = false;
     for entry in view.nearest_all("gzip_disable") {
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             if word.text == "msie6" {
                 disabled_msie6 = true;
                 continue;
@@ -183,7 +183,7 @@ fn acceptance(view: View<'_>, builder: &mut Builder<'_>) -> Result<Acceptance, C
 fn proxied(view: View<'_>) -> Proxied {
     let entries = view.nearest_all("gzip_proxied");
     let has = |name: &str| {
-        let mut words = entries.iter().flat_map(|entry| &entry.arguments);
+        let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
         words.any(|word| word.text.eq_ignore_ascii_case(name))
     };
     Proxied {

@@ -84,7 +84,7 @@ pub(super) fn location(
 /// The methods that a directive allows.
 fn methods(view: View<'_>, name: &str) -> Vec<Method> {
     let words = view.nearest(name).into_iter();
-    let words = words.flat_map(|entry| &entry.arguments);
+    let words = words.flat_map(|entry| entry.arguments.iter());
     words
         .map(|word| Method::of(word.text.to_ascii_uppercase().as_bytes()))
         .filter(|method| *method != Method::Other)
@@ -98,7 +98,7 @@ struct Store(HashMap<String, Arc<LockZone>>);
 /// Reads `zone=name:size [timeout=time]`.
 fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
     let (mut zone, mut timeout_ms) = (None, LOCK_TIMEOUT_MS);
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         let text = word.text.as_str();
         let invalid = || format!("invalid parameter \"{text}\"");
         match text.split_once('=').ok_or_else(invalid)? {

@@ -109,7 +109,7 @@ fn target(
 /// Options stand in front of the strings, and end with the first word that is none.
 fn line(entry: &Entry, builder: &mut Builder<'_>) -> Result<Line, String> {
     let (mut first, mut has_end) = (0, true);
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         match word.text.as_str() {
             "-n" => has_end = false,
             "--" => {

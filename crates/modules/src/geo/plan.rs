@@ -94,7 +94,7 @@ impl Draft {
     /// Reads a line. Returns what is worth a warning, in nginx's words.
     fn line(&mut self, line: &Directive) -> Result<Option<String>, String> {
         let first = line.name.text.as_str();
-        match (first, line.arguments.as_slice()) {
+        match (first, &*line.arguments) {
             ("ranges", []) if self.has_networks => Err("the \"ranges\" directive must be the \
                  first directive inside \"geo\" block"
                 .to_owned()),

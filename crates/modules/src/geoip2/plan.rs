@@ -101,7 +101,7 @@ fn interval(block: View<'_>) -> Result<Option<Duration>, ConfError> {
         if line.name.text != "auto_reload" {
             continue;
         }
-        let seconds = match line.arguments.as_slice() {
+        let seconds = match &*line.arguments {
             [time] => value::seconds(&time.text).filter(|seconds| *seconds > 0),
             _ => None,
         };
@@ -148,7 +148,7 @@ fn variable<S: Located>(
     let written = line.name.text.as_str();
     let name = written.strip_prefix('$').filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| format!("invalid variable name \"{written}\""))?;
-    let mut words = line.arguments.as_slice();
+    let mut words = &*line.arguments;
     if let [first, rest @ ..] = words
         && first.text == "metadata"
     {

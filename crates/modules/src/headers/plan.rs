@@ -155,7 +155,7 @@ fn expires(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Expires>,
         return Ok(None);
     };
     let refused = |words: &str| view.error(entry.span, format!("\"expires\" directive {words}"));
-    let (text, modified) = match entry.arguments.as_slice() {
+    let (text, modified) = match &*entry.arguments {
         [text] => (text, false),
         [word, text] if word.text == "modified" => (text, true),
         _ => return Err(refused("invalid value")),

@@ -18,7 +18,7 @@ pub(super) fn location(
 ) -> Result<(), ConfError> {
     let mut names = Vec::new();
     for entry in view.nearest_all("index") {
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             if word.text.is_empty() {
                 let message = "index \"\" in \"index\" directive is invalid";
                 return Err(view.error(entry.span, message));

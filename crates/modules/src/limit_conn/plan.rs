@@ -41,7 +41,7 @@ fn declare<S>(
     builder: &mut Builder<'_, S>,
     owner: &'static str,
 ) -> Result<(), String> {
-    let [key, word] = entry.arguments.as_slice() else {
+    let [key, word] = &*entry.arguments else {
         return Ok(());
     };
     let key_text = key.text.as_str();
@@ -121,7 +121,7 @@ pub(super) fn in_force<S>(
 }
 
 fn limit<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Limit, String> {
-    let [name, number] = entry.arguments.as_slice() else {
+    let [name, number] = &*entry.arguments else {
         return Err("invalid number of arguments in \"limit_conn\" directive".to_owned());
     };
     let (name, number) = (name.text.as_str(), number.text.as_str());

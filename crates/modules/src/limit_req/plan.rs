@@ -120,7 +120,7 @@ fn below(level: Level) -> Level {
 
 fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
     let (mut name, mut burst, mut delay) = (None, 0, 0);
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         let text = word.text.as_str();
         let count = |given: &str| value::number(given).filter(|n| (1..=BURST_MAX).contains(n));
         if let Some(given) = text.strip_prefix("zone=") {

@@ -46,7 +46,7 @@ pub(super) fn define<S: Subject>(
     };
     let mut computed = Computed::Once;
     for line in view.data() {
-        let done = match (line.name.text.as_str(), line.arguments.as_slice()) {
+        let done = match (line.name.text.as_str(), &*line.arguments) {
             ("volatile", []) => {
                 computed = Computed::AtEachUse;
                 Ok(())

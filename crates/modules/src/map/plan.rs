@@ -56,7 +56,7 @@ fn define<S: Subject>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<()
     };
     let mut computed = Computed::Once;
     for line in view.data() {
-        let done = match (line.name.text.as_str(), line.arguments.as_slice()) {
+        let done = match (line.name.text.as_str(), &*line.arguments) {
             ("hostnames", []) => {
                 table.hostnames = true;
                 Ok(())

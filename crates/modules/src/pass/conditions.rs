@@ -86,7 +86,7 @@ impl NextConditions {
         if entries.is_empty() {
             return Self(ERROR | TIMEOUT);
         }
-        let words = entries.iter().flat_map(|entry| &entry.arguments);
+        let words = entries.iter().flat_map(|entry| entry.arguments.iter());
         Self::of(words.map(|word| word.text.as_str()))
     }
 

@@ -309,7 +309,7 @@ fn unreadable(view: View<'_>, entry: &Entry, path: &Path, error: &std::io::Error
 fn versions(pass: PassView<'_>) -> Vec<&'static SupportedProtocolVersion> {
     let entries = pass.nearest_all("ssl_protocols");
     let has = |name: &str| {
-        let mut words = entries.iter().flat_map(|entry| &entry.arguments);
+        let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
         entries.is_empty() || words.any(|word| word.text.eq_ignore_ascii_case(name))
     };
     let mut versions = vec![&TLS13, &TLS12];

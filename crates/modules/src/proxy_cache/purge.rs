@@ -200,7 +200,7 @@ pub(super) fn purge_location<'c>(
     builder: &mut Builder<'_>,
 ) -> Option<(Arc<Zone>, &'c Entry)> {
     let entry = pass.own("cache_purge")?;
-    let [name, _] = entry.arguments.as_slice() else {
+    let [name, _] = &*entry.arguments else {
         return None;
     };
     let zone = builder.store::<Zones>().find(pass.prefix, &name.text)?;

@@ -45,7 +45,7 @@ impl Referers {
         let mut referers = Self::default();
         let mut server_names = false;
         for entry in &entries {
-            for word in &entry.arguments {
+            for word in entry.arguments.iter() {
                 match word.text.as_str() {
                     "none" => referers.none = true,
                     "blocked" => referers.blocked = true,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use turnpike_conf::{MemoryLoader, parse};
@@ -14,7 +15,7 @@ use super::plan::condition_words;
 use super::upstream_lists::UpstreamList;
 
 /// The words of a directive as the parser reads them.
-fn words(text: &str) -> Vec<turnpike_conf::Word> {
+fn words(text: &str) -> Arc<[turnpike_conf::Word]> {
     let mut files = std::collections::BTreeMap::new();
     files.insert("/conf".into(), format!("if {text} {{}}").into_bytes());
     let tree = parse(&MemoryLoader(files), Path::new("/conf"), None).unwrap();

@@ -257,7 +257,7 @@ fn named_versions<S>(
     };
     let mut versions = Vec::new();
     let mut old = Vec::new();
-    for word in entries.iter().flat_map(|entry| &entry.arguments) {
+    for word in entries.iter().flat_map(|entry| entry.arguments.iter()) {
         match word.text.to_ascii_lowercase().as_str() {
             "tlsv1.3" => versions.push(&rustls::version::TLS13),
             "tlsv1.2" => versions.push(&rustls::version::TLS12),

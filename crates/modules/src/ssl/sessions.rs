@@ -180,7 +180,7 @@ impl Resumption {
 /// The name of the cache that a server has, and how many sessions it holds.
 fn named(view: View<'_>) -> Option<(String, u64)> {
     let entries = view.nearest_all("ssl_session_cache");
-    let words = entries.iter().flat_map(|entry| &entry.arguments);
+    let words = entries.iter().flat_map(|entry| entry.arguments.iter());
     let mut cache = None;
     for word in words {
         match word.text.split(':').collect::<Vec<_>>().as_slice() {

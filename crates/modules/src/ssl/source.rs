@@ -286,7 +286,7 @@ fn limits(entry: &Entry) -> Result<Option<Limits>, String> {
     let name = entry.row.name;
     let mut objects_max = None;
     let (mut inactive, mut valid) = (INACTIVE_DEFAULT, VALID_DEFAULT);
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         let text = word.text.as_str();
         let invalid = || format!("invalid parameter \"{text}\"");
         let seconds = |time: &str| {

@@ -33,7 +33,7 @@ fn server(
 ) -> Result<(), ConfError> {
     draft.no_certificate = super::no_certificate(view);
     let entries = view.nearest_all("ssl_alpn");
-    let words = entries.iter().flat_map(|entry| &entry.arguments);
+    let words = entries.iter().flat_map(|entry| entry.arguments.iter());
     let protocols = words.map(|word| bytes_of(&word.text)).collect();
     draft.tls = plan::server(view, builder, protocols)?.map(|tls| Tls {
         tls,

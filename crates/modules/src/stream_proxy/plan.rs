@@ -152,7 +152,7 @@ fn destination(
 fn protocols(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Template>, ConfError> {
     let mut templates = Vec::new();
     for entry in view.nearest_all("proxy_ssl_alpn") {
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             templates.push(builder.template(view, entry, &word.bytes())?);
         }
     }

@@ -46,7 +46,7 @@ fn rule(
     entry: &Entry,
     builder: &mut Builder<'_>,
 ) -> Result<(Template, Template), ConfError> {
-    let [string, replacement] = entry.arguments.as_slice() else {
+    let [string, replacement] = &*entry.arguments else {
         return Err(view.error(entry.span, "invalid number of arguments in \"sub_filter\""));
     };
     if string.text.is_empty() {

@@ -279,7 +279,7 @@ fn lines(view: View<'_>) -> String {
     let mut digest = Md5::new();
     for entry in view.entries() {
         digest.update(entry.row.name);
-        for word in &entry.arguments {
+        for word in entry.arguments.iter() {
             // A word has no zero byte.
             digest.update([0]);
             digest.update(word.bytes());

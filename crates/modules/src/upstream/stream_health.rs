@@ -246,7 +246,7 @@ fn parameters(
     builder: &mut Builder<'_>,
 ) -> Result<(Arc<Conversation>, bool), String> {
     let (mut conversation, mut by_datagrams) = (Arc::<Conversation>::default(), false);
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         let text = word.text.as_str();
         if rule(text, rules)? {
             continue;

@@ -94,7 +94,7 @@ fn attributes(view: View<'_>) -> String {
     let _ = write!(text, "; path={}", view.text("userid_path"));
     let flags = view.nearest_all("userid_flags");
     let has = |flag: &str| {
-        let mut words = flags.iter().flat_map(|entry| &entry.arguments);
+        let mut words = flags.iter().flat_map(|entry| entry.arguments.iter());
         words.any(|word| word.text == flag)
     };
     for flag in [

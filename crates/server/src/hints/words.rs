@@ -123,7 +123,7 @@ fn zone(mistake: &Mistake<'_>) -> Option<String> {
     let quoted: Vec<&str> = mistake.message.split('"').skip(1).step_by(2).collect();
     let name = quoted.last()?;
     let all = mistake.all.iter();
-    let words = all.flat_map(|found| &found.directive.arguments);
+    let words = all.flat_map(|found| found.directive.arguments.iter());
     let zones = words.filter_map(|word| {
         let text = word.text.as_str();
         let made = text

@@ -109,7 +109,7 @@ impl Shape {
     fn add_server(&mut self, server: View<'_>) {
         let words = |name: &str| -> Vec<String> {
             let entries = server.own_all(name);
-            let words = entries.flat_map(|entry| &entry.arguments);
+            let words = entries.flat_map(|entry| entry.arguments.iter());
             words.map(|word| word.text.clone()).collect()
         };
         let names = words("server_name").join(" ");
@@ -270,7 +270,7 @@ fn digest(view: View<'_>) -> u64 {
 
 fn write_entry(entry: &Entry, hasher: &mut DefaultHasher) {
     entry.row.name.hash(hasher);
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         word.text.hash(hasher);
     }
 }

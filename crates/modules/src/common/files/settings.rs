@@ -67,7 +67,7 @@ pub(super) fn symlinks(
     };
     let mut mode = None;
     let mut from = None;
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         match word.text.as_str() {
             "on" | "off" | "if_not_owner" if mode.is_none() => mode = Some(word.text.as_str()),
             text => {
@@ -101,7 +101,7 @@ pub(super) fn open_file_cache(view: View<'_>) -> Result<Option<OpenFileCacheSett
     };
     let mut entries_max = None;
     let mut inactive_ms = INACTIVE_DEFAULT_MS;
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         let text = word.text.as_str();
         if text == "off" {
             return Ok(None);

@@ -317,7 +317,7 @@ fn parameters(
     builder: &mut Builder<'_>,
 ) -> Result<Vec<u8>, String> {
     let mut uri = b"/".to_vec();
-    for word in &entry.arguments {
+    for word in entry.arguments.iter() {
         let text = word.text.as_str();
         if rule(text, rules)? {
             continue;
