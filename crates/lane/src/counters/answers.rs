@@ -1,9 +1,7 @@
 //! Counts of responses that other servers gave, such as upstream servers: by class of status, with
-//! bytes and times. All lanes add to the same counts.
+//! bytes and times. All lanes add to them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use super::{BOUNDS_NS, Distribution};
+use super::{BOUNDS_NS, Counter, Distribution, PerThread};
 
 /// One answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,12 +16,32 @@ pub struct Answer {
 
 /// Counts of answers.
 #[derive(Default)]
-pub struct AnswerCounts {
-    classes: [AtomicU64; AnswerCounts::CLASSES.len()],
-    request_bytes: AtomicU64,
-    response_bytes: AtomicU64,
-    buckets: [AtomicU64; BOUNDS_NS.len() + 1],
-    sum_ms: AtomicU64,
+pub struct AnswerCounts(PerThread<Cells>);
+
+/// The counts of one thread.
+#[derive(Default)]
+struct Cells {
+    classes: [Counter; AnswerCounts::CLASSES.len()],
+    request_bytes: Counter,
+    response_bytes: Counter,
+    buckets: [Counter; BOUNDS_NS.len() + 1],
+    sum_ms: Counter,
+}
+
+impl Cells {
+    fn add(&self, answer: Answer) {
+        let class = usize::from(answer.status / 100).checked_sub(1);
+        if let Some(count) = class.and_then(|class| self.classes.get(class)) {
+            count.add();
+        }
+        self.request_bytes.add_many(answer.request_bytes);
+        self.response_bytes.add_many(answer.response_bytes);
+        // A time in whole milliseconds may be up to one longer.
+        let took_ns = answer.took_ms.max(1).saturating_mul(1_000_000);
+        let bucket = BOUNDS_NS.iter().position(|bound| took_ns <= *bound);
+        self.buckets[bucket.unwrap_or(BOUNDS_NS.len())].add();
+        self.sum_ms.add_many(answer.took_ms);
+    }
 }
 
 impl AnswerCounts {
@@ -32,41 +50,31 @@ impl AnswerCounts {
 
     /// Counts an answer. A status outside of all classes is not counted by class.
     pub fn add(&self, answer: Answer) {
-        let class = usize::from(answer.status / 100).checked_sub(1);
-        if let Some(count) = class.and_then(|class| self.classes.get(class)) {
-            count.fetch_add(1, Relaxed);
-        }
-        self.request_bytes.fetch_add(answer.request_bytes, Relaxed);
-        self.response_bytes
-            .fetch_add(answer.response_bytes, Relaxed);
-        // A time in whole milliseconds may be up to one longer.
-        let took_ns = answer.took_ms.max(1).saturating_mul(1_000_000);
-        let bucket = BOUNDS_NS.iter().position(|bound| took_ns <= *bound);
-        self.buckets[bucket.unwrap_or(BOUNDS_NS.len())].fetch_add(1, Relaxed);
-        self.sum_ms.fetch_add(answer.took_ms, Relaxed);
+        self.0.write(|cells| cells.add(answer));
     }
 
     /// The number of answers in each class, in the order of [`AnswerCounts::CLASSES`].
     pub fn by_class(&self) -> [u64; AnswerCounts::CLASSES.len()] {
-        self.classes.each_ref().map(|count| count.load(Relaxed))
+        std::array::from_fn(|class| self.0.sum(|cells| cells.classes[class].value()))
     }
 
     /// The bytes of all requests.
     pub fn request_bytes(&self) -> u64 {
-        self.request_bytes.load(Relaxed)
+        self.0.sum(|cells| cells.request_bytes.value())
     }
 
     /// The bytes of all answers.
     pub fn response_bytes(&self) -> u64 {
-        self.response_bytes.load(Relaxed)
+        self.0.sum(|cells| cells.response_bytes.value())
     }
 
     /// The times of the answers, in whole milliseconds rounded up.
     pub fn times(&self) -> Distribution {
-        let buckets = self.buckets.iter().map(|count| count.load(Relaxed));
+        let count = |bucket: usize| self.0.sum(|cells| cells.buckets[bucket].value());
+        let sum_ms = self.0.sum(|cells| cells.sum_ms.value());
         Distribution {
-            buckets: buckets.collect(),
-            sum_ns: self.sum_ms.load(Relaxed).saturating_mul(1_000_000),
+            buckets: (0..=BOUNDS_NS.len()).map(count).collect(),
+            sum_ns: sum_ms.saturating_mul(1_000_000),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod answers;
 mod histogram;
+mod per_thread;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use answers::{Answer, AnswerCounts};
 pub use histogram::{BOUNDS_NS, Distribution, Histogram};
+pub use per_thread::PerThread;
 
 /// The kind of a metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

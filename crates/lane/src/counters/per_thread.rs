@@ -124,9 +124,11 @@ mod tests {
         let counts = PerThread::<Counter>::default();
         assert_eq!(counts.sum(Counter::value), 0);
         for _ in 0..IN_TURN {
-            thread::scope(|scope| scope.spawn(|| counts.write(Counter::add)).join()).unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| counts.write(Counter::add));
+            });
         }
-        let places = counts.0.get().unwrap();
+        let places = counts.0.get().expect("there is a count");
         assert_eq!(places.others.value(), 0, "numbers are used again");
         let all_there = Barrier::new(AT_ONCE);
         thread::scope(|scope| {

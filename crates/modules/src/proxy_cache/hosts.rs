@@ -1,23 +1,19 @@
 //! The use of caches by the requests of each host: a host is the first name of a server block.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turnpike_cache::tally::Use;
 use turnpike_http::exchange::Exchange;
-use turnpike_lane::counters::{Kind, Row};
+use turnpike_lane::counters::{Counter, Kind, PerThread, Row};
 use turnpike_plan::keys::PlanMap;
 use turnpike_plan::metrics::{Reader, Samples};
 
 use crate::common::server_names::NAMELESS;
 
 /// Hosts that are counted by their names. Those beyond it are counted with the servers that have no
-/// name: nobody looks at more, and each takes 512 bytes and some lines of the metrics.
+/// name: nobody looks at more, and each takes some kilobytes and some lines of the metrics.
 const HOSTS_MAX: usize = 1_000;
-
-/// The slots of a host. Lanes share them where there are more, which costs time but loses no count.
-const SLOTS: usize = 8;
 
 const PLAIN: Row = Row {
     name: "cache_host_requests",
@@ -44,28 +40,16 @@ pub(super) const METRICS: [Row; 3] = [
     },
 ];
 
-/// The counts of one host by some lanes, on a cache line of their own.
+/// The counts of one host by one lane.
 #[derive(Default)]
-#[repr(align(64))]
-struct Slot {
-    requests: AtomicU64,
-    hits: AtomicU64,
-    saved_bytes: AtomicU64,
+struct Cells {
+    requests: Counter,
+    hits: Counter,
+    saved_bytes: Counter,
 }
 
 /// The counts of one host.
-#[derive(Default)]
-struct Host([Slot; SLOTS]);
-
-impl Host {
-    fn sum(&self, count: impl Fn(&Slot) -> &AtomicU64) -> u64 {
-        let counts = self
-            .0
-            .iter()
-            .map(|slot| count(slot).load(Ordering::Relaxed));
-        counts.sum()
-    }
-}
+type Host = PerThread<Cells>;
 
 /// The counts of all hosts by name. A reload keeps them.
 #[derive(Default)]
@@ -98,12 +82,13 @@ impl Hosts {
         let Some(host) = named.or_else(|| self.0.get(NAMELESS)) else {
             return;
         };
-        let slot = &host.0[exchange.lane.index % SLOTS];
-        slot.requests.fetch_add(1, Ordering::Relaxed);
-        if one.is_from_the_cache() {
-            slot.hits.fetch_add(1, Ordering::Relaxed);
-            slot.saved_bytes.fetch_add(saved_bytes, Ordering::Relaxed);
-        }
+        host.write(|cells| {
+            cells.requests.add();
+            if one.is_from_the_cache() {
+                cells.hits.add();
+                cells.saved_bytes.add_many(saved_bytes);
+            }
+        });
     }
 }
 
@@ -112,14 +97,18 @@ impl Reader for Hosts {
         let mut hosts: Vec<_> = self.0.iter().collect();
         hosts.sort_by_key(|(name, _)| *name);
         for (name, host) in hosts {
-            let requests = host.sum(|slot| &slot.requests);
+            let requests = host.sum(|cells| cells.requests.value());
             if requests == 0 {
                 continue;
             }
             let name = String::from_utf8_lossy(name);
             samples.number(&METRICS[0], &[&name], requests);
-            samples.number(&METRICS[1], &[&name], host.sum(|slot| &slot.hits));
-            samples.number(&METRICS[2], &[&name], host.sum(|slot| &slot.saved_bytes));
+            samples.number(&METRICS[1], &[&name], host.sum(|cells| cells.hits.value()));
+            samples.number(
+                &METRICS[2],
+                &[&name],
+                host.sum(|cells| cells.saved_bytes.value()),
+            );
         }
     }
 }
