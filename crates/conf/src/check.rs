@@ -160,7 +160,9 @@ struct Checker<'a> {
 impl Checker<'_> {
     /// Checks the directives of a block that is already in the scope.
     fn block(&mut self, id: usize, directives: &[Directive]) {
-        let context = self.scope.blocks[id].context;
+        let block = &mut self.scope.blocks[id];
+        let context = block.context;
+        block.entries.reserve_exact(directives.len());
         for directive in directives {
             let Some(row) = self.row(directive, context) else {
                 continue;

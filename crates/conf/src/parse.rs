@@ -169,6 +169,8 @@ impl Parser<'_> {
                 None => unclosed::Opening::nameless(span.line),
             };
             end = self.block(lexer, opening, &mut items);
+            // Most blocks hold few directives, and the list grows by its double.
+            items.shrink_to_fit();
             block = Some(items);
         }
         let kept = !draft.broken && !is_include;

@@ -37,7 +37,8 @@ impl From<TemplateError> for String {
 /// A compiled text: what nginx calls a complex value.
 #[derive(Debug, Clone)]
 pub struct Template {
-    parts: Vec<Part>,
+    /// None: the value is the text.
+    parts: Box<[Part]>,
     text: Box<[u8]>,
 }
 
@@ -78,30 +79,22 @@ impl Template {
             parts.push(Part::Text(literal.into_boxed_slice()));
         }
         Ok(Self {
-            parts,
-            text: text.to_vec().into_boxed_slice(),
+            parts: parts.into(),
+            text: text.into(),
         })
     }
 
     /// A text in which a dollar sign has no meaning.
     pub fn literal(text: &[u8]) -> Self {
-        let parts = match text {
-            [] => Vec::new(),
-            text => vec![Part::Text(text.into())],
-        };
         Self {
-            parts,
+            parts: Box::default(),
             text: text.into(),
         }
     }
 
     /// The value, if there is no variable in it.
     pub fn constant(&self) -> Option<&[u8]> {
-        match self.parts.as_slice() {
-            [] => Some(&[]),
-            [Part::Text(text)] => Some(text),
-            _ => None,
-        }
+        self.parts.is_empty().then_some(&*self.text)
     }
 
     /// The variables in the text.
@@ -134,6 +127,9 @@ impl Template {
     }
 
     fn append<S: Subject>(&self, subject: &S, escaping: bool, out: &mut Vec<u8>) {
+        if let Some(value) = self.constant() {
+            out.extend_from_slice(value);
+        }
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text),

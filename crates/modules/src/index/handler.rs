@@ -12,7 +12,7 @@ use crate::common::files::{self, Files};
 /// Leads a folder's path on to the file that stands for it.
 pub(super) struct FolderIndex {
     pub(super) files: Files,
-    pub(super) names: Vec<Template>,
+    pub(super) names: Box<[Template]>,
 }
 
 /// What a look at one file, or at the folder, says.

@@ -34,7 +34,10 @@ pub(super) fn location(
     let files = Files::of(view, builder)?;
     draft.add_handler(
         HandlerPlace::IndexFile,
-        Arc::new(FolderIndex { files, names }),
+        Arc::new(FolderIndex {
+            files,
+            names: names.into(),
+        }),
     );
     Ok(())
 }

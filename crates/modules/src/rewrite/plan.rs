@@ -15,7 +15,7 @@ use crate::common::files::Files;
 
 /// What a server or location does while rewriting.
 pub(super) struct Program {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Box<[Step]>,
     /// `rewrite_log`.
     pub(super) log: bool,
     /// For `-f` and the like.
@@ -34,7 +34,7 @@ pub(super) enum Step {
     Goto(String),
     If {
         condition: Condition,
-        steps: Vec<Step>,
+        steps: Box<[Step]>,
         /// The block's own location; a server's `if` has none.
         location: Option<LocationIndex>,
     },
@@ -152,7 +152,7 @@ fn goto(entry: &Entry) -> Result<Step, String> {
     Ok(Step::Goto(name.to_owned()))
 }
 
-fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfError> {
+fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Box<[Step]>, ConfError> {
     let lists = builder.store::<UpstreamLists>().clone();
     let around = Surroundings::read(view, lists.clone())?;
     let mut steps = Vec::new();
@@ -181,7 +181,7 @@ fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfErr
             Err(message) => builder.report(view.error(entry.span, message)),
         }
     }
-    Ok(steps)
+    Ok(steps.into())
 }
 
 fn branch(

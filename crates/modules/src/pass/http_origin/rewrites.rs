@@ -73,7 +73,7 @@ impl Rewrites {
         let entries = entries(view, "proxy_redirect")?;
         let mut rewrites = Self::default();
         if entries.is_empty() {
-            rewrites.0.extend(Rewrite::usual(usual.clone()));
+            rewrites.0 = Rewrite::usual(usual.clone()).into_iter().collect();
         }
         for entry in entries {
             let refused = |message: String| Err(view.error(entry.span, message));
