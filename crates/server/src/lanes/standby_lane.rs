@@ -55,8 +55,10 @@ impl LaneService {
         let apply = self.standby_lane_apply(&plan);
         match Lane::start(number, None, start, apply) {
             Ok(lane) => {
+                let view = self.view();
+                let are_starved = view.is_some_and(|view| self.watchdog.are_starved(&view));
                 self.standby_lane = Some(lane);
-                self.watchdog.standby_lane_started(number);
+                self.watchdog.standby_lane_started(number, are_starved);
                 for (number, lane) in self.lanes.iter().enumerate() {
                     self.watchdog.report(number, lane, &self.counters);
                 }

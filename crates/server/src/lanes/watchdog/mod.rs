@@ -176,12 +176,25 @@ impl Watchdog {
         outage && (0..view.lanes.len()).any(|lane| may_wait(view, lane))
     }
 
+    /// Whether all lanes only wait for a CPU: the machine is too busy, and nothing hangs.
+    pub(super) fn are_starved(&self, view: &LaneView<'_>) -> bool {
+        let mut lanes = 0..view.lanes.len();
+        lanes.all(|lane| self.spinning.is_starved(view, lane))
+    }
+
     /// Has the log know that another lane was started since no other works.
-    pub(super) fn standby_lane_started(&self, number: usize) {
-        self.note(
-            Level::Alert,
-            format_args!("no lane works; lane {number} accepts connections until another does"),
-        );
+    pub(super) fn standby_lane_started(&self, number: usize, are_starved: bool) {
+        if are_starved {
+            let message = format_args!(
+                "the machine is too busy: no lane has got a CPU for a second; lane {number} \
+                 accepts connections until another does"
+            );
+            self.note(Level::Warn, message);
+        } else {
+            let message =
+                format_args!("no lane works; lane {number} accepts connections until another does");
+            self.note(Level::Alert, message);
+        }
     }
 
     /// Counts a lane that needs help, and has the log know what it does.

@@ -44,8 +44,7 @@ pub(super) fn begin(lane: usize, facts: &Facts, log: &ErrorLog) {
 fn narrate(lane: usize, facts: &Facts, log: &ErrorLog) {
     let task = format!("/proc/self/task/{}", facts.thread);
     let read = |name: &str| fs::read_to_string(format!("{task}/{name}")).unwrap_or_default();
-    let status = read("status");
-    let state = state(&status);
+    let state = thread_state(facts.thread);
     let wait = read("wchan");
     let wait = match wait.trim() {
         "" | "0" => "not waiting in the kernel".to_owned(),
@@ -78,6 +77,12 @@ fn narrate(lane: usize, facts: &Facts, log: &ErrorLog) {
             format_args!("lane {lane} does not report which functions it is in"),
         ),
     }
+}
+
+/// The kernel's word for the state of a thread of this process; `unknown` where it is gone.
+pub(super) fn thread_state(thread: i32) -> String {
+    let status = fs::read_to_string(format!("/proc/self/task/{thread}/status"));
+    state(&status.unwrap_or_default()).to_owned()
 }
 
 /// The kernel's word for a thread's state, from `/proc`'s `status`.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use turnpike_lane::sys::process::thread_cpu_ns;
 
+use super::report::thread_state;
 use super::{LaneView, Silent};
 
 /// Silence of a working thread after which its lane is given up: no round works for so long, since
@@ -43,6 +44,19 @@ impl Spinning {
         self.0.get(&lane).is_some_and(|round| round.is_given_up)
     }
 
+    /// Whether a silent lane only waits for a CPU: its thread could work, and was let work for next
+    /// to nothing of the time that it is watched.
+    pub(super) fn is_starved(&self, view: &LaneView<'_>, lane: usize) -> bool {
+        let facts = view.lanes.get(lane).and_then(|lane| lane.facts());
+        let (Some(facts), Some(round)) = (facts, self.0.get(&lane)) else {
+            return false;
+        };
+        thread_cpu_ns(facts.thread).is_ok_and(|cpu_ns| {
+            let worked = Duration::from_nanos(cpu_ns.saturating_sub(round.cpu_ns));
+            waits_for_cpu(&thread_state(facts.thread), worked, round.since.elapsed())
+        })
+    }
+
     fn spins(&mut self, view: &LaneView<'_>, lane: usize) -> bool {
         let round_ns = view.board.last_round_ns(lane);
         let facts = view.lanes.get(lane).and_then(|lane| lane.facts());
@@ -71,5 +85,34 @@ impl Spinning {
             *round = fresh();
         }
         round.is_given_up
+    }
+}
+
+/// Whether a thread in this state, which has worked for so much of a time, waits for a CPU.
+fn waits_for_cpu(state: &str, worked: Duration, watched: Duration) -> bool {
+    state == "running" && worked < watched / WORKED_PART
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::waits_for_cpu;
+
+    #[test]
+    fn a_thread_that_could_work_and_does_not_waits_for_a_cpu() {
+        for (state, worked_ms, expected) in [
+            ("running", 0, true),
+            ("running", 124, true),
+            ("running", 125, false),
+            ("sleeping", 0, false),
+            ("disk sleep", 0, false),
+            ("tracing stop", 0, false),
+            ("unknown", 0, false),
+        ] {
+            let worked = Duration::from_millis(worked_ms);
+            let waits = waits_for_cpu(state, worked, Duration::from_secs(1));
+            assert_eq!(waits, expected, "{state}, {worked_ms} ms of a second");
+        }
     }
 }
