@@ -187,6 +187,14 @@ async def obey(client, words, options):
         answers = [await asyncio.wait_for(answer.done, PATIENCE_S) for answer in asked]
         texts = sorted({answer.text([]) for answer in answers})
         print(len(answers), *texts, flush=True)
+    elif verb == "begin":
+        # The answer is printed by "end", when it has come whole.
+        client.slow = client.ask("GET", authority, rest[0])
+        await asyncio.wait_for(client.slow.begun, PATIENCE_S)
+        print("begun", flush=True)
+    elif verb == "end":
+        await asyncio.wait_for(client.slow.done, PATIENCE_S)
+        print(client.slow.text(options.show), client.why or "", flush=True)
     elif verb == "cancel":
         # So many times, each once something of the answer has come.
         for _ in range(int(rest[0])):
