@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit unit-long foreign docs docs-check fuzz
-.PHONY: bpf h2spec simulate package-check package-test fuzz-live torture upstream-torture operations-long stream-long stall \
+.PHONY: bpf h2spec simulate package-check readme-test package-test fuzz-live torture upstream-torture operations-long stream-long stall \
 	tunnels-long dokuwiki otel acme grpc kubernetes websockets tls-judges clients express-long http3-long files-long fuzz-long fuzz-live-long choices-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
@@ -23,7 +23,7 @@ cargo-is-here:
 	@command -v $(CARGO) > /dev/null || { echo "$(NO_CARGO)" >&2; exit 1; }
 
 run: cargo-is-here ## Install what the build needs, build, serve http://127.0.0.1:8080
-	$(XTASK) setup build
+	@CARGO_INCREMENTAL=0 $(XTASK) setup build # what is built once needs no 150 MB for the next time
 	@$(MAKE) build
 	exec $(BUILT)/turnpike
 
@@ -51,7 +51,7 @@ test-long: ## The checks that take too long for every push: about an hour
 	$(XTASK) suites setup unit-long choices-long tunnels-long torture operations-long stream-long \
 		upstream-torture stall hoarding-long dokuwiki \
 		otel acme grpc websockets kubernetes peers tls-judges clients http2-clients http3-clients express-long http3-long files-long fuzz-live-long fuzz-long accessibility \
-		package-test package-cross-test
+		readme-test package-test package-cross-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -206,6 +206,10 @@ package-check: ## The files of the packages: the list, pages, completions, setti
 accessibility: ## The live page in use, and every page judged by axe-core in Chromium, dark and light
 	$(XTASK) setup accessibility
 	$(XTASK) accessibility --debug
+
+readme-test: ## What the README says, in a fresh Debian; prints how long it takes
+	$(XTASK) setup package
+	$(XTASK) readme-test
 
 package-test: ## The packages in a fresh Debian, the RPM package, the container image
 	$(XTASK) setup package

@@ -30,6 +30,7 @@ mod package;
 mod peers;
 mod portability;
 mod python;
+mod readme;
 mod reload_torture;
 mod set_on_drop;
 mod setup;
@@ -107,6 +108,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--programs FOLDER | --debug]",
         summary: "install, upgrade under load and remove the packages in a fresh Debian",
         run: package::test,
+    },
+    Chore {
+        name: "readme-test",
+        arguments: "",
+        summary: "do in a fresh Debian what the README says, and print how long it takes",
+        run: readme::test,
     },
     Chore {
         name: "package-cross-test",

@@ -212,6 +212,15 @@ const SETS: &[Set] = &[
 /// While this file answers 101, Debian's maintainer scripts start no service.
 const SERVICE_POLICY: &str = "/usr/sbin/policy-rc.d";
 
+/// The names of a set's packages; none if no set is called so.
+pub(crate) fn packages(name: &str) -> Vec<&'static str> {
+    let set = SETS.iter().find(|set| set.name == name);
+    set.into_iter()
+        .flat_map(|set| set.packages)
+        .map(|package| package.name)
+        .collect()
+}
+
 /// Installs the missing packages of the named sets.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut missing: Vec<&str> = Vec::new();

@@ -15,7 +15,7 @@ mod rpm;
 mod sbom;
 mod tarball;
 mod target;
-mod tree;
+pub(crate) mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};

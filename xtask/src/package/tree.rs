@@ -11,7 +11,7 @@ use crate::workspace::{must, output};
 const RELEASE: &str = "bookworm";
 
 /// What `unshare` gives steps: namespaces of their own, and an end with this program.
-pub(super) const NAMESPACES: [&str; 6] = [
+pub(crate) const NAMESPACES: [&str; 6] = [
     "--mount",
     "--pid",
     "--net",
@@ -25,7 +25,7 @@ pub(super) const NAMESPACES: [&str; 6] = [
 const INCLUDED: &str = "libelf1,zlib1g,logrotate,curl,procps";
 
 /// Creates the tree if there is none. One that debootstrap has not finished stands elsewhere.
-pub(super) fn bootstrap(base: &Path) -> Outcome {
+pub(crate) fn bootstrap(base: &Path) -> Outcome {
     if base.exists() {
         return Ok(());
     }
@@ -61,12 +61,30 @@ fn mirror() -> Option<String> {
     targets.ok()?.lines().next().map(str::to_owned)
 }
 
+/// A folder of this machine that a tree has too, and where.
+pub(crate) struct Mounted<'a> {
+    pub(crate) from: &'a Path,
+    /// From the tree's root.
+    pub(crate) to: &'static str,
+}
+
 /// Runs the steps in the tree, in namespaces of their own.
-pub(super) fn inside(tree: &Path, steps: &str) -> Outcome {
+pub(crate) fn inside(tree: &Path, steps: &str) -> Outcome {
+    inside_with(tree, &[], steps)
+}
+
+/// Runs the steps as [`inside`] does, in a tree that has folders of this machine, read-only.
+pub(crate) fn inside_with(tree: &Path, mounted: &[Mounted<'_>], steps: &str) -> Outcome {
     let script = tree.join("test/steps");
     fs::write(&script, steps).map_err(|error| format!("{}: {error}", script.display()))?;
-    let enter = "ip link set lo up && mount -t proc proc proc && \
-                 mount --rbind /dev dev && exec chroot . sh /test/steps";
+    let mut enter = String::from("ip link set lo up && mount -t proc proc proc && ");
+    let mut folders = Vec::new();
+    for (place, Mounted { from, to }) in (1..).zip(mounted) {
+        fs::create_dir_all(tree.join(to)).map_err(|error| format!("{to}: {error}"))?;
+        enter.push_str(&format!("mount --bind -o ro \"${place}\" {to} && "));
+        folders.push(from);
+    }
+    enter.push_str("mount --rbind /dev dev && exec chroot . sh /test/steps");
     must(
         Command::new("unshare")
             .current_dir(tree)
@@ -74,12 +92,13 @@ pub(super) fn inside(tree: &Path, steps: &str) -> Outcome {
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("DEBIAN_FRONTEND", "noninteractive")
             .args(NAMESPACES)
-            .args(["sh", "-c", enter]),
+            .args(["sh", "-c", &enter, "sh"])
+            .args(folders),
     )
 }
 
 /// A copy of the base tree, in the place of the one before.
-pub(super) fn fresh(base: &Path, tree: &Path) -> Outcome {
+pub(crate) fn fresh(base: &Path, tree: &Path) -> Outcome {
     remove(tree)?;
     must(Command::new("cp").arg("-a").args([base, tree]))?;
     let place = tree.join("test");
@@ -87,7 +106,7 @@ pub(super) fn fresh(base: &Path, tree: &Path) -> Outcome {
 }
 
 /// Removes a tree, if there is one.
-pub(super) fn remove(tree: &Path) -> Outcome {
+pub(crate) fn remove(tree: &Path) -> Outcome {
     match fs::remove_dir_all(tree) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", tree.display()))
