@@ -20,7 +20,7 @@ use turnpike_protocols::Plans;
 
 use super::self_check::SelfCheck;
 use super::service::LaneService;
-use super::{certificates, upstream_failures};
+use super::{caches, certificates, upstream_failures};
 use crate::control::{LIFE_VERB, Request, RequestError};
 use crate::service::Reporter;
 
@@ -98,6 +98,7 @@ impl LaneService {
             "steering": self.steering(),
             "certificate": certificates::first(&samples),
             "upstream_failure": upstream_failures::last(&samples),
+            "caches": caches::used(&samples),
             "totals": totals,
             "rates": rates,
         })

@@ -4,6 +4,7 @@
 //! How a request is answered is not known here.
 
 mod ask;
+mod caches;
 mod certificates;
 mod changes;
 mod environment;

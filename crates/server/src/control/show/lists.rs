@@ -322,10 +322,27 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     let rates = rates(&serving["rates"]);
     let certificate = first_certificate(&serving["certificate"]);
     let failure = last_failure(&serving["upstream_failure"]);
-    for line in rates.into_iter().chain(certificate).chain(failure) {
+    let lines = rates.into_iter().chain(certificate).chain(failure);
+    for line in lines.chain(caches(&serving["caches"])) {
         let _ = writeln!(out, "{line}");
     }
     Some(out)
+}
+
+/// The use of the caches: a line for each zone, then for each host.
+fn caches(caches: &Value) -> impl Iterator<Item = String> {
+    ["zone", "host"].into_iter().flat_map(move |kind| {
+        let rows = caches[format!("{kind}s")].as_array().into_iter().flatten();
+        rows.map(move |row| {
+            format!(
+                "cache          {kind} {}: {} of {} hit, {} saved",
+                text(row, kind),
+                share(number(row, "hits"), number(row, "requests")),
+                count(number(row, "requests"), "request"),
+                bytes(number(row, "saved_bytes")),
+            )
+        })
+    })
 }
 
 /// How the kernel chooses among the sockets of each address that it is told how: a line for each.

@@ -78,6 +78,10 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
         },
         "upstream_failure": { "upstream": "b", "server": "10.0.0.2:80", "reason": "status 502",
             "ago_s": 65 },
+        "caches": {
+            "zones": [{ "zone": "hot", "requests": 6, "hits": 4, "saved_bytes": 30 }],
+            "hosts": [{ "host": "a.example", "requests": 1, "hits": 0, "saved_bytes": 0 }],
+        },
         "rates": { "seconds": 10.2, "requests_per_s": 40.0, "connections_per_s": 4.0,
             "received_bytes_per_s": 512.0, "sent_bytes_per_s": 2048.0, "server_errors_per_s": 0.2 },
     } });
@@ -89,6 +93,8 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
         "HTTP/2         3 requests wait; for lack of room 2 closed, 1 refused\n",
         "requests       400, 40.0/s on average since start\n",
         "upstreams      last failure: 10.0.0.2:80 of b, status 502, 1m 5s ago\n",
+        "cache          zone hot: 66.7 % of 6 requests hit, 30 B saved\n",
+        "cache          host a.example: 0.0 % of 1 request hit, 0 B saved\n",
         "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, \
          2.00 KiB/s out\n",
     ] {

@@ -166,4 +166,20 @@ fn hits_and_saved_bytes_are_counted_by_zone_and_host() {
         );
     }
     assert!(!page.contains("host=\"_\""), "{page}");
+    let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+        .args(["status", "--socket"])
+        .arg(server.folder().join("control"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    for line in [
+        "zone hot: 66.7 % of 6 requests hit, 30 B saved",
+        "host a.example: 66.7 % of 3 requests hit, 20 B saved",
+        "host b.example: 66.7 % of 3 requests hit, 10 B saved",
+    ] {
+        assert!(
+            told.contains(&format!("cache          {line}\n")),
+            "{line}: {told}"
+        );
+    }
 }
