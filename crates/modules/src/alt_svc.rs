@@ -22,7 +22,7 @@ const ROWS: &[Row] = &[Row {
     default: "off",
     summary: "`auto` adds `Alt-Svc` to each response: `h3` with the first port of `listen ... \
         quic` of the server, for a day, or `clear` where the server has none, so that clients \
-        forget it. An `Alt-Svc` that `add_header` adds stands beside it.",
+        forget it. An `Alt-Svc` of `add_header` is sent in addition.",
 }];
 
 /// The value for the server that is being read: its own location is the first of its locations.

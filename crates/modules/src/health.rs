@@ -22,9 +22,8 @@ const ROWS: &[Row] = &[Row {
     variables: None,
     syntax: "",
     default: "",
-    summary: "Answers 200 while the server takes requests, and 503 from the moment at which a \
-              drain begins, with `shutdown_delay` or without: a readiness check for load \
-              balancers and orchestrators.",
+    summary: "Answers 200 while the server takes requests, and 503 as soon as a drain begins, \
+        with or without `shutdown_delay`: a readiness check for load balancers and orchestrators.",
 }];
 
 /// The family of `health`.

@@ -26,8 +26,8 @@ const ROWS: &[Row] = &[
         syntax: "$variable $source path",
         summary: "Defines a variable with a value from the JSON text in another variable, such as \
             `$request_body`. The path has keys and indices: `user.tags[0]`, and `[\"a.b\"]` for \
-            keys with other characters. An object or array is taken as it is written. The value is \
-            empty if the text is no JSON or has no such place.",
+            keys with other characters. The value of an object or array is its text. The value is \
+            empty if the text is not JSON or has no such path.",
         ..Row::PLAIN
     },
     Row {

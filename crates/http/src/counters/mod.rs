@@ -78,7 +78,8 @@ counters! {
     streams: Gauge "http_streams_waiting" in "streams",
         "HTTP/2 requests that wait: for their body, an upstream server, or room to be sent.";
     streams_made_room: Counter "http_streams_made_room" in "streams",
-        "HTTP/2 requests that were closed to make room for others, as their clients were stalled.";
+        "HTTP/2 requests that were closed to make room for others, because their clients were \
+         stalled.";
     streams_refused: Counter "http_streams_refused" in "streams",
         "HTTP/2 requests that were refused for lack of room.";
     handshakes: Counter "tls_handshakes" in "handshakes",
@@ -92,7 +93,8 @@ counters! {
     moved: Counter "connections_moved" in "connections",
         "Connections that were handed to another lane, or to the next serving process.";
     quic_forwarded: Counter "quic_datagrams_forwarded" in "datagrams",
-        "Datagrams of QUIC that came to the lane, and were given to that of their connection.";
+        "QUIC datagrams that reached the lane, and were forwarded to the lane of their \
+         connection.";
     panics: Counter "panics" in "connections",
         "Connections that were closed because of an internal error of the server.";
     log_lines_lost: Counter "log_lines_lost" in "lines",

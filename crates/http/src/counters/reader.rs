@@ -130,8 +130,9 @@ static REQUEST_TIMES: Row = row(
     Kind::Histogram,
     "seconds",
     &["lane"],
-    "Time from the first byte of a request to the end of its answer. Requests that are answered in \
-     one round of the lane's loop count as long as the round, others in whole milliseconds.",
+    "Time from the first byte of a request to the end of its answer. A request that is answered \
+     within one round of the lane's loop is measured by the duration of the round; others are \
+     measured in whole milliseconds.",
 );
 static BUILD: Row = row(
     "build_info",

@@ -323,7 +323,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "64k",
-        summary: "How much a client of HTTP/3 may send on a stream before it is read.",
+        summary: "How much an HTTP/3 client may send on a stream before it is read.",
         ..PLAIN
     },
     Row {
@@ -332,7 +332,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "`on`, the HTTP/0.9 of tests of QUIC, is refused for servers with `listen ... \
+        summary: "`on` (HTTP/0.9 over QUIC, for tests) is refused for servers with `listen ... \
             quic`.",
         ..PLAIN
     },
@@ -352,8 +352,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether the kernel makes the datagrams of one send (UDP_SEGMENT). Where it \
-            cannot, they are sent one by one.",
+        summary: "Whether the kernel divides one send into datagrams (UDP_SEGMENT). If it cannot, \
+            they are sent one by one.",
         ..PLAIN
     },
     Row {
@@ -361,9 +361,9 @@ pub const ROWS: &[Row] = &[
         contexts: HTTP_SERVER,
         value: Value::Text,
         syntax: "file",
-        summary: "A file with the secret of QUIC's connection IDs, stateless resets and address \
-            tokens: all servers have the same. Without it the first serving process makes one, \
-            which its successors have too. Another secret is in force from the next start on.",
+        summary: "A file with the secret for QUIC's connection IDs, stateless resets and address \
+            tokens, the same in all servers. Without it, the first serving process makes a \
+            secret, which its successors keep. A changed secret takes effect at the next start.",
         ..PLAIN
     },
     Row {
@@ -372,8 +372,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether clients of QUIC prove their address before a handshake begins (Retry), \
-            for a round trip more. While more than 2048 handshakes are under way, all have to.",
+        summary: "Whether QUIC clients must prove their address before the handshake (Retry), \
+            which costs a round trip. While more than 2048 handshakes are in progress, all must.",
         ..PLAIN
     },
     Row {
@@ -673,9 +673,9 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Allows requests of HTTP/0.9: a line without a version, which is answered by the \
-            body alone. With `off` they are refused with 400. The setting of the address's \
-            default server applies.",
+        summary: "Allows HTTP/0.9 requests: a line without a version, whose answer is the body \
+            alone. With `off` they are refused with 400. The setting of the address's default \
+            server applies.",
         ..PLAIN
     },
     Row {

@@ -38,10 +38,10 @@ pub(super) const ROWS: &[Row] = &[
         summary: "Orders certificates from the issuer and renews them. They are for these names \
             and addresses, or for the names of the server if none are given. Keys are `ecdsa:256` \
             (default), `ecdsa:384`, `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`. A server \
-            without `ssl_certificate` shows its certificate; elsewhere write `ssl_certificate \
-            $acme_certificate` and `ssl_certificate_key $acme_certificate_key`. In `http` it is \
-            for every server with `listen ... ssl` that names no certificate, with those of its \
-            names that are of the public DNS. `-t` warns of the others, which are never ordered.",
+            without `ssl_certificate` uses its certificate; elsewhere write `ssl_certificate \
+            $acme_certificate` and `ssl_certificate_key $acme_certificate_key`. In `http` it \
+            applies to every server with `listen ... ssl` that names no certificate, for those of \
+            its names that are public. `-t` warns of the others, which are never ordered.",
         ..HTTP
     },
 ];

@@ -63,18 +63,18 @@ const METRICS: &[metrics::Row] = &[
     metrics::Row {
         name: "heavy_hitter_seconds",
         unit: "seconds",
-        help: "Time of these requests together, in whole milliseconds.",
+        help: "Total time of these requests, in whole milliseconds.",
         ..PLAIN
     },
     metrics::Row {
         name: "heavy_hitter_slowest_seconds",
         unit: "seconds",
-        help: "Time of the slowest one of them.",
+        help: "Time of the slowest of these requests.",
         ..PLAIN
     },
     metrics::Row {
         name: "heavy_hitter_server_errors",
-        help: "Those of them that were answered with 5xx.",
+        help: "Of these requests, those answered with 5xx.",
         ..PLAIN
     },
 ];

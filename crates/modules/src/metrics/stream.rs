@@ -21,7 +21,7 @@ const PLAIN: Row = Row {
     kind: Kind::Gauge,
     unit: "sessions",
     labels: &["listen"],
-    help: "Sessions of a server of stream that are under way.",
+    help: "Active sessions of a stream server.",
 };
 
 /// The metrics.
@@ -31,21 +31,21 @@ pub(super) const METRICS: [Row; 5] = [
         name: "stream_sessions",
         kind: Kind::Counter,
         labels: &["listen", "class"],
-        help: "Finished sessions of a server of stream, by class of their status.",
+        help: "Finished sessions of a stream server, by class of their status.",
         ..PLAIN
     },
     Row {
         name: "stream_received_bytes",
         kind: Kind::Counter,
         unit: "bytes",
-        help: "Bytes that a server of stream received from clients.",
+        help: "Bytes that a stream server received from clients.",
         ..PLAIN
     },
     Row {
         name: "stream_sent_bytes",
         kind: Kind::Counter,
         unit: "bytes",
-        help: "Bytes that a server of stream sent to clients.",
+        help: "Bytes that a stream server sent to clients.",
         ..PLAIN
     },
     Row {

@@ -78,10 +78,10 @@ const OWN: &[Row] = &[
         value: Value::OneOf(&["off", "auto", "on"]),
         syntax: "off | auto | on",
         default: "off",
-        summary: "Passes upgrades on that clients ask for, without lines for their fields: with \
-            `auto` WebSockets, with `on` every protocol but HTTP/2. Where `proxy_set_header` sets \
-            `Upgrade` or `Connection`, those lines decide. It needs `proxy_http_version 1.1`, \
-            the default. `proxy_read_timeout` limits how long nothing may come.",
+        summary: "Passes on upgrades that clients request, without further directives: WebSockets \
+            with `auto`, every protocol except HTTP/2 with `on`. If `proxy_set_header` sets \
+            `Upgrade` or `Connection`, those lines take precedence. It needs `proxy_http_version \
+            1.1`, the default. `proxy_read_timeout` limits the time without data.",
         ..PLAIN
     },
     Row {

@@ -77,7 +77,7 @@ pub(super) const METRICS: &[Row] = &[
         kind: Kind::Counter,
         unit: "bytes",
         labels: &["zone"],
-        help: "Bytes of content that answers from the zone had, and no server had to send.",
+        help: "Bytes of content answered from the zone, which no server had to send.",
     },
     hosts::METRICS[0],
     hosts::METRICS[1],

@@ -29,13 +29,13 @@ pub(super) const METRICS: [Row; 3] = [
     PLAIN,
     Row {
         name: "cache_host_hits",
-        help: "Those of them that were answered from a zone.",
+        help: "Of these requests, those answered from a zone.",
         ..PLAIN
     },
     Row {
         name: "cache_host_saved_bytes",
         unit: "bytes",
-        help: "Bytes of content that a host's answers from zones had, and no server had to send.",
+        help: "Bytes of content answered from zones for a host, which no server had to send.",
         ..PLAIN
     },
 ];

@@ -96,8 +96,8 @@ pub(super) const ROWS: &[Row] = &[
         name: "goto",
         arguments: Arguments::exactly(1),
         syntax: "@name",
-        summary: "Stops rewriting, and goes on in a named location of the server. The path and \
-            the query stay as they are. As in Angie.",
+        summary: "Stops rewriting, and continues in a named location of the server, with the same \
+            path and query. As in Angie.",
         ..STEP
     },
     Row {
@@ -143,15 +143,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     of_text(
         "set_quote_json_str",
-        "Stores a text as a string of JSON, an empty one as `null` (as in set_misc).",
+        "Stores a text as a JSON string, an empty text as `null` (as in set_misc).",
     ),
     of_text(
         "set_quote_sql_str",
-        "Stores a text as a string of MySQL (as in set_misc).",
+        "Stores a text as a MySQL string (as in set_misc).",
     ),
     of_text(
         "set_quote_pgsql_str",
-        "Stores a text as a string of PostgreSQL (as in set_misc).",
+        "Stores a text as a PostgreSQL string (as in set_misc).",
     ),
     of_text(
         "set_encode_base32",
@@ -187,15 +187,15 @@ pub(super) const ROWS: &[Row] = &[
         3,
         3,
         "$variable from to",
-        "Stores one number after the other between two, both included, counted for all lanes (as \
-         in set_misc).",
+        "Stores the next number of a range, both ends included, counted for all lanes (as in \
+         set_misc).",
     ),
     function(
         "set_hashed_upstream",
         3,
         3,
         "$variable list text",
-        "Stores a name out of an `upstream_list`, always the same for one text, in any case (as in \
+        "Stores a name of an `upstream_list`, always the same for one text, ignoring case (as in \
          set_misc).",
     ),
     Row {
@@ -219,14 +219,14 @@ pub(super) const ROWS: &[Row] = &[
         2,
         2,
         "$variable format",
-        "Stores the time in GMT, in a form of strftime(3) (as in set_misc).",
+        "Stores the time in GMT, in a format of strftime(3) (as in set_misc).",
     ),
     function(
         "set_formatted_local_time",
         2,
         2,
         "$variable format",
-        "Stores the local time, in a form of strftime(3) (as in set_misc).",
+        "Stores the local time, in a format of strftime(3) (as in set_misc).",
     ),
     of_text(
         "set_encode_base64",
@@ -279,7 +279,7 @@ pub(super) const ROWS: &[Row] = &[
         3,
         3,
         "$variable from to",
-        "Stores a random number between two, both included (as in set_misc).",
+        "Stores a random number of a range, both ends included (as in set_misc).",
     ),
     function(
         "set_secure_random_alphanum",

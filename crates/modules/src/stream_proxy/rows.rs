@@ -38,8 +38,8 @@ const fn older_buffer_size(name: &'static str) -> Row {
         name,
         value: Value::Size,
         syntax: "size",
-        summary: "An older name of `proxy_buffer_size`: a warning says so, and a block takes one \
-            of the names only.",
+        summary: "An older name of `proxy_buffer_size`, with a warning. A block may use only one \
+            of the names.",
         ..PLAIN
     }
 }

@@ -12,7 +12,7 @@ const PLAIN: Row = Row {
     kind: Kind::Gauge,
     unit: "sessions",
     labels: &["upstream", "peer"],
-    help: "Active sessions of a server of stream.",
+    help: "Active sessions of a stream upstream server.",
 };
 
 /// The metrics.
@@ -20,35 +20,35 @@ pub(super) const METRICS: [Row; 9] = [
     Row {
         name: "stream_upstream_sessions",
         kind: Kind::Counter,
-        help: "Attempts to pass a session of stream to a server.",
+        help: "Attempts to pass a stream session to a server.",
         ..PLAIN
     },
     Row {
         name: "stream_upstream_failures",
         kind: Kind::Counter,
         labels: &["upstream", "peer", "reason"],
-        help: "Failed attempts and failed health checks of a server of stream, by reason.",
+        help: "Failed attempts and failed health checks of a stream server, by reason.",
         ..PLAIN
     },
     PLAIN,
     Row {
         name: "stream_upstream_available",
         unit: "servers",
-        help: "Whether a server of stream can take sessions at the moment: 1 or 0.",
+        help: "Whether a stream server can take sessions at the moment: 1 or 0.",
         ..PLAIN
     },
     Row {
         name: "stream_upstream_sent_bytes",
         kind: Kind::Counter,
         unit: "bytes",
-        help: "Bytes sent to a server of stream in sessions that have ended.",
+        help: "Bytes sent to a stream server in sessions that have ended.",
         ..PLAIN
     },
     Row {
         name: "stream_upstream_received_bytes",
         kind: Kind::Counter,
         unit: "bytes",
-        help: "Bytes received from a server of stream in sessions that have ended.",
+        help: "Bytes received from a stream server in sessions that have ended.",
         ..PLAIN
     },
     Row {
@@ -62,15 +62,15 @@ pub(super) const METRICS: [Row; 9] = [
         name: "stream_upstream_retries_refused",
         kind: Kind::Counter,
         labels: &["upstream"],
-        help: "Retries that the budget of a group of stream did not allow (retry_budget).",
+        help: "Retries that the budget of a stream group did not allow (retry_budget).",
         ..PLAIN
     },
     Row {
         name: "stream_upstream_last_failure_timestamp_seconds",
         unit: "seconds",
         labels: &["upstream", "peer", "reason"],
-        help: "Unix time of the last failed attempt or health check of a server of stream, with \
-            its reason.",
+        help: "Unix time of the last failed attempt or health check of a stream server, with its \
+            reason.",
         ..PLAIN
     },
 ];

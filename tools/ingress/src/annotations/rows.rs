@@ -121,7 +121,7 @@ pub static ANNOTATIONS: &[AnnotationRow] = &[
         "http2-push-preload",
         Flag,
         Low,
-        WithoutEffect("no client takes pushes any more; the engine sends 103 with early_hints"),
+        WithoutEffect("no client accepts pushes any more; the engine sends 103 with early_hints"),
     ),
     guard("limit-connections", Number, Low, Works),
     guard("limit-rps", Number, Low, Works),

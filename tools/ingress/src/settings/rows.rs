@@ -10,7 +10,7 @@ use crate::values::Kind::{
 const NO_MODSECURITY: &str =
     "the engine has no ModSecurity: put a firewall with these rules before or behind it";
 
-const NO_JAEGER: &str = "Jaeger's own protocol has ended; use enable-opentelemetry";
+const NO_JAEGER: &str = "Jaeger's own protocol is discontinued; use enable-opentelemetry";
 
 const LOG_FORMAT: &str = concat!(
     r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
@@ -145,7 +145,7 @@ pub static SETTINGS: &[SettingRow] = &[
         "use-geoip",
         Flag,
         "true",
-        WithoutEffect("the older databases have ended; use use-geoip2"),
+        WithoutEffect("the older databases are discontinued; use use-geoip2"),
     ),
     row(
         "use-geoip2",
@@ -363,7 +363,7 @@ pub static SETTINGS: &[SettingRow] = &[
         "proxy-ssl-location-only",
         Flag,
         "false",
-        WithoutEffect("TLS with upstream servers is always as each path's own Ingress says"),
+        WithoutEffect("the Ingress of each path always decides about TLS with upstream servers"),
     ),
     row("default-type", Line, "text/html", Works),
     row("service-upstream", Flag, "false", Works),
